@@ -1,0 +1,117 @@
+"""Every error a user can meet, one tree.
+
+```
+SlackwaterError
+├── FlowError            the dataflow is wrong as written (found before it runs)
+│   ├── ColumnError      a column that is not there; names the nearest one that is
+│   ├── TypeMismatch     an expression or option of the wrong type
+│   ├── DuplicateName    two steps or columns of one name
+│   └── CycleError       a step that feeds itself
+├── SettingError         a setting out of its range
+├── IngestError          input that cannot be read
+│   ├── SchemaError      a column missing, of the wrong type, or null where it may not be
+│   ├── OrderError       event time ran behind what its source had promised
+│   └── JavaError        no usable Java for Spark
+├── OperatorError        the user's function raised; carries its traceback and a sample
+├── SinkError            results could not be written (disk full, no permission)
+├── FrameError           a malformed or hostile frame on the wire
+├── ClusterError         no Ray cluster there, wrong token, too few nodes
+├── WorkerDied           an actor or node died in mid-run
+└── JobStopped           the job was stopped before its end
+```
+
+Each message says who, what, the rule and the way out.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ClusterError",
+    "ColumnError",
+    "CycleError",
+    "DuplicateName",
+    "FlowError",
+    "FrameError",
+    "IngestError",
+    "JavaError",
+    "JobStopped",
+    "OperatorError",
+    "OrderError",
+    "SchemaError",
+    "SettingError",
+    "SinkError",
+    "SlackwaterError",
+    "TypeMismatch",
+    "WorkerDied",
+]
+
+
+class SlackwaterError(Exception):
+    """The root: catch this to catch everything that we raise on purpose."""
+
+
+class FlowError(SlackwaterError):
+    """The dataflow is wrong as written."""
+
+
+class ColumnError(FlowError):
+    """A step names a column that its input does not have."""
+
+
+class TypeMismatch(FlowError):
+    """An expression or option has a type that its place does not take."""
+
+
+class DuplicateName(FlowError):
+    """Two steps, or two columns of one step, share a name."""
+
+
+class CycleError(FlowError):
+    """A step would feed itself."""
+
+
+class SettingError(SlackwaterError):
+    """A setting is out of its range."""
+
+
+class IngestError(SlackwaterError):
+    """Input that cannot be read."""
+
+
+class SchemaError(IngestError):
+    """A column is missing, has the wrong type, or is null where it may not be."""
+
+
+class OrderError(IngestError):
+    """Event time ran behind what the source had promised."""
+
+
+class JavaError(IngestError):
+    """Spark needs a Java and none was found."""
+
+
+class OperatorError(SlackwaterError):
+    """A user's function raised.
+
+    The message holds the step's name, the user's own traceback and a sample of the batch.
+    """
+
+
+class SinkError(SlackwaterError):
+    """Results could not be written."""
+
+
+class FrameError(SlackwaterError):
+    """A frame on the wire is malformed, too long, or not for us."""
+
+
+class ClusterError(SlackwaterError):
+    """The Ray cluster cannot be reached, refuses us, or is too small."""
+
+
+class WorkerDied(SlackwaterError):
+    """An actor or its node died in mid-run; the message names it and its stages."""
+
+
+class JobStopped(SlackwaterError):
+    """The job was stopped before its end."""

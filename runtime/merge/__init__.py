@@ -1,0 +1,6 @@
+"""Merging in event-time order: promises, their frontier, and Slack-ScaleGate."""
+
+from runtime.merge.frontier import Frontier
+from runtime.merge.gate import SlackGate, Writer
+
+__all__ = ["Frontier", "SlackGate", "Writer"]

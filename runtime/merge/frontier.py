@@ -1,0 +1,101 @@
+"""The promises of a gate's writers, and the frontier below which nothing can follow.
+
+```
+a   promises 9        frontier = (8, b): everything before time 8 is complete, and of time 8
+b   promises 8        what comes before b in the tie order a < b < c, and b's own
+c   promises 8        (b may repeat time 8, but a can no longer send it)
+```
+
+Ties break by writer, so the frontier is a pair: with the time alone (`event_time ≤ merge_ts`,
+[ssg] Def. 2.1) an event of time 8 from a could be released before or after b's next one,
+as the network likes, and two runs would differ.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtime.model import END_NS, START_NS
+
+_FEW = 16  # up to here a Python list is faster than an array
+
+
+class Frontier:
+    """The promises of all writers. Writers are numbered in tie order.
+
+    A writer marked idle holds nobody back until it speaks again.
+    Source: [ssg] merge_ts and max_ts of Def. 2.1 and 3.1; maxWriterTs of Algorithm 1.
+    """
+
+    def __init__(self, writers: int) -> None:
+        self.promises_ns = [START_NS] * writers
+        self.newest_ns = START_NS
+        """max_ts: the newest event time inserted by anybody."""
+        self._idle: set[int] = set()
+        # For many writers: the promises as an array, idle ones at END_NS.
+        self._array = np.full(writers, START_NS, dtype=np.int64) if writers > _FEW else None
+
+    def advance(self, writer: int, promise_ns: int) -> None:
+        """Take a writer's promise; an older one than before changes nothing."""
+        if self._idle:
+            self._idle.discard(writer)
+        self.promises_ns[writer] = max(self.promises_ns[writer], promise_ns)
+        if self._array is not None:
+            self._array[writer] = self.promises_ns[writer]
+
+    def mark_idle(self, writer: int) -> None:
+        """Leave a silent writer out of the frontier until it speaks again."""
+        self._idle.add(writer)
+        if self._array is not None:
+            self._array[writer] = END_NS
+
+    def minimum(self) -> tuple[int, int]:
+        """Return the smallest promise and the first writer, in tie order, that made it.
+
+        With every writer idle it is the newest event time seen, held by nobody: a writer
+        number past the last.
+        """
+        if self._array is not None:
+            writer = int(self._array.argmin())
+            promise = int(self._array[writer])
+        elif self._idle:
+            active = [w for w in range(len(self.promises_ns)) if w not in self._idle]
+            if not active:
+                return self.newest_ns, len(self.promises_ns)
+            writer = min(active, key=self.promises_ns.__getitem__)
+            promise = self.promises_ns[writer]
+        else:
+            promise = min(self.promises_ns)
+            writer = self.promises_ns.index(promise)
+        if promise == END_NS and len(self._idle) == len(self.promises_ns):
+            return self.newest_ns, len(self.promises_ns)
+        return promise, writer
+
+    def holders(self) -> list[int]:
+        """Return the writers whose promise the frontier waits for; none at the end."""
+        promise, _ = self.minimum()
+        if promise == END_NS:
+            return []
+        return [
+            writer
+            for writer, own in enumerate(self.promises_ns)
+            if own <= promise and writer not in self._idle
+        ]
+
+    def snapshot(self) -> dict[str, object]:
+        """Return the state as plain values."""
+        return {
+            "promises_ns": list(self.promises_ns),
+            "newest_ns": self.newest_ns,
+            "idle": sorted(self._idle),
+        }
+
+    def restore(self, state: dict[str, object]) -> None:
+        """Continue from a snapshot."""
+        self.promises_ns = list(state["promises_ns"])  # type: ignore[call-overload]
+        self.newest_ns = int(state["newest_ns"])  # type: ignore[call-overload]
+        self._idle = set()
+        if self._array is not None:
+            self._array[:] = self.promises_ns
+        for writer in state["idle"]:  # type: ignore[attr-defined]
+            self.mark_idle(writer)

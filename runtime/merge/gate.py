@@ -1,0 +1,187 @@
+"""Slack-ScaleGate: merges writers' streams; releases what is ready, or slack-ready.
+
+```
+a         1---4-----9
+b         --2------8)     8) promises nothing earlier than 8
+released  1-2-4           9 waits: b may still send 8
+```
+
+Ready: nothing that comes before it can follow. Slack-ready: the newest event seen is more
+than the slack ahead of it. Both release a prefix of the total order (event time, port, writer,
+order within the writer), so a read is one cut. What then arrives behind what a reader has seen
+goes to that reader's late queue and leaves first. Source: [ssg] Def. 2.1, 3.1, Algorithms 1-3;
+in batches, with a frontier that knows about ties (frontier.py). Departures: docs/papers.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.errors import SettingError
+from runtime.merge.frontier import Frontier
+from runtime.merge.reader import Cut, ReaderState
+from runtime.model import END_NS, START_NS, Batch
+from runtime.operators.contract import Released
+
+
+@dataclass(frozen=True)
+class Writer:
+    """One input of a gate.
+
+    Attributes:
+        port: which stream it belongs to (a merge has one, a join two).
+        rank: its place in the tie order; unique, and the same on every run.
+        is_mixed: its rows come from several writers (`Batch.writers`), ordered only each in
+            itself, or it may send rows that are late already; they are sorted on the way in.
+    """
+
+    port: int
+    rank: int
+    is_mixed: bool = False
+
+
+class SlackGate:
+    """A gate over some writers, read by one or more readers.
+
+    Each reader sees each row exactly once. Not thread-safe: its slot is its lock.
+
+    Attributes:
+        slack_ns: None releases only what is ready; 0 or more releases also what is more than
+            that much older than the newest event; -1 holds nothing.
+    """
+
+    def __init__(
+        self, writers: Sequence[Writer], *, readers: int = 1, slack_ns: int | None = None
+    ) -> None:
+        order = sorted(range(len(writers)), key=lambda w: (writers[w].port, writers[w].rank))
+        keys = [(writers[w].port, writers[w].rank) for w in order]
+        if not keys or len(set(keys)) != len(keys):
+            raise SettingError(f"a gate needs writers with distinct (port, rank), got {keys}")
+        self._place = {w: place for place, w in enumerate(order)}  # {writer: its tie order}
+        self._order = order
+        self._writers = [writers[w] for w in order]
+        self._frontier = Frontier(len(order))
+        self._readers = [ReaderState(self._writers) for _ in range(readers)]
+        self._promise_stimulus_ns = START_NS
+        self._newest_stimulus_ns = START_NS
+        self.slack_ns: int | None = None
+        self.set_slack(slack_ns)
+
+    def set_slack(self, slack_ns: int | None) -> None:
+        """Change the slack; takes effect on the next read. setSLT of [ssg] §4.1."""
+        if slack_ns is not None and slack_ns < -1:
+            raise SettingError(f"slack_ns={slack_ns} must be None, -1 (hold nothing), 0 or more")
+        self.slack_ns = slack_ns
+
+    def insert(
+        self, writer: int, batch: Batch | None, *, promise_ns: int, promise_stimulus_ns: int = 0
+    ) -> None:
+        """Take rows from a writer, and its promise for what follows them.
+
+        Rows of one writer come in event-time order (mixed writers: in any). The promise becomes
+        visible after the rows, as maxWriterTs does in [ssg] Algorithm 2.
+        """
+        place = self._place[writer]
+        frontier = self._frontier
+        if batch is not None and (rows := batch.event_time_ns.shape[0]):
+            times = batch.event_time_ns
+            newest = int(times.max()) if self._writers[place].is_mixed else int(times[rows - 1])
+            if newest > frontier.newest_ns:
+                frontier.newest_ns = newest
+                self._newest_stimulus_ns = int(batch.stimulus_time_ns[rows - 1])
+            for reader in self._readers:
+                reader.add(place, batch)
+        frontier.advance(place, promise_ns)
+        self._promise_stimulus_ns = max(self._promise_stimulus_ns, promise_stimulus_ns)
+
+    def read(self, reader: int = 0, *, limit: int | None = None) -> Released | None:
+        """Return the rows that this reader may have now, in order; None if nothing changed.
+
+        Args:
+            reader: which one.
+            limit: about how many rows at most (more only where that many share one time);
+                read again for the rest.
+
+        Source: getSSGTuple, [ssg] Algorithm 3, for all rows that it would return in a row.
+        """
+        state = self._readers[reader]
+        frontier_ns, holder = self._frontier.minimum()
+        ready = Cut(frontier_ns, holder, not self._is_mixed(holder))
+        slack_cut_ns = self._slack_cut_ns()
+        cut = Cut(slack_cut_ns, -1, False) if slack_cut_ns > frontier_ns else ready
+        released = state.release(cut, ready, limit)
+        if released is None:
+            return None
+        by_promise = released.watermark_ns <= frontier_ns
+        released.watermark_stimulus_ns = (
+            self._promise_stimulus_ns if by_promise else self._newest_stimulus_ns
+        )
+        return released
+
+    def mark_idle(self, writer: int) -> None:
+        """Let a silent writer hold nobody back until it speaks again."""
+        self._frontier.mark_idle(self._place[writer])
+
+    def _is_mixed(self, place: int) -> bool:
+        return place < len(self._writers) and self._writers[place].is_mixed
+
+    def _slack_cut_ns(self) -> int:
+        # newest − t > slack  ⇔  t < newest − slack
+        if self.slack_ns is None or self._frontier.newest_ns == START_NS:
+            return START_NS
+        return self._frontier.newest_ns - self.slack_ns
+
+    @property
+    def frontier_ns(self) -> int:
+        """merge_ts: everything older has been inserted. START_NS before all have promised."""
+        return self._frontier.minimum()[0]
+
+    @property
+    def newest_ns(self) -> int:
+        """max_ts: the newest event time inserted; START_NS before the first."""
+        return self._frontier.newest_ns
+
+    @property
+    def rows_held(self) -> int:
+        """Rows that some reader has not had yet."""
+        if len(self._readers) == 1:
+            return self._readers[0].rows
+        return max(reader.rows for reader in self._readers)
+
+    def rows_held_of(self, writer: int) -> int:
+        """Rows of one writer that some reader has not had yet (late ones apart)."""
+        place = self._place[writer]
+        return max(reader.lanes[place].rows for reader in self._readers)
+
+    def holders(self) -> list[int]:
+        """Return the writers whose promise everybody waits for."""
+        return sorted(self._order[place] for place in self._frontier.holders())
+
+    def counts(self, reader: int = 0) -> ReaderState:
+        """Return a reader's counters: ready, slack_ready, late."""
+        return self._readers[reader]
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether every writer has ended and every reader has had everything."""
+        return self.frontier_ns == END_NS and self.rows_held == 0
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state."""
+        return {
+            "frontier": self._frontier.snapshot(),
+            "readers": [reader.snapshot() for reader in self._readers],
+            "stimuli": (self._promise_stimulus_ns, self._newest_stimulus_ns),
+            "slack_ns": self.slack_ns,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot of a gate with the same writers and readers."""
+        self._frontier.restore(state["frontier"])
+        self._readers = [ReaderState(self._writers) for _ in state["readers"]]
+        for reader, own in zip(self._readers, state["readers"], strict=True):
+            reader.restore(own)
+        self._promise_stimulus_ns, self._newest_stimulus_ns = state["stimuli"]
+        self.set_slack(state["slack_ns"])

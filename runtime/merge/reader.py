@@ -1,0 +1,252 @@
+"""One reader's view of a gate: what it has not had yet, how far it has come, what came late."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from runtime.merge.lanes import FifoLane, Lane, SortedLane, in_order, merge_order
+from runtime.model import START_NS, Batch, concat_batches
+from runtime.model.times import END_NS
+from runtime.operators.contract import Released
+
+if TYPE_CHECKING:
+    from runtime.merge.gate import Writer
+
+_FEW = 16
+
+
+class Cut(NamedTuple):
+    """A place in the total order: the rows before it may leave.
+
+    Of the rows at `time_ns` itself, those of writers before `writer` in the tie order are before
+    the cut; `writer`'s own too if `is_inclusive`. -1: none of them.
+    """
+
+    time_ns: int
+    writer: int
+    is_inclusive: bool
+
+    def has_ties_of(self, writer: int) -> bool:
+        """Whether this writer's rows at the very time of the cut are before it."""
+        return writer < self.writer or (writer == self.writer and self.is_inclusive)
+
+
+Key = tuple[int, int, int]  # (event time, writer's place, row's own writer): the total order
+
+
+class ReaderState:
+    """Lanes, late queues and counters of one reader.
+
+    Attributes:
+        ready: rows released as ready so far.
+        slack_ready: rows released, in order, because the slack had run out.
+        late: rows that came behind what this reader had seen.
+        late_ready: of those, how many were ready by the time they left ([ssg] Algorithm 3, 7).
+    """
+
+    def __init__(self, writers: Sequence[Writer]) -> None:
+        self._writers = writers
+        self.lanes: list[Lane] = [SortedLane() if w.is_mixed else FifoLane() for w in writers]
+        ports = 1 + max(writer.port for writer in writers)
+        self._places: list[list[int]] = [
+            [place for place, writer in enumerate(writers) if writer.port == port]
+            for port in range(ports)
+        ]
+        self._late: list[list[tuple[int, Batch]]] = [[] for _ in range(ports)]
+        # Oldest event time in each lane, only kept for many writers.
+        self._heads = np.full(len(writers), END_NS, dtype=np.int64) if len(writers) > _FEW else None
+        self._seen: Key = (START_NS, -1, 0)
+        self._watermark_ns = START_NS
+        self.rows = 0
+        self.ready = self.slack_ready = self.late = self.late_ready = 0
+
+    def add(self, place: int, batch: Batch) -> None:
+        """Take rows of one writer; those behind what this reader has seen are late.
+
+        Source: [ssg] Algorithm 2, lines 2-10, without its race: a slot is one thread.
+        """
+        self.rows += len(batch)
+        if self._writers[place].is_mixed or batch.event_time_ns[0] <= self._seen[0]:
+            batch = self._divert_late(place, batch)
+            if not len(batch):
+                return
+        lane = self.lanes[place]
+        lane.add(batch)
+        if self._heads is not None:
+            self._heads[place] = lane.head_ns
+
+    def _divert_late(self, place: int, batch: Batch) -> Batch:
+        seen_ns, seen_place, seen_writer = self._seen
+        times = batch.event_time_ns
+        is_late = times < seen_ns
+        if place < seen_place:
+            is_late |= times == seen_ns
+        elif place == seen_place and batch.writers is not None:
+            is_late |= (times == seen_ns) & (batch.writers < seen_writer)
+        if not is_late.any():
+            return batch
+        self._late[self._writers[place].port].append((place, in_order(batch.keep(is_late))))
+        return batch.keep(~is_late)
+
+    def release(self, cut: Cut, ready: Cut, limit: int | None) -> Released | None:
+        """Return the rows before the cut, in order, late ones apart; None if nothing changed."""
+        late = self._release_late(ready)
+        if limit is not None and self.rows > limit:
+            cut = self._shorten(cut, limit)
+        ports: list[Batch | None] = []
+        last: Key = self._seen
+        by_slack = cut > ready
+        slack_ready = 0
+        found = 0
+        for places in self._places:
+            pieces: list[tuple[int, Batch]] = []
+            for place in self._candidates(places, cut.time_ns):
+                self._take(place, cut, pieces)
+            if not pieces:
+                ports.append(None)
+                continue
+            if by_slack:
+                slack_ready += sum(_beyond(ready, place, piece) for place, piece in pieces)
+                last = max(last, *(_last_key(place, piece) for place, piece in pieces))
+            merged = self._merge(places, pieces)
+            found += len(merged)
+            ports.append(merged)
+        self.rows -= found
+        self.slack_ready += slack_ready
+        self.ready += found - slack_ready
+        return self._released(ports, late, found, cut=cut, last=last, ready=ready)
+
+    def _released(
+        self,
+        ports: list[Batch | None],
+        late: list[Batch | None],
+        found: int,
+        *,
+        cut: Cut,
+        last: Key,
+        ready: Cut,
+    ) -> Released | None:
+        # In order the watermark is the cut; by slack it goes only as far as what was read, so
+        # that a row between the two is not late: it is what the paper's reader would return next.
+        if cut > ready:
+            self._seen = max(self._seen, last)
+            watermark_ns = max(self._watermark_ns, last[0], ready.time_ns)
+        else:
+            place = cut.writer if cut.is_inclusive else cut.writer - 1
+            self._seen = max(self._seen, (cut.time_ns, place, -(2**63)))
+            watermark_ns = max(self._watermark_ns, cut.time_ns)
+        if not found and watermark_ns == self._watermark_ns and not any(late):
+            return None
+        self._watermark_ns = watermark_ns
+        return Released(ports, late, watermark_ns, START_NS)
+
+    def _candidates(self, places: list[int], cut_ns: int) -> Sequence[int]:
+        if self._heads is None:
+            return places
+        heads = self._heads if len(self._places) == 1 else self._heads[places[0] : places[-1] + 1]
+        found = np.flatnonzero(heads <= cut_ns)
+        return (found + places[0]).tolist()
+
+    def _take(self, place: int, cut: Cut, pieces: list[tuple[int, Batch]]) -> None:
+        lane = self.lanes[place]
+        if lane.head_ns > cut.time_ns:
+            return
+        taken: list[Batch] = []
+        lane.take(cut.time_ns, taken, ties=cut.has_ties_of(place))
+        pieces.extend((place, piece) for piece in taken)
+        if self._heads is not None:
+            self._heads[place] = lane.head_ns
+
+    def _merge(self, places: list[int], pieces: list[tuple[int, Batch]]) -> Batch:
+        if len(pieces) == 1 and pieces[0][1].writers is None:
+            return pieces[0][1]
+        if any(piece.writers is not None for _, piece in pieces):
+            return _merge_by_writer([(self._writers[place].rank, piece) for place, piece in pieces])
+        merged = concat_batches([piece for _, piece in pieces])
+        if len(places) == 1 and not self._writers[places[0]].is_mixed:
+            return merged
+        # Pieces stand in tie order and the sort is stable: ties come out in tie order.
+        return merged.take(merge_order(merged.event_time_ns, len(pieces)))
+
+    def _shorten(self, cut: Cut, limit: int) -> Cut:
+        """Return an earlier cut that lets about `limit` rows go, or the same one."""
+        candidates: list[Batch] = []
+        for lane in self.lanes:
+            if lane.head_ns <= cut.time_ns:
+                candidates.extend(lane.held())
+        if not candidates:
+            return cut
+        times = np.concatenate([batch.event_time_ns for batch in candidates])
+        times = times[times < cut.time_ns]
+        if len(times) <= limit:
+            return cut
+        pivot_ns = int(np.partition(times, limit)[limit])
+        if bool((times < pivot_ns).any()):
+            return Cut(pivot_ns, -1, False)
+        # Everything up to the limit happened at once; it cannot be divided.
+        return Cut(pivot_ns + 1, -1, False) if pivot_ns + 1 < cut.time_ns else cut
+
+    def _release_late(self, ready: Cut) -> list[Batch | None]:
+        """First out, in order, and checked once more whether it is ready by now."""
+        released: list[Batch | None] = []
+        for port, queue in enumerate(self._late):
+            if not queue:
+                released.append(None)
+                continue
+            queue.sort(key=lambda item: item[0])
+            self.late_ready += sum(len(b) - _beyond(ready, place, b) for place, b in queue)
+            batch = _merge_by_writer([(self._writers[p].rank, piece) for p, piece in queue])
+            self.late += len(batch)
+            self.rows -= len(batch)
+            released.append(batch)
+            self._late[port] = []
+        return released
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state; batches are frozen and shared."""
+        return {
+            "lanes": [lane.held() for lane in self.lanes],
+            "late": [list(queue) for queue in self._late],
+            "seen": self._seen,
+            "watermark_ns": self._watermark_ns,
+            "counts": (self.rows, self.ready, self.slack_ready, self.late, self.late_ready),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot, into a fresh state of the same writers."""
+        for place, held in enumerate(state["lanes"]):
+            for batch in held:
+                self.lanes[place].add(batch)
+            if self._heads is not None:
+                self._heads[place] = self.lanes[place].head_ns
+        self._late = [list(queue) for queue in state["late"]]
+        self._seen = tuple(state["seen"])
+        self._watermark_ns = state["watermark_ns"]
+        self.rows, self.ready, self.slack_ready, self.late, self.late_ready = state["counts"]
+
+
+def _beyond(ready: Cut, place: int, piece: Batch) -> int:
+    """Return how many rows of a sorted piece are not before the ready cut."""
+    side: Literal["left", "right"] = "right" if ready.has_ties_of(place) else "left"
+    return len(piece) - int(piece.event_time_ns.searchsorted(ready.time_ns, side))
+
+
+def _last_key(place: int, piece: Batch) -> Key:
+    own = 0 if piece.writers is None else int(piece.writers[-1])
+    return int(piece.event_time_ns[-1]), place, own
+
+
+def _merge_by_writer(pieces: list[tuple[int, Batch]]) -> Batch:
+    """Merge pieces whose rows, or some of them, know their own writers; (rank, piece)."""
+    writers = [
+        np.full(len(piece), rank, dtype=np.int64) if piece.writers is None else piece.writers
+        for rank, piece in pieces
+    ]
+    plain = [
+        Batch(piece.event_time_ns, piece.stimulus_time_ns, piece.columns) for _, piece in pieces
+    ]
+    merged = concat_batches(plain)
+    return merged.take(np.lexsort((np.concatenate(writers), merged.event_time_ns)))

@@ -1,0 +1,32 @@
+"""Batches, messages, promises, and the times and types they are made of."""
+
+from runtime.model.batch import (
+    Batch,
+    BoolArray,
+    Column,
+    Columns,
+    Int64Array,
+    batch_of,
+    concat_batches,
+    concat_columns,
+)
+from runtime.model.message import Message
+from runtime.model.times import END_NS, NS_PER_SECOND, START_NS, Duration, duration_ns, format_ns
+
+__all__ = [
+    "END_NS",
+    "NS_PER_SECOND",
+    "START_NS",
+    "Batch",
+    "BoolArray",
+    "Column",
+    "Columns",
+    "Duration",
+    "Int64Array",
+    "Message",
+    "batch_of",
+    "concat_batches",
+    "concat_columns",
+    "duration_ns",
+    "format_ns",
+]

@@ -1,0 +1,137 @@
+"""The unit that travels: columns of some rows, with their event and stimulus times.
+
+A batch is whatever is ready now: one row when idle, thousands under load. Numbers are
+NumPy arrays; text (and anything else NumPy holds badly) stays in Arrow arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Int64Array = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+Column: TypeAlias = npt.NDArray[Any] | pa.Array
+"""One column: numbers, booleans and times as NumPy; text as an Arrow array."""
+
+Columns: TypeAlias = dict[str, Column]
+
+
+class Batch:
+    """Rows as columns. Treat it as frozen: every change makes a new one.
+
+    Attributes:
+        event_time_ns: shape (rows,), int64; when each row happened.
+        stimulus_time_ns: shape (rows,), int64; when the last source event of each row's
+            lineage reached us. Source: [mace] Def. 2.
+        columns: {name: column of shape (rows,)}.
+        writers: shape (rows,), int64, the writer of each row; None where the channel is
+            the writer. Only sources with a `writer` column set it.
+    """
+
+    __slots__ = ("columns", "event_time_ns", "stimulus_time_ns", "writers")
+
+    def __init__(
+        self,
+        event_time_ns: Int64Array,
+        stimulus_time_ns: Int64Array,
+        columns: Columns,
+        writers: Int64Array | None = None,
+    ) -> None:
+        self.event_time_ns = event_time_ns
+        self.stimulus_time_ns = stimulus_time_ns
+        self.columns = columns
+        self.writers = writers
+
+    def __len__(self) -> int:
+        return len(self.event_time_ns)
+
+    def __repr__(self) -> str:
+        return f"Batch({len(self)} rows, columns={list(self.columns)})"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the rows (not by what they are views of)."""
+        size = self.event_time_ns.nbytes + self.stimulus_time_ns.nbytes
+        if self.writers is not None:
+            size += self.writers.nbytes
+        return size + sum(column.nbytes for column in self.columns.values())
+
+    def take(self, rows: npt.NDArray[Any]) -> Batch:
+        """Return the rows at these positions; `rows` is an integer array of any length."""
+        return self._each(lambda column: column.take(rows))
+
+    def keep(self, mask: BoolArray) -> Batch:
+        """Return the rows where `mask`, shape (rows,), is true."""
+        return self.take(np.flatnonzero(mask))
+
+    def slice(self, start: int, stop: int) -> Batch:
+        """Return rows [start, stop) without copying."""
+        if start == 0 and stop >= len(self):
+            return self
+        return self._each(lambda column: column[start:stop])
+
+    def with_columns(self, columns: Columns) -> Batch:
+        """Return the same rows with these columns instead."""
+        return Batch(self.event_time_ns, self.stimulus_time_ns, columns, self.writers)
+
+    def _each(self, change: Callable[[Any], Any]) -> Batch:
+        return Batch(
+            change(self.event_time_ns),
+            change(self.stimulus_time_ns),
+            {name: change(column) for name, column in self.columns.items()},
+            None if self.writers is None else change(self.writers),
+        )
+
+
+def concat_batches(batches: Sequence[Batch]) -> Batch:
+    """Return the rows of all batches, in order. All must have the same columns; at least one."""
+    if len(batches) == 1:
+        return batches[0]
+    first = batches[0]
+    writers = None
+    if first.writers is not None:
+        writers = np.concatenate([batch.writers for batch in batches])
+    return Batch(
+        np.concatenate([batch.event_time_ns for batch in batches]),
+        np.concatenate([batch.stimulus_time_ns for batch in batches]),
+        {
+            name: concat_columns([batch.columns[name] for batch in batches])
+            for name in first.columns
+        },
+        writers,
+    )
+
+
+def concat_columns(columns: Sequence[Column]) -> Column:
+    """Return one column after the other; all of one kind, at least one."""
+    if isinstance(columns[0], np.ndarray):
+        return np.concatenate(columns)
+    merged = pa.chunked_array(list(columns)).combine_chunks()
+    return merged if isinstance(merged, pa.Array) else pa.concat_arrays(merged.chunks)
+
+
+def batch_of(
+    event_time_ns: Sequence[int] | Int64Array,
+    columns: Mapping[str, Any] | None = None,
+    stimulus_time_ns: Sequence[int] | Int64Array | int = 0,
+) -> Batch:
+    """Return a batch from plain sequences: for tests, and for people at a prompt."""
+    times = np.asarray(event_time_ns, dtype=np.int64)
+    if isinstance(stimulus_time_ns, int):
+        stimuli = np.full(len(times), stimulus_time_ns, dtype=np.int64)
+    else:
+        stimuli = np.asarray(stimulus_time_ns, dtype=np.int64)
+    made: Columns = {}
+    for name, values in (columns or {}).items():
+        if isinstance(values, pa.Array):
+            made[name] = values
+        elif len(values) and isinstance(values[0], str):
+            made[name] = pa.array(values)
+        else:
+            made[name] = np.asarray(values)
+    return Batch(times, stimuli, made)

@@ -1,0 +1,107 @@
+"""Between Arrow's types at the edges and NumPy's inside.
+
+| Arrow, outside | inside | note |
+| --- | --- | --- |
+| int8 … uint64, float32/64 | NumPy of the same type | |
+| bool | NumPy bool | |
+| timestamp, any unit | NumPy int64, nanoseconds since 1970 UTC | the schema keeps timestamp[ns] |
+| string, large_string, dictionary of string | Arrow string array | |
+| decimal | float64 | |
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from runtime.errors import SchemaError
+from runtime.model.batch import Batch, Column, Columns
+
+
+def inside_type(name: str, outside: pa.DataType) -> pa.DataType:
+    """Return the type that a column of this outside type has inside.
+
+    Raises:
+        SchemaError: a type we do not carry (lists, structs, maps, binary).
+    """
+    if pa.types.is_integer(outside) or outside in (pa.float32(), pa.float64(), pa.bool_()):
+        return outside
+    if pa.types.is_float16(outside):
+        return pa.float32()
+    if pa.types.is_decimal(outside):
+        return pa.float64()
+    if pa.types.is_timestamp(outside) or pa.types.is_date(outside):
+        return pa.timestamp("ns", tz=outside.tz if pa.types.is_timestamp(outside) else None)
+    if (
+        pa.types.is_string(outside)
+        or pa.types.is_large_string(outside)
+        or pa.types.is_string_view(outside)
+    ):
+        return pa.string()
+    if pa.types.is_dictionary(outside):
+        return inside_type(name, outside.value_type)
+    raise SchemaError(
+        f"column {name!r} has type {outside}, which does not travel; "
+        "select plain numbers, booleans, timestamps and strings, or cast it before it is read"
+    )
+
+
+def inside_schema(outside: pa.Schema) -> pa.Schema:
+    """Return the schema that rows of this outside schema have inside."""
+    return pa.schema([(field.name, inside_type(field.name, field.type)) for field in outside])
+
+
+def wire_type(inside: pa.DataType) -> pa.DataType:
+    """Return the Arrow type that a column of this inside type has in a frame."""
+    return pa.int64() if pa.types.is_timestamp(inside) else inside
+
+
+def column_from_arrow(name: str, values: pa.Array, inside: pa.DataType, *, who: str) -> Column:
+    """Return an Arrow column as it is kept inside.
+
+    Nulls: NaN for floats, kept for strings, refused elsewhere.
+
+    Raises:
+        SchemaError: nulls where they may not be, or values that do not fit the type.
+    """
+    try:
+        cast = values if values.type == inside else values.cast(inside)
+    except pa.ArrowInvalid as problem:
+        raise SchemaError(f"{who}: column {name!r} does not fit {inside}: {problem}") from problem
+    if pa.types.is_string(inside):
+        return cast
+    if cast.null_count and not pa.types.is_floating(inside):
+        raise SchemaError(
+            f"{who}: column {name!r} ({inside}) has {cast.null_count} nulls in "
+            f"{len(cast)} rows, and only text and floating columns may; "
+            "fill or drop them before reading (Spark: na.fill, na.drop)"
+        )
+    if pa.types.is_timestamp(inside):
+        cast = cast.view(pa.int64())
+    if pa.types.is_floating(inside) and cast.null_count:
+        cast = pc.fill_null(cast, float("nan"))
+    return np.asarray(cast.to_numpy(zero_copy_only=False))
+
+
+def column_to_arrow(values: Column, inside: pa.DataType) -> pa.Array:
+    """Return an inside column as Arrow, of its inside type."""
+    if isinstance(values, np.ndarray):
+        if pa.types.is_timestamp(inside):
+            return pa.array(values.astype(np.int64, copy=False)).view(inside)
+        return pa.array(values, type=inside)
+    return values
+
+
+def columns_from_arrow(block: pa.RecordBatch, schema: pa.Schema, *, who: str) -> Columns:
+    """Return the columns of `schema` out of a block, as they are kept inside."""
+    return {
+        field.name: column_from_arrow(field.name, block.column(field.name), field.type, who=who)
+        for field in schema
+    }
+
+
+def batch_to_arrow(batch: Batch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch's columns as an Arrow record batch of the inside `schema`."""
+    arrays = [column_to_arrow(batch.columns[field.name], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,243 @@
+"""The gate against a literal reading of [ssg] Algorithms 2 and 3, one tuple at a time."""
+
+from __future__ import annotations
+
+import bisect
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.errors import SettingError
+from runtime.merge import SlackGate, Writer
+from runtime.model import END_NS, Batch, batch_of
+
+Row = tuple[int, int, int]  # (event time, writer, number within the writer)
+
+
+class LiteralGate:
+    """Algorithms 2 and 3 as printed, mended as docs/papers.md says; ties break by writer."""
+
+    def __init__(self, writers: int, readers: int, slack_ns: int | None) -> None:
+        self.promises = [-(2**63)] * writers
+        self.newest = -(2**63)
+        self.slack_ns = slack_ns
+        self.queued: list[list[Row]] = [[] for _ in range(readers)]
+        self.late: list[list[Row]] = [[] for _ in range(readers)]
+        self.last: list[Row | None] = [None] * readers
+
+    def insert(self, row: Row) -> None:
+        for reader, last in enumerate(self.last):
+            overtaken = last is not None and last > row
+            bisect.insort((self.late if overtaken else self.queued)[reader], row)
+        self.newest = max(self.newest, row[0])
+        self.promises[row[1]] = row[0]
+
+    def is_ready(self, row: Row) -> bool:
+        merge_ts = min(self.promises)
+        return (row[0], row[1]) <= (merge_ts, self.promises.index(merge_ts))
+
+    def read(self, reader: int) -> tuple[Row, str] | None:
+        if self.late[reader]:
+            return self.late[reader].pop(0), "late"
+        if not self.queued[reader]:
+            return None
+        row = self.queued[reader][0]
+        if self.is_ready(row):
+            kind = "ready"
+        elif self.slack_ns is not None and self.newest - row[0] > self.slack_ns:
+            kind = "slack-ready"
+        else:
+            return None
+        self.last[reader] = self.queued[reader].pop(0)
+        return row, kind
+
+
+def rows_of(batch: Batch | None) -> list[Row]:
+    if batch is None:
+        return []
+    columns = (batch.event_time_ns, batch.columns["writer"], batch.columns["number"])
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def make_batch(rows: list[Row]) -> Batch:
+    return batch_of(
+        [row[0] for row in rows],
+        {"writer": [row[1] for row in rows], "number": [row[2] for row in rows]},
+    )
+
+
+def read_all(gate: SlackGate, reader: int, limit: int | None) -> list[tuple[Row, str]]:
+    seen: list[tuple[Row, str]] = []
+    while (released := gate.read(reader, limit=limit)) is not None:
+        seen += [(row, "late") for batch in released.late for row in rows_of(batch)]
+        rows = sorted(row for batch in released.ports for row in rows_of(batch))
+        assert rows == [row for batch in released.ports for row in rows_of(batch)]
+        seen += [(row, "on time") for row in rows]
+    return seen
+
+
+operations = st.lists(
+    st.one_of(
+        st.tuples(st.just("insert"), st.integers(0, 3), st.lists(st.integers(0, 3), max_size=6)),
+        st.tuples(st.just("read"), st.integers(0, 1), st.sampled_from([None, 1, 2, 5])),
+        st.tuples(st.just("slack"), st.sampled_from([None, -1, 0, 2, 7]), st.none()),
+    ),
+    max_size=40,
+)
+
+
+@given(operations, st.sampled_from([None, -1, 0, 3]))
+def test_a_batch_means_the_same_as_its_events_one_by_one(ops: list[Any], slack: int | None) -> None:
+    gate = SlackGate([Writer(0, rank) for rank in range(4)], readers=2, slack_ns=slack)
+    literal = LiteralGate(4, 2, slack)
+    clock, number = [0] * 4, [0] * 4
+
+    def compare(reader: int, limit: int | None) -> None:
+        got = read_all(gate, reader, limit)
+        expected = []
+        while (one := literal.read(reader)) is not None:
+            expected.append(one)
+        assert [row for row, _ in got] == [row for row, _ in expected]
+        assert [kind == "late" for _, kind in got] == [kind == "late" for _, kind in expected]
+        counts["ready"][reader] += sum(kind == "ready" for _, kind in expected)
+        counts["slack-ready"][reader] += sum(kind == "slack-ready" for _, kind in expected)
+
+    counts = {"ready": [0, 0], "slack-ready": [0, 0]}
+    for kind, first, second in ops:
+        if kind == "insert":
+            rows = []
+            for gap in second:
+                clock[first] += gap
+                rows.append((clock[first], first, number[first]))
+                number[first] += 1
+            if rows:
+                gate.insert(first, make_batch(rows), promise_ns=rows[-1][0])
+                for row in rows:
+                    literal.insert(row)
+        elif kind == "read":
+            compare(first, second)
+        else:
+            gate.set_slack(first)
+            literal.slack_ns = first
+    for reader in (0, 1):
+        compare(reader, None)
+        assert gate.counts(reader).ready == counts["ready"][reader]
+        assert gate.counts(reader).slack_ready == counts["slack-ready"][reader]
+    for writer in range(4):
+        gate.insert(writer, None, promise_ns=END_NS)
+        literal.promises[writer] = END_NS
+    for reader in (0, 1):
+        compare(reader, 3)
+    assert gate.is_ended
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 4), max_size=12), min_size=1, max_size=20),
+    st.randoms(use_true_random=False),
+)
+def test_ready_only_gives_one_order_for_every_interleaving(gaps: list[list[int]], rng: Any) -> None:
+    streams: list[list[Row]] = []
+    for writer, own in enumerate(gaps):
+        times = np.cumsum(own).tolist()
+        streams.append([(t, writer, n) for n, t in enumerate(times)])
+    gate = SlackGate([Writer(0, rank) for rank in range(len(gaps))])
+    out: list[Row] = []
+    left = [list(stream) for stream in streams]
+    open_writers = list(range(len(gaps)))
+    while open_writers:
+        writer = rng.choice(open_writers)
+        rows, left[writer] = left[writer][: (n := rng.randrange(4))], left[writer][n:]
+        if rows:
+            gate.insert(writer, make_batch(rows), promise_ns=rows[-1][0])
+        if not left[writer]:
+            gate.insert(writer, None, promise_ns=END_NS)
+            open_writers.remove(writer)
+        if rng.random() < 0.7:
+            out += [row for row, _ in read_all(gate, 0, rng.choice([None, 2]))]
+    out += [row for row, _ in read_all(gate, 0, None)]
+    assert out == sorted(row for stream in streams for row in stream)
+    assert gate.counts().slack_ready == gate.counts().late == 0
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=9), max_size=9))
+def test_rows_of_a_mixed_writer_are_sorted_within_its_promise(polls: list[list[int]]) -> None:
+    gate = SlackGate([Writer(0, 1 << 48, is_mixed=True), Writer(0, 2 << 48)])
+    out, rows = [], []
+    for poll, ages in enumerate(polls):
+        times = [10 * poll + age for age in ages]
+        batch = make_batch([(t, 0, len(rows) + n) for n, t in enumerate(times)])
+        batch.writers = np.asarray([(1 << 48) + age % 3 for age in ages], dtype=np.int64)
+        rows += [
+            (t, int(w), len(rows) + n)
+            for n, (t, w) in enumerate(zip(times, batch.writers, strict=True))
+        ]
+        gate.insert(0, batch, promise_ns=10 * poll)
+        gate.insert(1, None, promise_ns=10 * poll + 5)
+        out += [row for row, _ in read_all(gate, 0, None)]
+    gate.insert(0, None, promise_ns=END_NS)
+    gate.insert(1, None, promise_ns=END_NS)
+    out += [row for row, _ in read_all(gate, 0, 3)]
+    assert [(t, n) for t, _, n in out] == [(t, n) for t, _, n in sorted(rows)]
+
+
+def test_gate_holds_a_tuple_until_every_writer_has_passed_it() -> None:
+    gate = SlackGate([Writer(0, 0), Writer(0, 1)])
+    gate.insert(0, batch_of([1, 4, 9]), promise_ns=9)
+    assert gate.read() is None
+    gate.insert(1, batch_of([2]), promise_ns=8)
+    released = gate.read()
+    assert released is not None
+    assert released.ports[0] is not None
+    assert released.ports[0].event_time_ns.tolist() == [1, 2, 4]
+    assert released.watermark_ns == 8
+    assert gate.holders() == [1]
+
+
+def test_an_idle_writer_holds_nobody_back_until_it_speaks() -> None:
+    gate = SlackGate([Writer(0, 0), Writer(0, 1)])
+    gate.insert(0, batch_of([5]), promise_ns=5)
+    gate.mark_idle(1)
+    released = gate.read()
+    assert released is not None
+    assert len(released.ports[0] or ()) == 1
+    gate.insert(1, batch_of([3]), promise_ns=3)
+    again = gate.read()
+    assert again is not None
+    assert again.late[0] is not None
+    assert gate.counts().late == 1
+
+
+def test_a_join_gate_keeps_its_ports_apart_and_breaks_ties_by_port() -> None:
+    gate = SlackGate([Writer(0, 0), Writer(1, 1)])
+    gate.insert(1, batch_of([5], {"side": ["right"]}), promise_ns=5)
+    gate.insert(0, batch_of([5], {"side": ["left"]}), promise_ns=5)
+    released = gate.read()
+    assert released is not None
+    # The left row of time 5 is ready; the right one waits: left may still repeat time 5.
+    assert [len(batch or ()) for batch in released.ports] == [1, 0]
+
+
+@pytest.mark.parametrize("writers", [3, 40])
+def test_restore_continues_where_snapshot_left(writers: int) -> None:
+    def fresh() -> SlackGate:
+        return SlackGate([Writer(0, rank) for rank in range(writers)], slack_ns=4)
+
+    gate = fresh()
+    for writer in range(writers):
+        gate.insert(
+            writer, make_batch([(t, writer, t) for t in range(0, 30, 3)]), promise_ns=27 - writer
+        )
+    first = gate.read(limit=5)
+    assert first is not None
+    other = fresh()
+    other.restore(gate.snapshot())
+    assert read_all(other, 0, 7) == read_all(gate, 0, None)
+    assert other.rows_held == gate.rows_held
+
+
+def test_slack_out_of_range_is_refused() -> None:
+    with pytest.raises(SettingError, match="slack_ns=-2"):
+        SlackGate([Writer(0, 0)], slack_ns=-2)
