@@ -8,17 +8,31 @@ rows: sorted runs of geometric size, merged in pairs.
 from __future__ import annotations
 
 from collections import deque
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from runtime.model import END_NS, Batch, Int64Array, concat_batches
+from runtime.model import END_NS, Batch, concat_batches
+
+
+class Piece(NamedTuple):
+    """Rows [start, stop) of a writer's batch, sorted; not cut out before they are merged."""
+
+    writer: int
+    batch: Batch
+    start: int
+    stop: int
+
+    def cut(self) -> Batch:
+        """Return the rows as a batch of their own."""
+        return self.batch.slice(self.start, self.stop)
 
 
 class FifoLane:
     """Rows of one writer, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, writer: int) -> None:
+        self._writer = writer
         self._chunks: deque[Batch] = deque()
         self._start = 0  # rows of the first chunk that have left
         self.rows = 0
@@ -33,25 +47,22 @@ class FifoLane:
         self._chunks.append(batch)
         self.rows += len(batch)
 
-    def take(self, cut_ns: int, pieces: list[Batch], *, ties: bool) -> None:
+    def take(self, cut_ns: int, pieces: list[Piece], *, ties: bool) -> None:
         """Move the rows older than `cut_ns` (with `ties`: or equal) to `pieces`."""
         side: Literal["left", "right"] = "right" if ties else "left"
         while self._chunks:
             chunk = self._chunks[0]
             times = chunk.event_time_ns
-            last = times[-1]
-            if last < cut_ns or (ties and last == cut_ns):
-                stop = times.shape[0]
-                self._chunks.popleft()
-            else:
-                stop = int(times.searchsorted(cut_ns, side))
+            rows = times.shape[0]
+            stop = int(times.searchsorted(cut_ns, side))
             if stop > self._start:
-                pieces.append(chunk.slice(self._start, stop))
+                pieces.append(Piece(self._writer, chunk, self._start, stop))
                 self.rows -= stop - self._start
-            if self._chunks and self._chunks[0] is chunk:
+            if stop < rows:
                 self._start = stop
                 self.head_ns = int(times[stop])
                 return
+            self._chunks.popleft()
             self._start = 0
         self.head_ns = END_NS
 
@@ -66,7 +77,8 @@ class FifoLane:
 class SortedLane:
     """Rows in any order, kept as sorted runs; each run is at least twice as long as the next."""
 
-    def __init__(self) -> None:
+    def __init__(self, writer: int) -> None:
+        self._writer = writer
         self._runs: list[Batch] = []
         self.rows = 0
         self.head_ns = END_NS
@@ -81,14 +93,14 @@ class SortedLane:
             runs[-1] = in_order(concat_batches([runs[-1], newer]))
         self._find_head()
 
-    def take(self, cut_ns: int, pieces: list[Batch], *, ties: bool) -> None:
+    def take(self, cut_ns: int, pieces: list[Piece], *, ties: bool) -> None:
         """Move the rows older than `cut_ns` (with `ties`: or equal) to `pieces`, run by run."""
         side: Literal["left", "right"] = "right" if ties else "left"
         kept: list[Batch] = []
         for run in self._runs:
             stop = int(run.event_time_ns.searchsorted(cut_ns, side))
             if stop:
-                pieces.append(run.slice(0, stop))
+                pieces.append(Piece(self._writer, run, 0, stop))
                 self.rows -= stop
             if stop < len(run):
                 kept.append(run.slice(stop, len(run)))
@@ -116,27 +128,3 @@ def in_order(batch: Batch) -> Batch:
             return batch
         return batch.take(times.argsort(kind="stable"))
     return batch.take(np.lexsort((writers, times)))
-
-
-def merge_order(times_ns: Int64Array, runs: int) -> Int64Array:
-    """Return the stable sorting permutation of times that consist of `runs` sorted runs.
-
-    Two ways, one result. A stable argsort is quickest for a few runs, which it finds and merges.
-    For many, (time, position) packed in one integer goes through NumPy's vectorised sort.
-    """
-    rows = times_ns.shape[0]
-    if runs > _FEW_RUNS and rows > _FEW_ROWS:
-        base = int(times_ns.min())
-        bits = rows.bit_length()
-        if int(times_ns.max()) - base < 1 << (63 - bits):
-            packed = times_ns - base
-            packed <<= bits
-            packed |= np.arange(rows)
-            packed.sort()
-            packed &= (1 << bits) - 1
-            return packed
-    return times_ns.argsort(kind="stable")
-
-
-_FEW_RUNS = 8
-_FEW_ROWS = 512

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from runtime.merge.lanes import FifoLane, Lane, SortedLane, in_order, merge_order
-from runtime.model import START_NS, Batch, concat_batches
+from runtime.merge.lanes import FifoLane, Lane, Piece, SortedLane, in_order
+from runtime.merge.pieces import merge_pieces
+from runtime.model import START_NS, Batch
 from runtime.model.times import END_NS
 from runtime.operators.contract import Released
 
@@ -49,13 +50,17 @@ class ReaderState:
 
     def __init__(self, writers: Sequence[Writer]) -> None:
         self._writers = writers
-        self.lanes: list[Lane] = [SortedLane() if w.is_mixed else FifoLane() for w in writers]
+        self._ranks = [writer.rank for writer in writers]
+        self.lanes: list[Lane] = [
+            SortedLane(place) if writer.is_mixed else FifoLane(place)
+            for place, writer in enumerate(writers)
+        ]
         ports = 1 + max(writer.port for writer in writers)
         self._places: list[list[int]] = [
             [place for place, writer in enumerate(writers) if writer.port == port]
             for port in range(ports)
         ]
-        self._late: list[list[tuple[int, Batch]]] = [[] for _ in range(ports)]
+        self._late: list[list[Piece]] = [[] for _ in range(ports)]
         # Oldest event time in each lane, only kept for many writers.
         self._heads = np.full(len(writers), END_NS, dtype=np.int64) if len(writers) > _FEW else None
         self._seen: Key = (START_NS, -1, 0)
@@ -88,7 +93,8 @@ class ReaderState:
             is_late |= (times == seen_ns) & (batch.writers < seen_writer)
         if not is_late.any():
             return batch
-        self._late[self._writers[place].port].append((place, in_order(batch.keep(is_late))))
+        late = in_order(batch.keep(is_late))
+        self._late[self._writers[place].port].append(Piece(place, late, 0, len(late)))
         return batch.keep(~is_late)
 
     def release(self, cut: Cut, ready: Cut, limit: int | None) -> Released | None:
@@ -102,16 +108,17 @@ class ReaderState:
         slack_ready = 0
         found = 0
         for places in self._places:
-            pieces: list[tuple[int, Batch]] = []
+            pieces: list[Piece] = []
             for place in self._candidates(places, cut.time_ns):
                 self._take(place, cut, pieces)
             if not pieces:
                 ports.append(None)
                 continue
             if by_slack:
-                slack_ready += sum(_beyond(ready, place, piece) for place, piece in pieces)
-                last = max(last, *(_last_key(place, piece) for place, piece in pieces))
-            merged = self._merge(places, pieces)
+                slack_ready += sum(_beyond(ready, piece) for piece in pieces)
+                last = max(last, *(_last_key(piece) for piece in pieces))
+            is_sorted = len(places) == 1 and not self._writers[places[0]].is_mixed
+            merged = merge_pieces(pieces, self._ranks, is_sorted=is_sorted)
             found += len(merged)
             ports.append(merged)
         self.rows -= found
@@ -150,26 +157,13 @@ class ReaderState:
         found = np.flatnonzero(heads <= cut_ns)
         return (found + places[0]).tolist()
 
-    def _take(self, place: int, cut: Cut, pieces: list[tuple[int, Batch]]) -> None:
+    def _take(self, place: int, cut: Cut, pieces: list[Piece]) -> None:
         lane = self.lanes[place]
         if lane.head_ns > cut.time_ns:
             return
-        taken: list[Batch] = []
-        lane.take(cut.time_ns, taken, ties=cut.has_ties_of(place))
-        pieces.extend((place, piece) for piece in taken)
+        lane.take(cut.time_ns, pieces, ties=cut.has_ties_of(place))
         if self._heads is not None:
             self._heads[place] = lane.head_ns
-
-    def _merge(self, places: list[int], pieces: list[tuple[int, Batch]]) -> Batch:
-        if len(pieces) == 1 and pieces[0][1].writers is None:
-            return pieces[0][1]
-        if any(piece.writers is not None for _, piece in pieces):
-            return _merge_by_writer([(self._writers[place].rank, piece) for place, piece in pieces])
-        merged = concat_batches([piece for _, piece in pieces])
-        if len(places) == 1 and not self._writers[places[0]].is_mixed:
-            return merged
-        # Pieces stand in tie order and the sort is stable: ties come out in tie order.
-        return merged.take(merge_order(merged.event_time_ns, len(pieces)))
 
     def _shorten(self, cut: Cut, limit: int) -> Cut:
         """Return an earlier cut that lets about `limit` rows go, or the same one."""
@@ -196,9 +190,9 @@ class ReaderState:
             if not queue:
                 released.append(None)
                 continue
-            queue.sort(key=lambda item: item[0])
-            self.late_ready += sum(len(b) - _beyond(ready, place, b) for place, b in queue)
-            batch = _merge_by_writer([(self._writers[p].rank, piece) for p, piece in queue])
+            queue.sort(key=lambda piece: piece.writer)
+            self.late_ready += sum(len(p.batch) - _beyond(ready, p) for p in queue)
+            batch = merge_pieces(queue, self._ranks, is_sorted=False)
             self.late += len(batch)
             self.rows -= len(batch)
             released.append(batch)
@@ -228,25 +222,14 @@ class ReaderState:
         self.rows, self.ready, self.slack_ready, self.late, self.late_ready = state["counts"]
 
 
-def _beyond(ready: Cut, place: int, piece: Batch) -> int:
-    """Return how many rows of a sorted piece are not before the ready cut."""
-    side: Literal["left", "right"] = "right" if ready.has_ties_of(place) else "left"
-    return len(piece) - int(piece.event_time_ns.searchsorted(ready.time_ns, side))
+def _beyond(ready: Cut, piece: Piece) -> int:
+    """Return how many rows of a piece are not before the ready cut."""
+    side: Literal["left", "right"] = "right" if ready.has_ties_of(piece.writer) else "left"
+    before = int(piece.batch.event_time_ns.searchsorted(ready.time_ns, side))
+    return piece.stop - min(max(before, piece.start), piece.stop)
 
 
-def _last_key(place: int, piece: Batch) -> Key:
-    own = 0 if piece.writers is None else int(piece.writers[-1])
-    return int(piece.event_time_ns[-1]), place, own
-
-
-def _merge_by_writer(pieces: list[tuple[int, Batch]]) -> Batch:
-    """Merge pieces whose rows, or some of them, know their own writers; (rank, piece)."""
-    writers = [
-        np.full(len(piece), rank, dtype=np.int64) if piece.writers is None else piece.writers
-        for rank, piece in pieces
-    ]
-    plain = [
-        Batch(piece.event_time_ns, piece.stimulus_time_ns, piece.columns) for _, piece in pieces
-    ]
-    merged = concat_batches(plain)
-    return merged.take(np.lexsort((np.concatenate(writers), merged.event_time_ns)))
+def _last_key(piece: Piece) -> Key:
+    batch, last = piece.batch, piece.stop - 1
+    own = 0 if batch.writers is None else int(batch.writers[last])
+    return int(batch.event_time_ns[last]), piece.writer, own

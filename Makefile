@@ -1,0 +1,78 @@
+# Everything one types here. `make` alone lists the targets.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.set-up
+LOCKS := requirements-build.lock requirements-dev.lock
+PIP_INSTALL := $(PY) -m pip install --disable-pip-version-check
+CODE := runtime actors ingest slackwater examples benchmarks tests
+FAST := not ray and not spark
+
+.PHONY: help setup demo test check check-all lint format bench lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+setup: $(STAMP) ## make .venv from the locked versions (again only when they change)
+
+# Three steps, because pyspark comes as source only: its build tools are locked and
+# installed first, so that nothing is resolved or fetched beside the locks.
+$(STAMP): pyproject.toml $(LOCKS)
+	@if ! [ -x $(PY) ] || ! $(PY) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))'; then \
+	  python="$$(PYTHON='$(PYTHON)' bash deploy/find-python.sh)"; \
+	  echo "setup: $(VENV) with $$("$$python" --version)"; \
+	  rm -rf $(VENV); \
+	  "$$python" -m venv $(VENV); \
+	fi
+	@echo "setup 1/3: build tools"
+	@$(PIP_INSTALL) --quiet --require-hashes --only-binary=:all: -r requirements-build.lock
+	@echo "setup 2/3: locked packages (about 650 MB the first time: Ray, Spark and a Java are among them)"
+	@$(PIP_INSTALL) --require-hashes --only-binary=:all: --no-binary=pyspark --no-build-isolation \
+	  -r requirements-dev.lock
+	@echo "setup 3/3: slackwater itself, editable"
+	@said="$$($(PIP_INSTALL) --quiet --no-deps --no-build-isolation --editable . 2>&1)" \
+	  || { echo "$$said" >&2; exit 1; }
+	@touch $@
+	@echo "setup: done"
+
+demo: setup ## run the congestion flow on a generated city; DATA=<folder> for the Warsaw crawl
+	@$(PY) -m examples.demo $(if $(DATA),--data "$(DATA)")
+
+test: setup ## every test that this machine can run; ARGS= goes to pytest
+	@$(PY) -m pytest --durations=10 --durations-min=1 $(ARGS)
+
+check: lint ## lints, types and the fast tests (no Ray, no Spark)
+	@$(PY) -m pytest -m "$(FAST)" $(ARGS)
+
+check-all: lint test ## lints, types and every test, examples included
+
+lint: setup ## ruff, formatting and strict types
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+
+format: setup ## put the code into the one format, and mend what ruff can mend
+	@$(PY) -m ruff format .
+	@$(PY) -m ruff check --fix .
+
+bench: setup ## run the benchmarks; ARGS="merge join-latency" for some
+	@$(PY) -m benchmarks $(ARGS)
+
+# `--universal` gives one file for every Python in range; `fewest` one version of each package.
+LOCK := $(PY) -m uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 \
+  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
+
+lock: setup ## resolve anew after pyproject.toml changed; ARGS=--upgrade for newer versions
+	@$(LOCK) $(ARGS) pyproject.toml --all-extras -o requirements-dev.lock
+	@$(LOCK) $(ARGS) pyproject.toml --extra build -c requirements-dev.lock -o requirements.lock
+	@printf 'pip\nsetuptools\n' | $(LOCK) $(ARGS) - -c requirements-dev.lock -o requirements-build.lock
+	@$(MAKE) --no-print-directory setup
+
+clean: ## remove .venv, caches and output
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist out *.egg-info
+	@find $(wildcard $(CODE)) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Ray shells around the runtime: receive, ask it, perform."""

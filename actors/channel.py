@@ -1,0 +1,337 @@
+"""The two ends of a channel: one edge of the plan, one encrypted ZeroMQ connection.
+
+```
+Sender ── hello, data, data, … ──▶ Receiver        hello: these are my columns
+       ◀── hello, grant, grant, … ──               grant: so many rows may follow
+```
+
+Nothing here blocks, and each end is used from one thread.
+
+*Sockets*: PAIR, because a channel has exactly one peer: no envelope as with ROUTER, which
+drops what it cannot route, and no sharing out among several peers as with DEALER. PAIR's
+known fault, that a reconnecting peer can be turned away while its old connection dies, does
+not arise: a connection is never made again. What was under way when it broke cannot be
+known, so a broken connection is a lost peer, and the job fails by name. A receiver admits
+one sender of its job in its life (`actors/keys.py`).
+
+*Memory*: high-water marks are off (0), since at a mark a socket drops or blocks. Credit
+bounds what is under way: a stage sends only rows that it has been granted.
+
+*The end*: the receiver answers the end of the stream with a last grant, and sends nothing
+more. A sender that `is_settled` may close without losing a frame; one that closes with
+grants unread could make TCP throw away what it still had to send.
+"""
+
+from __future__ import annotations
+
+import zmq
+
+from actors.frames import HEADER, FrameCodec, FrameTooLongError, Grant
+from actors.keys import ChannelKeys
+from actors.waiting import Waitable, Waker, wait
+from runtime.errors import ClusterError, FrameError, WorkerDied
+from runtime.model import START_NS, Message
+
+__all__ = ["ChannelKeys", "Receiver", "Sender", "Waitable", "Waker", "wait"]
+
+Context = zmq.Context[zmq.Socket[bytes]]
+
+HEARTBEAT_TIMEOUT_S = 15.0
+"""A peer silent for so long is lost. libzmq's own thread answers heartbeats, however busy the
+process; only a dead host, a cut link or a frozen process is silent longer than that."""
+LINGER_S = 5.0
+"""How long the context stays to flush what a closed end still had to send."""
+_CURVE_BYTES = 64  # what encryption may add to a frame, rounded up
+
+
+class _End:
+    """What both ends share.
+
+    Attributes:
+        messages, rows, bytes: data sent or received so far; bytes with headers.
+        refused: frames refused so far, because they were malformed or out of turn.
+        last_refusal: why the latest of them was; None so far.
+    """
+
+    def __init__(self, codec: FrameCodec, context: Context, heartbeat_timeout_s: float) -> None:
+        self.messages = 0
+        self.rows = 0
+        self.bytes = 0
+        self.refused = 0
+        self.last_refusal: str | None = None
+        self._codec = codec
+        self._is_connected = False
+        self._is_lost = False
+        self._is_closed = False
+        self._socket = context.socket(zmq.PAIR)
+        timeout_ms = max(1, round(heartbeat_timeout_s * 1_000))
+        for option, value in (
+            (zmq.SNDHWM, 0),
+            (zmq.RCVHWM, 0),
+            (zmq.RECONNECT_IVL, -1),
+            (zmq.RECONNECT_STOP, zmq.RECONNECT_STOP_CONN_REFUSED),
+            (zmq.HEARTBEAT_IVL, max(1, timeout_ms // 5)),
+            (zmq.HEARTBEAT_TIMEOUT, timeout_ms),
+            (zmq.MAXMSGSIZE, codec.max_bytes + HEADER.size + _CURVE_BYTES),
+        ):
+            self._socket.setsockopt(option, value)
+        self._fd = self._socket.fileno()
+
+    @property
+    def socket(self) -> zmq.Socket[bytes]:
+        """The ZeroMQ socket, to be waited on; reading it is for this end alone."""
+        return self._socket
+
+    def fileno(self) -> int:
+        """Return the descriptor for `wait`; edge-triggered, see `actors/waiting.py`."""
+        return self._fd
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether frames are there to be read."""
+        return bool(self._events() & zmq.POLLIN)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the other end has said hello, with our columns."""
+        return self._is_connected
+
+    def close(self, *, linger_s: float = LINGER_S) -> None:
+        """Close this end. What was sent is flushed while the context is being terminated.
+
+        Args:
+            linger_s: for at most so many seconds; 0 throws it away (a job that failed).
+        """
+        if not self._is_closed:
+            self._is_closed = True
+            self._socket.close(linger=round(linger_s * 1_000))
+
+    def _events(self) -> int:
+        return int(self._socket.getsockopt(zmq.EVENTS))
+
+    def _is_gone(self) -> bool:
+        """Return whether there is no connection (any more), and nothing left to read.
+
+        Without a high-water mark a socket that has its peer can always be written to.
+        """
+        self._is_lost = self._is_lost or not self._events()
+        return self._is_lost
+
+    def _next_frame(self) -> bytes | None:
+        try:
+            # A message of several parts comes as so many frames: each must stand for itself.
+            return self._socket.recv(zmq.NOBLOCK)
+        except zmq.Again:
+            return None
+
+    def _put(self, frame: bytes) -> bool:
+        try:
+            self._socket.send(frame, zmq.NOBLOCK)
+        except zmq.Again:
+            self._is_lost = True
+            return False
+        return True
+
+    def _refuse(self, problem: FrameError) -> None:
+        self.refused += 1
+        self.last_refusal = str(problem)
+
+
+class Sender(_End):
+    """The end that sends messages and is granted credit.
+
+    Args:
+        endpoint: the receiver's, `tcp://host:port`; it must be listening by now.
+        keys: the job's.
+        codec: of its own, with the receiver's columns.
+        context: the process's; `term()` it after the last `close`, or what is unsent is lost.
+        heartbeat_timeout_s: a peer silent for so long is lost.
+
+    Raises:
+        ClusterError: no such endpoint.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        *,
+        keys: ChannelKeys,
+        codec: FrameCodec,
+        context: Context,
+        heartbeat_timeout_s: float = HEARTBEAT_TIMEOUT_S,
+    ) -> None:
+        super().__init__(codec, context, heartbeat_timeout_s)
+        self.endpoint = endpoint
+        self._promise = (START_NS, START_NS)  # the last one sent, and its stimulus
+        self._is_settled = False
+        keys.guard_sender(self._socket)
+        try:
+            self._socket.connect(endpoint)
+        except zmq.ZMQError as problem:
+            self.close(linger_s=0)
+            raise ClusterError(
+                f"cannot connect a channel to {endpoint!r}: {problem}; give the receiver's "
+                "endpoint, tcp://host:port"
+            ) from problem
+        self._put(codec.encode_hello())
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the receiver has everything, the end of the stream included."""
+        return self._is_settled
+
+    @property
+    def is_peer_lost(self) -> bool:
+        """Whether the receiver is gone, or refused us, before the stream was at its end."""
+        return not self._is_settled and self._is_gone()
+
+    def send(self, message: Message, now_ns: int) -> None:
+        """Send a message; one that is too long for a frame goes in pieces, in order.
+
+        Raises:
+            WorkerDied: the receiver is lost.
+            FrameError: the batch is not of the channel's columns, the receiver has other
+                columns, or one row alone is too long.
+        """
+        if self.last_refusal is not None and not self._is_connected:
+            raise FrameError(f"channel to {self.endpoint}: {self.last_refusal}")
+        try:
+            frame = self._codec.encode(message, sent_at_ns=now_ns)
+        except FrameTooLongError:
+            if message.batch is None or message.rows < 2:
+                raise
+            middle = message.rows // 2
+            # The promise holds once all rows are there, so the first half repeats the last one.
+            self.send(Message(message.batch.slice(0, middle), *self._promise), now_ns)
+            rest = message.batch.slice(middle, message.rows)
+            self.send(Message(rest, message.promise_ns, message.promise_stimulus_ns), now_ns)
+            return
+        if not self._put(frame):
+            raise WorkerDied(
+                f"channel to {self.endpoint}: the receiver is gone, so {message.rows} rows "
+                "cannot be sent; see the log of the worker there, and run the job again"
+            )
+        self._promise = (message.promise_ns, message.promise_stimulus_ns)
+        self.messages += 1
+        self.rows += message.rows
+        self.bytes += len(frame)
+
+    def poll(self) -> list[int]:
+        """Return the credit that came since the last call: rows of each grant, in order."""
+        granted = []
+        while (frame := self._next_frame()) is not None:
+            try:
+                if self._is_connected:
+                    grant = self._codec.decode_grant(frame)
+                    self._is_settled = self._is_settled or grant.is_final
+                    if grant.rows:
+                        granted.append(grant.rows)
+                else:
+                    self._codec.check_hello(frame)
+                    self._is_connected = True
+            except FrameError as problem:
+                self._refuse(problem)
+        return granted
+
+
+class Receiver(_End):
+    """The end that listens, receives messages and grants credit.
+
+    Args:
+        keys: the job's.
+        codec: of its own, with the sender's columns.
+        context: the process's; `term()` it after the last `close`.
+        bind_host: this node's address, as the sender can reach it; a free port is taken.
+        heartbeat_timeout_s: a peer silent for so long is lost.
+
+    Attributes:
+        endpoint: what the sender connects to, `tcp://host:port`.
+        link_ns: time on the way summed over messages, by two clocks on two hosts.
+
+    Raises:
+        ClusterError: the address is not one of this node.
+    """
+
+    def __init__(
+        self,
+        *,
+        keys: ChannelKeys,
+        codec: FrameCodec,
+        context: Context,
+        bind_host: str = "127.0.0.1",
+        heartbeat_timeout_s: float = HEARTBEAT_TIMEOUT_S,
+    ) -> None:
+        super().__init__(codec, context, heartbeat_timeout_s)
+        self.link_ns = 0
+        self._has_greeted = False
+        self._has_ended = False
+        keys.guard_receiver(self._socket)
+        try:
+            self._socket.bind(f"tcp://{bind_host}:*")
+        except zmq.ZMQError as problem:
+            self.close(linger_s=0)
+            raise ClusterError(
+                f"cannot listen on {bind_host!r}: {problem}; give an address of this node"
+            ) from problem
+        self.endpoint = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the end of the stream has been received."""
+        return self._has_ended
+
+    @property
+    def is_peer_lost(self) -> bool:
+        """Whether the sender is gone before the end of its stream, all it sent being read."""
+        return self._has_greeted and not self._has_ended and self._is_gone()
+
+    def receive(self, now_ns: int, *, max_messages: int = 64) -> list[tuple[Message, int]]:
+        """Return messages that have arrived, in order, each with when it was sent (ns).
+
+        Frames that are malformed or out of turn are refused, counted and named in
+        `last_refusal`; the channel goes on.
+
+        Args:
+            now_ns: wall clock, for `link_ns`.
+            max_messages: look at no more frames than this; the rest waits.
+        """
+        received = []
+        for _ in range(max_messages):
+            frame = self._next_frame()
+            if frame is None:
+                break
+            try:
+                delivered = self._accept(frame)
+            except FrameError as problem:
+                self._refuse(problem)
+                continue
+            if delivered is not None:
+                message, sent_at_ns = delivered
+                self.messages += 1
+                self.rows += message.rows
+                self.bytes += len(frame)
+                self.link_ns += now_ns - sent_at_ns
+                received.append(delivered)
+        return received
+
+    def grant(self, rows: int) -> None:
+        """Let the sender send so many rows more, at least 1. After the end: nothing to do."""
+        if not self._has_ended:
+            self._put(self._codec.encode_grant(Grant(rows, is_final=False)))
+
+    def _accept(self, frame: bytes) -> tuple[Message, int] | None:
+        if not self._has_greeted:
+            # Before theirs is checked, so that both ends can name what differs.
+            self._put(self._codec.encode_hello())
+            self._has_greeted = True
+        if not self._is_connected:
+            self._codec.check_hello(frame)
+            self._is_connected = True
+            return None
+        if self._has_ended:
+            raise FrameError("a frame came behind the end of its stream")
+        delivered = self._codec.decode(frame)
+        if delivered[0].is_end:
+            self._has_ended = True
+            self._put(self._codec.encode_grant(Grant(0, is_final=True)))
+        return delivered

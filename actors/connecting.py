@@ -1,0 +1,249 @@
+"""From an address to a connected driver: find the Ray head, ask it, then `ray.init`.
+
+`ray.init` alone hangs for minutes on a wrong address and aborts the process when the token is
+missing, so everything that can be wrong is looked at first, each with an error of its own.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import os
+import platform
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import ray
+import ray._private.ray_constants
+import ray._private.services
+import ray._raylet
+
+from runtime.errors import ClusterError
+
+__all__ = [
+    "Driver",
+    "check_cluster",
+    "check_versions",
+    "find_address",
+    "refuse_a_second",
+    "settings_for",
+]
+
+_services: Any = ray._private.services  # Ray's inside is untyped
+_raylet: Any = ray._raylet
+PROBE = Path(__file__).with_name("probe.py")
+REACH_S = 3.0  # for a TCP connection to open
+ANSWER_S = 20.0  # for a Ray head to answer; loading Ray takes 0.4 s of it on an idle machine
+# "This host" means 127.0.0.1 to Ray when this is 0, else the address of the network card.
+LOOPBACK_ONLY = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+TOKEN_RULE = (
+    "every process of a cluster shows the same token; set RAY_AUTH_MODE=token and "  # noqa: S105
+    "RAY_AUTH_TOKEN_PATH=<file with the cluster's token> (on its head: ~/.ray/auth_token)"
+)
+
+
+def refuse_a_second() -> None:
+    """Raise ClusterError if this process is connected to a Ray cluster already."""
+    if ray.is_initialized():
+        raise ClusterError(
+            "this process is connected to Ray already, and one process drives one cluster; "
+            "close that one first (RayNodes.close(), or ray.shutdown())"
+        )
+
+
+def find_address(address: str | None = None) -> str:
+    """Return "host:port" of a Ray head.
+
+    Args:
+        address: "host:port"; None or "auto" takes RAY_ADDRESS, else the one Ray on this host.
+
+    Raises:
+        ClusterError: not such an address; or to be found here, and there is none or several.
+    """
+    if address in (None, "auto"):
+        address = os.environ.get("RAY_ADDRESS") or "auto"
+    if address == "auto":
+        _services.find_gcs_addresses.cache_clear()
+        found = sorted(_services.find_gcs_addresses())
+        if len(found) == 1:
+            return str(found[0])
+        if found:
+            raise ClusterError(
+                f"several Ray clusters have nodes on this host: {', '.join(found)}; "
+                "say which one: RayNodes.connect('host:port')"
+            )
+        raise ClusterError(
+            "no Ray cluster has a node on this host; start one with RayNodes.local() or "
+            "`ray start`, or give its address as 'host:port'"
+        )
+    assert address is not None
+    if "://" in address:
+        raise ClusterError(
+            f"{address!r} is the address of a Ray client proxy, and neither our data plane nor "
+            "RayDP works through one: run this program on a node of the cluster and give "
+            "the head's 'host:port'"
+        )
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 2**16:
+        raise ClusterError(
+            f"{address!r} is no address of a Ray head; write 'host:port', such as '10.0.0.1:6379'"
+        )
+    return address
+
+
+def settings_for(address: str) -> dict[str, str]:
+    """Return the environment variables that a driver of this cluster needs beside its own.
+
+    Raises:
+        ClusterError: nobody listens at the address.
+    """
+    settings = {"RAY_USAGE_STATS_ENABLED": "0"}
+    if "RAY_AUTH_MODE" not in os.environ and (
+        "RAY_AUTH_TOKEN" in os.environ or "RAY_AUTH_TOKEN_PATH" in os.environ
+    ):
+        settings["RAY_AUTH_MODE"] = "token"  # who names a token means to show it
+    host, _, port = address.rpartition(":")
+    reason = _why_unreachable(host, int(port))
+    if reason is not None:
+        raise ClusterError(
+            f"no Ray head at {address}: {reason}; look at the address and the port (`ray start` "
+            "prints them), and whether the cluster is up (`ray status`)"
+        )
+    if _is_loopback(host) and _why_unreachable(_services.get_node_ip_address(), int(port)):
+        settings[LOOPBACK_ONLY] = "0"  # nodes of RayNodes.local(), which listen nowhere else
+    return settings
+
+
+def check_cluster(address: str, settings: Mapping[str, str]) -> list[str]:
+    """Ask the head at `address` who it is; return what the user should know.
+
+    Raises:
+        ClusterError: it is no Ray head, refuses our token, is of another version of Ray or
+            Python, or has no node on this host.
+    """
+    try:
+        answer = subprocess.run(  # noqa: S603 our own file, no shell
+            [sys.executable, "-P", str(PROBE), address],
+            env=os.environ | settings,
+            capture_output=True,
+            text=True,
+            timeout=ANSWER_S,
+            check=True,
+        )
+        cluster: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
+    except subprocess.TimeoutExpired:
+        cluster = {"problem": "failed", "detail": f"no answer within {ANSWER_S:.0f} s"}
+    except (subprocess.CalledProcessError, IndexError) as error:
+        cluster = {"problem": "failed", "detail": str(error)}
+    problem = cluster.get("problem")
+    if problem == "no token":
+        raise ClusterError(
+            f"no token for the Ray cluster at {address}: {cluster['detail']}; {TOKEN_RULE}"
+        )
+    if problem == "refused":
+        raise ClusterError(f"the Ray cluster at {address} refuses our token: {TOKEN_RULE}")
+    if problem:
+        raise ClusterError(
+            f"what listens at {address} does not answer as a Ray head: {cluster['detail']}; "
+            "give the port that `ray start` printed (not the dashboard's, not a client proxy's)"
+        )
+    check_versions(address, ray_version=cluster["ray"], python_version=cluster["python"])
+    if not set(cluster["nodes"]) & set(_services.find_node_ids()):
+        raise ClusterError(
+            f"the Ray cluster at {address} has no node on this host, and a driver needs one; "
+            "run this program on one of its nodes (`ray submit`, `ray exec`), or join this host "
+            f"with `ray start --address={address}`"
+        )
+    if cluster["is_open"]:
+        return [
+            f"the Ray cluster at {address} takes anyone without a token; "
+            "start its nodes with RAY_AUTH_MODE=token"
+        ]
+    return []
+
+
+def check_versions(address: str, *, ray_version: str, python_version: str) -> None:
+    """Refuse a cluster whose Ray or Python is not ours to the last digit, as Ray itself does.
+
+    Raises:
+        ClusterError: they differ.
+    """
+    ours = (ray.__version__, platform.python_version())
+    if (ray_version, python_version) != ours:
+        raise ClusterError(
+            f"the Ray cluster at {address} runs Ray {ray_version} on Python {python_version}, and "
+            f"this process Ray {ours[0]} on Python {ours[1]}; Ray wants both equal: "
+            f"use `pip install ray=={ray_version}` under Python {python_version} here"
+        )
+
+
+class Driver:
+    """The connection of this process to one Ray cluster; one at a time.
+
+    Args:
+        address: "host:port" of the head.
+        settings: {environment variable: value}, set while connected, put back by `close`.
+
+    Raises:
+        ClusterError: connected already, or Ray refuses.
+    """
+
+    def __init__(self, address: str, settings: Mapping[str, str]) -> None:
+        refuse_a_second()
+        self._before = {name: os.environ.get(name) for name in [*settings, "RAY_AUTH_TOKEN"]}
+        if "RAY_AUTH_TOKEN_PATH" in settings:
+            os.environ.pop("RAY_AUTH_TOKEN", None)  # it would win over the path
+        os.environ.update(settings)
+        _read_settings_again()
+        try:
+            # Quiet: what workers print stays in Ray's logs, and Ray's own notices out of sight.
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        except Exception as error:
+            self.close()
+            raise ClusterError(
+                f"cannot connect to the Ray cluster at {address}: {error}; "
+                "look at its nodes with `ray status`"
+            ) from error
+        except BaseException:  # Ctrl-C
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Disconnect, and leave the environment as it was. Idempotent."""
+        ray.shutdown()
+        for name, value in self._before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+        self._before = {}
+        _read_settings_again()
+
+
+def _read_settings_again() -> None:
+    """Make Ray look at the environment again: it reads it once, when it is imported."""
+    ray._private.ray_constants.ENABLE_RAY_CLUSTER = os.environ.get(LOOPBACK_ONLY, "1") != "0"
+    _raylet.Config.initialize("")
+    _raylet.AuthenticationTokenLoader.instance().reset_cache()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _why_unreachable(host: str, port: int) -> str | None:
+    """Return why no TCP connection opens, or None if one does."""
+    try:
+        with socket.create_connection((host.strip("[]"), port), timeout=REACH_S):
+            return None
+    except TimeoutError:
+        return f"no answer within {REACH_S:.0f} s"
+    except OSError as error:  # nobody listens, unknown host, no route
+        return error.strerror or str(error)

@@ -1,0 +1,271 @@
+"""One job on a Ray cluster: slots as actors on their nodes, watched until the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import ray
+from ray.exceptions import GetTimeoutError, RayActorError, RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from actors.channel import ChannelKeys
+from actors.slot import SlotActor, SlotReport
+from runtime import errors
+from runtime.config import Limits
+from runtime.errors import ClusterError, SlackwaterError, WorkerDied
+from runtime.flow.plan import Plan
+from runtime.measure.assemble import job_report
+from runtime.measure.report import JobReport
+
+START_TIMEOUT_S = 60.0
+CALL_TIMEOUT_S = 10.0
+SETTLE_S = 3.0
+"""After the first failure, how long to wait for its cause: a slot often notices that its peer
+is gone before Ray says which worker died."""
+LEAD_NS = 50_000_000
+"""Paced sources begin this long after the order to start, so that every slot has it by then."""
+
+
+class RayJob:
+    """A submitted flow. Use it from one thread.
+
+    Args:
+        plan: every stage in a slot.
+        node_ids: {slot: Ray node id}.
+        hosts: {slot: address to listen on}.
+        notes: what the report must say about these nodes.
+
+    Raises:
+        ClusterError: the actors did not start in time.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        node_ids: Mapping[str, str],
+        hosts: Mapping[str, str],
+        limits: Limits | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        self._plan = plan
+        self._notes = list(notes)
+        self._reports: dict[str, SlotReport] = {}
+        self._ended: dict[str, SlotReport] = {}
+        self._deaths: dict[str, str] = {}
+        self._error: SlackwaterError | None = None
+        self._is_stopped = self._is_closed = False
+        self._elapsed_s: float | None = None
+        self._began_s = time.monotonic()
+        keys = ChannelKeys.generate()
+        actor = ray.remote(max_restarts=0, max_concurrency=4, num_cpus=1)(SlotActor)
+        self._actors: dict[str, Any] = {
+            name: actor.options(
+                scheduling_strategy=NodeAffinitySchedulingStrategy(node_ids[name], soft=False)
+            ).remote(name, plan.stages_of(name), keys=keys, host=hosts[name], limits=limits)
+            for name in plan.slot_names
+        }
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+        self._joins = {self._actors[name].join.remote(): name for name in self._actors}
+
+    def _start(self) -> None:
+        endpoints: dict[str, str] = {}
+        for bound in self._on_all("bind", timeout_s=START_TIMEOUT_S):
+            endpoints.update(bound)
+        self._on_all("connect", endpoints)
+        self._began_s = time.monotonic()
+        self._on_all("start", time.time_ns() + LEAD_NS)
+
+    def _on_all(self, method: str, *args: Any, timeout_s: float = START_TIMEOUT_S) -> list[Any]:
+        calls = [getattr(actor, method).remote(*args) for actor in self._actors.values()]
+        try:
+            return ray.get(calls, timeout=timeout_s)  # type: ignore[no-any-return]
+        except GetTimeoutError as problem:
+            raise ClusterError(
+                f"job {self._plan.flow!r}: not all of its {len(calls)} slots answered {method!r} "
+                f"within {timeout_s:.0f} s; the nodes may be short of free CPUs (one per slot) "
+                "or of memory: see `ray status`"
+            ) from problem
+        except RayError as problem:
+            raise _own_error(problem) from problem
+
+    # -- watching --------------------------------------------------------------------------
+
+    @property
+    def status(self) -> str:
+        """running, done, stopped or failed."""
+        if not self._is_closed:
+            self._look(0)
+        if self._error is not None:
+            return "failed"
+        if len(self._ended) < len(self._actors):
+            return "stopped" if self._is_closed else "running"
+        return "stopped" if self._is_stopped else "done"
+
+    @property
+    def error(self) -> SlackwaterError | None:
+        """Why it failed; None if it has not."""
+        return self._error
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for the end at most so long; return whether it has come.
+
+        Raises:
+            SlackwaterError: the job failed; the error says who and why. All slots are stopped.
+        """
+        if not self._is_closed:
+            self._look(timeout_s)
+        if self._error is not None:
+            self.stop()
+            raise self._error
+        return len(self._ended) == len(self._actors)
+
+    def _look(self, timeout_s: float) -> None:
+        waiting = [ref for ref, name in self._joins.items() if name not in self._gone]
+        if not waiting:
+            return
+        done, _ = ray.wait(waiting, num_returns=1, timeout=timeout_s)
+        if done:
+            done, _ = ray.wait(waiting, num_returns=len(waiting), timeout=0)
+        for ref in done:
+            self._take_end(self._joins[ref], ref)
+        if self._error is None and (self._deaths or self._failed()):
+            self._find_cause()
+        if self._elapsed_s is None and len(self._gone) == len(self._actors):
+            self._elapsed_s = time.monotonic() - self._began_s
+
+    @property
+    def _gone(self) -> set[str]:
+        return self._ended.keys() | self._deaths.keys()
+
+    def _take_end(self, name: str, ref: Any) -> None:
+        try:
+            self._ended[name] = self._reports[name] = ray.get(ref)
+        except RayActorError as problem:
+            self._deaths[name] = str(problem).strip().splitlines()[0]
+
+    def _failed(self) -> list[SlotReport]:
+        return [report for report in self._ended.values() if report.error is not None]
+
+    def _find_cause(self) -> None:
+        deadline_s = time.monotonic() + SETTLE_S
+        while not self._has_root_cause() and (left := deadline_s - time.monotonic()) > 0:
+            waiting = [ref for ref, name in self._joins.items() if name not in self._gone]
+            if not waiting:
+                break
+            for ref in ray.wait(waiting, num_returns=1, timeout=left)[0]:
+                self._take_end(self._joins[ref], ref)
+        own = [report for report in self._failed() if report.error_type != "WorkerDied"]
+        if own:
+            kind = getattr(errors, own[0].error_type or "", SlackwaterError)
+            self._error = kind(own[0].error)
+        elif self._deaths:
+            self._error = WorkerDied(self._obituary())
+        else:
+            self._error = WorkerDied(self._failed()[0].error)
+
+    def _has_root_cause(self) -> bool:
+        own = any(report.error_type != "WorkerDied" for report in self._failed())
+        return own or bool(self._deaths)
+
+    def _obituary(self) -> str:
+        lines = []
+        for name, reason in self._deaths.items():
+            stages = ", ".join(stage.name for stage in self._plan.stages_of(name))
+            lines.append(f"the worker of slot {name!r} (stages: {stages}) died: {reason}")
+        return (
+            "; ".join(lines) + ". The job was stopped; sinks hold whole batches only. If it was "
+            "short of memory or killed by hand, mend that, and submit the flow again"
+        )
+
+    # -- what it says ----------------------------------------------------------------------
+
+    def report(self) -> JobReport:
+        """Return the report as it stands."""
+        status = self.status
+        if status == "running":
+            self._fetch_reports()
+        elapsed_s = self._elapsed_s or time.monotonic() - self._began_s
+        parts = [self._reports[name] for name in self._plan.slot_names if name in self._reports]
+        return job_report(
+            self._plan,
+            state=status,
+            host="ray",
+            nodes=list(dict.fromkeys(name.split("/")[0] for name in self._plan.slot_names)),
+            elapsed_s=elapsed_s,
+            stages=[stage for part in parts for stage in part.stages],
+            channels=[channel for part in parts for channel in part.channels],
+            sinks=[sink for part in parts for sink in part.sinks],
+            error=None if self._error is None else str(self._error),
+            notes=self._notes,
+        )
+
+    def _fetch_reports(self) -> None:
+        calls = {
+            actor.report.remote(): name
+            for name, actor in self._actors.items()
+            if name not in self._gone
+        }
+        done, _ = ray.wait(list(calls), num_returns=len(calls), timeout=CALL_TIMEOUT_S)
+        for ref in done:
+            try:
+                self._reports[calls[ref]] = ray.get(ref)
+            except RayActorError:
+                continue  # _look names the dead; its last report stands
+
+    def collected(self, sink: str) -> pa.Table:
+        """Return what a collect sink has gathered."""
+        slot = self._plan.slots[sink]
+        try:
+            data = ray.get(self._actors[slot].collected.remote(sink), timeout=START_TIMEOUT_S)
+        except RayError as problem:
+            raise WorkerDied(
+                f"the results of sink {sink!r} are gone with the worker of slot {slot!r}; "
+                "write them to a file sink where they must outlive it"
+            ) from problem
+        with pa.ipc.open_stream(data) as stream:
+            return stream.read_all()
+
+    # -- ending ----------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """End the job now; the sinks keep the whole batches that they have."""
+        if self._is_closed or len(self._gone) == len(self._actors):
+            return
+        self._is_stopped = True
+        self._fetch_reports()
+        for name, actor in self._actors.items():
+            if name not in self._gone:
+                actor.stop.remote()
+        deadline_s = time.monotonic() + CALL_TIMEOUT_S
+        while len(self._gone) < len(self._actors) and time.monotonic() < deadline_s:
+            waiting = [ref for ref, name in self._joins.items() if name not in self._gone]
+            for ref in ray.wait(waiting, num_returns=1, timeout=1.0)[0]:
+                self._take_end(self._joins[ref], ref)
+        if self._elapsed_s is None:
+            self._elapsed_s = time.monotonic() - self._began_s
+
+    def close(self) -> None:
+        """Stop, and end the actors. Collected results go with them. Safe to call twice."""
+        if self._is_closed:
+            return
+        if hasattr(self, "_joins"):
+            self.stop()
+        self._is_closed = True
+        for actor in self._actors.values():
+            ray.kill(actor, no_restart=True)
+
+
+def _own_error(problem: RayError) -> SlackwaterError:
+    """Return the error of our tree inside a Ray task error, or a WorkerDied that quotes it."""
+    cause = getattr(problem, "cause", None)
+    if isinstance(cause, SlackwaterError):
+        return type(cause)(str(cause))
+    return WorkerDied(f"a worker failed to start: {problem}")

@@ -1,0 +1,50 @@
+"""Sinks without files: results kept in memory, or handed to the user's function."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from runtime.errors import OperatorError
+
+
+class CollectSink:
+    """Keeps all results in memory, for `job.result(name)`: for tests and small answers."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._batches: list[pa.RecordBatch] = []
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Keep the rows."""
+        self._batches.append(rows)
+
+    def close(self) -> None:
+        """Nothing to finish."""
+
+    def table(self) -> pa.Table:
+        """Return everything so far."""
+        return pa.Table.from_batches(self._batches, schema=self._schema)
+
+
+class CallbackSink:
+    """Hands each batch of results to the user's function, on the node of the sink."""
+
+    def __init__(self, name: str, function: Callable[[pa.RecordBatch], None]) -> None:
+        self._name = name
+        self._function = function
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Call the function."""
+        try:
+            self._function(rows)
+        except Exception as problem:
+            raise OperatorError(
+                f"sink {self._name!r}: its callback raised {type(problem).__name__}: {problem}\n"
+                f"{traceback.format_exc()}sample of the batch: {rows.slice(0, 3).to_pylist()}"
+            ) from problem
+
+    def close(self) -> None:
+        """Nothing to finish."""

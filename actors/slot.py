@@ -1,0 +1,278 @@
+"""The Ray shell of a slot: one actor, one core, one loop around `runtime.schedule.Slot`.
+
+```
+channels ──▶ deliver / credit ──▶ Slot.step ──▶ Send · Grant · Egress ──▶ channels, sinks
+                  ▲                                                │
+                  └──────── wait (channels, a source's next event) ┘
+```
+
+The loop has a thread of its own; Ray's threads answer control calls (report, stop, join).
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import zmq
+
+from actors.channel import ChannelKeys, Receiver, Sender, Waker, wait
+from actors.frames import FrameCodec
+from actors.sinks import CollectSink, Sink, open_sink
+from runtime.config import Limits
+from runtime.errors import SlackwaterError, WorkerDied
+from runtime.flow.plan import Channel, Stage
+from runtime.flow.steps import SinkStep
+from runtime.measure.assemble import SinkMeter
+from runtime.measure.report import ChannelReport, SinkReport, StageReport
+from runtime.model.schema import batch_to_arrow
+from runtime.schedule import Action, Egress, Grant, Send, Slot
+
+POLL_S = 0.005
+"""How long to sleep while a source has nothing and cannot say when."""
+IDLE_S = 0.2
+"""How long to sleep at most: the loop then looks at its peers."""
+REPORT_S = 2.0
+
+
+@dataclass
+class SlotReport:
+    """What one slot says of itself: its share of the job's report."""
+
+    slot: str
+    state: str  # ready, running, done, stopped or failed
+    stages: list[StageReport] = field(default_factory=list)
+    channels: list[ChannelReport] = field(default_factory=list)
+    sinks: list[SinkReport] = field(default_factory=list)
+    error: str | None = None
+    error_type: str | None = None
+
+
+class SlotActor:
+    """One slot of a job.
+
+    `actors/job.py` makes it a Ray actor and calls `bind`, `connect`, `start` and `join`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        stages: tuple[Stage, ...],
+        *,
+        keys: ChannelKeys,
+        host: str = "127.0.0.1",
+        limits: Limits | None = None,
+    ) -> None:
+        self._name, self._stages, self._keys, self._host = name, stages, keys, host
+        self._limits = limits
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._receivers: dict[str, Receiver] = {}
+        self._senders: dict[str, Sender] = {}
+        self._sinks: dict[str, Sink] = {}
+        self._meters: dict[str, SinkMeter] = {}
+        self._slot: Slot | None = None
+        self._waker = Waker()
+        self._is_stopping = False
+        self._wants_report = threading.Event()
+        self._has_report = threading.Event()
+        self._has_ended = threading.Event()
+        self._report = SlotReport(name, "ready")
+        self._thread: threading.Thread | None = None
+
+    # -- control, from Ray's threads -------------------------------------------------------
+
+    def bind(self) -> dict[str, str]:
+        """Listen on every channel that comes from another slot: {channel: endpoint}."""
+        own = {stage.name for stage in self._stages}
+        for stage in self._stages:
+            for channel in stage.inputs:
+                if channel.source not in own:
+                    self._receivers[channel.name] = Receiver(
+                        keys=self._keys,
+                        codec=_codec(channel),
+                        context=self._context,
+                        bind_host=self._host,
+                    )
+        return {name: receiver.endpoint for name, receiver in self._receivers.items()}
+
+    def connect(self, endpoints: Mapping[str, str]) -> None:
+        """Connect every channel that leads to another slot, and open the sinks."""
+        for stage in self._stages:
+            for channel in stage.outputs:
+                if channel.name in endpoints and channel.name not in self._receivers:
+                    self._senders[channel.name] = Sender(
+                        endpoints[channel.name],
+                        keys=self._keys,
+                        codec=_codec(channel),
+                        context=self._context,
+                    )
+            if isinstance(stage.step, SinkStep):
+                self._sinks[stage.name] = open_sink(stage.name, stage.step.sink, stage.step.schema)
+                self._meters[stage.name] = SinkMeter(stage.name, "")
+
+    def start(self, start_ns: int) -> None:
+        """Run. Paced sources hand over their first event at `start_ns`, wall clock."""
+        self._slot = Slot(self._name, self._stages, start_ns=start_ns, limits=self._limits)
+        self._report.state = "running"
+        self._thread = threading.Thread(target=self._main, name=f"slot-{self._name}", daemon=True)
+        self._thread.start()
+
+    def report(self) -> SlotReport:
+        """Return the counters as the loop last saw them, at most a slice old."""
+        if self._thread is not None and self._thread.is_alive():
+            self._has_report.clear()
+            self._wants_report.set()
+            self._waker.wake()
+            self._has_report.wait(REPORT_S)
+        return self._report
+
+    def join(self) -> SlotReport:
+        """Return when the slot is done, stopped or has failed."""
+        self._has_ended.wait()
+        return self._report
+
+    def collected(self, sink: str) -> bytes:
+        """Return what a collect sink has, as an Arrow IPC stream."""
+        found = self._sinks[sink]
+        assert isinstance(found, CollectSink), "the front door asks for collect sinks only"
+        table = found.table()
+        buffer = pa.BufferOutputStream()
+        with pa.ipc.new_stream(buffer, table.schema) as stream:
+            stream.write_table(table)
+        return bytes(buffer.getvalue())
+
+    def stop(self) -> None:
+        """End the loop soon; sinks keep the whole batches that they have."""
+        self._is_stopping = True
+        self._waker.wake()
+
+    def close(self) -> None:
+        """Stop, and let go of everything."""
+        self.stop()
+        if self._thread is not None:
+            self._thread.join(timeout=10)
+        for end in (*self._receivers.values(), *self._senders.values()):
+            end.close(linger_s=0)
+        self._context.destroy(linger=0)
+
+    # -- the loop --------------------------------------------------------------------------
+
+    def _main(self) -> None:
+        # What exists now lives as long as the job: collections need not look at it again.
+        gc.collect()
+        gc.freeze()
+        state, error, kind = "failed", None, None
+        try:
+            state = self._loop()
+            for sink in self._sinks.values():
+                sink.close()
+        except SlackwaterError as problem:
+            error, kind = str(problem), type(problem).__name__
+        except Exception as problem:  # a fault of ours must reach the driver too
+            error, kind = f"{problem!r}\n{traceback.format_exc()}", type(problem).__name__
+        if error is not None:
+            error = f"{error}{self._keep_what_is_whole()}"
+            state = "failed"
+        self._publish(state)
+        self._report.error, self._report.error_type = error, kind
+        self._has_ended.set()
+
+    def _keep_what_is_whole(self) -> str:
+        """Close the sinks after a failure; return what went wrong with that, if anything."""
+        problems = []
+        for sink in self._sinks.values():
+            try:
+                sink.close()
+            except SlackwaterError as problem:
+                problems.append(f"\nand then: {problem}")
+        return "".join(problems)
+
+    def _loop(self) -> str:
+        slot = self._slot
+        assert slot is not None
+        ends = (*self._receivers.values(), *self._senders.values())
+        while not self._is_stopping:
+            now_ns = time.time_ns()
+            self._take_in(slot, now_ns)
+            if self._wants_report.is_set():
+                self._publish("running")
+            began_ns = time.perf_counter_ns()
+            done = slot.step(now_ns)
+            if done is not None:
+                for action in done.actions:
+                    self._perform(action)
+                slot.charge(done, time.perf_counter_ns() - began_ns)
+                continue
+            if slot.is_finished and all(sender.is_settled for sender in self._senders.values()):
+                return "done"
+            self._look_at_peers()
+            wait(ends, self._rest_s(slot), waker=self._waker)
+        return "stopped"
+
+    def _take_in(self, slot: Slot, now_ns: int) -> None:
+        for name, receiver in self._receivers.items():
+            for message, _ in receiver.receive(now_ns):
+                slot.deliver(name, message, now_ns)
+        for name, sender in self._senders.items():
+            for rows in sender.poll():
+                slot.credit(name, rows)
+
+    def _perform(self, action: Action) -> None:
+        match action:
+            case Send(channel, message):
+                self._senders[channel.name].send(message, time.time_ns())
+            case Grant(channel, rows):
+                self._receivers[channel.name].grant(rows)
+            case Egress(stage, batch, _):
+                if batch is not None:
+                    sink = self._sinks[stage]
+                    sink.write(batch_to_arrow(batch, self._schema_of(stage)))
+                    self._meters[stage].add(batch, time.time_ns())
+
+    def _schema_of(self, stage: str) -> pa.Schema:
+        assert self._slot is not None
+        return self._slot.stages[stage].stage.step.schema
+
+    def _rest_s(self, slot: Slot) -> float:
+        now_ns = time.time_ns()
+        wake_ns = slot.wake_ns(now_ns)
+        if wake_ns is not None and wake_ns > now_ns:
+            return min((wake_ns - now_ns) / 1e9, IDLE_S)
+        is_polling = any(machine.is_polling(now_ns) for machine in slot.stages.values())
+        return POLL_S if is_polling else IDLE_S
+
+    def _look_at_peers(self) -> None:
+        for name, end in (*self._receivers.items(), *self._senders.items()):
+            if end.is_peer_lost:
+                raise WorkerDied(
+                    f"slot {self._name!r} lost the other end of channel {name!r}: its worker has "
+                    "gone; see the error of that worker, then submit again"
+                )
+
+    def _publish(self, state: str) -> None:
+        self._wants_report.clear()
+        assert self._slot is not None
+        stages, channels = self._slot.reports(time.time_ns())
+        for stage in stages:
+            stage.slot, stage.node = self._name, self._name.split("/")[0]
+        for channel in channels:
+            sender, receiver = self._senders.get(channel.name), self._receivers.get(channel.name)
+            if sender is not None:
+                channel.bytes_sent = sender.bytes
+            if receiver is not None:
+                channel.link_ns = receiver.link_ns
+        for name, meter in self._meters.items():
+            meter.report.node = next(s.node for s in stages if s.name == name)
+        sinks = [meter.report for meter in self._meters.values()]
+        self._report = SlotReport(self._name, state, stages, channels, sinks)
+        self._has_report.set()
+
+
+def _codec(channel: Channel) -> FrameCodec:
+    names = channel.schema.names
+    return FrameCodec(channel.schema, columns=names, with_writers=channel.has_writers)

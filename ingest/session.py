@@ -1,0 +1,338 @@
+"""The one owner of the Spark session that runs on RayDP's executors inside the Ray cluster.
+
+    with SparkOnRay("prepare", executors=2) as spark:
+        frame = spark.session.read.parquet("fixes/")
+
+Nothing else starts or stops Spark. RayDP allows one session to a process, and so do we.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from subprocess import Popen, TimeoutExpired
+from types import TracebackType
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import ray
+import raydp
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from ingest.java import JavaHome, prepare_java
+from ingest.spark_failure import user_cause
+from runtime.errors import ClusterError, IngestError, SettingError
+from runtime.model.times import NS_PER_SECOND, Duration, duration_ns
+
+T = TypeVar("T")
+
+BLOCK_ROWS = 10_000
+"""Rows of one Arrow block out of Spark: what a source hands over at a time."""
+STOP_LIMIT_S = 20.0
+"""How long an orderly stop may take before what is left is killed."""
+POLL_S = 0.1
+PINNED = 0.001
+"""How much of the pinning resource an actor takes: next to nothing, it only says where."""
+_JVM_OPTIONS = (
+    "spark.driver.extraJavaOptions",
+    "spark.executor.extraJavaOptions",
+    "spark.ray.raydp_app_master.extraJavaOptions",
+)
+
+_current: SparkOnRay | None = None
+_current_lock = threading.RLock()
+
+
+class SparkOnRay:
+    """Spark on executors that are Ray actors. A context manager; start and stop are idempotent.
+
+    Args:
+        app_name: shown in Spark's and Ray's lists.
+        executors: how many, each a Ray actor with a JVM and its Python workers.
+        cores: of each; Ray counts them as CPUs taken.
+        memory: of each executor's JVM, like "1g"; Ray counts it too.
+        resource: a custom Ray resource that the executors' nodes must have; None: anywhere.
+        conf: Spark settings that go before ours.
+        start_limit: how long the start may take.
+
+    Raises:
+        SettingError: a number below one, or memory that is not like "512m" or "2g".
+    """
+
+    def __init__(
+        self,
+        app_name: str,
+        executors: int = 1,
+        *,
+        cores: int = 1,
+        memory: str = "1g",
+        resource: str | None = None,
+        conf: Mapping[str, str] | None = None,
+        start_limit: Duration = "120s",
+    ) -> None:
+        if executors < 1 or cores < 1:
+            raise SettingError(f"executors={executors} and cores={cores} must be at least 1")
+        if not re.fullmatch(r"[1-9]\d*[kmgt]b?", memory, re.IGNORECASE):
+            raise SettingError(f"memory={memory!r} must be a size like '512m' or '2g'")
+        self.app_name = app_name
+        self.executors = executors
+        self.cores = cores
+        self.memory = memory
+        self.resource = resource
+        self._conf = dict(conf or {})
+        self._start_limit_s = duration_ns(start_limit, what="start_limit") / NS_PER_SECOND
+        self._session: SparkSession | None = None
+        self._folder: Path | None = None
+        self._before_stop: list[Callable[[], None]] = []
+
+    @property
+    def session(self) -> SparkSession:
+        """The Spark session.
+
+        Raises:
+            IngestError: it is not running.
+        """
+        if self._session is None:
+            raise IngestError(
+                f"Spark session {self.app_name!r} is not running; call start(), or use it in a "
+                "with statement"
+            )
+        return self._session
+
+    @property
+    def log_path(self) -> Path | None:
+        """Where Spark's driver writes its log; None before the start and after a clean stop.
+
+        The executors' logs are in the `logs` folder of Ray's session, as any actor's.
+        """
+        return None if self._folder is None else self._folder / "spark.log"
+
+    def start(self) -> SparkSession:
+        """Start the session, or return the one that runs, once all executors are there.
+
+        Raises:
+            ClusterError: Ray is not initialised here, or has too little room for the executors.
+            JavaError: no Java.
+            IngestError: another session runs in this process, or Spark did not start; names
+                the log.
+        """
+        global _current  # noqa: PLW0603 - RayDP has one session to a process, here is its owner
+        with _current_lock:
+            if self._session is not None:
+                return self._session
+            self._check_alone()
+            _current = self
+            atexit.register(self.stop)
+            try:
+                self._start()
+            except BaseException:
+                self._stop(keep_log=True)
+                raise
+            return self.session
+
+    def stop(self) -> None:
+        """Stop the session, its executors and its JVM; nothing of it is left. Idempotent."""
+        with _current_lock:
+            if _current is self:
+                self._stop(keep_log=False)
+
+    def before_stop(self, action: Callable[[], None]) -> None:
+        """Have something done first when the session stops: ending its streams, say."""
+        self._before_stop.append(action)
+
+    def __enter__(self) -> SparkOnRay:
+        """Start it."""
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop it."""
+        self.stop()
+
+    def _check_alone(self) -> None:
+        if not ray.is_initialized():
+            raise ClusterError(
+                f"Spark session {self.app_name!r} runs inside a Ray cluster and this process is in "
+                "none; start or connect to one first"
+            )
+        if _current is not None or SparkContext._gateway is not None:
+            other = repr(_current.app_name) if _current is not None else "not started by us"
+            raise IngestError(
+                f"Spark session {self.app_name!r} cannot start: this process has one already "
+                f"({other}), and RayDP allows one; stop that first"
+            )
+
+    def _start(self) -> None:
+        java = prepare_java()
+        # Or the executors start whichever `python3` comes first on their node.
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        self._folder = Path(tempfile.mkdtemp(prefix="slackwater-spark-"))
+        deadline = time.monotonic() + self._start_limit_s
+        try:
+            self._session = within(self._start_limit_s, partial(self._launch, java))
+        except TimeoutError:
+            raise ClusterError(self._unfinished("did not start")) from None
+        except Exception as problem:  # whatever the JVM or Ray found wrong
+            raise IngestError(
+                f"Spark session {self.app_name!r} did not start: {user_cause(problem)}\n"
+                f"the log is {self.log_path}"
+            ) from None
+        status = self._session.sparkContext._jsc.sc()
+        while status.getExecutorMemoryStatus().size() <= self.executors:  # the driver counts
+            if time.monotonic() > deadline:
+                raise ClusterError(self._unfinished("did not get its executors"))
+            time.sleep(POLL_S)
+
+    def _launch(self, java: JavaHome) -> SparkSession:
+        assert self._folder is not None
+        with _output_of_jvm_in(self._folder / "spark.log"):
+            return raydp.init_spark(  # type: ignore[no-any-return]
+                # The master's actor is named after it; a former one may still be leaving.
+                f"{self.app_name}-{uuid4().hex[:6]}",
+                self.executors,
+                self.cores,
+                self.memory,
+                configs=self._settings(java),
+            )
+
+    def _settings(self, java: JavaHome) -> dict[str, str]:
+        settings = {
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.warehouse.dir": str(self._folder),  # or it makes one where the user is
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.execution.arrow.maxRecordsPerBatch": str(BLOCK_ROWS),
+            "spark.sql.pyspark.jvmStacktrace.enabled": "false",
+        }
+        if self.resource is not None:
+            key = f"spark.ray.raydp_spark_executor.actor.resource.{self.resource}"
+            settings[key] = str(PINNED)
+        settings |= self._conf
+        for key in _JVM_OPTIONS:  # so that nodes which Ray started without JDK_JAVA_OPTIONS do too
+            settings[key] = " ".join([*java.options(), settings.get(key, "")]).strip()
+        return settings
+
+    def _unfinished(self, what: str) -> str:
+        there: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        free: dict[str, float] = ray.available_resources()  # type: ignore[no-untyped-call]
+        names = ["CPU", "memory", *([self.resource] if self.resource else [])]
+        room = ", ".join(
+            f"{name} {free.get(name, 0):g} of {there.get(name, 0):g}" for name in names
+        )
+        pinned = f" on nodes with {self.resource!r}" if self.resource else ""
+        return (
+            f"Spark session {self.app_name!r} {what} within {self._start_limit_s:g} s: it asks for "
+            f"{self.executors} × ({self.cores} CPU, {self.memory}){pinned} and the cluster has "
+            f"free: {room}; add nodes, or ask for less. The log is {self.log_path}"
+        )
+
+    def _stop(self, *, keep_log: bool) -> None:
+        global _current  # noqa: PLW0603 - see start
+        for action in reversed(self._before_stop):
+            action()
+        self._before_stop.clear()
+        self._session = None
+        # Each step is tried whatever became of the one before: Ray may be gone by now.
+        with contextlib.suppress(Exception):
+            within(STOP_LIMIT_S, raydp.stop_spark)
+        if ray.is_initialized():
+            with contextlib.suppress(Exception):
+                within(STOP_LIMIT_S, _end_actors)
+        _end_jvm()
+        if self._folder is not None and not keep_log:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+        atexit.unregister(self.stop)
+        _current = None
+
+
+def current() -> SparkOnRay | None:
+    """Return the session that runs in this process, if any."""
+    return _current
+
+
+def within(limit_s: float, function: Callable[[], T]) -> T:
+    """Call a function that may hang, in a thread of its own.
+
+    Raises:
+        TimeoutError: it has not returned after `limit_s`; it may still be running.
+    """
+    outcome: list[T] = []
+    problems: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            outcome.append(function())
+        except BaseException as problem:  # handed to the caller's thread
+            problems.append(problem)
+
+    thread = threading.Thread(target=call, name=f"within-{limit_s:g}s", daemon=True)
+    thread.start()
+    thread.join(limit_s)
+    if problems:
+        raise problems[0]
+    if not outcome:
+        raise TimeoutError
+    return outcome[0]
+
+
+@contextlib.contextmanager
+def _output_of_jvm_in(path: Path) -> Iterator[None]:
+    """Have the JVM that PySpark starts for the driver write into a file, not on the terminal."""
+    module: Any = importlib.import_module("pyspark.context")
+    launch = module.launch_gateway
+    with path.open("ab") as log:
+        module.launch_gateway = partial(launch, popen_kwargs={"stdout": log, "stderr": log})
+        try:
+            yield
+        finally:
+            module.launch_gateway = launch
+
+
+def _end_actors() -> None:
+    """Wait until RayDP's actors are gone; kill those that stay."""
+    ours = re.compile(r"RAY_APP_MASTER|raydp-executor-\d+|.+_SPARK_MASTER")
+    patience = time.monotonic() + STOP_LIMIT_S / 2
+    while names := [name for name in ray.util.list_named_actors() if ours.fullmatch(name)]:
+        if time.monotonic() > patience:
+            for name in names:
+                with contextlib.suppress(ValueError):  # gone meanwhile
+                    ray.kill(ray.get_actor(name))
+        time.sleep(POLL_S)
+
+
+def _end_jvm() -> None:
+    """End the driver's JVM: PySpark would keep it, and its tie to this Ray cluster, for ever."""
+    gateway: Any = SparkContext._gateway
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    if gateway is None:
+        return
+    process: Popen[bytes] = gateway.proc
+    with contextlib.suppress(Exception):
+        within(STOP_LIMIT_S / 4, gateway.shutdown)
+    if process.stdin is not None:
+        process.stdin.close()  # at its end the JVM exits by itself
+    try:
+        process.wait(STOP_LIMIT_S / 4)
+    except TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,234 @@
+"""Bounded Spark frames: prepared on the executors, then Arrow blocks in Ray's object store.
+
+The executors run the frame and keep its Arrow bytes; a few Ray tasks fetch each partition's
+bytes from its executor into the object store. From then on the blocks need no Spark: they
+belong to the driver, live as long as the input that holds them, and any node reads them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import ray
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from ray.exceptions import RayError
+
+from ingest.session import BLOCK_ROWS, SparkOnRay, current, within
+from ingest.spark_failure import user_cause
+from runtime.errors import IngestError, SchemaError
+from runtime.model.times import NS_PER_SECOND, Duration, duration_ns
+from runtime.sources.spec import END_OF_INPUT, EndOfInput
+
+FETCHES_PER_EXECUTOR = 2
+"""Partitions in flight from an executor: one being made ready, one on its way."""
+
+
+def spark(
+    frame: DataFrame,
+    *,
+    order_by: str | Sequence[str] | None = None,
+    limit: Duration = "30min",
+) -> FrameInput:
+    """Run a bounded Spark frame and return its rows as an input, in the frame's order.
+
+    Blocks until all rows are in Ray's object store. The session may stop afterwards.
+
+    Args:
+        frame: of a session that `SparkOnRay` started.
+        order_by: sort by these columns first; rows that tie come in any order.
+        limit: how long Spark may take.
+
+    Raises:
+        SchemaError: a column whose type Arrow has not, or two columns of one name.
+        IngestError: Spark failed (with the user's own cause), took longer than `limit`, or
+            the frame is unbounded or of another session.
+    """
+    owner = owner_of(frame, "spark")
+    if frame.isStreaming:
+        raise IngestError("spark() reads bounded frames and this one streams; use spark_stream()")
+    schema = arrow_schema_of(frame)
+    if order_by is not None:
+        frame = frame.orderBy(*([order_by] if isinstance(order_by, str) else order_by))
+    refs = _stored(frame, owner, limit_s=duration_ns(limit, what="limit") / NS_PER_SECOND)
+    return FrameInput(tuple(refs), schema)
+
+
+def owner_of(frame: DataFrame, who: str) -> SparkOnRay:
+    """Return the running session that a frame belongs to.
+
+    Raises:
+        IngestError: it belongs to none of ours, or that one has stopped.
+    """
+    owner = current()
+    if owner is None or frame.sparkSession.sparkContext is not owner.session.sparkContext:
+        raise IngestError(
+            f"{who}() needs a frame of the SparkOnRay session that runs now; this one belongs to "
+            "another session or to one that has stopped. Make it with SparkOnRay(…).session"
+        )
+    return owner
+
+
+def arrow_schema_of(frame: DataFrame) -> pa.Schema:
+    """Return a frame's columns as Arrow types.
+
+    Raises:
+        SchemaError: a type that Arrow has not, or two columns of one name.
+    """
+    names = frame.columns
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SchemaError(
+            f"the Spark frame has two columns named {twice[0]!r}; rename one before it is read: "
+            "withColumnRenamed, or select with alias"
+        )
+    try:
+        return to_arrow_schema(frame.schema)
+    except TypeError as problem:  # PySpark's UNSUPPORTED_DATA_TYPE_FOR_ARROW is one
+        raise SchemaError(
+            f"the Spark frame does not fit Arrow: {problem}; cast that column"
+        ) from problem
+
+
+@dataclass(frozen=True, eq=False)
+class FrameInput:
+    """Rows of a bounded Spark frame in Ray's object store. `spark` makes it.
+
+    Pickles within Ray (as an argument of a task or an actor call), and keeps the blocks alive
+    wherever it goes.
+
+    Attributes:
+        refs: one Arrow table per partition, in the frame's order.
+    """
+
+    refs: tuple[ray.ObjectRef[pa.Table], ...] = field(repr=False)
+    columns: pa.Schema
+
+    def describe(self) -> str:
+        """Return how many partitions there are."""
+        count = len(self.refs)
+        return f"spark frame ({count} partition{'' if count == 1 else 's'})"
+
+    def schema(self) -> pa.Schema:
+        """Return the columns."""
+        return self.columns
+
+    def open(self) -> FrameReader:
+        """Start at the first row."""
+        return FrameReader(self)
+
+
+class FrameReader:
+    """Fetches one partition at a time, and the next meanwhile; hands over its blocks."""
+
+    def __init__(self, source: FrameInput) -> None:
+        self._who = source.describe()
+        self._schema = source.columns
+        self._refs = deque(source.refs)
+        self._blocks: Iterator[pa.RecordBatch] = iter(())
+        self._next: Future[pa.Table] | None = None
+        self._fetch()
+
+    def poll(self) -> pa.RecordBatch | EndOfInput | None:
+        """Return the next block, None while it is on its way, or END_OF_INPUT.
+
+        Raises:
+            IngestError: a block is lost: the node that held it, or the driver, has died.
+        """
+        while (block := next(self._blocks, None)) is None:
+            if self._next is None:
+                return END_OF_INPUT
+            if not self._next.done():
+                return None
+            try:
+                table = self._next.result()
+            except RayError as problem:
+                raise IngestError(
+                    f"{self._who}: a block is lost, the node that held it or the driver is gone "
+                    f"({type(problem).__name__}); prepare the frame again"
+                ) from problem
+            # Cast, since Spark leaves out where a column may be null, and its own metadata.
+            self._blocks = iter(table.cast(self._schema).to_batches(max_chunksize=BLOCK_ROWS))
+            self._fetch()
+        return block
+
+    def close(self) -> None:
+        """Let go of the blocks. Safe to call twice."""
+        self._refs.clear()
+        self._next = None
+        self._blocks = iter(())
+
+    def _fetch(self) -> None:
+        self._next = self._refs.popleft().future() if self._refs else None
+
+
+def _stored(frame: DataFrame, owner: SparkOnRay, *, limit_s: float) -> list[Any]:
+    """Run the frame; return a reference to an Arrow table for each partition that has rows."""
+    job = f"slackwater-{uuid4().hex}"
+    try:
+        return within(limit_s, lambda: _run(frame, job, owner))
+    except TimeoutError:
+        raise IngestError(
+            f"Spark has not finished the frame within {limit_s:g} s and was told to stop; give it "
+            f"longer (limit=…), more executors, or fewer rows. The log is {owner.log_path}"
+        ) from None
+    except Exception as problem:  # whatever the user's code, the JVM or Ray found wrong
+        raise IngestError(
+            f"Spark could not prepare the frame: {user_cause(problem)}\nthe log is {owner.log_path}"
+        ) from None
+    finally:
+        with contextlib.suppress(Exception):  # nothing runs any more, or the JVM is gone
+            frame.sparkSession.sparkContext.cancelJobGroup(job)
+
+
+def _run(frame: DataFrame, job: str, owner: SparkOnRay) -> list[Any]:
+    """Have Spark keep the frame's Arrow bytes, fetch them, and have Spark let go of them."""
+    context: Any = frame.sparkSession.sparkContext
+    context.setJobGroup(job, "slackwater: prepare a frame", interruptOnCancel=True)
+    writer = context._jvm.org.apache.spark.sql.raydp.ObjectStoreWriter
+    level = context._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK)
+    cached = writer.prepareRecoverableRDD(frame._jdf, level)
+    try:
+        tables: list[Any] = []
+        counts: list[Any] = []
+        in_flight: list[Any] = []
+        for partition, executor in enumerate(cached.locations()):
+            if len(in_flight) == FETCHES_PER_EXECUTOR * owner.executors:
+                _, in_flight = ray.wait(in_flight, num_returns=1)
+            table, count = _fetch.remote(
+                f"raydp-executor-{executor}",
+                cached.rddId(),
+                partition,
+                cached.schemaJson(),
+                cached.driverAgentUrl(),
+            )
+            tables.append(table)
+            counts.append(count)
+            in_flight.append(count)
+        return [table for table, rows in zip(tables, ray.get(counts), strict=True) if rows]
+    finally:
+        writer.releaseRecoverableRDD(cached.rddId())
+
+
+@ray.remote(num_cpus=0, num_returns=2, max_retries=2)
+def _fetch(*where: Any) -> tuple[pa.Table, int]:
+    """Fetch a partition's Arrow bytes from the executor that keeps them, into the object store.
+
+    RayDP's from_spark starts the same fetch. We do not call that: it fetches all partitions at
+    once, wraps them in a Ray Data set that talks on the terminal, and returns before they are
+    there, so that Spark's copy could not be released.
+    """
+    from raydp.spark.dataset import (  # noqa: PLC0415 - imports Ray Data, a second or two
+        _fetch_arrow_table_from_executor,
+    )
+
+    table = _fetch_arrow_table_from_executor._function(*where)
+    return table, table.num_rows

@@ -1,0 +1,52 @@
+"""What went wrong in Spark, in the user's words: their traceback, not the JVM's."""
+
+from __future__ import annotations
+
+import re
+
+_TRACEBACK = "Traceback (most recent call last):"
+_JVM_FRAME = re.compile(r"^\s+(at [\w.$]+[(/]|\.\.\. \d+ more)")
+_CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
+_NOT_THE_USERS = ("/pyspark/", "/py4j/", "pyspark.zip", "py4j-")
+MOST_LINES = 30
+
+
+def user_cause(problem: BaseException) -> str:
+    """Return the innermost cause of a Spark failure, in at most `MOST_LINES` lines.
+
+    For Python in an executor that is the user's traceback without Spark's own frames; for
+    what failed in the JVM, the message of the last cause without the stack.
+    """
+    text = str(problem)
+    if _TRACEBACK in text:
+        return _shortened(_python_cause(text))
+    causes = _CAUSE.findall(text)
+    if causes:
+        return _shortened(str(causes[-1]).strip())
+    told = [line for line in text.splitlines() if line.strip() and not _JVM_FRAME.match(line)]
+    told = [line for line in told if line.strip() != "JVM stacktrace:"]
+    return _shortened("\n".join(told)) or type(problem).__name__
+
+
+def _python_cause(text: str) -> str:
+    """Return the last Python traceback in a text, cut down to the user's own frames."""
+    lines = text[text.rindex(_TRACEBACK) :].splitlines()[1:]
+    kept: list[str] = []
+    is_users = True
+    for line in lines:
+        if _JVM_FRAME.match(line) or not line.strip():
+            break
+        if line.startswith('  File "'):
+            is_users = not any(part in line for part in _NOT_THE_USERS)
+        elif not line.startswith("    "):
+            is_users = True  # the exception itself
+        if is_users:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def _shortened(text: str) -> str:
+    lines = text.splitlines()
+    if len(lines) > MOST_LINES:
+        lines = ["...", *lines[-MOST_LINES + 1 :]]
+    return "\n".join(lines)

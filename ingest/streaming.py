@@ -1,0 +1,127 @@
+"""Unbounded Spark frames: every micro-batch pushed by the executors straight to the source.
+
+The rows never pass through Spark's driver. What the source and the driver must know of each
+other goes with the input, through Ray's own channels: the driver's address, and the keys that
+let the one talk to the other. The source then tells the driver where it listens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import ray
+from pyspark.sql import DataFrame
+
+from ingest.push.feeder import Feeder, Query
+from ingest.push.reader import PushReader
+from ingest.push.wire import Keys
+from ingest.spark import arrow_schema_of, owner_of
+from runtime.errors import IngestError, SettingError
+from runtime.model.times import Duration, duration_ns
+
+MAX_EPOCH_BYTES = 512 * 2**20
+"""What a source keeps of a micro-batch that is not complete yet."""
+
+
+def spark_stream(
+    frame: DataFrame,
+    *,
+    order_by: str | Sequence[str] | None = None,
+    every: Duration | None = 0,
+    checkpoint: str | None = None,
+    host: str | None = None,
+    max_epoch_bytes: int = MAX_EPOCH_BYTES,
+) -> StreamInput:
+    """Return the rows of an unbounded Spark frame as an input.
+
+    The query starts when a source opens the input, which one source may do, once. Rows come
+    a whole micro-batch at a time, exactly once, by partition. The stream ends when the query
+    does, or when the session stops; if the query fails, the source does.
+
+    Args:
+        frame: of a session that `SparkOnRay` started; `isStreaming`.
+        order_by: sort each micro-batch by these columns.
+        every: least time between two micro-batches; None: read what is there now, then end.
+        checkpoint: folder (that the executors reach too) in which Spark keeps its place over
+            runs; None: start at the beginning.
+        host: address of the source's node on which to listen; None: the one Ray has for it.
+        max_epoch_bytes: a micro-batch with more fails the stream.
+
+    Raises:
+        SchemaError: a column whose type Arrow has not, or two columns of one name.
+        SettingError: `every` is no length of time, or max_epoch_bytes < 1.
+        IngestError: the frame is bounded, or of another session.
+    """
+    owner = owner_of(frame, "spark_stream")
+    if not frame.isStreaming:
+        raise IngestError("spark_stream() reads unbounded frames and this one is not; use spark()")
+    if max_epoch_bytes < 1:
+        raise SettingError(f"max_epoch_bytes={max_epoch_bytes} must be at least 1")
+    if every is None:
+        trigger: dict[str, bool | str] = {"availableNow": True}
+    else:
+        interval_ms = duration_ns(every, what="every") // 1_000_000
+        trigger = {"processingTime": f"{interval_ms} milliseconds"}
+    columns = arrow_schema_of(frame)
+    by = (order_by,) if isinstance(order_by, str) else tuple(order_by or ())
+    ours, theirs = Keys.new(), Keys.new()
+    feeder = Feeder(
+        Query(frame, columns, trigger, by, checkpoint),
+        host=_own_address(),
+        keys=ours,
+        peer=theirs.public,
+    )
+    owner.before_stop(feeder.stop)
+    return StreamInput(feeder.endpoint, theirs, ours.public, columns, host, max_epoch_bytes)
+
+
+@dataclass(frozen=True, eq=False)
+class StreamInput:
+    """An unbounded Spark frame. `spark_stream` makes it.
+
+    Pickles; whoever holds it may read the stream, so it travels through Ray only.
+
+    Attributes:
+        feeder: endpoint of the thread in Spark's driver that feeds it.
+        keys: the reader's.
+        peer: public key of feeder and senders.
+        host: address for the reader to listen on; None: its node's.
+    """
+
+    feeder: str
+    keys: Keys = field(repr=False)
+    peer: bytes = field(repr=False)
+    columns: pa.Schema
+    host: str | None
+    max_epoch_bytes: int
+
+    def describe(self) -> str:
+        """Return what it is."""
+        return f"spark stream ({len(self.columns)} columns)"
+
+    def schema(self) -> pa.Schema:
+        """Return the columns."""
+        return self.columns
+
+    def open(self) -> PushReader:
+        """Listen for rows, and have the query started.
+
+        Raises:
+            IngestError: the driver does not answer.
+        """
+        return PushReader(
+            self.feeder,
+            host=self.host or _own_address(),
+            keys=self.keys,
+            peer=self.peer,
+            schema=self.columns,
+            max_epoch_bytes=self.max_epoch_bytes,
+        )
+
+
+def _own_address() -> str:
+    if not ray.is_initialized():
+        return "127.0.0.1"
+    return str(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]

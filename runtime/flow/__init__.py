@@ -1,0 +1,47 @@
+"""Dataflows as they are written: streams, expressions, windows, sinks; checked before they run.
+
+`dataflow.py` and `stream.py` build, `expressions.py` computes on columns, `checks.py` and
+`graph.py` refuse what cannot run, `explain.py` prints; `steps.py` is what comes out, and
+`plan.py` and `place.py` turn it into stages in slots.
+"""
+
+from runtime.flow.aggregates import (
+    count,
+    max,  # noqa: A004 - read as sw.max("speed")
+    mean,
+    min,  # noqa: A004 - read as sw.min("speed")
+    quantile,
+    sliding,
+    sum,  # noqa: A004 - read as sw.sum("flow")
+    tumbling,
+)
+from runtime.flow.dataflow import Dataflow
+from runtime.flow.expressions import Expr, col, duration, event_time, lit, where
+from runtime.flow.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
+from runtime.flow.slack import AS_FLOW
+from runtime.flow.stream import KeyedStream, Stream
+
+__all__ = [
+    "AS_FLOW",
+    "Dataflow",
+    "Expr",
+    "KeyedStream",
+    "Stream",
+    "callback_sink",
+    "col",
+    "collect_sink",
+    "count",
+    "duration",
+    "event_time",
+    "jsonl_sink",
+    "lit",
+    "max",
+    "mean",
+    "min",
+    "parquet_sink",
+    "quantile",
+    "sliding",
+    "sum",
+    "tumbling",
+    "where",
+]

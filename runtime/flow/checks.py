@@ -1,0 +1,272 @@
+"""What a step may be, given the columns that reach it: checked on the call that makes it.
+
+Each check names the step and the column, says the rule, and returns what leaves the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+# As a module: sources are built on expressions, and may be what is imported first.
+import runtime.sources.columns as source_columns
+from runtime.errors import DuplicateName, FlowError, SchemaError, SettingError, TypeMismatch
+from runtime.flow.expressions import Expr, lit
+from runtime.flow.nearest import no_column
+from runtime.flow.result_types import family, type_named
+from runtime.flow.steps import Aggregate
+from runtime.model.schema import inside_schema, inside_type
+from runtime.sources.spec import SourceSpec
+
+WINDOW_COLUMNS = ("window_start", "window_end")
+
+
+def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
+    """Return the columns that a source sends.
+
+    Raises:
+        SchemaError: a type that does not travel, or a column that its role does not take.
+        DuplicateName: two columns of one name.
+        SettingError: time_unit is none of the four.
+        TypeMismatch: the promise is no time.
+    """
+    outside = spec.input.schema()
+    unique_columns(outside.names, step=step, way_out="rename one before it is read")
+    try:
+        schema = inside_schema(outside)
+    except SchemaError as problem:
+        raise SchemaError(f"source {step!r}: {problem}") from None
+    source_columns.check_source_columns(step, spec, schema, schema.names)
+    if spec.time_unit not in ("ns", "us", "ms", "s"):
+        raise SettingError(
+            f"source {step!r}: time_unit={spec.time_unit!r} must be 'ns', 'us', 'ms' or 's'"
+        )
+    if spec.promise is not None:
+        promise = expression(spec.promise, step=step, what="promise")
+        kind = promise.type_in(schema, step=step)
+        if not (pa.types.is_timestamp(kind) or kind == pa.int64()):
+            raise TypeMismatch(
+                f"source {step!r}: promise {promise} has type {kind}, and a promise is a "
+                "timestamp or int64 nanoseconds; .cast('int64') it"
+            )
+    return schema
+
+
+def expression(value: Any, *, step: str, what: str) -> Expr:
+    """Return an expression, or a literal made one.
+
+    Raises:
+        TypeMismatch: neither, such as a function.
+    """
+    if isinstance(value, Expr):
+        return value
+    if callable(value):
+        raise TypeMismatch(
+            f"step {step!r}: {what} takes an expression such as col('speed') < 8, not the "
+            f"function {getattr(value, '__name__', value)!r}; for functions there are "
+            "map_batches and map_rows"
+        )
+    try:
+        return lit(value)
+    except TypeMismatch as problem:
+        raise TypeMismatch(f"step {step!r}: {what}: {problem}") from None
+
+
+def predicate(value: Any, schema: pa.Schema, *, step: str, what: str) -> Expr:
+    """Return an expression that is true or false for each row.
+
+    Raises:
+        TypeMismatch: it is something else.
+        ColumnError: it reads a column that is not there.
+    """
+    checked = expression(value, step=step, what=what)
+    kind = checked.type_in(schema, step=step)
+    if kind != pa.bool_():
+        raise TypeMismatch(
+            f"step {step!r}: {what} {checked} is {kind}, and must be true or false; "
+            "compare it with something"
+        )
+    return checked
+
+
+def column_type(schema: pa.Schema, column: str, *, step: str) -> pa.DataType:
+    """Return a column's type.
+
+    Raises:
+        ColumnError: it is not there; names the nearest.
+    """
+    if not isinstance(column, str):
+        raise TypeMismatch(f"step {step!r}: {column!r} is not a column's name; write it as text")
+    if column not in schema.names:
+        raise no_column(column, schema.names, step=step)
+    return schema.field(column).type
+
+
+def unique_columns(names: Iterable[str], *, step: str, way_out: str) -> None:
+    """Check that no column comes twice.
+
+    Raises:
+        DuplicateName: one does.
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise DuplicateName(f"step {step!r}: two columns are named {name!r}; {way_out}")
+        seen.add(name)
+
+
+def key_types(schema: pa.Schema, keys: Sequence[str], *, step: str) -> list[pa.DataType]:
+    """Return the types of key columns: text, integers or booleans.
+
+    Raises:
+        ColumnError, DuplicateName, TypeMismatch: a key is not there, comes twice, is a float.
+    """
+    unique_columns(keys, step=step, way_out="name each key once")
+    types = [column_type(schema, key, step=step) for key in keys]
+    for key, kind in zip(keys, types, strict=True):
+        if not (_is_whole(kind) or family(kind) in ("text", "bool")):
+            raise TypeMismatch(
+                f"step {step!r}: key {key!r} is {kind}, and keys are text, integers or "
+                "booleans; cast it, such as .assign(key=col(...).cast('int64'))"
+            )
+    return types
+
+
+def merged_schema(inputs: Mapping[str, pa.Schema], *, step: str) -> pa.Schema:
+    """Return the schema that all inputs ({name: schema}) share, columns in the first one's order.
+
+    Raises:
+        FlowError: they differ; names the column and both inputs.
+    """
+    (first, schema), *others = inputs.items()
+    for name, other in others:
+        for column in dict.fromkeys([*schema.names, *other.names]):
+            kinds = [
+                str(each.field(column).type) if column in each.names else "missing"
+                for each in (schema, other)
+            ]
+            if kinds[0] != kinds[1]:
+                raise TypeMismatch(
+                    f"step {step!r}: merged streams must have the same columns, and {column!r} "
+                    f"is {kinds[0]} in {first!r} and {kinds[1]} in {name!r}; "
+                    "select or assign before the merge"
+                )
+    return schema
+
+
+def joined_schema(
+    left: pa.Schema,
+    right: pa.Schema,
+    on: tuple[Sequence[str], Sequence[str]],
+    *,
+    suffix: str,
+    step: str,
+) -> tuple[pa.Schema, dict[str, str]]:
+    """Return what leaves a join, and {right column: name it leaves under}, keys apart.
+
+    Args:
+        left: columns of the left rows; they keep their names.
+        right: columns of the right rows; a name that the left has too gets `suffix`.
+        on: keys of the left, keys of the right, pairwise.
+        suffix: for right columns.
+        step: for the errors.
+
+    Raises:
+        FlowError: no keys, or not pairwise.
+        ColumnError, TypeMismatch: a key is not there, or two cannot be equal.
+        DuplicateName: two columns would leave under one name.
+    """
+    left_on, right_on = on
+    if not left_on or len(left_on) != len(right_on):
+        raise FlowError(
+            f"step {step!r}: a join needs keys, as many on the left ({len(left_on)}) as on the "
+            f"right ({len(right_on)}): on='area', or left_on= and right_on=; to pair every row "
+            "with every other, assign the same literal to both sides"
+        )
+    pairs = zip(
+        left_on,
+        key_types(left, left_on, step=step),
+        right_on,
+        key_types(right, right_on, step=step),
+        strict=True,
+    )
+    for left_key, left_type, right_key, right_type in pairs:
+        if left_type != right_type and not (_is_whole(left_type) and _is_whole(right_type)):
+            raise TypeMismatch(
+                f"step {step!r}: left key {left_key!r} is {left_type} and right key "
+                f"{right_key!r} is {right_type}; such values are never equal, cast one of them"
+            )
+    right_names = {
+        name: name + suffix if name in left.names else name
+        for name in right.names
+        if name not in right_on
+    }
+    way_out = "choose another suffix=, or rename with .select(new='old') before the join"
+    unique_columns([*left.names, *right_names.values()], step=step, way_out=way_out)
+    fields = [pa.field(leaves, right.field(name).type) for name, leaves in right_names.items()]
+    return pa.schema([*left, *fields]), right_names
+
+
+def aggregated_schema(
+    schema: pa.Schema, keys: Sequence[str], aggregates: Mapping[str, Aggregate], *, step: str
+) -> pa.Schema:
+    """Return the columns that leave: keys, window_start, window_end, aggregates.
+
+    Raises:
+        FlowError: no aggregates.
+        ColumnError, TypeMismatch: a column is not there, or is no number.
+        DuplicateName: an aggregate has the name of a key or of a window's end.
+    """
+    if not aggregates:
+        raise FlowError(f"step {step!r}: there is nothing to aggregate; write n=count(), say")
+    fields = [*zip(keys, key_types(schema, keys, step=step), strict=True)]
+    fields += [(name, pa.timestamp("ns")) for name in WINDOW_COLUMNS]
+    for name, aggregate in aggregates.items():
+        if not isinstance(aggregate, Aggregate):
+            raise TypeMismatch(
+                f"step {step!r}: {name}={aggregate} is no aggregate; write count(), sum('x'), "
+                "mean('x'), min('x'), max('x') or quantile('x', 0.95)"
+            )
+        fields.append((name, _aggregate_type(name, aggregate, schema, step)))
+    names = [name for name, _ in fields]
+    unique_columns(names, step=step, way_out="give the aggregate another name")
+    return pa.schema(fields)
+
+
+def declared_schema(columns: Mapping[str, str | pa.DataType], *, step: str) -> pa.Schema:
+    """Return the schema that a user's function declares: {column: type, or its name}.
+
+    Raises:
+        FlowError: no columns.
+        TypeMismatch: a type that is not there, or does not travel.
+    """
+    if not columns:
+        raise FlowError(f"step {step!r}: schema= must name the columns that the function returns")
+    fields = []
+    for name, kind in columns.items():
+        try:
+            inside = type_named(kind) if isinstance(kind, str) else inside_type(name, kind)
+        except (TypeMismatch, SchemaError) as problem:
+            raise TypeMismatch(f"step {step!r}: schema of {name!r}: {problem}") from None
+        fields.append((name, inside))
+    return pa.schema(fields)
+
+
+def _aggregate_type(name: str, aggregate: Aggregate, schema: pa.Schema, step: str) -> pa.DataType:
+    if aggregate.column is None:
+        return pa.int64()
+    kind = column_type(schema, aggregate.column, step=step)
+    if family(kind) != "number":
+        raise TypeMismatch(
+            f"step {step!r}: {name}={aggregate.kind}({aggregate.column!r}) takes numbers, and "
+            f"{aggregate.column!r} is {kind}; cast it with .assign(x=col(...).cast('int64'))"
+        )
+    if aggregate.kind in ("min", "max"):
+        return kind
+    return pa.int64() if aggregate.kind == "sum" and _is_whole(kind) else pa.float64()
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind))

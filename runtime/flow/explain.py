@@ -1,0 +1,115 @@
+"""A flow as text: what a person reads before running it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from runtime.errors import FlowError
+from runtime.flow.slack import slack_text
+from runtime.flow.steps import (
+    Aggregate,
+    AggregateStep,
+    AssignStep,
+    FilterStep,
+    JoinStep,
+    MapBatchesStep,
+    MapRowsStep,
+    MergeStep,
+    SelectStep,
+    SinkStep,
+    SourceStep,
+    Step,
+)
+from runtime.model import format_ns
+from runtime.sources.spec import SourceSpec
+
+if TYPE_CHECKING:
+    from runtime.flow.dataflow import Dataflow
+
+
+def explain_flow(flow: Dataflow) -> str:
+    """Return the graph, a paragraph for each step in topological order.
+
+    Raises:
+        DuplicateName, CycleError: the steps make no flow.
+    """
+    deadline = "" if flow.deadline_ns is None else f", deadline {format_ns(flow.deadline_ns)}"
+    lines = [f"dataflow {flow.name}: {slack_text(flow.slack_ns)}{deadline}"]
+    for step in flow.steps.values():
+        kind = type(step).__name__.removesuffix("Step").lower()
+        behind = f" ← {', '.join(step.inputs)}" if step.inputs else ""
+        lines += ["", f"{step.name} ({kind}){behind}"]
+        lines += [f"    {line}" for line in _settings(step)]
+        if not isinstance(step, SinkStep):
+            columns = ", ".join(f"{field.name} {field.type}" for field in step.schema)
+            lines.append(f"    columns  {columns}")
+    try:
+        flow.check()
+    except FlowError as problem:
+        lines += ["", f"cannot run yet: {problem}"]
+    return "\n".join(lines)
+
+
+def _settings(step: Step) -> Iterator[str]:  # noqa: PLR0912 - one for each kind of step
+    match step:
+        case SourceStep():
+            yield f"reads    {step.source.input.describe()}"
+            yield f"time     {_times(step.source)}"
+        case FilterStep():
+            yield f"keeps    {step.predicate}"
+        case AssignStep():
+            for name, expression in step.columns.items():
+                yield f"assigns  {name} = {expression}"
+        case SelectStep():
+            renamed = [f"{new} = {old}" for new, old in step.columns.items() if new != old]
+            if renamed:
+                yield f"renames  {', '.join(renamed)}"
+        case MapBatchesStep() | MapRowsStep():
+            yield f"calls    {getattr(step.function, '__qualname__', repr(step.function))}"
+        case MergeStep():
+            yield f"gate     {slack_text(step.slack_ns)}"
+        case JoinStep():
+            keys = zip(step.left_on, step.right_on, strict=True)
+            equal = ", ".join(a if a == b else f"{a} = {b}" for a, b in keys)
+            yield f"on       {equal}, within {format_ns(step.within_ns)}"
+            if step.where is not None:
+                yield f"where    {step.where}"
+            yield f"gate     {slack_text(step.slack_ns)}"
+        case AggregateStep():
+            window = step.window
+            slide = "" if window.is_tumbling else f" every {format_ns(window.slide_ns)}"
+            yield f"by       {', '.join(step.keys) or 'nothing: all rows together'}"
+            yield f"window   {format_ns(window.size_ns)}{slide}"
+            for name, aggregate in step.aggregates.items():
+                yield f"gives    {name} = {_aggregate(aggregate)}"
+            yield f"gate     {slack_text(step.slack_ns)}"
+        case SinkStep():
+            yield f"writes   {step.sink.kind}{f' {step.sink.path}' if step.sink.path else ''}"
+
+
+def _times(spec: SourceSpec) -> str:
+    words = [
+        spec.event_time if spec.time_unit == "ns" else f"{spec.event_time} in {spec.time_unit}"
+    ]
+    if spec.arrival is not None:
+        words.append(f"arrives by {spec.arrival}")
+    if spec.speed is not None:
+        words.append(f"replayed at {spec.speed:g}×")
+    if spec.writer is not None:
+        words.append(f"a writer for each {spec.writer}")
+    if spec.promise is not None:
+        words.append(f"promises {spec.promise}")
+    words.append(
+        {
+            "error": "in order, or an error",
+            "sort": f"sorted within {format_ns(spec.disorder_ns)}",
+            "late": f"late behind {format_ns(spec.disorder_ns)}",
+        }[spec.out_of_order]
+    )
+    return ", ".join(words)
+
+
+def _aggregate(aggregate: Aggregate) -> str:
+    level = "" if aggregate.level is None else f", {aggregate.level:g}"
+    return f"{aggregate.kind}({aggregate.column or ''}{level})"

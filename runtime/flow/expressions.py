@@ -1,0 +1,391 @@
+"""Expressions over a row's columns, computed for a whole batch at once.
+
+    slow = (col("speed") < 8) & col("line").isin(["20", "26"])
+
+Building one computes nothing. `type_in` checks it against a schema when a step is made, and
+`evaluate` computes it in NumPy (text: Arrow) when rows come. What numbers do at their edges
+is said in `kernels.py`, which types meet in which in `result_types.py`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.errors import FlowError, TypeMismatch
+from runtime.flow.kernels import MAY_WARN, kernel_for
+from runtime.flow.literals import Writable, quoted, read_literal
+from runtime.flow.nearest import no_column
+from runtime.flow.notation import ATOM, INFIX, UNARY, binding, written
+from runtime.flow.result_types import Operand, Value, result_type, type_named
+from runtime.model import Batch, Column, Duration, duration_ns
+
+
+class Expr(ABC):
+    """A value for each row, computed from its columns. Immutable; pickles."""
+
+    __array_ufunc__ = None  # np.float64(2) * col("x") becomes ours, not NumPy's.
+    __hash__ = object.__hash__
+    binds = ATOM
+
+    @abstractmethod
+    def columns(self) -> frozenset[str]:
+        """Return the names of the columns it reads."""
+
+    @abstractmethod
+    def type_in(self, schema: pa.Schema, *, step: str) -> pa.DataType:
+        """Return its type over rows of `schema`; `step` is who asks, for the errors.
+
+        Raises:
+            ColumnError: a column is not there; names the nearest.
+            TypeMismatch: an operation does not take these types.
+        """
+
+    @abstractmethod
+    def evaluate(self, batch: Batch) -> Column:
+        """Return its values, shape (rows,): perhaps a column of the batch itself.
+
+        Raises:
+            OperatorError: a cast of a value that does not fit.
+        """
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """Return it as the user wrote it."""
+
+    def operand(self, batch: Batch) -> Any:
+        """Return the values, or the plain value of a literal: what a kernel takes."""
+        return self.evaluate(batch)
+
+    def as_operand(self, schema: pa.Schema, *, step: str) -> Operand:
+        """Return what the type rules want to know of it."""
+        return Operand(self.type_in(schema, step=step))
+
+    @property
+    def may_warn(self) -> bool:
+        """Whether NumPy could warn about it."""
+        return False
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    def __bool__(self) -> NoReturn:
+        raise FlowError(
+            f"the expression {self} has a value for each row, so Python cannot ask whether it "
+            "is true; write & | ~ for and or not, with each comparison in parentheses, "
+            ".between(a, b) for a <= x <= b, and .isin([...]) for in"
+        )
+
+    def __lt__(self, other: Expr | Writable) -> Expr:
+        return Operation("<", self, other)
+
+    def __le__(self, other: Expr | Writable) -> Expr:
+        return Operation("<=", self, other)
+
+    def __gt__(self, other: Expr | Writable) -> Expr:
+        return Operation(">", self, other)
+
+    def __ge__(self, other: Expr | Writable) -> Expr:
+        return Operation(">=", self, other)
+
+    def __eq__(self, other: object) -> Expr:  # type: ignore[override]
+        return Operation("==", self, other)
+
+    def __ne__(self, other: object) -> Expr:  # type: ignore[override]
+        return Operation("!=", self, other)
+
+    def __and__(self, other: Expr | bool) -> Expr:
+        return Operation("&", self, other)
+
+    def __rand__(self, other: Expr | bool) -> Expr:
+        return Operation("&", other, self)
+
+    def __or__(self, other: Expr | bool) -> Expr:
+        return Operation("|", self, other)
+
+    def __ror__(self, other: Expr | bool) -> Expr:
+        return Operation("|", other, self)
+
+    def __invert__(self) -> Expr:
+        return Operation("~", self)
+
+    def __add__(self, other: Expr | Writable) -> Expr:
+        return Operation("+", self, other)
+
+    def __radd__(self, other: Expr | Writable) -> Expr:
+        return Operation("+", other, self)
+
+    def __sub__(self, other: Expr | Writable) -> Expr:
+        return Operation("-", self, other)
+
+    def __rsub__(self, other: Expr | Writable) -> Expr:
+        return Operation("-", other, self)
+
+    def __mul__(self, other: Expr | Writable) -> Expr:
+        return Operation("*", self, other)
+
+    def __rmul__(self, other: Expr | Writable) -> Expr:
+        return Operation("*", other, self)
+
+    def __truediv__(self, other: Expr | Writable) -> Expr:
+        return Operation("/", self, other)
+
+    def __rtruediv__(self, other: Expr | Writable) -> Expr:
+        return Operation("/", other, self)
+
+    def __floordiv__(self, other: Expr | Writable) -> Expr:
+        return Operation("//", self, other)
+
+    def __rfloordiv__(self, other: Expr | Writable) -> Expr:
+        return Operation("//", other, self)
+
+    def __mod__(self, other: Expr | Writable) -> Expr:
+        return Operation("%", self, other)
+
+    def __rmod__(self, other: Expr | Writable) -> Expr:
+        return Operation("%", other, self)
+
+    def __pow__(self, other: Expr | Writable) -> Expr:
+        return Operation("**", self, other)
+
+    def __rpow__(self, other: Expr | Writable) -> Expr:
+        return Operation("**", other, self)
+
+    def __neg__(self) -> Expr:
+        return Operation("negative", self)
+
+    def __abs__(self) -> Expr:
+        return Operation("abs", self)
+
+    def isin(self, values: Iterable[Writable]) -> Expr:
+        """Return whether it equals one of the values."""
+        if isinstance(values, str):
+            raise TypeMismatch(f"isin({values!r}) takes a list of values: isin([{values!r}])")
+        literals = [_literal(value) for value in values]
+        shown = f"[{', '.join(map(str, literals))}]"
+        operands = tuple(Operand(each.type, each.value) for each in literals)
+        return Operation("isin", self, option=operands, shown=shown)
+
+    def between(self, low: Expr | Writable, high: Expr | Writable) -> Expr:
+        """Return whether low ≤ it ≤ high."""
+        return Operation("between", self, low, high)
+
+    def is_null(self) -> Expr:
+        """Return whether it is null: NaN for floats. Only floats and text ever are."""
+        return Operation("is_null", self)
+
+    def fill_null(self, value: Expr | Writable) -> Expr:
+        """Return it with `value` where it is null."""
+        return Operation("fill_null", self, value)
+
+    def cast(self, to: str) -> Expr:
+        """Return it as another type: "int64", "float32", "string", "timestamp" and so on.
+
+        Floats are cut towards zero; integers and text as timestamps are nanoseconds since
+        1970 UTC and ISO 8601. A value that does not fit raises when it comes.
+        """
+        type_named(to)
+        return Operation("cast", self, option=to, shown=quoted(to))
+
+    def floor(self) -> Expr:
+        """Return the largest whole number that is not above it; a float stays a float."""
+        return Operation("floor", self)
+
+    def round(self, digits: int = 0) -> Expr:
+        """Return it rounded to so many digits after the point, halves to even."""
+        return Operation("round", self, option=digits, shown=str(digits) if digits else "")
+
+    def sqrt(self) -> Expr:
+        """Return its square root; NaN below zero."""
+        return Operation("sqrt", self)
+
+
+class ColumnRef(Expr):
+    """The values of one column."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def columns(self) -> frozenset[str]:
+        """Return its own name."""
+        return frozenset((self.name,))
+
+    def type_in(self, schema: pa.Schema, *, step: str) -> pa.DataType:
+        """Return the column's type."""
+        if self.name not in schema.names:
+            raise no_column(self.name, schema.names, step=step)
+        return schema.field(self.name).type
+
+    def evaluate(self, batch: Batch) -> Column:
+        """Return the column itself."""
+        return batch.columns[self.name]
+
+    def __str__(self) -> str:
+        return f"col({quoted(self.name)})"
+
+
+class Literal(Expr):
+    """One value for every row; times as nanoseconds."""
+
+    def __init__(self, value: Value, type: pa.DataType, text: str) -> None:  # noqa: A002 - its Arrow type
+        self.value = value
+        self.type = type
+        self._text = text
+        self.binds = UNARY if text.startswith("-") else ATOM
+
+    def columns(self) -> frozenset[str]:
+        """Return none."""
+        return frozenset()
+
+    def type_in(self, schema: pa.Schema, *, step: str) -> pa.DataType:  # noqa: ARG002 - the same everywhere
+        """Return the value's own type."""
+        return self.type
+
+    def as_operand(self, schema: pa.Schema, *, step: str) -> Operand:  # noqa: ARG002 - as above
+        """Return the type and the value."""
+        return Operand(self.type, self.value)
+
+    def operand(self, batch: Batch) -> Value:  # noqa: ARG002 - the same for every batch
+        """Return the value, which NumPy and Arrow spread over the rows."""
+        return self.value
+
+    def evaluate(self, batch: Batch) -> Column:
+        """Return the value once for each row."""
+        if isinstance(self.value, str):
+            return pa.repeat(pa.scalar(self.value), len(batch))
+        return np.full(len(batch), self.value)
+
+    def __str__(self) -> str:
+        return self._text
+
+
+class EventTime(Expr):
+    """When each row happened."""
+
+    def columns(self) -> frozenset[str]:
+        """Return none: every row has it."""
+        return frozenset()
+
+    def type_in(self, schema: pa.Schema, *, step: str) -> pa.DataType:  # noqa: ARG002 - the same everywhere
+        """Return int64."""
+        return pa.int64()
+
+    def evaluate(self, batch: Batch) -> Column:
+        """Return the batch's event times."""
+        return batch.event_time_ns
+
+    def __str__(self) -> str:
+        return "event_time()"
+
+
+class Operation(Expr):
+    """One operation over other expressions.
+
+    Args:
+        op: its name in `kernels.py` and `result_types.py`.
+        operands: expressions, or what can be written as a literal.
+        option: what is not an expression, such as the type of a cast.
+        shown: the option as the user wrote it.
+    """
+
+    def __init__(self, op: str, *operands: Any, option: Any = None, shown: str = "") -> None:
+        self.op = op
+        self.operands = tuple(_as_expr(operand) for operand in operands)
+        self.binds = binding(op)
+        self._option = option
+        self._shown = shown
+        self._kernel = kernel_for(op, option)
+        self._may_warn = op in MAY_WARN or any(each.may_warn for each in self.operands)
+        # Kernels take literals as they are, beside an array in their first place or the other.
+        is_literal = [isinstance(each, Literal) for each in self.operands]
+        needs_array = all(is_literal) or (is_literal[0] and op not in INFIX)
+        self._parts = [
+            each.evaluate if needs_array and (place == 0 or all(is_literal)) else each.operand
+            for place, each in enumerate(self.operands)
+        ]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.op, self.operands, self._option, self._shown)
+
+    @property
+    def may_warn(self) -> bool:
+        """Whether NumPy could warn about it, or about what is inside."""
+        return self._may_warn
+
+    def columns(self) -> frozenset[str]:
+        """Return the columns of all operands."""
+        return frozenset().union(*(each.columns() for each in self.operands))
+
+    def type_in(self, schema: pa.Schema, *, step: str) -> pa.DataType:
+        """Return the result's type, after checking the operands."""
+        operands = [each.as_operand(schema, step=step) for each in self.operands]
+        try:
+            return result_type(self.op, operands, self._option)
+        except TypeMismatch as problem:
+            raise TypeMismatch(f"step {step!r}: {self}: {problem}") from None
+
+    def evaluate(self, batch: Batch) -> Column:
+        """Return the result, without NumPy's warnings."""
+        if self._may_warn:
+            with np.errstate(all="ignore"):
+                return self.operand(batch)
+        return self.operand(batch)
+
+    def operand(self, batch: Batch) -> Column:
+        """Return the result; whoever evaluates the whole has silenced NumPy."""
+        return self._kernel(*[part(batch) for part in self._parts])
+
+    def __str__(self) -> str:
+        operands = [(str(each), each.binds) for each in self.operands]
+        return written(self.op, operands, self._shown)
+
+
+def col(name: str) -> Expr:
+    """Return the column of this name."""
+    if not isinstance(name, str):
+        raise TypeMismatch(f"col({name!r}) takes a column's name, as text")
+    return ColumnRef(name)
+
+
+def lit(value: Writable) -> Expr:
+    """Return the same value for every row; a datetime without a zone is taken as UTC."""
+    literal = _literal(value)
+    return Literal(literal.value, literal.type, f"lit({literal})")
+
+
+def duration(value: Duration) -> Expr:
+    """Return a length of time ("30s", "500ms") as int64 nanoseconds.
+
+    Raises:
+        SettingError: not a length of time.
+    """
+    return Literal(duration_ns(value), pa.int64(), f"duration({quoted(value)})")
+
+
+def event_time() -> Expr:
+    """Return when each row happened, int64 nanoseconds since 1970 UTC.
+
+    To compare it with a timestamp, or take it from one, write event_time().cast("timestamp").
+    """
+    return EventTime()
+
+
+def where(condition: Expr | bool, yes: Expr | Writable, no: Expr | Writable) -> Expr:
+    """Return `yes` where the condition is true, else `no`."""
+    return Operation("where", condition, yes, no)
+
+
+def _rebuild(op: str, operands: tuple[Expr, ...], option: Any, shown: str) -> Operation:
+    return Operation(op, *operands, option=option, shown=shown)
+
+
+def _as_expr(value: Any) -> Expr:
+    return value if isinstance(value, Expr) else _literal(value)
+
+
+def _literal(value: Any) -> Literal:
+    return Literal(*read_literal(value))

@@ -1,0 +1,140 @@
+"""The steps of a flow as a graph: their order, whether they can run, which columns they need."""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Iterable, Mapping
+
+from runtime.errors import CycleError, DuplicateName, FlowError
+from runtime.flow.nearest import listed, nearest
+from runtime.flow.steps import (
+    AggregateStep,
+    AssignStep,
+    FilterStep,
+    JoinStep,
+    MapBatchesStep,
+    MapRowsStep,
+    SelectStep,
+    SinkStep,
+    SourceStep,
+    Step,
+)
+
+
+def order_steps(steps: Iterable[Step]) -> dict[str, Step]:
+    """Return {name: step}, each behind its inputs, else in the order given.
+
+    Raises:
+        DuplicateName: two steps of one name.
+        FlowError: an input that is no step; names the nearest.
+        CycleError: a step that feeds itself; draws the circle.
+    """
+    waiting: dict[str, Step] = {}
+    for step in steps:
+        if step.name in waiting:
+            raise DuplicateName(f"two steps are named {step.name!r}; each needs its own name")
+        waiting[step.name] = step
+    for step in waiting.values():
+        for name in step.inputs:
+            if name not in waiting:
+                raise FlowError(
+                    f"step {step.name!r}: its input {name!r} is no step of this flow; the "
+                    f"nearest is {nearest(name, waiting)!r}; there are: {listed(waiting)}"
+                )
+    ordered: dict[str, Step] = {}
+    while waiting:
+        before = len(ordered)
+        for step in list(waiting.values()):
+            if all(name in ordered for name in step.inputs):
+                ordered[step.name] = waiting.pop(step.name)
+        if len(ordered) == before:
+            raise CycleError(_circle(waiting))
+    return ordered
+
+
+def _circle(waiting: Mapping[str, Step]) -> str:
+    path = [next(iter(waiting))]
+    while path[-1] not in path[:-1]:  # Each waiting step waits for another one.
+        path.append(next(name for name in waiting[path[-1]].inputs if name in waiting))
+    circle = path[path.index(path[-1]) :][::-1]
+    return (
+        f"step {circle[0]!r} feeds itself: {' → '.join(circle)}; "
+        "take one of these inputs away, a flow runs from its sources to its sinks"
+    )
+
+
+def check_runnable(flow: str, steps: Mapping[str, Step]) -> None:
+    """Check that ordered steps lead from sources to sinks, all of them.
+
+    Raises:
+        FlowError: no source, no sink, a step that feeds nothing, a sink that feeds a step,
+            or two sinks that write to one place.
+    """
+    sinks = [step for step in steps.values() if isinstance(step, SinkStep)]
+    if not any(isinstance(step, SourceStep) for step in steps.values()):
+        raise FlowError(f"dataflow {flow!r} has no source; start with flow.source(...)")
+    if not sinks:
+        raise FlowError(f"dataflow {flow!r} has no sink; end with stream.sink(name, ...)")
+    feeding = {name for step in steps.values() for name in step.inputs}
+    for step in steps.values():
+        if isinstance(step, SinkStep):
+            if step.name in feeding:
+                raise FlowError(f"step {step.name!r} is a sink, and nothing can follow a sink")
+        elif step.name not in feeding:
+            raise FlowError(
+                f"step {step.name!r} feeds nothing, so its rows would be lost; "
+                "give it a sink or leave it out"
+            )
+    places: dict[str, str] = {}  # {path: name of the sink}
+    for sink in sinks:
+        if sink.sink.path is not None:
+            first = places.setdefault(os.path.normpath(sink.sink.path), sink.name)
+            if first != sink.name:
+                raise FlowError(
+                    f"sinks {first!r} and {sink.name!r} both write to {sink.sink.path!r}; "
+                    "each needs its own place"
+                )
+
+
+def needed_columns(steps: Mapping[str, Step]) -> dict[str, frozenset[str]]:
+    """Return {step: the columns of its output that a step behind it reads}.
+
+    A step reads what it names, needed or not: it runs as it is written. So whatever is not
+    listed can be left out of a batch where it stands. What a source itself reads besides
+    (its times, writer and promise) is not listed.
+
+    Args:
+        steps: in topological order.
+    """
+    needed: dict[str, set[str]] = {name: set() for name in steps}
+    for step in reversed(list(steps.values())):
+        for position, name in enumerate(step.inputs):
+            there = frozenset(steps[name].schema.names)
+            needed[name] |= _read(step, position, there, needed[step.name]) & there
+    return {name: frozenset(columns) for name, columns in needed.items()}
+
+
+def _read(  # noqa: PLR0911 - one for each kind of step
+    step: Step, position: int, there: frozenset[str], needed: set[str]
+) -> set[str] | frozenset[str]:
+    """Return what a step reads, or passes on of `needed`, from the columns `there` are."""
+    match step:
+        case FilterStep():
+            return needed | step.predicate.columns()
+        case AssignStep():
+            computed = {name for each in step.columns.values() for name in each.columns()}
+            return (needed - step.columns.keys()) | computed
+        case SelectStep():
+            return set(step.columns.values())
+        case JoinStep():
+            wanted = needed if step.where is None else needed | step.where.columns()
+            if position == 0:
+                return wanted | set(step.left_on)
+            read = {column for column, name in step.right_names.items() if name in wanted}
+            return read | set(step.right_on)
+        case AggregateStep():
+            columns = {each.column for each in step.aggregates.values() if each.column}
+            return columns | set(step.keys)
+        case MapBatchesStep() | MapRowsStep() | SinkStep():
+            return there
+    return needed

@@ -1,0 +1,209 @@
+"""What an expression computes: one vectorised function per operation.
+
+NumPy for numbers, booleans and times, `pyarrow.compute` for text. The types have been
+checked (`result_types.py`) when a kernel runs. Numbers follow NumPy, without its warnings:
+
+- integers wrap around at 64 bits; `x // 0` and `x % 0` are 0; `x / 0` is inf or NaN;
+- an integer to a fixed whole power ≥ 0 stays an integer, any other power is a float;
+- NaN and null equal nothing, so that `!=` is true for them and `<`, `isin` are false;
+- rounding is to even: 0.5 → 0, 1.5 → 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from runtime.errors import OperatorError
+from runtime.flow.result_types import TYPES
+from runtime.model import BoolArray, Column
+
+Kernel = Callable[..., Column]
+"""Columns, or a literal beside a column, in; one column out."""
+
+MAY_WARN = frozenset({"+", "-", "*", "/", "//", "%", "**", "sqrt", "round", "cast"})
+"""Operations that NumPy warns about: dividing by zero, overflow, NaN."""
+
+
+def kernel_for(op: str, option: Any = None) -> Kernel:
+    """Return the function of `op`; `option` is what is no column (a type, digits, values)."""
+    if op == "isin":
+        return Membership([operand.value for operand in option])
+    return KERNELS[op] if option is None else partial(KERNELS[op], option)
+
+
+def _comparison(name: str) -> Kernel:
+    of_numbers, of_text = getattr(np, name), getattr(pc, name)
+    of_null = name == "not_equal"
+
+    def compare(left: Any, right: Any) -> Column:
+        if isinstance(left, pa.Array) or isinstance(right, pa.Array):
+            return _mask(pc.fill_null(of_text(left, right), of_null))
+        return of_numbers(left, right)
+
+    return compare
+
+
+_at_least = _comparison("greater_equal")
+_at_most = _comparison("less_equal")
+
+
+def _between(values: Any, low: Any, high: Any) -> Column:
+    return np.logical_and(_at_least(values, low), _at_most(values, high))
+
+
+class Membership:
+    """Whether each value is one of a few; keeps them as an array of the column's own type."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self._values = values
+        self._arrays: dict[np.dtype[Any], npt.NDArray[Any]] = {}
+
+    def __call__(self, column: Column) -> Column:
+        """Return a mask of shape (rows,)."""
+        if isinstance(column, np.ndarray):
+            return np.isin(column, self._array(column.dtype))
+        return _mask(pc.is_in(column, value_set=pa.array(self._values, pa.string())))
+
+    def _array(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        if dtype not in self._arrays:
+            values = self._values
+            if dtype.kind in "iu":  # What does not fit cannot be in the column.
+                limits = np.iinfo(dtype)
+                values = [
+                    int(value)
+                    for value in values
+                    if limits.min <= value <= limits.max and value == int(value)
+                ]
+            self._arrays[dtype] = np.array(values, dtype=dtype)
+        return self._arrays[dtype]
+
+
+def _number(operation: Callable[..., Any]) -> Kernel:
+    """Return the operation on integers widened to 64 bits."""
+
+    def compute(*operands: Any) -> Column:
+        return operation(*map(_widen, operands))
+
+    return compute
+
+
+def _widen(values: Any) -> Any:
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.dtype.itemsize < 8:
+        return values.astype(np.int64)
+    return values
+
+
+def _power(base: Any, exponent: Any) -> Column:
+    is_whole = isinstance(exponent, int) and exponent >= 0
+    if not is_whole and _is_integer(base) and _is_integer(exponent):
+        return np.power(np.asarray(base, np.float64), np.asarray(exponent, np.float64))
+    return np.power(_widen(base), _widen(exponent))
+
+
+def _is_integer(values: Any) -> bool:
+    return np.asarray(values).dtype.kind in "iu"
+
+
+def _round(digits: int, values: npt.NDArray[Any]) -> Column:
+    return np.round(_widen(values), digits)
+
+
+def _is_null(values: Column) -> Column:
+    if not isinstance(values, np.ndarray):
+        return _mask(pc.is_null(values))
+    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
+
+
+def _fill_null(values: Column, filling: Any) -> Column:
+    if not isinstance(values, np.ndarray):
+        return pc.coalesce(values, filling)
+    if values.dtype.kind != "f":
+        return values
+    return np.where(np.isnan(values), _widen(filling), values)
+
+
+def _where(condition: BoolArray, yes: Any, no: Any) -> Column:
+    if isinstance(yes, str | pa.Array):
+        return pc.if_else(pa.array(condition), yes, no)
+    return np.where(condition, _widen(yes), _widen(no))
+
+
+def _cast(to: str, values: Column) -> Column:
+    """Return the values as the type named `to`; floats are cut towards zero.
+
+    Raises:
+        OperatorError: a value does not fit: NaN or a null as an integer, 300 as int8,
+            "abc" as a number.
+    """
+    target = TYPES[to]
+    if isinstance(values, np.ndarray):
+        if pa.types.is_timestamp(target):
+            target = pa.int64()
+        if not pa.types.is_string(target):
+            dtype = np.dtype(target.to_pandas_dtype())
+            if target == pa.bool_() or dtype.kind == "f" or np.can_cast(values.dtype, dtype):
+                return values.astype(dtype, copy=False)
+            if values.dtype.kind == "f":
+                values = np.trunc(values)
+        arrow = pa.array(values, from_pandas=pa.types.is_string(target))
+    else:
+        arrow = values
+    try:
+        return _inside(arrow.cast(target))
+    except pa.ArrowInvalid as problem:
+        raise OperatorError(
+            f".cast('{to}'): {problem}; filter out or fill_null() such rows first"
+        ) from problem
+
+
+def _inside(values: pa.Array) -> Column:
+    if pa.types.is_string(values.type):
+        return values
+    if pa.types.is_floating(values.type):
+        values = pc.fill_null(values, float("nan"))
+    if values.null_count:
+        raise pa.ArrowInvalid(f"{values.null_count} of {len(values)} values are null")
+    if pa.types.is_timestamp(values.type):
+        values = values.view(pa.int64())
+    return np.asarray(values.to_numpy(zero_copy_only=False))
+
+
+def _mask(values: pa.BooleanArray) -> BoolArray:
+    return np.asarray(values.to_numpy(zero_copy_only=False))
+
+
+KERNELS: dict[str, Kernel] = {
+    "<": _comparison("less"),
+    "<=": _at_most,
+    ">": _comparison("greater"),
+    ">=": _at_least,
+    "==": _comparison("equal"),
+    "!=": _comparison("not_equal"),
+    "between": _between,
+    "&": np.logical_and,
+    "|": np.logical_or,
+    "~": np.logical_not,
+    "+": _number(np.add),
+    "-": _number(np.subtract),
+    "*": _number(np.multiply),
+    "/": _number(np.true_divide),
+    "//": _number(np.floor_divide),
+    "%": _number(np.remainder),
+    "**": _power,
+    "negative": _number(np.negative),
+    "abs": _number(np.abs),
+    "floor": _number(np.floor),
+    "sqrt": _number(np.sqrt),
+    "round": _round,
+    "is_null": _is_null,
+    "fill_null": _fill_null,
+    "cast": _cast,
+    "where": _where,
+}

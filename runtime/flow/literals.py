@@ -1,0 +1,75 @@
+"""What may be written into an expression as it is: its value, its type and its text."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.errors import TypeMismatch
+from runtime.flow.result_types import Value
+
+Writable = Value | datetime | timedelta
+"""Numbers, text, True and False, times and lengths of time."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def read_literal(value: Any) -> tuple[Value, pa.DataType, str]:  # noqa: PLR0911 - one for each type
+    """Return (value inside, type, text as written) of what stands in an expression.
+
+    Times become int64 nanoseconds (since 1970; without a zone they are taken as UTC).
+
+    Raises:
+        TypeMismatch: None, a list, or anything else that is not `Writable`.
+    """
+    if isinstance(value, np.datetime64):
+        whole = value.astype("datetime64[ns]").astype(np.int64)
+        return int(whole), pa.timestamp("ns"), repr(value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    text = quoted(value)
+    match value:
+        case datetime():
+            return _datetime_ns(value), pa.timestamp("ns"), text
+        case timedelta():
+            return _timedelta_ns(value), pa.int64(), text
+        case bool():
+            return value, pa.bool_(), text
+        case int():
+            return value, _integer_type(value), text
+        case float():
+            return value, pa.float64(), text
+        case str():
+            return value, pa.string(), text
+    way_out = "; to ask whether it is null, write .is_null()" if value is None else ""
+    if isinstance(value, list | tuple | set | frozenset):
+        way_out = "; to ask whether it is one of several, write .isin([...])"
+    raise TypeMismatch(
+        f"{value!r} cannot stand in an expression, which takes columns, numbers, text, "
+        f"True, False, datetimes and timedeltas{way_out}"
+    )
+
+
+def quoted(value: object) -> str:
+    """Return a value as it is written in Python, text in double quotes."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+def _integer_type(value: int) -> pa.DataType:
+    if -(2**63) <= value < 2**64:
+        return pa.int64() if value < 2**63 else pa.uint64()
+    raise TypeMismatch(f"{value} does not fit in 64 bits; write it as a float")
+
+
+def _datetime_ns(value: datetime) -> int:
+    return _timedelta_ns((value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH)
+
+
+def _timedelta_ns(value: timedelta) -> int:
+    whole = (value.days * 86_400 + value.seconds) * 10**9 + value.microseconds * 1_000
+    nanoseconds: int = getattr(value, "nanoseconds", 0)  # pandas keeps them.
+    return whole + nanoseconds

@@ -1,0 +1,50 @@
+"""How an expression is written: the parentheses that Python needs, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+ATOM, UNARY = 8, 6
+INFIX = {  # operator: how tightly Python binds it
+    "**": 7,
+    **dict.fromkeys(("*", "/", "//", "%"), 5),
+    **dict.fromkeys(("+", "-"), 4),
+    "&": 3,
+    "|": 2,
+    **dict.fromkeys(("<", "<=", ">", ">=", "==", "!="), 1),
+}
+_PREFIX = {"negative": "-", "~": "~"}
+_FUNCTIONS = ("abs", "where")
+
+
+def binding(op: str) -> int:
+    """Return how tightly an operation binds its operands."""
+    return UNARY if op in _PREFIX else INFIX.get(op, ATOM)
+
+
+def written(op: str, operands: Sequence[tuple[str, int]], option: str = "") -> str:
+    """Return the text of an operation.
+
+    Args:
+        op: as in `kernels.py`.
+        operands: (text, how tightly it binds) of each.
+        option: text of what is no expression, such as the type of a cast.
+    """
+    binds = binding(op)
+    if op in INFIX:
+        # a - b - c groups from the left; a ** b from the right; a < b < c is no comparison.
+        is_strict_left = op == "**" or binds == INFIX["<"]
+        left, right = operands
+        return f"{_bound(left, binds + is_strict_left)} {op} {_bound(right, binds + 1)}"
+    if op in _PREFIX:
+        return _PREFIX[op] + _bound(operands[0], binds)
+    texts = [text for text, _ in operands]
+    if op in _FUNCTIONS:
+        return f"{op}({', '.join(texts)})"
+    arguments = [*texts[1:], *([option] if option else [])]
+    return f"{_bound(operands[0], ATOM)}.{op}({', '.join(arguments)})"
+
+
+def _bound(operand: tuple[str, int], binds: int) -> str:
+    text, own = operand
+    return text if own >= binds else f"({text})"

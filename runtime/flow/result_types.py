@@ -1,0 +1,291 @@
+"""Which type an expression has, from the types of its operands: checked when a flow is built.
+
+Integers are computed in int64, so that `int8 + int8` cannot overflow at 127; uint64 stays
+uint64, and mixes with whole literals ≥ 0 and with floats only. float32 stays float32 beside
+a literal and another float32; any other mix with floats is float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from runtime.errors import TypeMismatch
+from runtime.flow.nearest import nearest
+
+Value = bool | int | float | str
+
+TYPES = {  # name people write: type inside
+    "bool": pa.bool_(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "uint8": pa.uint8(),
+    "uint16": pa.uint16(),
+    "uint32": pa.uint32(),
+    "uint64": pa.uint64(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "timestamp": pa.timestamp("ns"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What a rule knows of an operand: its type, and the value where it is a literal."""
+
+    type: pa.DataType
+    value: Value | None = None
+
+    @property
+    def is_literal(self) -> bool:
+        """Whether it is written in the expression."""
+        return self.value is not None
+
+
+def type_named(name: str) -> pa.DataType:
+    """Return the type that people write as `name`.
+
+    Raises:
+        TypeMismatch: no such type; names the nearest.
+    """
+    if name not in TYPES:
+        raise TypeMismatch(
+            f"there is no type {name!r}; the nearest is {nearest(name, TYPES)!r}; "
+            f"there are: {', '.join(TYPES)}"
+        )
+    return TYPES[name]
+
+
+def family(of: pa.DataType) -> str:
+    """Return "number", "bool", "text" or "timestamp"."""
+    if pa.types.is_boolean(of):
+        return "bool"
+    if pa.types.is_timestamp(of):
+        return "timestamp"
+    return "text" if pa.types.is_string(of) else "number"
+
+
+def result_type(op: str, operands: Sequence[Operand], option: Any = None) -> pa.DataType:
+    """Return the type of `op` over the operands.
+
+    Args:
+        op: a key of the rules below, the same as in `kernels.py`.
+        operands: as many as the operation takes.
+        option: what is not an expression: the values of isin, the type of cast.
+
+    Raises:
+        TypeMismatch: says what the operation takes and was given (not who asked).
+    """
+    return _RULES[op](op, operands, option)
+
+
+_Rule = Callable[[str, Sequence[Operand], Any], pa.DataType]
+
+
+def _compare(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    for other in operands[1:]:
+        _check_comparable(op, operands[0], other)
+    return pa.bool_()
+
+
+def _isin(op: str, operands: Sequence[Operand], option: Sequence[Operand]) -> pa.DataType:
+    return _compare(op, (*operands, *option), None)
+
+
+def _check_comparable(op: str, left: Operand, right: Operand) -> None:
+    families = {family(left.type), family(right.type)}
+    if len(families) == 2:
+        way_out = "cast one of them, such as .cast('string')"
+        if "timestamp" in families:
+            way_out = "compare a timestamp with a datetime or with another timestamp"
+        raise TypeMismatch(f"compares {left.type} with {right.type}; {way_out}")
+    if families == {"bool"} and op not in ("==", "!=", "isin"):
+        raise TypeMismatch(f"{op} does not order true and false; use == or !=")
+
+
+def _logic(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    if any(family(operand.type) != "bool" for operand in operands):
+        raise TypeMismatch(
+            f"{op} takes true/false columns, not {_listed(operands)}; "
+            "put comparisons in parentheses: (a < 1) & (b > 2)"
+        )
+    return pa.bool_()
+
+
+def _add(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
+    left, right = operands
+    if family(left.type) == "timestamp" and _is_signed(right):
+        return left.type
+    if family(right.type) == "timestamp" and _is_signed(left):
+        return right.type
+    return _arithmetic(op, operands, option)
+
+
+def _subtract(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
+    left, right = operands
+    if family(left.type) == "timestamp":
+        if family(right.type) == "timestamp":
+            return pa.int64()
+        if _is_signed(right):
+            return left.type
+    return _arithmetic(op, operands, option)
+
+
+def _divide(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    _check_numbers(op, operands)
+    if all(pa.types.is_integer(operand.type) for operand in operands):
+        return pa.float64()
+    return common_number(*operands)
+
+
+def _power(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    _check_numbers(op, operands)
+    base, exponent = operands
+    if pa.types.is_integer(base.type) and pa.types.is_integer(exponent.type):
+        is_whole = exponent.is_literal and not base.is_literal and int(exponent.value or 0) >= 0
+        return common_number(base, exponent) if is_whole else pa.float64()
+    return common_number(base, exponent)
+
+
+def _arithmetic(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    _check_numbers(op, operands)
+    return common_number(*operands)
+
+
+def _negate(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    _check_numbers(op, operands)
+    if operands[0].type == pa.uint64():
+        raise TypeMismatch("uint64 has no negative numbers; write .cast('int64') first")
+    return widened(operands[0].type)
+
+
+def _widened_number(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    _check_numbers(op, operands)
+    return widened(operands[0].type)
+
+
+def _square_root(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    _check_numbers(op, operands)
+    return pa.float64() if pa.types.is_integer(operands[0].type) else operands[0].type
+
+
+def _is_null(_op: str, _operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    return pa.bool_()
+
+
+def _fill_null(_op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    values, filling = operands
+    _check_same_family("fills", values, "with", filling)
+    if not pa.types.is_floating(values.type):
+        return values.type
+    return common_number(
+        Operand(values.type), filling
+    )  # What is filled is a column, literal or not.
+
+
+def _where(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    condition, yes, no = operands
+    if family(condition.type) != "bool":
+        raise TypeMismatch(f"{op} chooses by a true/false column, not by {condition.type}")
+    _check_same_family("chooses between", yes, "and", no)
+    return common_number(yes, no) if family(yes.type) == "number" else yes.type
+
+
+def _cast(_op: str, operands: Sequence[Operand], option: str) -> pa.DataType:
+    source, target = operands[0].type, type_named(option)
+    source_family, target_family = family(source), family(target)
+    allowed = {  # family of the source: whether it can become the target
+        "number": target_family in ("number", "text")
+        or (target_family == "timestamp" and pa.types.is_integer(source)),
+        "bool": target_family != "timestamp",
+        "text": True,
+        "timestamp": target_family == "timestamp" or option in ("int64", "float64"),
+    }
+    if not allowed[source_family]:
+        way_out = {
+            "bool": "write != 0",
+            "text": "cast it to int64 (nanoseconds since 1970), or leave it to the sink",
+        }.get(target_family, "cast it to int64 first, nanoseconds since 1970")
+        raise TypeMismatch(f"cannot cast {source} to {option}; {way_out}")
+    return target
+
+
+def common_number(left: Operand, right: Operand) -> pa.DataType:
+    """Return the type that two numbers meet in; a literal gives way to what is none.
+
+    Raises:
+        TypeMismatch: uint64 and a signed integer.
+    """
+    types = (left.type, right.type)
+    if all(pa.types.is_integer(each) for each in types):
+        if pa.uint64() not in types:
+            return pa.int64()
+        for one, other in ((left, right), (right, left)):
+            gives_way = one.is_literal and not other.is_literal and int(one.value or 0) >= 0
+            if one.type != pa.uint64() and not gives_way:
+                raise TypeMismatch(
+                    f"mixes uint64 with {one.type}; cast one of them, such as .cast('int64')"
+                )
+        return pa.uint64()
+    deciding = [each.type for each in (left, right) if not each.is_literal]
+    is_single = deciding and all(each == pa.float32() for each in deciding)
+    return pa.float32() if is_single else pa.float64()
+
+
+def widened(of: pa.DataType) -> pa.DataType:
+    """Return the type that a number is computed in."""
+    return pa.int64() if pa.types.is_integer(of) and of != pa.uint64() else of
+
+
+def _is_signed(operand: Operand) -> bool:
+    return bool(pa.types.is_integer(operand.type)) and operand.type != pa.uint64()
+
+
+def _check_numbers(op: str, operands: Sequence[Operand]) -> None:
+    families = {family(operand.type) for operand in operands}
+    if families == {"number"}:
+        return
+    way_out = "cast it first, such as .cast('float64')"
+    if "timestamp" in families:
+        way_out = (
+            "of a timestamp one can take another, or add or subtract int64 nanoseconds "
+            "(duration('30s')); for more, .cast('int64')"
+        )
+    raise TypeMismatch(f"{op} takes numbers, not {_listed(operands)}; {way_out}")
+
+
+def _check_same_family(does: str, left: Operand, joint: str, right: Operand) -> None:
+    if family(left.type) != family(right.type):
+        raise TypeMismatch(
+            f"{does} {left.type} {joint} {right.type}; both must be numbers, text, "
+            "true/false or timestamps"
+        )
+
+
+def _listed(operands: Sequence[Operand]) -> str:
+    return " and ".join(str(operand.type) for operand in operands)
+
+
+_RULES: dict[str, _Rule] = {
+    **dict.fromkeys(("<", "<=", ">", ">=", "==", "!=", "between"), _compare),
+    **dict.fromkeys(("&", "|", "~"), _logic),
+    **dict.fromkeys(("*", "//", "%"), _arithmetic),
+    **dict.fromkeys(("abs", "floor", "round"), _widened_number),
+    "+": _add,
+    "-": _subtract,
+    "/": _divide,
+    "**": _power,
+    "negative": _negate,
+    "sqrt": _square_root,
+    "isin": _isin,
+    "is_null": _is_null,
+    "fill_null": _fill_null,
+    "cast": _cast,
+    "where": _where,
+}

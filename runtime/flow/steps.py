@@ -1,0 +1,166 @@
+"""What a dataflow consists of: frozen steps that the builder checks and the plan places.
+
+`runtime/flow/dataflow.py` makes them, `runtime/flow/plan.py` turns them into stages, and
+`runtime/operators/` turns each into a machine. They hold settings, never state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from runtime.model import Columns
+
+if TYPE_CHECKING:
+    from runtime.flow.expressions import Expr
+    from runtime.sources.spec import SourceSpec
+
+BatchFunction = Callable[[Columns], Columns]
+"""{name: column} in, {name: column} out, same number of rows."""
+RowFunction = Callable[[dict[str, Any]], dict[str, Any] | None]
+"""One row in, one row (or None: filtered) out."""
+
+READY_ONLY: None = None
+"""Slack of a gate that only releases what is ready."""
+ON_ARRIVAL_NS = -1
+"""Slack of a gate that holds nothing: newest − event_time > −1 is always true."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step of a flow: its name, the names of its inputs, and the columns that leave it."""
+
+    name: str
+    inputs: tuple[str, ...]
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceStep(Step):
+    """Where events enter."""
+
+    source: SourceSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterStep(Step):
+    """Keeps the rows where the predicate is true; the others are counted as filtered."""
+
+    predicate: Expr
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssignStep(Step):
+    """Adds or replaces columns, each computed from the row as it came in."""
+
+    columns: Mapping[str, Expr]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectStep(Step):
+    """Keeps these columns, perhaps under new names: {new name: old name}."""
+
+    columns: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapBatchesStep(Step):
+    """The user's vectorised function, columns in, columns out, same rows."""
+
+    function: BatchFunction
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapRowsStep(Step):
+    """The user's function on one row at a time: the slow path. None filters the row."""
+
+    function: RowFunction
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergeStep(Step):
+    """Several streams of one schema, in event-time order. slack_ns None: ready-only."""
+
+    slack_ns: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinStep(Step):
+    """Sliding-window join of two streams: pairs with equal keys, |Δ event time| ≤ within.
+
+    The row that leaves has the left columns, then the right ones; a right column whose name
+    the left has too, keys apart, gets `suffix`. Its event time is the later of the two.
+    """
+
+    left_on: tuple[str, ...]
+    right_on: tuple[str, ...]
+    within_ns: int
+    where: Expr | None
+    """Over the columns that leave."""
+    right_names: Mapping[str, str]
+    """{right column: name it leaves under}; the right keys are not in it."""
+    slack_ns: int | None
+
+
+AggregateName = Literal["count", "sum", "mean", "min", "max", "quantile"]
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One aggregate: `quantile` of `column` at `level`, say. `count` needs no column."""
+
+    kind: AggregateName
+    column: str | None = None
+    level: float | None = None
+
+
+@dataclass(frozen=True)
+class Window:
+    """Windows [k·slide, k·slide + size) of event time, for all whole k. Tumbling: slide = size."""
+
+    size_ns: int
+    slide_ns: int
+
+    @property
+    def is_tumbling(self) -> bool:
+        """Whether each event falls in one window."""
+        return self.size_ns == self.slide_ns
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregateStep(Step):
+    """Aggregates per key and window. A row leaves per key and window that had events.
+
+    Columns that leave: the keys, `window_start` and `window_end` (timestamp[ns]), then the
+    aggregates. Its event time is the window's end. Rows leave by window end, then by key in
+    order of first appearance in the window's stream order.
+    """
+
+    keys: tuple[str, ...]
+    window: Window
+    aggregates: Mapping[str, Aggregate]
+    slack_ns: int | None
+
+
+SinkKind = Literal["parquet", "jsonl", "callback", "collect"]
+
+
+@dataclass(frozen=True)
+class SinkSpec:
+    """Where results go. `actors/sinks/` opens it."""
+
+    kind: SinkKind
+    path: str | None = None
+    function: Callable[[pa.RecordBatch], None] | None = None
+    overwrite: bool = False
+    """Replace results that are already there; otherwise that is refused."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinkStep(Step):
+    """Where results leave."""
+
+    sink: SinkSpec

@@ -1,0 +1,57 @@
+"""Log-linear buckets: every power of two of nanoseconds, cut into equal parts.
+
+A float64 is such a bucket number already: its exponent is the power of two, the first bits
+of its mantissa are the part. So one conversion and one shift find a whole batch's buckets.
+
+```
+bits = 2    1 ns        2 ns        4 ns                    8 ns
+            |0 |1 |2 |3 |4 |5 |6 |7 |8   |9   |10  |11  |12 ...
+```
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtime.model import Int64Array
+
+_MANTISSA_BITS = 52
+_EXPONENT_OF_ONE = 1023
+
+
+def buckets_of(values_ns: Int64Array, *, bits: int) -> Int64Array:
+    """Return each value's bucket, shape (rows,); 2^bits buckets to a power of two.
+
+    Args:
+        values_ns: shape (rows,), each at least 1 ns.
+        bits: the relative error of a bucket's middle is at most 2^-(bits + 1).
+    """
+    number = values_ns.astype(np.float64).view(np.int64)
+    number >>= _MANTISSA_BITS - bits
+    number -= _EXPONENT_OF_ONE << bits
+    return number
+
+
+def bucket_floor_ns(bucket: int, *, bits: int) -> int:
+    """Return the least whole number of nanoseconds that falls into a bucket."""
+    power, part = divmod(bucket, 1 << bits)
+    return -(-((1 << power) * ((1 << bits) + part)) >> bits)
+
+
+def bucket_middle_ns(bucket: int, *, bits: int) -> int:
+    """Return a bucket's middle, in whole nanoseconds that fall into it."""
+    power, part = divmod(bucket, 1 << bits)
+    twice = 2 * ((1 << bits) + part) + 1
+    return max(((1 << power) * twice) >> (bits + 1), bucket_floor_ns(bucket, bits=bits))
+
+
+def bucket_at(counts: Int64Array, q: float) -> int:
+    """Return the bucket that holds the value of rank ⌈q · count⌉ (at least the first).
+
+    Args:
+        counts: shape (buckets,), rows in each; not all zero.
+        q: 0 … 1.
+    """
+    running = np.cumsum(counts)
+    rank = max(1, int(np.ceil(q * int(running[-1]))))
+    return int(np.searchsorted(running, min(rank, int(running[-1]))))

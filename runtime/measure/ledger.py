@@ -1,0 +1,147 @@
+"""The ledger of a run: every event that entered, and what became of it.
+
+What a join or an aggregate makes are new events, so the ledger follows the channels from the
+sources only as far as the first stage with state, or a sink. There an event has come out.
+
+```
+buses ──▶ clean ──┬──▶ jams (join) ──▶ alerts (sink)     entered  rows into buses and loops
+loops ────────────┼──────▲   │                           copies   clean's rows, sent twice
+                  └──▶ raw   └─ new events               out      at jams and at raw
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from runtime.measure.report import ChannelReport, JobReport, Ledger, StageReport
+
+_PASS_ON = frozenset({"source", "stateless", "merge"})
+"""Kinds whose rows leave as the events that they came in as."""
+
+
+def ledger_of(stages: list[StageReport], channels: list[ChannelReport]) -> Ledger:
+    """Return the ledger over the events that entered at the sources.
+
+    An event is in flight while it is queued, held by a gate, on the wire, or has left its
+    stage but waits for a channel's credit. Rows that a merge passes on are still source
+    events; a stage with state counts a row as out once its gate has handed it over, whatever
+    its own results are filtered by.
+
+    A stage that takes source events beside rows made by a stage with state ends the source
+    side too, a merge included. It cannot tell which of them were late, so its late rows and
+    then its rows in flight count as source events, as far as there were any: the ledger may
+    blame too much, never too little.
+    """
+    by_name = {stage.name: stage for stage in stages}
+    side = _source_side(stages, channels)
+    tally = _Tally(entered=sum(stage.rows_in for stage in stages if stage.kind == "source"))
+    for name in side.passing:
+        sent = sum(channel.rows_sent for channel in channels if channel.source == name)
+        tally.pass_on(by_name[name], sent=sent)
+    for channel in side.channels:
+        tally.in_flight += channel.in_flight
+    for name in side.ends:
+        arriving = [channel for channel in channels if channel.target == name]
+        arrived = sum(channel.rows_received for channel in side.channels if channel.target == name)
+        is_mixed = any(channel not in side.channels for channel in arriving)
+        tally.come_out(by_name[name], arrived=arrived, is_mixed=is_mixed)
+    return tally.ledger()
+
+
+def imbalances(report: JobReport) -> list[str]:
+    """Return what does not add up in a run, one sentence each; none when all rows are known.
+
+    While a job runs, its stages report at slightly different moments; only what a stage says
+    of itself is judged then. Of a job that is done, nothing may be in flight, and every
+    channel must have delivered what it was sent.
+    """
+    found = [
+        f"stage {stage.name!r} took {stage.rows_in:,} rows and accounts for "
+        f"{stage.rows_in - stage.missing:,}"
+        for stage in report.stages
+        if not stage.is_balanced
+    ]
+    if report.state != "done":
+        return found
+    found += [
+        f"channel {channel.name!r} was sent {channel.rows_sent:,} rows and delivered "
+        f"{channel.rows_received:,}"
+        for channel in report.channels
+        if channel.in_flight
+    ]
+    if report.ledger.in_flight:
+        found.append(f"{report.ledger.in_flight:,} events are in flight after the end")
+    if not report.ledger.is_balanced:
+        found.append(f"{report.ledger.missing:,} events entered and are not accounted for")
+    return found
+
+
+@dataclass
+class _SourceSide:
+    """The part of the graph where rows are still the events that entered."""
+
+    passing: list[str] = field(default_factory=list)  # stages that pass on nothing but them
+    ends: list[str] = field(default_factory=list)  # where they meet state, new events, or a sink
+    channels: list[ChannelReport] = field(default_factory=list)
+
+
+def _source_side(stages: Sequence[StageReport], channels: Sequence[ChannelReport]) -> _SourceSide:
+    known = {stage.name for stage in stages}  # a stage that died unheard is not in it
+    stateful = [stage.name for stage in stages if stage.kind not in _PASS_ON]
+    made_of_new = set(_and_behind(stateful, channels))
+    sources = [stage.name for stage in stages if stage.kind == "source"]
+    side = _SourceSide()
+    for name in _and_behind(sources, channels):
+        if name in known - made_of_new:
+            side.passing.append(name)
+    side.channels = [channel for channel in channels if channel.source in side.passing]
+    for channel in side.channels:
+        if channel.target in known & made_of_new and channel.target not in side.ends:
+            side.ends.append(channel.target)
+    return side
+
+
+def _and_behind(names: Iterable[str], channels: Sequence[ChannelReport]) -> list[str]:
+    """Return these stages and all that their rows reach, in the order of reaching them."""
+    reached = list(names)
+    for name in reached:  # grows while we go: breadth first
+        for channel in channels:
+            if channel.source == name and channel.target not in reached:
+                reached.append(channel.target)
+    return reached
+
+
+@dataclass
+class _Tally:
+    entered: int
+    copies: int = 0
+    out: int = 0
+    late: int = 0
+    filtered: int = 0
+    in_flight: int = 0
+    late_used: int = 0
+    slack_ready: int = 0
+
+    def pass_on(self, stage: StageReport, *, sent: int) -> None:
+        self.late += stage.late_dropped
+        self.filtered += stage.filtered
+        self.copies += max(sent - stage.rows_out, 0)
+        self.in_flight += stage.in_flight + max(stage.rows_out - sent, 0)
+
+    def come_out(self, stage: StageReport, *, arrived: int, is_mixed: bool) -> None:
+        late, in_flight, out = stage.late_dropped, stage.in_flight, stage.used
+        if is_mixed:
+            late = min(late, arrived)
+            in_flight = min(in_flight, arrived - late)
+            out = arrived - late - in_flight
+        late_used = min(stage.late, out)
+        self.late += late
+        self.in_flight += in_flight
+        self.out += out
+        self.late_used += late_used
+        self.slack_ready += min(stage.slack_ready, out - late_used)
+
+    def ledger(self) -> Ledger:
+        return Ledger(**vars(self))

@@ -1,0 +1,214 @@
+"""What a run says of itself: stages, channels, sinks and the ledger. Plain data, JSON-ready."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, TypeVar
+
+from runtime.measure.histogram import LatencyHistogram
+from runtime.measure.series import LatencySeries
+
+
+@dataclass
+class StageReport:
+    """What one stage did so far.
+
+    The stage's ledger: `rows_in = ready + slack_ready + late + late_dropped + in_flight`,
+    then `ready + slack_ready + late = filtered + consumed`, where consumed rows went into the
+    operator or on to the next stage. `is_balanced` checks the first.
+    """
+
+    name: str
+    kind: str
+    """source, merge, join, aggregate, stateless or sink."""
+    node: str
+    slot: str
+    rows_in: int = 0
+    rows_out: int = 0
+    ready: int = 0
+    """Released in order, known to be complete."""
+    slack_ready: int = 0
+    """Released in order because the slack had run out: something older may still come."""
+    late: int = 0
+    """Came behind what was already released, and was still used."""
+    late_dropped: int = 0
+    """Came too late to be used, or behind its source's promise."""
+    filtered: int = 0
+    """Dropped by the user's filters in this stage, before an operator saw them."""
+    results_filtered: int = 0
+    """Results of the operator that the user's filters behind it dropped: new events, so not in
+    the ledger of those that came in."""
+    in_flight: int = 0
+    """Queued, or held by the gate."""
+    held: int = 0
+    """Rows in the operator's state (windows, join sides)."""
+    batches: int = 0
+    service_ns: int = 0
+    """Busy time, summed."""
+    queue_wait_ns: int = 0
+    """Time messages waited for the stage's turn, summed over rows."""
+    gate_wait_ns: int = 0
+    """Time rows were held back by the gate, summed over rows."""
+    max_gate_rows: int = 0
+    """The most rows that queue and gate held at once."""
+    waiting_for: list[str] = field(default_factory=list)
+    """The inputs that hold the frontier back now."""
+    frontier_ns: int | None = None
+    """Everything older has been seen; None before the first promise."""
+    newest_ns: int | None = None
+    """The newest event time seen."""
+
+    @property
+    def selectivity(self) -> float:
+        """Rows out for each row in."""
+        return self.rows_out / self.rows_in if self.rows_in else 0.0
+
+    @property
+    def service_per_row_ns(self) -> float:
+        """Busy time for each row in."""
+        return self.service_ns / self.rows_in if self.rows_in else 0.0
+
+    @property
+    def used(self) -> int:
+        """Rows that went on: released in order or late, and not dropped as late."""
+        return self.ready + self.slack_ready + self.late
+
+    @property
+    def missing(self) -> int:
+        """Rows that came in and are not accounted for; below zero: more than came in."""
+        return self.rows_in - (self.used + self.late_dropped + self.in_flight)
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether every row that came in is accounted for."""
+        return self.missing == 0
+
+
+@dataclass
+class ChannelReport:
+    """What one channel carried: rows sent by its stage, rows taken in by the other."""
+
+    name: str
+    source: str
+    target: str
+    rows_sent: int = 0
+    rows_received: int = 0
+    bytes_sent: int = 0
+    messages: int = 0
+    link_ns: int = 0
+    """Time on the wire, summed over messages; two clocks on two hosts."""
+
+    @property
+    def in_flight(self) -> int:
+        """Rows on the wire."""
+        return self.rows_sent - self.rows_received
+
+
+@dataclass
+class SinkReport:
+    """What left the flow at one sink, and how long after its stimulus."""
+
+    name: str
+    node: str
+    rows: int = 0
+    target: str = ""
+    latency: LatencyHistogram = field(default_factory=LatencyHistogram)
+    series: LatencySeries = field(default_factory=LatencySeries)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """in = out + late + filtered + in flight, over all events that entered.
+
+    `entered` counts rows at the sources; `out` those that reached an operator with state or a
+    sink; a stream that feeds two stages is followed into each (`copies` more rows).
+    """
+
+    entered: int
+    copies: int
+    out: int
+    late: int
+    filtered: int
+    in_flight: int
+    late_used: int = 0
+    """Of `out`: rows that came late and still counted."""
+    slack_ready: int = 0
+    """Of `out`: rows that did not wait for what is older."""
+
+    @property
+    def missing(self) -> int:
+        """Events that entered and are not accounted for; below zero: more than entered."""
+        accounted = self.out + self.late + self.filtered + self.in_flight
+        return self.entered + self.copies - accounted
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether every event that entered is accounted for."""
+        return self.missing == 0
+
+
+@dataclass
+class JobReport:
+    """One run, as it stands."""
+
+    flow: str
+    state: str
+    """starting, running, done, stopped or failed."""
+    host: str
+    """"ray" or "simulator"."""
+    nodes: list[str]
+    elapsed_s: float
+    stages: list[StageReport]
+    channels: list[ChannelReport]
+    sinks: list[SinkReport]
+    ledger: Ledger
+    error: str | None = None
+    notes: list[str] = field(default_factory=list)
+    """Such as: three nodes simulated on one machine share its clock and its 2 cores."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain JSON values; histograms as their quantiles and buckets."""
+        plain = asdict(
+            self,
+            dict_factory=lambda pairs: {
+                key: value.to_json() if hasattr(value, "to_json") else value for key, value in pairs
+            },
+        )
+        for stage, row in zip(self.stages, plain["stages"], strict=True):
+            row["selectivity"] = stage.selectivity
+            row["service_per_row_ns"] = stage.service_per_row_ns
+            row["balanced"] = stage.is_balanced
+        plain["ledger"]["balanced"] = self.ledger.is_balanced
+        return plain
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> JobReport:
+        """Return the report that `to_json` described.
+
+        Raises:
+            KeyError, TypeError, ValueError, AttributeError: it was not.
+        """
+        sinks = [
+            {
+                **sink,
+                "latency": LatencyHistogram.from_json(sink["latency"]),
+                "series": LatencySeries.from_json(sink["series"]),
+            }
+            for sink in plain["sinks"]
+        ]
+        parts = {
+            "stages": [_made(StageReport, stage) for stage in plain["stages"]],
+            "channels": [_made(ChannelReport, channel) for channel in plain["channels"]],
+            "sinks": [_made(SinkReport, sink) for sink in sinks],
+            "ledger": _made(Ledger, plain["ledger"]),
+        }
+        return _made(cls, {**plain, **parts})
+
+
+_Part = TypeVar("_Part", StageReport, ChannelReport, SinkReport, Ledger, JobReport)
+
+
+def _made(kind: type[_Part], plain: Mapping[str, Any]) -> _Part:
+    """Return a dataclass from its fields in `plain`; what was derived from them is left out."""
+    return kind(**{one.name: plain[one.name] for one in fields(kind) if one.name in plain})

@@ -1,0 +1,77 @@
+"""Small array tools that the operators share: arrays that grow, ranges that unfold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.model import Int64Array
+
+
+class Growing:
+    """A one-dimensional array that grows at its end, in amortised constant time per value.
+
+    Args:
+        dtype: of the values.
+        fill: what new places hold where `extend` does not say.
+    """
+
+    def __init__(self, dtype: npt.DTypeLike, *, fill: Any = 0) -> None:
+        self._fill = fill
+        self._data = np.full(16, fill, dtype=dtype)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def values(self) -> npt.NDArray[Any]:
+        """The values so far, shape (len,): a view, good until the next change."""
+        return self._data[: self._size]
+
+    def append(self, values: npt.NDArray[Any]) -> None:
+        """Add values at the end."""
+        start = self._size
+        self.resize(start + len(values))
+        self._data[start : self._size] = values
+
+    def resize(self, size: int) -> None:
+        """Grow to `size` values; the new ones are `fill`."""
+        if size > len(self._data):
+            grown = np.full(max(size, 2 * len(self._data)), self._fill, dtype=self._data.dtype)
+            grown[: self._size] = self._data[: self._size]
+            self._data = grown
+        self._size = size
+
+    def replace(self, values: npt.NDArray[Any]) -> None:
+        """Hold a copy of these values instead."""
+        self._data = np.full(max(16, len(values)), self._fill, dtype=self._data.dtype)
+        self._data[: len(values)] = values
+        self._size = len(values)
+
+
+def unfold(starts: Int64Array, counts: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return, for every number in the ranges [start, start + count), its range and itself.
+
+    ```
+    starts 5 9    ranges 0 0 0 1 1
+    counts 3 2    values 5 6 7 9 10
+    ```
+    """
+    ranges = np.repeat(np.arange(len(counts)), counts)
+    ends = counts.cumsum()
+    values = np.arange(len(ranges)) + (starts - ends + counts).take(ranges)
+    return ranges, values
+
+
+def slices_of_weight(weights: Int64Array, limit: int) -> Iterator[slice]:
+    """Yield slices that cover the weights in order, each of one place or of at most `limit`."""
+    totals = weights.cumsum()
+    start, done = 0, 0
+    while start < len(weights):
+        stop = max(start + 1, int(totals.searchsorted(done + limit, "right")))
+        yield slice(start, stop)
+        start, done = stop, int(totals[stop - 1])

@@ -1,0 +1,83 @@
+"""A cell is what one key has in one pane. Cells are numbered in order of first appearance."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtime.model import Int64Array
+from runtime.operators.arrays import Growing
+from runtime.operators.codes import IntCodes
+
+
+class Cells:
+    """Which cell each row falls in; the pane and the key's code of each cell."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._panes = Growing(np.int64)
+        self._codes = Growing(np.int64)
+        self._slots: dict[int, int] = {}  # {pane: its dense number}
+        self._index = IntCodes()  # slot and code, together, to cell
+        self._bits = 6  # of the code
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @property
+    def panes(self) -> Int64Array:
+        """The pane of each cell."""
+        return self._panes.values
+
+    @property
+    def codes(self) -> Int64Array:
+        """The key's code of each cell."""
+        return self._codes.values
+
+    def of(self, panes: Int64Array, codes: Int64Array, *, keys: int) -> Int64Array:
+        """Return the cell of each row, new ones where needed.
+
+        Args:
+            panes: shape (rows,); quickest when equal ones stand together.
+            codes: shape (rows,), each less than `keys`.
+            keys: how many keys there are.
+        """
+        if keys >> self._bits:
+            self._bits = keys.bit_length() + 1
+            self._index.replace(self._together(self.panes, self.codes))
+        size = len(self)
+        cells = self._index.codes(self._together(panes, codes))
+        if len(self) > size:
+            first = np.empty(len(self) - size, dtype=np.int64)
+            is_new = np.flatnonzero(cells >= size)
+            first[cells[is_new] - size] = is_new  # any row of a cell will do
+            self._panes.append(panes[first])
+            self._codes.append(codes[first])
+        return cells
+
+    def keep(self, cells: Int64Array, codes: Int64Array) -> None:
+        """Forget all but these cells (ascending); their keys now have these codes."""
+        self._panes.replace(self.panes[cells])
+        self._codes.replace(codes)
+        self._slots.clear()
+        self._index.replace(self._together(self.panes, self.codes))
+
+    def restore(self, panes: Int64Array, codes: Int64Array) -> None:
+        """Start over with these cells."""
+        self._clear()
+        self.of(panes, codes, keys=int(codes.max(initial=0)) + 1)
+
+    def _together(self, panes: Int64Array, codes: Int64Array) -> Int64Array:
+        return (self._slots_of(panes) << self._bits) | codes
+
+    def _slots_of(self, panes: Int64Array) -> Int64Array:
+        slots = self._slots
+        if not len(panes):
+            return panes
+        if panes[0] == panes[-1] and bool((panes == panes[0]).all()):
+            return np.array(slots.setdefault(int(panes[0]), len(slots)), dtype=np.int64)
+        starts = np.flatnonzero(panes[1:] != panes[:-1]) + 1
+        starts = np.concatenate([[0], starts])
+        found = [slots.setdefault(pane, len(slots)) for pane in panes[starts].tolist()]
+        return np.repeat(found, np.diff(starts, append=len(panes)))

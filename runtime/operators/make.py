@@ -1,0 +1,65 @@
+"""Which machine does a step's work."""
+
+from __future__ import annotations
+
+from runtime.errors import FlowError
+from runtime.flow.steps import (
+    AggregateStep,
+    AssignStep,
+    FilterStep,
+    JoinStep,
+    MapBatchesStep,
+    MapRowsStep,
+    SelectStep,
+    Step,
+)
+from runtime.operators.aggregate import AggregateMachine
+from runtime.operators.contract import Operator, Stateless
+from runtime.operators.join import JoinMachine
+from runtime.operators.stateless import (
+    AssignMachine,
+    FilterMachine,
+    MapBatchesMachine,
+    MapRowsMachine,
+    SelectMachine,
+)
+
+
+def make_operator(step: Step) -> Operator:
+    """Return a fresh machine for a step that keeps state behind a gate.
+
+    Raises:
+        FlowError: a step of another kind.
+    """
+    match step:
+        case JoinStep():
+            return JoinMachine(step)
+        case AggregateStep():
+            return AggregateMachine(step)
+    raise FlowError(
+        f"step {step.name!r} ({type(step).__name__}) keeps no state; "
+        "make_operator takes joins and aggregates, make_stateless filters, assigns, selects, maps"
+    )
+
+
+def make_stateless(step: Step) -> Stateless:
+    """Return a machine for a step that looks at each row alone.
+
+    Raises:
+        FlowError: a step of another kind.
+    """
+    match step:
+        case FilterStep():
+            return FilterMachine(step)
+        case AssignStep():
+            return AssignMachine(step)
+        case SelectStep():
+            return SelectMachine(step)
+        case MapBatchesStep():
+            return MapBatchesMachine(step)
+        case MapRowsStep():
+            return MapRowsMachine(step)
+    raise FlowError(
+        f"step {step.name!r} ({type(step).__name__}) does not look at each row alone; "
+        "make_stateless takes filters, assigns, selects and maps"
+    )

@@ -1,0 +1,71 @@
+"""Runs what the user wrote, and says whose it was when it fails."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from runtime.errors import OperatorError
+from runtime.flow.expressions import Expr
+from runtime.model import Batch, Column
+
+_T = TypeVar("_T")
+_SAMPLE_ROWS = 3
+
+
+def called(function: Callable[..., _T], *arguments: object, step: str, batch: Batch) -> _T:
+    """Return what the user's function returns.
+
+    Raises:
+        OperatorError: it raised; with the step's name, the traceback from the function on, and
+            the first rows of the batch.
+    """
+    try:
+        return function(*arguments)
+    except Exception as problem:
+        # The first frame is ours.
+        lines = traceback.format_exception(
+            type(problem), problem, problem.__traceback__ and problem.__traceback__.tb_next
+        )
+        raise OperatorError(
+            f"step {step!r}: its function raised {type(problem).__name__}: {problem}\n"
+            f"{''.join(lines).rstrip()}\n{sample_of(batch)}"
+        ) from problem
+
+
+def evaluated(expression: Expr, batch: Batch, *, step: str) -> Column:
+    """Return the values of an expression, shape (rows,).
+
+    Raises:
+        OperatorError: it could not be computed (a cast that does not fit); with the step's
+            name, the expression and the first rows of the batch.
+    """
+    try:
+        return expression.evaluate(batch)
+    except Exception as problem:
+        raise OperatorError(
+            f"step {step!r}: {expression} could not be computed: {problem}\n{sample_of(batch)}"
+        ) from problem
+
+
+def sample_of(batch: Batch) -> str:
+    """Return the first rows as text, one a line."""
+    rows = rows_of(batch.slice(0, _SAMPLE_ROWS))
+    return "\n".join(
+        [f"first {len(rows)} of its {len(batch)} rows:", *(f"  {row}" for row in rows)]
+    )
+
+
+def rows_of(batch: Batch) -> list[dict[str, object]]:
+    """Return the rows as plain values, {column: value}; times as whole nanoseconds."""
+    names = list(batch.columns)
+    if not names:
+        return [{} for _ in range(len(batch))]
+    values = [
+        column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
+        for column in batch.columns.values()
+    ]
+    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]

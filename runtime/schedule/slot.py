@@ -1,0 +1,184 @@
+"""A slot: one core that runs its stages one at a time, earliest stimulus first.
+
+Pure: a host (a Ray actor, or the simulator) delivers messages and credit, asks for the next
+slice of work, carries out its actions, and says how long it took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runtime.config import Limits
+from runtime.flow.plan import Channel, Stage
+from runtime.measure.report import ChannelReport, StageReport
+from runtime.model import Batch, Message
+from runtime.schedule.stage import StageMachine, credit_of
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Carry a message to a stage in another slot."""
+
+    channel: Channel
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Give a channel's sender, in another slot, credit back."""
+
+    channel: Channel
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Egress:
+    """Write results (None: none) at a sink; at the end, close it."""
+
+    stage: str
+    batch: Batch | None
+    is_end: bool
+
+
+Action = Send | Grant | Egress
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One piece of work that was done: the stage, its rows, and what the host must now do."""
+
+    stage: str
+    rows: int
+    actions: list[Action]
+
+
+class Slot:
+    """The stages of one core and their scheduler. Source: [mace] Def. 7, §VI-A."""
+
+    def __init__(
+        self, name: str, stages: Sequence[Stage], *, start_ns: int, limits: Limits | None = None
+    ) -> None:
+        self.name = name
+        self._limits = limits or Limits()
+        self._stages = {s.name: StageMachine(s, start_ns=start_ns) for s in stages}
+        self._channels: dict[str, Channel] = {
+            c.name: c for s in stages for c in (*s.inputs, *s.outputs)
+        }
+        self._credit = {c.name: self._limits.credit_rows for s in stages for c in s.outputs}
+        self._owed: dict[str, int] = {}  # {channel: rows consumed whose credit is held back}
+        self._cost_ns = dict.fromkeys(self._stages, 0.0)  # {stage: measured ns per row}
+        self._reports = {
+            c.name: ChannelReport(c.name, c.source, c.target) for c in self._channels.values()
+        }
+
+    def deliver(self, channel: str, message: Message, now_ns: int) -> None:
+        """Take a message from another slot."""
+        target = self._channels[channel].target
+        self._reports[channel].rows_received += message.rows
+        self._stages[target].deliver(channel, message, now_ns)
+
+    def credit(self, channel: str, rows: int) -> None:
+        """Take credit that the other end has granted."""
+        self._credit[channel] += rows
+
+    def step(self, now_ns: int) -> Slice | None:
+        """Do the most urgent slice of work that can be done now; None if there is none.
+
+        A stage one of whose outputs has no credit cannot run: so back-pressure travels upstream.
+        """
+        chosen: StageMachine | None = None
+        first = (0, 0)
+        for machine in self._stages.values():
+            urgency = machine.urgency_ns(now_ns)
+            if urgency is None:
+                continue
+            key = (urgency, machine.progress_ns)
+            if chosen is not None and key >= first:
+                continue
+            if all(self._credit[c.name] > 0 for c in machine.stage.outputs):
+                chosen, first = machine, key
+        return None if chosen is None else self._run(chosen, now_ns)
+
+    def _run(self, machine: StageMachine, now_ns: int) -> Slice:
+        name = machine.stage.name
+        message, used = machine.run(now_ns, max_rows=self._slice_rows(name))
+        actions: list[Action] = []
+        if message is not None:
+            self._send(machine, message, now_ns, actions)
+        for channel, rows in used:
+            self._owed[channel] = self._owed.get(channel, 0) + rows
+        if self._owed:
+            self._grant(machine, actions)
+        rows = sum(rows for _, rows in used) or (message.rows if message else 0)
+        return Slice(name, rows, actions)
+
+    def _send(
+        self, machine: StageMachine, message: Message, now_ns: int, actions: list[Action]
+    ) -> None:
+        if machine.stage.kind == "sink":
+            if message.batch is not None or message.is_end:
+                actions.append(Egress(machine.stage.name, message.batch, message.is_end))
+            return
+        for channel, part in machine.outgoing(message):
+            self._credit[channel.name] -= credit_of(part)
+            report = self._reports[channel.name]
+            report.rows_sent += part.rows
+            report.messages += 1
+            if channel.target in self._stages:
+                self.deliver(channel.name, part, now_ns)
+            else:
+                actions.append(Send(channel, part))
+
+    def _grant(self, machine: StageMachine, actions: list[Action]) -> None:
+        limit = self._limits.gate_rows
+        for channel in machine.stage.inputs:
+            rows = self._owed.get(channel.name)
+            if rows is None or not machine.may_grant(channel.name, limit):
+                continue
+            del self._owed[channel.name]
+            if channel.source in self._stages:
+                self._credit[channel.name] += rows
+            else:
+                actions.append(Grant(channel, rows))
+
+    def _slice_rows(self, stage: str) -> int:
+        limits, cost = self._limits, self._cost_ns[stage]
+        if cost == 0:
+            return limits.max_slice_rows
+        rows = int(limits.slice_ns / cost)
+        return min(max(rows, limits.min_slice_rows), limits.max_slice_rows)
+
+    def charge(self, done: Slice, took_ns: int) -> None:
+        """Tell how long a slice took; the next ones are cut by it."""
+        report = self._stages[done.stage].report
+        report.service_ns += took_ns
+        if done.rows >= self._limits.min_slice_rows:
+            per_row = took_ns / done.rows
+            known = self._cost_ns[done.stage]
+            self._cost_ns[done.stage] = per_row if known == 0 else 0.8 * known + 0.2 * per_row
+
+    def wake_ns(self, now_ns: int) -> int | None:
+        """Return when a source will next have something to hand over; None: not known."""
+        times = [machine.due_ns(now_ns) for machine in self._stages.values()]
+        return min((t for t in times if t is not None), default=None)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every stage has seen its end."""
+        return all(machine.is_finished for machine in self._stages.values())
+
+    @property
+    def stages(self) -> dict[str, StageMachine]:
+        """The machines, by stage name."""
+        return self._stages
+
+    def reports(self, now_ns: int) -> tuple[list[StageReport], list[ChannelReport]]:
+        """Return the counters of all stages and channels as they stand."""
+        stages = [machine.report_at(now_ns) for machine in self._stages.values()]
+        return stages, list(self._reports.values())
+
+    def close(self) -> None:
+        """Let go of what the sources hold open."""
+        for machine in self._stages.values():
+            machine.close()

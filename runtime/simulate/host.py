@@ -1,0 +1,199 @@
+"""The second host: the same slots in virtual time, one seed, one thread.
+
+What a Ray cluster does in real time (deliver, grant, run the next slice, write results) happens
+here at moments that the models give. A run is repeated exactly by its seed.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.config import Limits
+from runtime.errors import JobStopped
+from runtime.flow.plan import Plan
+from runtime.measure.assemble import SinkMeter, job_report
+from runtime.measure.report import JobReport
+from runtime.model import Batch
+from runtime.schedule import Egress, Grant, Send, Slice, Slot
+from runtime.simulate.models import CostModel, LinkModel
+
+POLL_NS = 5_000_000
+"""A source that has nothing right now, and cannot say when, is asked again after this long."""
+GIVE_UP_POLLS = 10_000
+"""And after this many times in a row with nothing else to do, the run is called stalled."""
+
+Egressed = Callable[[str, Batch | None, bool], None]
+"""(sink stage, rows or None, whether it was the last): write the results."""
+
+
+class Simulation:
+    """One run of a plan in virtual time."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        egress: Egressed,
+        seed: int = 0,
+        cost: CostModel | None = None,
+        link: LinkModel | None = None,
+        limits: Limits | None = None,
+        start_ns: int = 0,
+    ) -> None:
+        self._plan = plan
+        self._egress = egress
+        self._rng = np.random.default_rng(seed)
+        self._cost, self._link = cost or CostModel(), link or LinkModel()
+        self.now_ns = self._start_ns = start_ns
+        self._slots = {
+            name: Slot(name, plan.stages_of(name), start_ns=start_ns, limits=limits)
+            for name in plan.slot_names
+        }
+        self._meters = {s.name: SinkMeter(s.name, "") for s in plan.stages if s.kind == "sink"}
+        self._events: list[tuple[int, int, Callable[[], None]]] = []
+        self._order = 0
+        self._busy: set[str] = set()
+        self._wakes: dict[str, int] = {}  # {slot: time of its pending wake}
+        self._free_ns: dict[tuple[str, str], int] = {}  # {(channel, way): last arrival}
+        self._idle_polls = 0
+
+    def run(self, *, until_ns: int | None = None) -> JobReport:
+        """Run to the end, or until a virtual time, and report.
+
+        Raises:
+            JobStopped: nothing can move any more; says who waits for whom.
+        """
+        try:
+            for name in self._slots:
+                self._try(name)
+            while self._events and not self._is_finished:
+                at_ns, _, happen = heapq.heappop(self._events)
+                if until_ns is not None and at_ns > until_ns:
+                    break
+                self.now_ns = max(self.now_ns, at_ns)
+                happen()
+            if not self._is_finished and until_ns is None:
+                raise JobStopped(self._stall())
+        finally:
+            for slot in self._slots.values():
+                slot.close()
+        return self.report()
+
+    def report(self) -> JobReport:
+        """Return what has happened so far."""
+        stages, channels = [], []
+        for name, slot in self._slots.items():
+            own, carried = slot.reports(self.now_ns)
+            for stage in own:
+                stage.slot = name
+                stage.node = name.split("/")[0]
+            stages += own
+            channels += carried
+        for stage_report in stages:
+            if stage_report.name in self._meters:
+                self._meters[stage_report.name].report.node = stage_report.node
+        return job_report(
+            self._plan,
+            state="done" if self._is_finished else "running",
+            host="simulator",
+            nodes=list(self._slots),
+            elapsed_s=(self.now_ns - self._start_ns) / 1e9,
+            stages=stages,
+            channels=channels,
+            sinks=[meter.report for meter in self._meters.values()],
+            notes=["simulated: times are virtual, costs and delays those of the models"],
+        )
+
+    @property
+    def _is_finished(self) -> bool:
+        return all(slot.is_finished for slot in self._slots.values()) and not self._busy
+
+    def _at(self, at_ns: int, happen: Callable[[], None]) -> None:
+        self._order += 1
+        heapq.heappush(self._events, (at_ns, self._order, happen))
+
+    def _try(self, name: str) -> None:
+        """Let a slot that is not busy do its next slice, or wake it when a source is due."""
+        if name in self._busy:
+            return
+        slot = self._slots[name]
+        done = slot.step(self.now_ns)
+        if done is None:
+            self._sleep(name, slot)
+            return
+        self._idle_polls = 0
+        took_ns = self._cost.slice_ns(done.stage, done.rows, self._rng)
+        slot.charge(done, took_ns)
+        self._busy.add(name)
+        self._at(self.now_ns + took_ns, lambda: self._complete(name, done))
+
+    def _sleep(self, name: str, slot: Slot) -> None:
+        if slot.is_finished:
+            return
+        wake_ns = slot.wake_ns(self.now_ns)
+        if wake_ns is None or wake_ns <= self.now_ns:
+            # Blocked on credit, or a source that does not know: the former needs no wake.
+            if not any(machine.is_polling(self.now_ns) for machine in slot.stages.values()):
+                return
+            self._idle_polls += 1
+            if self._idle_polls > GIVE_UP_POLLS:
+                raise JobStopped(self._stall())
+            wake_ns = self.now_ns + POLL_NS
+        pending = self._wakes.get(name)
+        if pending is None or pending > wake_ns or pending <= self.now_ns:
+            self._wakes[name] = wake_ns
+            self._at(wake_ns, lambda: self._try(name))
+
+    def _complete(self, name: str, done: Slice) -> None:
+        self._busy.discard(name)
+        for action in done.actions:
+            self._perform(action)
+        self._try(name)
+
+    def _perform(self, action: Any) -> None:
+        match action:
+            case Send(channel, message):
+                target = self._plan.slots[channel.target]
+                self._travel(
+                    (channel.name, "data"),
+                    target,
+                    lambda: self._slots[target].deliver(channel.name, message, self.now_ns),
+                )
+            case Grant(channel, rows):
+                source = self._plan.slots[channel.source]
+                self._travel(
+                    (channel.name, "credit"),
+                    source,
+                    lambda: self._slots[source].credit(channel.name, rows),
+                )
+            case Egress(stage, batch, is_end):
+                self._egress(stage, batch, is_end)
+                if batch is not None:
+                    self._meters[stage].add(batch, self.now_ns)
+
+    def _travel(self, way: tuple[str, str], target: str, arrive: Callable[[], None]) -> None:
+        at_ns = self.now_ns + self._link.travel_ns(self._rng)
+        at_ns = max(at_ns, self._free_ns.get(way, 0))
+        self._free_ns[way] = at_ns
+
+        def happen() -> None:
+            arrive()
+            self._try(target)
+
+        self._at(at_ns, happen)
+
+    def _stall(self) -> str:
+        waits = [
+            f"{stage.name} waits for {', '.join(stage.waiting_for)}"
+            for slot in self._slots.values()
+            for stage in slot.reports(self.now_ns)[0]
+            if stage.waiting_for
+        ]
+        return (
+            f"flow {self._plan.flow!r} cannot go on: no source has anything more and none has "
+            f"ended ({'; '.join(waits) or 'no gate waits'}); end the sources, or give `until_ns`"
+        )

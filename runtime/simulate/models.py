@@ -1,0 +1,56 @@
+"""What work and distance cost in the simulator: seeded, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from runtime.errors import SettingError
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostModel:
+    """How long a slice of work takes: per slice, plus per row, varied at random.
+
+    Attributes:
+        per_slice_ns: fixed cost of a slice, >= 0.
+        per_row_ns: cost of a row, >= 0; `stages` sets it for single stages: {stage: ns}.
+        jitter: each slice takes between 1 and 1 + jitter times as long, >= 0.
+    """
+
+    per_slice_ns: float = 50_000
+    per_row_ns: float = 250
+    stages: Mapping[str, float] = field(default_factory=dict)
+    jitter: float = 0.0
+
+    def __post_init__(self) -> None:
+        if min(self.per_slice_ns, self.per_row_ns, self.jitter, *self.stages.values()) < 0:
+            raise SettingError(f"costs cannot be negative: {self}")
+
+    def slice_ns(self, stage: str, rows: int, rng: np.random.Generator) -> int:
+        """Return how long a slice takes in virtual time."""
+        cost = self.per_slice_ns + rows * self.stages.get(stage, self.per_row_ns)
+        return max(1, round(cost * (1 + self.jitter * rng.random())))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkModel:
+    """How long a message travels between slots; messages of one channel never overtake.
+
+    Attributes:
+        delay_ns: the least, >= 0.
+        jitter_ns: up to this much more, drawn per message, >= 0.
+    """
+
+    delay_ns: int = 100_000
+    jitter_ns: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.delay_ns, self.jitter_ns) < 0:
+            raise SettingError(f"delays cannot be negative: {self}")
+
+    def travel_ns(self, rng: np.random.Generator) -> int:
+        """Return one message's time on the link."""
+        return self.delay_ns + (int(rng.integers(0, self.jitter_ns + 1)) if self.jitter_ns else 0)

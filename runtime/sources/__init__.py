@@ -1,0 +1,14 @@
+"""Sources: Arrow blocks in, batches with times and promises out."""
+
+from runtime.sources.machine import SourceMachine
+from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, OutOfOrder, Reader, SourceSpec
+
+__all__ = [
+    "END_OF_INPUT",
+    "EndOfInput",
+    "Input",
+    "OutOfOrder",
+    "Reader",
+    "SourceMachine",
+    "SourceSpec",
+]

@@ -1,0 +1,219 @@
+"""From the reader's Arrow blocks to rows with event time, due time, promise and verdict.
+
+Everything that can be decided for a whole block is decided here, at once, row by row in
+the order of the input; `machine.py` only chooses how many of the rows to hand over when.
+
+```
+event time   3   5   4   9   6        out_of_order="late", disorder_ns=2
+newest       3   5   5   9   9
+promised     1   3   3   7   7        from this row on nothing older
+late?        -   -   -   -   late     6 < 7; while 4 >= 3 came as promised
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.model import START_NS, Batch, BoolArray, Columns, Int64Array, format_ns
+from runtime.sources.columns import check_source_columns, read_columns, refuse_nulls, time_ns
+from runtime.sources.pacing import Pace, running_max
+from runtime.sources.promises import PromiseLine, spoken_promise_ns
+from runtime.sources.spec import EndOfInput, Reader, SourceSpec
+from runtime.sources.writers import WriterTable
+
+_PIECE_ROWS = 65_536
+"""At most this many rows are worked on at once: about a millisecond, and it fits the cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows read but not yet handed over, with all that is decided of them.
+
+    Attributes:
+        batch: the rows; its stimulus times are the due times of a paced source, and mean
+            nothing for one that is not.
+        newest_ns: shape (rows,), the newest event time of the input up to each row.
+        promised_ns: shape (rows,), from each row on nothing older comes; None: the source
+            promises nothing.
+        late: shape (rows,), which rows are older than was promised before them; None: none.
+        refused_row: position of the row that ends the run under out_of_order="error", or None.
+        refusal: why.
+    """
+
+    batch: Batch
+    newest_ns: Int64Array
+    promised_ns: Int64Array | None
+    late: BoolArray | None
+    refused_row: int | None
+    refusal: str
+
+
+class BlockReader:
+    """Opens the input on first use and makes blocks of it, one at a time.
+
+    Args:
+        source: its name.
+        spec: its settings.
+        schema: inside schema of its input.
+        rank: its rank in the plan.
+        needed: the columns to carry; None: all.
+
+    Attributes:
+        has_ended: whether the input has said that nothing will follow.
+
+    Raises:
+        SchemaError: the settings name columns that are missing or of the wrong type.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        spec: SourceSpec,
+        schema: pa.Schema,
+        *,
+        rank: int,
+        needed: frozenset[str] | None,
+    ) -> None:
+        check_source_columns(source, spec, schema, sorted(needed or ()))
+        self.has_ended = False
+        self._source = source
+        self._spec = spec
+        self._carried = [name for name in schema.names if needed is None or name in needed]
+        self._schema = _schema_to_read(spec, schema, self._carried)
+        self._pace = None if spec.speed is None else Pace(spec.speed)
+        self._promises = PromiseLine(spec)
+        self._writers = None if spec.writer is None else WriterTable(source, rank)
+        self._newest_ns = START_NS
+        self._rows_read = 0
+        self._reader: Reader | None = None
+        self._rest: pa.RecordBatch | None = None
+
+    def next_block(self, *, start_ns: int) -> Block | None:
+        """Return the next rows; None when none are there now, or none will be (`has_ended`).
+
+        Args:
+            start_ns: wall clock at which the first row of a paced source is due.
+
+        Raises:
+            IngestError: the input cannot be read, or its rows are not what its schema says.
+        """
+        while self._rest is None and not self.has_ended:
+            if self._reader is None:
+                self._reader = self._spec.input.open()
+            polled = self._reader.poll()
+            if polled is None:
+                return None
+            if isinstance(polled, EndOfInput):
+                self.has_ended = True
+            elif len(polled):
+                self._rest = polled
+        if self._rest is None:
+            return None
+        block = self._judged(self._read(self._rest.slice(0, _PIECE_ROWS)), start_ns=start_ns)
+        rows = len(block.batch)
+        self._rest = self._rest.slice(rows) if rows < len(self._rest) else None
+        return block
+
+    def close(self) -> None:
+        """Let go of the input. Safe to call twice."""
+        self._rest = None
+        if self._reader is not None:
+            self._reader.close()
+
+    def _read(self, arrow: pa.RecordBatch) -> _Rows:
+        """Convert what is needed. All that can be refused is refused here, before any change."""
+        source, spec, row = self._source, self._spec, self._rows_read
+        arrival = spec.arrival if self._pace is not None else None
+        for name, role in (
+            (spec.event_time, "event time"),
+            (arrival, "arrival"),
+            (spec.writer, "writer"),
+        ):
+            if name is not None:
+                refuse_nulls(source, arrow, name, role=role, row=row)
+        columns = read_columns(source, arrow, self._schema, row=row)
+        event_time_ns = self._time_ns(columns, spec.event_time)
+        return _Rows(
+            columns,
+            event_time_ns,
+            event_time_ns if arrival is None else self._time_ns(columns, arrival),
+            spoken_promise_ns(source, spec, columns, event_time_ns, row=row),
+            self._writers.number(columns[spec.writer]) if self._writers and spec.writer else None,
+        )
+
+    def _judged(self, rows: _Rows, *, start_ns: int) -> Block:
+        """Say when each row is due, what it promises, and whether it is late."""
+        event_time_ns, spec = rows.event_time_ns, self._spec
+        newest_ns = running_max(event_time_ns, self._newest_ns)
+        self._newest_ns = int(newest_ns[-1])
+        promised = self._promises.extend(rows.spoken_ns, newest_ns)
+        promised_ns, floor_ns = promised if promised is not None else (None, None)
+        ids = None
+        if self._writers is not None and rows.writers is not None:
+            ids = self._writers.ids(rows.writers)
+            if spec.out_of_order != "sort":  # which puts the events of each writer in order
+                own_ns = self._writers.newest_before(rows.writers, event_time_ns)
+                floor_ns = own_ns if floor_ns is None else np.maximum(floor_ns, own_ns)
+        late, refused_row, refusal = None, None, ""
+        if floor_ns is not None:
+            late = event_time_ns < floor_ns
+            if not late.any():
+                late = None
+            elif spec.out_of_order == "error":
+                refused_row = int(late.argmax())
+                refusal = self._refusal(rows, refused_row, floor_ns=int(floor_ns[refused_row]))
+        self._rows_read += len(event_time_ns)
+
+        due_ns = event_time_ns
+        if self._pace is not None:
+            due_ns = self._pace.due_ns(rows.arrival_ns, start_ns=start_ns)
+        carried = {name: rows.columns[name] for name in self._carried}
+        batch = Batch(event_time_ns, due_ns, carried, ids)
+        return Block(batch, newest_ns, promised_ns, late, refused_row, refusal)
+
+    def _time_ns(self, columns: Columns, name: str) -> Int64Array:
+        is_timestamp = pa.types.is_timestamp(self._schema.field(name).type)
+        unit = "ns" if is_timestamp else self._spec.time_unit
+        return time_ns(self._source, name, columns[name], unit=unit, row=self._rows_read)
+
+    def _refusal(self, rows: _Rows, position: int, *, floor_ns: int) -> str:
+        got_ns = int(rows.event_time_ns[position])
+        writer = ""
+        if self._writers is not None and rows.writers is not None:
+            writer = f" of writer {self._writers.name(int(rows.writers[position]))!r}"
+        return (
+            f"source {self._source!r}: row {self._rows_read + position} (counted from 0){writer} "
+            f"has event time {_utc(got_ns)} (event_time_ns={got_ns}), and nothing older than "
+            f"{_utc(floor_ns)} ({floor_ns}) had been promised: it is "
+            f"{format_ns(floor_ns - got_ns)} behind. Sort the input; or let the source do it with "
+            "out_of_order='sort' and a disorder of at least that; or drop and count such rows "
+            "with out_of_order='late'"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows converted, not yet judged; every array has shape (rows,)."""
+
+    columns: Columns
+    event_time_ns: Int64Array
+    arrival_ns: Int64Array
+    spoken_ns: Int64Array | None
+    writers: Int64Array | None  # numbers of WriterTable
+
+
+def _schema_to_read(spec: SourceSpec, schema: pa.Schema, carried: list[str]) -> pa.Schema:
+    wanted = {*carried, spec.event_time, spec.writer}
+    if spec.speed is not None:
+        wanted.add(spec.arrival)
+    if spec.promise is not None:
+        wanted |= spec.promise.columns()
+    return pa.schema([field for field in schema if field.name in wanted])
+
+
+def _utc(event_time_ns: int) -> str:
+    return f"{np.datetime64(event_time_ns, 'ns')}Z"

@@ -1,0 +1,163 @@
+"""Out of an Arrow block: the columns that travel, and its times in nanoseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from runtime.errors import SchemaError
+from runtime.flow.nearest import listed, nearest
+from runtime.model import END_NS, NS_PER_SECOND, Column, Columns, Int64Array
+from runtime.model.schema import column_from_arrow
+from runtime.sources.spec import SourceSpec
+
+TimeUnit = Literal["ns", "us", "ms", "s"]
+
+_UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}  # unit: nanoseconds
+
+
+def check_source_columns(
+    source: str, spec: SourceSpec, schema: pa.Schema, carried: Iterable[str]
+) -> None:
+    """Check that the columns a source is told to use exist and have a type for their role.
+
+    Args:
+        source: its name, for errors.
+        spec: its settings.
+        schema: inside schema of its input.
+        carried: the columns that travel.
+
+    Raises:
+        SchemaError: a column is missing, a time is neither timestamp nor integer, or a
+            writer neither integer nor text.
+    """
+    for name in [*carried, *(spec.promise.columns() if spec.promise is not None else ())]:
+        _field(source, schema, name, role="carried")
+    _check_time(source, _field(source, schema, spec.event_time, role="event_time"), "event_time")
+    if spec.arrival is not None:
+        _check_time(source, _field(source, schema, spec.arrival, role="arrival"), "arrival")
+    if spec.writer is not None:
+        writer = _field(source, schema, spec.writer, role="writer")
+        if not (pa.types.is_integer(writer.type) or pa.types.is_string(writer.type)):
+            raise SchemaError(
+                f"source {source!r}: writer column {writer.name!r} has type {writer.type}, "
+                "and only integers and text tell writers apart for certain; cast it to text"
+            )
+
+
+def read_columns(source: str, block: pa.RecordBatch, schema: pa.Schema, *, row: int) -> Columns:
+    """Return the columns of `schema` out of a block, as they are kept inside.
+
+    Args:
+        source: its name, for errors.
+        block: rows as the reader gave them; may have more columns, in any order.
+        schema: inside schema of the columns wanted.
+        row: how many rows of the input came before this block, for errors.
+
+    Raises:
+        SchemaError: a column is missing, does not fit, or is null where it may not be.
+    """
+    columns: Columns = {}
+    who = f"source {source!r}, input rows {row} to {row + len(block) - 1}"
+    for field in schema:
+        index = block.schema.get_field_index(field.name)
+        if index < 0:
+            raise SchemaError(
+                f"{who}: column {field.name!r} is missing; "
+                f"{_choice(field.name, block.schema.names)}; "
+                "every block of an input must have the columns of its schema"
+            )
+        try:
+            columns[field.name] = column_from_arrow(
+                field.name, block.column(index), field.type, who=who
+            )
+        except pa.ArrowNotImplementedError as problem:
+            raise SchemaError(
+                f"{who}: column {field.name!r} has type {block.column(index).type} and cannot "
+                f"become {field.type}; every block of an input must have the types of its schema"
+            ) from problem
+    return columns
+
+
+def refuse_nulls(source: str, block: pa.RecordBatch, name: str, *, role: str, row: int) -> None:
+    """Check that a column on which order depends has no nulls.
+
+    Raises:
+        SchemaError: it has; says how many, and where the first one is.
+    """
+    index = block.schema.get_field_index(name)
+    if index < 0:
+        return  # read_columns names it
+    values = block.column(index)
+    if values.null_count == 0:
+        return
+    first = pc.index(values.is_null(), True).as_py()
+    raise SchemaError(
+        f"source {source!r}: {role} column {name!r} is null in {values.null_count} of the "
+        f"{len(values)} rows from row {row} on, first in row {row + first} (counted from 0); "
+        f"an event without {role} has no place in the order: drop or fill such rows before "
+        f"reading (Spark: df.na.drop(subset=[{name!r}]))"
+    )
+
+
+def time_ns(source: str, name: str, values: Column, *, unit: TimeUnit, row: int) -> Int64Array:
+    """Return a column of times as nanoseconds since 1970 UTC, shape (rows,).
+
+    Args:
+        source: its name, for errors.
+        name: the column.
+        values: shape (rows,), integers in `unit`; timestamps are "ns" already.
+        unit: of the values.
+        row: how many rows of the input came before, for errors.
+
+    Raises:
+        SchemaError: a time does not fit int64 nanoseconds (years 1677 to 2262).
+    """
+    integers = np.asarray(values)
+    scale = _UNIT_NS[unit]
+    limit = END_NS // scale
+    if integers.dtype == np.int64 and scale == 1:
+        return integers
+    if integers.size and (int(integers.max()) > limit or int(integers.min()) < -limit):
+        outside = int(np.argmax((integers > limit) | (integers < -limit)))
+        raise SchemaError(
+            f"source {source!r}: {name!r} is {integers[outside]} {unit} in row {row + outside} "
+            "(counted from 0), which is outside the years 1677 to 2262; check time_unit="
+            f"{unit!r}, the unit of integer time columns ('ns', 'us', 'ms' or 's')"
+        )
+    return integers.astype(np.int64) * np.int64(scale)
+
+
+def _field(source: str, schema: pa.Schema, name: str, *, role: str) -> pa.Field:
+    index = schema.get_field_index(name)
+    if index < 0:
+        raise SchemaError(
+            f"source {source!r}: {role} column {name!r} is not there; "
+            f"{_choice(name, schema.names)}; name one of these"
+        )
+    return schema.field(index)
+
+
+def _check_time(source: str, field: pa.Field, role: str) -> None:
+    if pa.types.is_timestamp(field.type) or pa.types.is_integer(field.type):
+        return
+    way_out = "cast it to a timestamp before reading (Spark: to_timestamp)"
+    if pa.types.is_floating(field.type):
+        way_out = (
+            "a float cannot hold nanoseconds since 1970, so rows would change places; make it "
+            "a timestamp, or an integer with time_unit (seconds as float: round(t * 1e6), 'us')"
+        )
+    raise SchemaError(
+        f"source {source!r}: {role} column {field.name!r} has type {field.type}, and times are "
+        f"timestamps or integers; {way_out}"
+    )
+
+
+def _choice(name: str, names: list[str]) -> str:
+    if not names:
+        return "there are no columns"
+    return f"the nearest is {nearest(name, names)!r}; there are: {listed(names)}"

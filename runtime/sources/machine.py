@@ -1,0 +1,276 @@
+"""The source machine: hands over what has arrived by now, and says what may still come.
+
+```
+Reader ─▶ BlockReader ─▶ (SortBuffer) ─▶ take() ─▶ Message
+          times, promise,  out_of_order=    rows due by now,
+          verdict per row  "sort" only      promise attached
+```
+
+How rows were cut into blocks and takes shows in no row, no order and no verdict.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.errors import IngestError, OrderError
+from runtime.model import END_NS, START_NS, Batch, Message, concat_batches
+from runtime.sources.blocks import Block, BlockReader
+from runtime.sources.sorting import SortBuffer
+from runtime.sources.spec import SourceSpec
+
+
+class SourceMachine:
+    """One source. The host passes the time in, and asks `due_ns` when to call `take` again.
+
+    `rows_in = rows handed over + late_dropped + held` at all times.
+
+    Args:
+        name: the source's name.
+        spec: its settings.
+        schema: inside schema of its input.
+        writer_id: its rank in the plan, 0 <= writer_id < 32,768; the high bits of the ids
+            of the writers within it.
+        start_ns: wall clock at which the first row of a paced source is due.
+        needed: the columns to carry; None: all.
+
+    Attributes:
+        rows_in: rows taken from the input so far.
+        late_dropped: of these, rows that were older than promised, and dropped.
+        newest_ns: the newest event time among them; START_NS before the first.
+        promise_ns: the promise of the last message; START_NS before the first.
+        is_ended: whether the message with END_NS has been handed over.
+
+    Raises:
+        SchemaError: the settings name columns that are missing or of the wrong type.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        spec: SourceSpec,
+        schema: pa.Schema,
+        *,
+        writer_id: int,
+        start_ns: int,
+        needed: frozenset[str] | None = None,
+    ) -> None:
+        self.name = name
+        self.rows_in = 0
+        self.late_dropped = 0
+        self.newest_ns = START_NS
+        self.promise_ns = START_NS
+        self.is_ended = False
+        self._spec = spec
+        self._start_ns = start_ns
+        self._blocks = BlockReader(name, spec, schema, rank=writer_id, needed=needed)
+        self._sorting = SortBuffer() if spec.out_of_order == "sort" else None
+        self._block: Block | None = None
+        self._position = 0  # rows of the block consumed
+        self._consumed = 0  # rows consumed since the input was opened; behind rows_in in a replay
+        self._ready: Batch | None = None  # released, not handed over: more than one take's worth
+        self._rows_out = 0
+        self._replayed_out = 0  # rows handed over before a restore, still to be passed over
+        self._reached_ns = START_NS  # promised by the rows consumed
+        self._reached_stimulus_ns = start_ns
+        self._last_due_ns: int | None = None
+        self._is_closed = False
+
+    @property
+    def held(self) -> int:
+        """Rows held back by "sort", or released by it and not yet handed over."""
+        return self.rows_in - self.late_dropped - self._rows_out
+
+    def due_ns(self, now_ns: int) -> int | None:
+        """Return when the next `take` can give something: at most now_ns means now.
+
+        None: nothing is known to come (the input has nothing right now, or has ended). May
+        poll the reader.
+
+        Raises:
+            IngestError: as `take`.
+        """
+        if self.is_ended or self._is_closed or not self._replay(now_ns):
+            return None
+        if self._ready is not None:
+            return now_ns
+        block = self._current_block()
+        if block is None:
+            return now_ns if self._blocks.has_ended else None
+        if self._spec.speed is None:
+            return now_ns
+        return int(block.batch.stimulus_time_ns[self._position])
+
+    def take(self, now_ns: int, *, max_rows: int | None = None) -> Message | None:
+        """Return rows that have arrived by now, with the source's promise.
+
+        The message may have no rows (they are held, or were late) and the promise of the one
+        before. The last message, and only it, promises END_NS.
+
+        Args:
+            now_ns: wall clock; the stimulus time of rows of a source that is not paced.
+            max_rows: at most this many rows; never more than the settings allow.
+
+        Returns:
+            None when nothing is due: no row by now, or the end has been handed over.
+
+        Raises:
+            OrderError: a row is older than promised, and out_of_order is "error". The rows
+                before it have been handed over.
+            SchemaError: the rows are not what the schema says.
+            IngestError: the input cannot be read.
+        """
+        limit = self._spec.max_rows if max_rows is None else min(max_rows, self._spec.max_rows)
+        if limit < 1 or self.is_ended or self._is_closed or not self._replay(now_ns):
+            return None
+        if self._ready is None:
+            block = self._current_block()
+            if block is not None:
+                stop = self._due_until(block, now_ns, limit)
+                if stop <= self._position:
+                    return None
+                self.rows_in += stop - self._position
+                self.newest_ns = int(block.newest_ns[stop - 1])
+                self.late_dropped += self._consume(block, stop, now_ns)
+            elif self._blocks.has_ended:
+                self._finish(now_ns)
+            else:
+                return None
+        return self._hand_over(limit)
+
+    def close(self) -> None:
+        """Let go of the input. Safe to call twice; nothing is handed over afterwards."""
+        self._is_closed = True
+        self._block = self._ready = None
+        self._blocks.close()
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return counters and position: enough to read the input from its start again."""
+        return {
+            "rows_in": self.rows_in,
+            "rows_out": self._rows_out,
+            "late_dropped": self.late_dropped,
+            "newest_ns": self.newest_ns,
+            "promise_ns": self.promise_ns,
+            "is_ended": self.is_ended,
+            "start_ns": self._start_ns,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot; call it on a new machine.
+
+        The next `due_ns` or `take` reads the input from its start, up to where it was. Rows
+        held then come back with their due time as stimulus time, or, from a source that is
+        not paced, with the time of that call.
+        """
+        self.rows_in = state["rows_in"]
+        self.late_dropped = state["late_dropped"]
+        self.newest_ns = state["newest_ns"]
+        self.promise_ns = state["promise_ns"]
+        self.is_ended = state["is_ended"]
+        self._rows_out = self._replayed_out = state["rows_out"]
+        self._start_ns = state["start_ns"]
+
+    def _replay(self, now_ns: int) -> bool:
+        """Consume again what was consumed before a restore; return whether that is done."""
+        while self._consumed < self.rows_in:
+            block = self._current_block()
+            if block is None and not self._blocks.has_ended:
+                return False
+            if block is None:
+                raise IngestError(
+                    f"source {self.name!r}: its input ({self._spec.input.describe()}) ends after "
+                    f"{self._consumed} rows, and {self.rows_in} had been read before the restart; "
+                    "the input must not change while a job runs: put it back, or start anew"
+                )
+            rows_left = self.rows_in - self._consumed
+            self._consume(block, min(len(block.batch), self._position + rows_left), now_ns)
+        return True
+
+    def _current_block(self) -> Block | None:
+        if self._block is None or self._position >= len(self._block.batch):
+            self._block = None
+            self._block = self._blocks.next_block(start_ns=self._start_ns)
+            self._position = 0
+        return self._block
+
+    def _due_until(self, block: Block, now_ns: int, limit: int) -> int:
+        """Return the position behind the last row to consume now."""
+        stop = min(len(block.batch), self._position + limit)
+        if self._spec.speed is not None:
+            due = int(block.batch.stimulus_time_ns.searchsorted(now_ns, side="right"))
+            stop = min(stop, due)
+        if block.refused_row is not None and stop > block.refused_row:
+            if self._position == block.refused_row:
+                raise OrderError(block.refusal)
+            stop = block.refused_row
+        return stop
+
+    def _consume(self, block: Block, stop: int, now_ns: int) -> int:
+        """Take rows up to `stop` out of the block; return how many of them were late."""
+        start, self._position = self._position, stop
+        self._consumed += stop - start
+        rows = block.batch.slice(start, stop)
+        if self._spec.speed is None:
+            stimulus_time_ns = np.full(stop - start, now_ns, dtype=np.int64)
+            rows = Batch(rows.event_time_ns, stimulus_time_ns, rows.columns, rows.writers)
+        else:
+            self._last_due_ns = int(rows.stimulus_time_ns[-1])
+        self._raise_promise(block, stop, now_ns)
+
+        late = 0
+        if block.late is not None:
+            late = int(np.count_nonzero(block.late[start:stop]))
+            if late:
+                rows = rows.keep(~block.late[start:stop])
+        if self._sorting is None:
+            self._release(rows)
+        else:
+            self._sorting.add(rows)
+            self._release(self._sorting.release(self._reached_ns))
+        return late
+
+    def _raise_promise(self, block: Block, stop: int, now_ns: int) -> None:
+        if block.promised_ns is None:
+            return
+        reached_ns = int(block.promised_ns[stop - 1])
+        if reached_ns <= self._reached_ns:
+            return
+        self._reached_ns = reached_ns
+        if self._spec.speed is None:
+            self._reached_stimulus_ns = now_ns
+        else:
+            raised_by = int(block.promised_ns.searchsorted(reached_ns))
+            self._reached_stimulus_ns = int(block.batch.stimulus_time_ns[raised_by])
+
+    def _finish(self, now_ns: int) -> None:
+        """Nothing will follow: release what is held."""
+        self._reached_ns = END_NS
+        self._reached_stimulus_ns = now_ns if self._last_due_ns is None else self._last_due_ns
+        if self._sorting is not None:
+            self._release(self._sorting.release())
+
+    def _release(self, rows: Batch | None) -> None:
+        if rows is not None and self._replayed_out:
+            passed_over = min(self._replayed_out, len(rows))
+            self._replayed_out -= passed_over
+            rows = rows.slice(passed_over, len(rows))
+        if rows is None or len(rows) == 0:
+            return
+        self._ready = rows if self._ready is None else concat_batches([self._ready, rows])
+
+    def _hand_over(self, limit: int) -> Message:
+        batch, rest = self._ready, None
+        if batch is not None:
+            if len(batch) > limit:
+                batch, rest = batch.slice(0, limit), batch.slice(limit, len(batch))
+            self._rows_out += len(batch)
+        self._ready = rest
+        self.promise_ns = self._reached_ns
+        if rest is not None:  # released, so not older than the promise; yet it is still to come
+            self.promise_ns = min(int(rest.event_time_ns[0]), self._reached_ns, END_NS - 1)
+        self.is_ended = self.promise_ns == END_NS
+        return Message(batch, self.promise_ns, self._reached_stimulus_ns)

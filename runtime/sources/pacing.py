@@ -1,0 +1,48 @@
+"""When each row of a replay is due: its arrival, some times faster than it was."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtime.model import START_NS, Int64Array
+
+_LONGEST_NS = 2**62
+"""A due time further off than this (146 years) is cut, so that adding the start cannot wrap."""
+
+
+class Pace:
+    """Turns arrivals into due times; remembers the first arrival and the newest.
+
+    Args:
+        speed: how many times faster than the arrivals were, > 0.
+    """
+
+    def __init__(self, speed: float) -> None:
+        self._speed = speed
+        self._first_ns: int | None = None
+        self._newest_ns = START_NS
+
+    def due_ns(self, arrival_ns: Int64Array, *, start_ns: int) -> Int64Array:
+        """Return when the next rows are due, shape (rows,), no row before the one ahead of it.
+
+        Args:
+            arrival_ns: shape (rows,), rows > 0; where it runs backwards, the newest counts.
+            start_ns: wall clock at which the first row of the input is due.
+        """
+        if self._first_ns is None:
+            self._first_ns = int(arrival_ns[0])
+        in_order_ns = running_max(arrival_ns, self._newest_ns)
+        self._newest_ns = int(in_order_ns[-1])
+        # Unsigned, so that any two int64 can be subtracted.
+        since = in_order_ns.view(np.uint64) - np.int64(self._first_ns).view(np.uint64)
+        scaled = since if self._speed == 1 else np.rint(since / self._speed)
+        due: Int64Array = np.minimum(scaled, _LONGEST_NS).astype(np.int64) + start_ns
+        return due
+
+
+def running_max(values: Int64Array, before: int) -> Int64Array:
+    """Return the largest value so far at each position, shape (rows,), `before` included."""
+    running: Int64Array = np.maximum.accumulate(values)
+    if before > running[0]:
+        np.maximum(running, before, out=running)
+    return running

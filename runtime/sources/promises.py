@@ -1,0 +1,93 @@
+"""What a source promises from each of its rows on. Source: merge_ts of [ssg] Def. 2.1.
+
+| settings | from this row on, nothing older than |
+| --- | --- |
+| a promise expression | the largest value of it so far |
+| no writer column | newest event time − disorder_ns (in order: the newest itself) |
+| a writer column, disorder_ns > 0 | newest event time − disorder_ns |
+| a writer column, no disorder | nothing is promised: each writer is in order, not all of them |
+
+With out_of_order="sort" rows are held for `disorder_ns` and no longer, so newest −
+disorder_ns counts there beside the expression.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.errors import SchemaError
+from runtime.model import END_NS, START_NS, Batch, Columns, Int64Array
+from runtime.sources.columns import time_ns
+from runtime.sources.pacing import running_max
+from runtime.sources.spec import SourceSpec
+
+
+def spoken_promise_ns(
+    source: str, spec: SourceSpec, columns: Columns, event_time_ns: Int64Array, *, row: int
+) -> Int64Array | None:
+    """Return the value of the promise expression for each row, shape (rows,); None without one.
+
+    Args:
+        source: its name, for errors.
+        spec: its settings.
+        columns: those the expression reads, at least.
+        event_time_ns: shape (rows,).
+        row: how many rows of the input came before, for errors.
+
+    Raises:
+        SchemaError: the expression gives neither timestamps nor whole nanoseconds.
+    """
+    if spec.promise is None:
+        return None
+    inputs = {name: columns[name] for name in spec.promise.columns()}
+    spoken = spec.promise.evaluate(Batch(event_time_ns, event_time_ns, inputs))
+    if not isinstance(spoken, np.ndarray) or spoken.dtype.kind not in "iu":
+        kind = spoken.type if isinstance(spoken, pa.Array) else spoken.dtype
+        raise SchemaError(
+            f"source {source!r}: its promise has type {kind}, and a promise is a time; make it "
+            "a timestamp, or whole nanoseconds (an integer, not a float)"
+        )
+    return time_ns(source, "promise", spoken, unit="ns", row=row)
+
+
+class PromiseLine:
+    """The running promise of one source; remembers how far it has come."""
+
+    def __init__(self, spec: SourceSpec) -> None:
+        self._spec = spec
+        self._reached_ns = START_NS
+
+    def extend(
+        self, spoken_ns: Int64Array | None, newest_ns: Int64Array
+    ) -> tuple[Int64Array, Int64Array] | None:
+        """Return (the promise from each row on, the promise before each row), both (rows,).
+
+        Args:
+            spoken_ns: shape (rows,), from `spoken_promise_ns`.
+            newest_ns: shape (rows,), rows > 0, the newest event time up to each row.
+
+        Returns:
+            None when the source promises nothing.
+        """
+        made_ns = self._made_ns(spoken_ns, newest_ns)
+        if made_ns is None:
+            return None
+        # END_NS would be taken for the end of the stream.
+        after_ns = running_max(np.minimum(made_ns, END_NS - 1), self._reached_ns)
+        before_ns = np.empty_like(after_ns)
+        before_ns[0] = self._reached_ns
+        before_ns[1:] = after_ns[:-1]
+        self._reached_ns = int(after_ns[-1])
+        return after_ns, before_ns
+
+    def _made_ns(self, spoken_ns: Int64Array | None, newest_ns: Int64Array) -> Int64Array | None:
+        spec = self._spec
+        if spoken_ns is not None and spec.out_of_order != "sort":
+            return spoken_ns
+        if spoken_ns is None and spec.writer is not None and spec.disorder_ns == 0:
+            return None
+        behind_ns: Int64Array = (
+            np.maximum(newest_ns, START_NS + spec.disorder_ns) - spec.disorder_ns
+        )
+        return behind_ns if spoken_ns is None else np.maximum(behind_ns, spoken_ns)

@@ -1,0 +1,50 @@
+"""Rows held back until nothing older can come: sorting within a bounded disorder."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtime.model import END_NS, Batch, concat_batches
+
+
+class SortBuffer:
+    """Holds rows; releases them in order of event time, ties in order of arrival.
+
+    The rows lie in sorted runs, oldest arrivals first, each run at least twice as long as
+    the one behind it when that one was added: so there are few runs, and a row is copied a
+    logarithmic number of times however small the pieces it comes in.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[Batch] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._runs))
+
+    def add(self, batch: Batch) -> None:
+        """Hold these rows, which arrived behind all the others."""
+        if len(batch) == 0:
+            return
+        run = _sorted(batch)
+        while self._runs and len(self._runs[-1]) < 2 * len(run):
+            run = _sorted(concat_batches([self._runs.pop(), run]))
+        self._runs.append(run)
+
+    def release(self, until_ns: int = END_NS) -> Batch | None:
+        """Return the rows with event_time_ns <= until_ns, in order; None when there are none."""
+        released, held = [], []
+        for run in self._runs:
+            cut = int(run.event_time_ns.searchsorted(until_ns, side="right"))
+            if cut:
+                released.append(run.slice(0, cut))
+            if cut < len(run):
+                held.append(run.slice(cut, len(run)))
+        self._runs = held
+        return _sorted(concat_batches(released)) if released else None
+
+
+def _sorted(batch: Batch) -> Batch:
+    times = batch.event_time_ns
+    if bool((times[1:] >= times[:-1]).all()):
+        return batch
+    return batch.take(np.argsort(times, kind="stable"))

@@ -1,0 +1,110 @@
+"""What a source is: who reads it, which column is its time, and what it promises.
+
+Reading is I/O and lives in `ingest/`; it reaches us as a `Reader` that hands over Arrow
+blocks. What the blocks mean (time, order, arrival, promise) is decided in `machine.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import pyarrow as pa
+
+from runtime.errors import SettingError
+
+if TYPE_CHECKING:
+    from runtime.flow.expressions import Expr
+
+
+class EndOfInput:
+    """What `Reader.poll` returns when nothing will follow."""
+
+
+END_OF_INPUT = EndOfInput()
+
+
+class Reader(Protocol):
+    """An open input. Called from one thread."""
+
+    def poll(self) -> pa.RecordBatch | EndOfInput | None:
+        """Return the next block, None when none is there right now, or END_OF_INPUT.
+
+        Raises:
+            IngestError: the input cannot be read; names it.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections. Safe to call twice."""
+        ...
+
+
+class Input(Protocol):
+    """An input that can be opened, on whichever node the plan puts it. Must pickle."""
+
+    def describe(self) -> str:
+        """Return what it is in a few words: `parquet loops/*.parquet (12 files)`."""
+        ...
+
+    def schema(self) -> pa.Schema:
+        """Return the columns it has, as Arrow types of the outside world."""
+        ...
+
+    def open(self) -> Reader:
+        """Open it for reading, from the start."""
+        ...
+
+
+OutOfOrder = Literal["error", "sort", "late"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceSpec:
+    """The settings of one source.
+
+    Attributes:
+        input: opens the reader.
+        event_time: the column (timestamp, or integer in `time_unit`) of when it happened.
+        time_unit: unit of integer time columns: "ns", "us", "ms" or "s".
+        arrival: the column of when it arrived, same types; None: as event time.
+        speed: replay arrivals this many times faster than they were; None: as fast as
+            possible, in the order of the input.
+        writer: the column that tells the writers of this source apart (a vehicle); each
+            writer's own events are in time order. None: the source is one writer.
+        promise: per row, in the units of event time (nanoseconds): from this row on, the
+            source sends nothing older. None: the row's own event time (a source in order),
+            or newest − disorder_ns where `out_of_order` is "sort" or "late".
+        out_of_order: what to do with an event that is older than what was promised:
+            "error" stop, naming it; "late" drop it, counted as late; "sort" hold events back
+            for `disorder_ns` of event time and send them in order, and count what is older
+            still as late.
+        disorder_ns: how far event time may run behind the newest seen, for "sort"/"late".
+        max_rows: at most this many rows are handed over at a time.
+    """
+
+    input: Input
+    event_time: str
+    time_unit: Literal["ns", "us", "ms", "s"] = "ns"
+    arrival: str | None = None
+    speed: float | None = None
+    writer: str | None = None
+    promise: Expr | None = None
+    out_of_order: OutOfOrder = "error"
+    disorder_ns: int = 0
+    max_rows: int = 10_000
+
+    def __post_init__(self) -> None:
+        if self.speed is not None and not 0 < self.speed < float("inf"):
+            raise SettingError(
+                f"speed={self.speed!r} must be a positive number (60 replays an hour in a "
+                "minute), or None for as fast as possible"
+            )
+        if self.out_of_order not in ("error", "sort", "late"):
+            raise SettingError(
+                f"out_of_order={self.out_of_order!r} must be 'error', 'sort' or 'late'"
+            )
+        if self.out_of_order == "sort" and self.disorder_ns == 0:
+            raise SettingError("out_of_order='sort' needs disorder='…', how far events may be out")
+        if self.max_rows < 1:
+            raise SettingError(f"max_rows={self.max_rows} must be at least 1")

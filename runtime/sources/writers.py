@@ -1,0 +1,123 @@
+"""The writers within one source: an id for each, and the newest event of each.
+
+An id is the rank of the source in the high 15 bits and the writer in the low 48: an integer
+that fits as it is, anything else by its 48-bit BLAKE2b hash. So ids are the same on every
+host and in every run, and two sources never share one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.errors import SchemaError, SettingError
+from runtime.model import START_NS, Column, Int64Array
+
+_VALUE_BITS = 48
+_RANKS = 2**15
+
+
+class WriterTable:
+    """Every writer seen so far. Numbers them 0, 1, 2 … in order of appearance.
+
+    Args:
+        source: its name, for errors.
+        rank: the source's rank in the plan, 0 <= rank < 32,768.
+
+    Raises:
+        SettingError: the rank is out of its range.
+    """
+
+    def __init__(self, source: str, rank: int) -> None:
+        if not 0 <= rank < _RANKS:
+            raise SettingError(
+                f"source {source!r} has rank {rank}, and writer ids have room for ranks 0 to "
+                f"{_RANKS - 1}; give the flow fewer sources, or this one no writer column"
+            )
+        self._source = source
+        self._base = rank << _VALUE_BITS
+        self._numbers: dict[int | str, int] = {}  # {writer: its number}
+        self._names: dict[int, int | str] = {}  # {id: writer}
+        self._ids = np.empty(0, dtype=np.int64)  # by number
+        self._newest_ns = np.empty(0, dtype=np.int64)  # by number
+
+    def number(self, column: Column) -> Int64Array:
+        """Return the number of each row's writer, shape (rows,); new writers get new ones.
+
+        Raises:
+            SchemaError: two writers share an id.
+        """
+        arrow = column if isinstance(column, pa.Array) else pa.array(column)
+        encoded = arrow.dictionary_encode()
+        names = encoded.dictionary.to_pylist()
+        known = self._numbers
+        if not known.keys() >= set(names):
+            self._add([name for name in names if name not in known])
+        numbers = np.fromiter((known[name] for name in names), dtype=np.int64, count=len(names))
+        rows: Int64Array = numbers[encoded.indices.to_numpy(zero_copy_only=False)]
+        return rows
+
+    def ids(self, numbers: Int64Array) -> Int64Array:
+        """Return the id of each row's writer, shape (rows,)."""
+        return self._ids[numbers]
+
+    def name(self, number: int) -> int | str:
+        """Return a writer as its column has it."""
+        return self._names[int(self._ids[number])]
+
+    def newest_before(self, numbers: Int64Array, event_time_ns: Int64Array) -> Int64Array:
+        """Return each row's newest earlier event of the same writer, and remember these rows.
+
+        Args:
+            numbers: shape (rows,), from `number`.
+            event_time_ns: shape (rows,).
+
+        Returns:
+            Shape (rows,); START_NS for a writer's first row.
+        """
+        if len(numbers) == 0:
+            return event_time_ns
+        small = len(self._ids) <= 2**16  # 16-bit keys sort by radix, in linear time
+        order = np.argsort(numbers.astype(np.uint16) if small else numbers, kind="stable")
+        writer = numbers[order]
+        times = event_time_ns[order]
+        starts = np.concatenate(([0], np.flatnonzero(writer[1:] != writer[:-1]) + 1))
+        stops = np.append(starts[1:], len(times))
+
+        before = np.empty_like(times)
+        before[1:] = times[:-1]
+        before[starts] = self._newest_ns[writer[starts]]
+        # One row earlier is the newest only while a writer is in order; redo the others.
+        behind = np.flatnonzero(times < before)
+        for group in np.unique(np.searchsorted(starts, behind, side="right") - 1):
+            start, stop = starts[group], stops[group]
+            before[start + 1 : stop] = times[start : stop - 1]
+            before[start:stop] = np.maximum.accumulate(before[start:stop])
+
+        self._newest_ns[writer[starts]] = np.maximum(times[stops - 1], before[stops - 1])
+        unsorted = np.empty_like(before)
+        unsorted[order] = before
+        return unsorted
+
+    def _add(self, names: list[int | str]) -> None:
+        for name in names:
+            writer = self._base | _value(name)
+            other = self._names.setdefault(writer, name)
+            if other != name:
+                raise SchemaError(
+                    f"source {self._source!r}: writers {other!r} and {name!r} have the same "
+                    f"48-bit id {_value(name)}, so they cannot be told apart; rename one of them"
+                )
+            self._numbers[name] = len(self._numbers)
+        self._ids = np.fromiter(self._names, dtype=np.int64, count=len(self._names))
+        new = np.full(len(names), START_NS, dtype=np.int64)
+        self._newest_ns = np.concatenate([self._newest_ns, new])
+
+
+def _value(name: int | str) -> int:
+    if isinstance(name, int) and 0 <= name < 2**_VALUE_BITS:
+        return name
+    digest = hashlib.blake2b(str(name).encode(), digest_size=_VALUE_BITS // 8).digest()
+    return int.from_bytes(digest, "big")

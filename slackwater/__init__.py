@@ -1,0 +1,111 @@
+"""The front door of Slackwater: everything a flow is written with, and where it runs.
+
+import slackwater as sw
+
+flow = sw.Dataflow("congestion")
+buses = flow.source("buses", sw.parquet("buses/"), event_time="ts")
+loops = flow.source("loops", sw.parquet("loops/"), event_time="ts")
+buses.filter(sw.col("delay_s") > 300).join(loops, on="area", within="5s").sink(
+    "jams", sw.parquet_sink("out/")
+)
+with sw.Cluster.local(nodes=3) as cluster:
+    print(cluster.submit(flow).wait().ledger)
+"""
+
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from ingest import blocks, csv, jsonl, parquet, table
+from runtime.config import Limits
+from runtime.errors import SlackwaterError
+from runtime.flow import (
+    Dataflow,
+    Expr,
+    KeyedStream,
+    Stream,
+    callback_sink,
+    col,
+    collect_sink,
+    count,
+    duration,
+    event_time,
+    jsonl_sink,
+    lit,
+    max,  # noqa: A004 - read as sw.max("speed")
+    mean,
+    min,  # noqa: A004 - read as sw.min("speed")
+    parquet_sink,
+    quantile,
+    sliding,
+    sum,  # noqa: A004 - read as sw.sum("flow")
+    tumbling,
+    where,
+)
+from runtime.flow.steps import SinkSpec
+from runtime.measure import JobReport
+from runtime.simulate import CostModel, LinkModel
+from runtime.sources.spec import Input, SourceSpec
+from slackwater.cluster import Cluster, Simulation
+from slackwater.jobs import Job, SimulatedJob
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__version__ = version("slackwater")
+__all__ = [
+    "Cluster",
+    "CostModel",
+    "Dataflow",
+    "Expr",
+    "Input",
+    "Job",
+    "JobReport",
+    "KeyedStream",
+    "Limits",
+    "LinkModel",
+    "SimulatedJob",
+    "Simulation",
+    "SinkSpec",
+    "SlackwaterError",
+    "SourceSpec",
+    "Stream",
+    "__version__",
+    "blocks",
+    "callback_sink",
+    "col",
+    "collect_sink",
+    "count",
+    "csv",
+    "duration",
+    "event_time",
+    "jsonl",
+    "jsonl_sink",
+    "lit",
+    "max",
+    "mean",
+    "min",
+    "parquet",
+    "parquet_sink",
+    "quantile",
+    "sliding",
+    "spark",
+    "spark_stream",
+    "sum",
+    "table",
+    "tumbling",
+    "where",
+]
+
+
+def spark(frame: "DataFrame", **options: Any) -> Input:
+    """Return a bounded Spark frame as an input; see `ingest.spark.spark`."""
+    from ingest.spark import spark as of_frame  # noqa: PLC0415 (Spark takes seconds to import)
+
+    return of_frame(frame, **options)
+
+
+def spark_stream(frame: "DataFrame", **options: Any) -> Input:
+    """Return an unbounded Spark frame as an input; see `ingest.streaming.spark_stream`."""
+    from ingest.streaming import spark_stream as of_frame  # noqa: PLC0415 (as above)
+
+    return of_frame(frame, **options)

@@ -1,0 +1,253 @@
+"""A run's report, for reading: tables, the ledger with its verdict, and notes.
+
+On a terminal with colour and rules; elsewhere as plain text of at most 100 columns.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from runtime.measure import ChannelReport, JobReport, Ledger, SinkReport, StageReport, imbalances
+from runtime.model import format_ns
+
+PLAIN_COLUMNS = 100
+
+_Column = tuple[str, Sequence[str]]
+"""(heading, cells); names are left-aligned, all else right."""
+_NAMES = frozenset({"stage", "kind", "node", "slot", "channel", "sink", "to"})
+
+
+def render_report(report: JobReport, console: Console) -> None:
+    """Print a run's report."""
+    _say(console, _header(report))
+    if report.error:
+        _say(console, Text(report.error, style="bold red"))
+    where, times = _stage_columns(report.stages)
+    if console.width < PLAIN_COLUMNS:  # too narrow for one table
+        _tabulate(console, "Stages", where)
+        _tabulate(console, "Work and waiting, per event", [where[0], *times])
+    else:
+        _tabulate(console, "Stages (times per event)", [*where, *times])
+    _tabulate(console, "Where rows took another way", _gate_columns(report.stages))
+    _tabulate(console, "Channels", _channel_columns(report.channels))
+    _tabulate(console, "Sinks (latency: egress − stimulus)", _sink_columns(report.sinks))
+    _say(console, Text())
+    _say(console, ledger_line(report))
+    for problem in imbalances(report):
+        _say(console, Text(f"  {problem}", style="red"))
+    for note in _notes(report):
+        _say(console, Text(f"note: {note}", style="dim"))
+
+
+def report_text(report: JobReport) -> str:
+    """Return a run's report as plain text of at most 100 columns."""
+    written = io.StringIO()
+    render_report(report, plain_console(written))
+    lines = written.getvalue().splitlines()
+    return "".join(line.rstrip() + "\n" for line in lines)
+
+
+def plain_console(file: io.TextIOBase) -> Console:
+    """Return a console that writes plain lines, whatever the environment asks for."""
+    return Console(
+        file=file,  # type: ignore[arg-type]
+        width=PLAIN_COLUMNS,
+        color_system=None,
+        force_terminal=False,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+
+
+def ledger_line(report: JobReport) -> Text:
+    """Return what became of the events that entered, and whether that is all of them."""
+    ledger = report.ledger
+    copies = f" + {ledger.copies:,} copied" if ledger.copies else ""
+    line = Text("Ledger  ", style="bold")
+    line.append(
+        f"{ledger.entered:,} in{copies} = {ledger.out:,} out + {ledger.late:,} late"
+        f" + {ledger.filtered:,} filtered + {ledger.in_flight:,} in flight  ",
+        style="not bold",
+    )
+    if imbalances(report):
+        line.append(f"NOT BALANCED by {_unaccounted(report):,}", style="bold red")
+    elif ledger.is_balanced:
+        line.append("balanced", style="bold green")
+    else:  # stages of a running job report at slightly different moments
+        line.append(f"{abs(ledger.missing):,} on the move", style="yellow")
+    special = _out_with_reserve(ledger)
+    if special:
+        line.append(f"\n        of those out, {special}", style="not bold")
+    return line
+
+
+def format_count(rows: float) -> str:
+    """Return a number of rows in at most 8 characters: '0', '999,999', '12.35 M'."""
+    for limit, scale, unit in ((1e6, 1, ""), (1e9, 1e6, " M"), (1e12, 1e9, " G")):
+        if abs(rows) < limit:
+            return f"{rows:,.0f}" if scale == 1 else f"{rows / scale:.2f}{unit}"
+    return f"{rows:.1e}"
+
+
+def _header(report: JobReport) -> Text:
+    nodes = f"{len(report.nodes)} node" + ("s" if len(report.nodes) != 1 else "")
+    style = {"done": "bold green", "failed": "bold red", "stopped": "bold yellow"}
+    line = Text(report.flow, style="bold")
+    line.append(f"  {report.state}", style=style.get(report.state, "bold"))
+    entered, left = report.ledger.entered, sum(sink.rows for sink in report.sinks)
+    rate = f" ({format_count(entered / report.elapsed_s)} a second)" if report.elapsed_s else ""
+    line.append(
+        f"  {report.elapsed_s:.1f} s on {nodes} ({report.host}): "
+        f"{entered:,} events in{rate}, {left:,} rows out",
+        style="not bold",
+    )
+    return line
+
+
+def _stage_columns(stages: Sequence[StageReport]) -> tuple[list[_Column], list[_Column]]:
+    """Return where each stage is and what passed it, and what its work and waiting took."""
+    where: list[_Column] = [
+        ("stage", [stage.name for stage in stages]),
+        ("kind", [stage.kind for stage in stages]),
+        ("node", [stage.node for stage in stages]),
+        ("slot", [_within_node(stage) for stage in stages]),
+        ("in", [format_count(stage.rows_in) for stage in stages]),
+        ("out", [format_count(stage.rows_out) for stage in stages]),
+        (
+            "selec-\ntivity",
+            [f"{stage.selectivity:.3g}" if stage.rows_in else "–" for stage in stages],
+        ),
+    ]
+    times: list[_Column] = [
+        ("service", [_each(stage.service_ns, stage.rows_in) for stage in stages]),
+        ("queue\nwait", [_each(stage.queue_wait_ns, stage.rows_in) for stage in stages]),
+        ("gate\nwait", [_each(stage.gate_wait_ns, stage.rows_in) for stage in stages]),
+        ("held", [format_count(stage.held) for stage in stages]),
+        ("max gate\nrows", [format_count(stage.max_gate_rows) for stage in stages]),
+    ]
+    return where, times
+
+
+def _gate_columns(stages: Sequence[StageReport]) -> list[_Column]:
+    """Return the stages that did not simply release every row in order, and what they did."""
+    told = [
+        stage
+        for stage in stages
+        if stage.ready != stage.rows_in or stage.filtered or stage.results_filtered
+    ]
+    return [
+        ("stage", [stage.name for stage in told]),
+        ("in order", [format_count(stage.ready) for stage in told]),
+        ("slack ran out", [format_count(stage.slack_ready) for stage in told]),
+        ("late, used", [format_count(stage.late) for stage in told]),
+        ("late, dropped", [format_count(stage.late_dropped) for stage in told]),
+        ("filtered", [format_count(stage.filtered) for stage in told]),
+        ("results\nfiltered", [format_count(stage.results_filtered) for stage in told]),
+        ("in flight", [format_count(stage.in_flight) for stage in told]),
+    ]
+
+
+def _channel_columns(channels: Sequence[ChannelReport]) -> list[_Column]:
+    return [
+        ("channel", [one.name for one in channels]),
+        ("rows sent", [format_count(one.rows_sent) for one in channels]),
+        ("received", [format_count(one.rows_received) for one in channels]),
+        ("messages", [format_count(one.messages) for one in channels]),
+        ("rows/message", [_ratio(one.rows_sent, one.messages) for one in channels]),
+        ("bytes/row", [_ratio(one.bytes_sent, one.rows_sent) for one in channels]),
+        ("on the wire", [_each(one.link_ns, one.messages) for one in channels]),
+    ]
+
+
+def _sink_columns(sinks: Sequence[SinkReport]) -> list[_Column]:
+    def latency(q: float) -> list[str]:
+        return [format_ns(s.latency.quantile(q)) if s.latency.count else "–" for s in sinks]
+
+    columns: list[_Column] = [
+        ("sink", [sink.name for sink in sinks]),
+        ("node", [sink.node for sink in sinks]),
+        ("rows", [f"{sink.rows:,}" for sink in sinks]),
+        ("p50", latency(0.5)),
+        ("p99", latency(0.99)),
+        ("p99.9", latency(0.999)),
+        ("max", latency(1)),
+    ]
+    if any(sink.target for sink in sinks):
+        columns.append(("to", [sink.target for sink in sinks]))
+    return columns
+
+
+def _notes(report: JobReport) -> list[str]:
+    return report.notes + [
+        f"sink {sink.name!r}: {sink.latency.below_zero:,} latencies were below zero and count "
+        "as 0: the clocks of two nodes differ by more than these events took"
+        for sink in report.sinks
+        if sink.latency.below_zero
+    ]
+
+
+def _out_with_reserve(ledger: Ledger) -> str:
+    parts = []
+    if ledger.late_used:
+        parts.append(f"{ledger.late_used:,} came late and still counted")
+    if ledger.slack_ready:
+        parts.append(f"{ledger.slack_ready:,} did not wait for what was older (slack)")
+    return ", ".join(parts)
+
+
+def _unaccounted(report: JobReport) -> int:
+    """Return by how many rows a run does not balance; the ledger's word goes first."""
+    ledger = report.ledger
+    stages = sum(abs(stage.missing) for stage in report.stages)
+    wires = sum(abs(channel.in_flight) for channel in report.channels)
+    return abs(ledger.missing) or abs(ledger.in_flight) or stages or wires
+
+
+def _within_node(stage: StageReport) -> str:
+    return stage.slot.removeprefix(stage.node).lstrip("/:") or stage.slot
+
+
+def _each(total_ns: int, rows: int) -> str:
+    return format_ns(total_ns / rows) if rows else "–"
+
+
+def _ratio(total: int, parts: int) -> str:
+    return format_count(total / parts) if parts else "–"
+
+
+def _tabulate(console: Console, title: str, columns: Sequence[_Column]) -> None:
+    if not columns[0][1]:
+        return
+    plain = not console.is_terminal
+    table = Table(
+        box=None if plain else box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        header_style="" if plain else "bold cyan",
+    )
+    for heading, _ in columns:
+        named = heading in _NAMES
+        # Names may break over lines; a number must never be cut.
+        table.add_column(
+            heading,
+            justify="left" if named else "right",
+            overflow="fold",
+            no_wrap=not named,
+            vertical="top",
+        )
+    for row in zip(*(cells for _, cells in columns), strict=True):
+        table.add_row(*(Text(cell) for cell in row))
+    _say(console, Text())
+    _say(console, Text(title, style="bold"))
+    console.print(table)
+
+
+def _say(console: Console, line: Text) -> None:
+    console.print(line, soft_wrap=False, overflow="fold")

@@ -1,0 +1,105 @@
+"""A run's report on disk: `report.json` when it has ended, `status.json` while it runs.
+
+A file is replaced whole, so that whoever reads it never sees half a report.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from runtime.errors import SinkError, SlackwaterError
+from runtime.measure import JobReport
+
+REPORT_FILE = "report.json"
+STATUS_FILE = "status.json"
+PICTURE_FILE = "latency.png"
+
+_FORMAT = 1
+_NOT_A_REPORT = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+
+
+def save_report(report: JobReport, path: Path) -> None:
+    """Write a report as JSON, making its folder where needed.
+
+    Raises:
+        SinkError: it cannot be written (disk full, no permission).
+    """
+    plain = {"format": _FORMAT, **report.to_json()}
+    replace_file(path, json_text(plain).encode())
+
+
+def json_text(plain: Mapping[str, Any]) -> str:
+    """Return JSON on one line; NumPy's numbers are numbers, too."""
+    return json.dumps(plain, ensure_ascii=False, default=lambda number: number.item())
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file so that readers see the old one or the new one, never a part.
+
+    Raises:
+        SinkError: it cannot be written; the old one is still there.
+    """
+    half_made = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            half_made.write_bytes(content)
+            half_made.replace(path)
+        finally:
+            half_made.unlink(missing_ok=True)
+    except OSError as problem:
+        raise SinkError(
+            f"{path} could not be written: {problem.strerror or problem}; "
+            "make room there, or choose another folder with --out"
+        ) from problem
+
+
+def load_report(path: Path) -> JobReport:
+    """Read what `save_report` wrote.
+
+    Raises:
+        SlackwaterError: there is no such file, or it is not a report of this version.
+    """
+    try:
+        plain = json.loads(path.read_bytes())
+    except OSError as problem:
+        raise SlackwaterError(
+            f"{path} cannot be read: {problem.strerror or problem}; `slackwater run` writes it"
+        ) from problem
+    except ValueError as problem:
+        raise SlackwaterError(f"{path} is not JSON: {problem}; run the flow again") from problem
+    try:
+        if plain["format"] != _FORMAT:
+            raise SlackwaterError(
+                f"{path} has format {plain['format']!r} and this version reads {_FORMAT}; "
+                "read it with the version that wrote it"
+            )
+        return JobReport.from_json(plain)
+    except _NOT_A_REPORT as problem:
+        raise SlackwaterError(
+            f"{path} is not a report of ours ({type(problem).__name__}: {problem}); "
+            "name the folder that `slackwater run` wrote, or its report.json"
+        ) from problem
+
+
+def find_file(place: Path, name: str) -> Path:
+    """Return the file meant by `place`: itself, `name` in it, or in its newest run.
+
+    Raises:
+        SlackwaterError: nothing there.
+    """
+    if place.is_file():
+        return place
+    if (place / name).is_file():
+        return place / name
+    runs = sorted(place.glob(f"*/{name}"), key=lambda path: path.stat().st_mtime_ns)
+    if not runs:
+        raise SlackwaterError(
+            f"there is no {name} in {place} nor in a folder of it; start a run with "
+            "`slackwater run FLOW.py`, or name the folder that it wrote"
+        )
+    return runs[-1]

@@ -1,0 +1,170 @@
+"""The user's file: imported, and the dataflow found in it."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
+
+from runtime.errors import FlowError, SlackwaterError
+from runtime.flow.nearest import listed, nearest
+
+
+@runtime_checkable
+class Flow(Protocol):
+    """What the command line asks of a `Dataflow`."""
+
+    @property
+    def name(self) -> str:
+        """The flow's name."""
+        ...
+
+    @property
+    def steps(self) -> Mapping[str, Any]:
+        """{step name: step}, inputs before what they feed."""
+        ...
+
+    def explain(self) -> str:
+        """Return the graph as text."""
+        ...
+
+
+def split_target(target: str) -> tuple[Path, str | None]:
+    """Return the file and the name in `FLOW.py` or `FLOW.py:name`."""
+    path, colon, name = target.rpartition(":")
+    if colon and name.isidentifier() and path:
+        return Path(path), name
+    return Path(target), None
+
+
+class Loaded(NamedTuple):
+    """A dataflow, and the user's module that it came from."""
+
+    flow: Flow
+    module: ModuleType
+
+
+def load_flow(path: Path, name: str | None = None) -> Loaded:
+    """Import a file and return its dataflow.
+
+    That is the one of this name, else the one called `flow`, else what a function `build()`
+    returns, else the only one there is. A name may also be a function that returns one.
+
+    Raises:
+        FlowError: the file stops with an error (the user's traceback is in the message), or
+            has no such dataflow.
+        SlackwaterError: what building the flow raised, with the line it was on.
+    """
+    module = _imported(path)
+    return Loaded(_found(module, name, path), module)
+
+
+def _found(module: ModuleType, name: str | None, path: Path) -> Flow:
+    flows: dict[str, Flow] = {key: value for key, value in vars(module).items() if _is_flow(value)}
+    if name is not None:
+        return _named(module, name, flows, path)
+    if "flow" in flows:
+        return flows["flow"]
+    if callable(getattr(module, "build", None)):
+        return _built(module.build, "build", path)
+    distinct = {id(value): key for key, value in flows.items()}
+    if len(distinct) == 1:
+        return next(iter(flows.values()))
+    if distinct:
+        raise FlowError(
+            f"{path} has several dataflows ({listed(distinct.values())}); "
+            f"name one: {path.name}:{next(iter(distinct.values()))}"
+        )
+    raise FlowError(
+        f"{path} has no dataflow; write `flow = slackwater.Dataflow(…)` at its top level, "
+        "or a function `build()` that returns one"
+    )
+
+
+def _is_flow(value: object) -> TypeGuard[Flow]:
+    return isinstance(value, Flow) and not isinstance(value, type)
+
+
+def _named(module: ModuleType, name: str, flows: Mapping[str, Flow], path: Path) -> Flow:
+    if name in flows:
+        return flows[name]
+    value = getattr(module, name, None)
+    if value is None:
+        meant = nearest(name, flows or ["build"])
+        there = f"; there are: {listed(flows)}" if flows else ""
+        raise FlowError(f"{path} has no {name!r}; the nearest is {meant!r}{there}")
+    if not callable(value):
+        raise FlowError(
+            f"{name!r} in {path} is a {type(value).__name__}, not a dataflow, nor a function "
+            "that returns one"
+        )
+    return _built(value, name, path)
+
+
+def _built(build: Any, name: str, path: Path) -> Flow:
+    try:
+        inspect.signature(build).bind()
+    except TypeError as problem:
+        raise FlowError(
+            f"{name}() in {path} cannot be called without arguments ({problem}); "
+            "give its parameters defaults"
+        ) from problem
+    made = _run_theirs(build, path)
+    if not _is_flow(made):
+        raise FlowError(
+            f"{name}() in {path} returned a {type(made).__name__}; it must return a Dataflow"
+        )
+    return made
+
+
+def _imported(path: Path) -> ModuleType:
+    name = _module_name(path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise FlowError(f"{path} is not a Python file; name a file that ends in .py")
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:  # the modules beside it, as when Python runs the file
+        sys.path.insert(0, folder)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    _run_theirs(lambda: spec.loader.exec_module(module), path)
+    return module
+
+
+def _module_name(path: Path) -> str:
+    """Return the file's name, or another where that one means something else (random.py)."""
+    if path.stem.isidentifier() and path.stem not in sys.modules:
+        other = importlib.util.find_spec(path.stem)
+        if other is None or other.origin == str(path.resolve()):
+            return path.stem
+    return "flow_in_" + re.sub(r"\W", "_", path.stem)
+
+
+def _run_theirs(call: Any, path: Path) -> Any:
+    """Call the user's code; its errors name the line, its own traceback and nothing of ours."""
+    try:
+        return call()
+    except SlackwaterError as problem:
+        at = [one.lineno for one in traceback.extract_tb(problem.__traceback__) if _is(one, path)]
+        if at:
+            problem.add_note(f"({path}, line {at[-1]})")
+        raise
+    except (Exception, SystemExit) as problem:
+        frames = traceback.extract_tb(problem.__traceback__)
+        first = next((number for number, one in enumerate(frames) if _is(one, path)), len(frames))
+        lines = traceback.format_list(frames[first:])
+        lines += traceback.format_exception_only(problem)
+        raise FlowError(
+            f"{path} stopped with {type(problem).__name__} before its flow could be read:\n"
+            + "".join(lines).rstrip()
+        ) from problem
+
+
+def _is(frame: traceback.FrameSummary, path: Path) -> bool:
+    return Path(frame.filename) == path or Path(frame.filename) == path.resolve()

@@ -1,0 +1,118 @@
+"""What expressions refuse, in whose words; and how they read."""
+
+from __future__ import annotations
+
+import pytest
+
+from runtime.errors import ColumnError, FlowError, SettingError, TypeMismatch
+from runtime.flow import expressions
+from runtime.flow.expressions import Expr, col, duration, lit, where
+from tests.support.rows import SCHEMA
+
+
+def type_error(expression: Expr) -> str:
+    with pytest.raises(TypeMismatch) as caught:
+        expression.type_in(SCHEMA, step="slow")
+    return str(caught.value)
+
+
+def test_a_missing_column_is_named_with_the_step_the_nearest_and_all_there_are() -> None:
+    with pytest.raises(ColumnError) as caught:
+        (col("sped") < 8).type_in(SCHEMA, step="slow")
+    assert str(caught.value) == (
+        "step 'slow': there is no column 'sped'; the nearest is 'speed'; there are: "
+        "speed, single, count, small, hash, stopped, line, seen, planned"
+    )
+    with pytest.raises(ColumnError, match="nearest is 'line'"):
+        col("LINE").type_in(SCHEMA, step="slow")
+
+
+def test_a_mismatch_names_the_step_the_expression_and_the_types() -> None:
+    assert type_error(col("line") < 8) == (
+        "step 'slow': col(\"line\") < 8: compares string with int64; "
+        "cast one of them, such as .cast('string')"
+    )
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        (col("seen") > 5, "compare a timestamp with a datetime"),
+        (col("stopped") < True, "does not order true and false"),
+        (col("count") & col("stopped"), "put comparisons in parentheses: (a < 1) & (b > 2)"),
+        (~col("count"), "~ takes true/false columns, not int64"),
+        (col("line") + "x", "+ takes numbers, not string and string"),
+        (col("seen") + col("seen"), "of a timestamp one can take another"),
+        (col("seen") + 1.5, "not timestamp[ns, tz=UTC] and double"),
+        (col("seen") + col("hash"), "not timestamp[ns, tz=UTC] and uint64"),
+        (col("hash") + col("count"), "mixes uint64 with int64"),
+        (col("hash") - -1, "mixes uint64 with int64"),
+        (-col("hash"), "uint64 has no negative numbers"),
+        (col("line").sqrt(), "sqrt takes numbers, not string"),
+        (where(col("count"), 1, 2), "chooses by a true/false column, not by int64"),
+        (where(col("stopped"), 1, "a"), "chooses between int64 and string"),
+        (col("line").fill_null(0), "fills string with int64"),
+        (col("count").isin(["a"]), "compares int64 with string"),
+        (col("count").between(1, "b"), "compares int64 with string"),
+        (col("seen").cast("string"), "cannot cast timestamp[ns, tz=UTC] to string; cast it to int"),
+        (col("count").cast("bool"), "cannot cast int64 to bool; write != 0"),
+        (col("speed").cast("timestamp"), "cast it to int64 first"),
+    ],
+    ids=str,
+)
+def test_types_that_do_not_meet_are_refused(expression: Expr, words: str) -> None:
+    assert words in type_error(expression)
+
+
+def test_what_cannot_stand_in_an_expression_is_refused_with_the_way_out() -> None:
+    with pytest.raises(TypeMismatch, match=r"None cannot .* write \.is_null\(\)"):
+        col("line") == None  # noqa: B015, E711 - the mistake that is meant
+    with pytest.raises(TypeMismatch, match=r"write \.isin"):
+        col("line") == ["a"]  # noqa: B015 - the mistake that is meant
+    with pytest.raises(TypeMismatch, match=r"isin\(\['ab'\]\)"):
+        col("line").isin("ab")
+    with pytest.raises(TypeMismatch, match="does not fit in 64 bits"):
+        lit(2**64)
+    with pytest.raises(TypeMismatch, match=r"no type 'flaot64'; the nearest is 'float64'"):
+        col("count").cast("flaot64")
+    with pytest.raises(TypeMismatch, match="takes a column's name"):
+        col(3)  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match="not a length of time"):
+        duration("soon")
+
+
+def test_python_cannot_ask_whether_an_expression_is_true() -> None:
+    for ask in (
+        lambda: col("a") < 1 and col("b") < 2,
+        lambda: not col("a"),
+        lambda: 1 < col("a") < 3,
+        lambda: col("a") < 3 & col("b") > 4,  # type: ignore[operator]
+        lambda: col("a") in [col("b")],
+    ):
+        with pytest.raises(FlowError, match=r"write & \| ~ .*\.between\(a, b\).*\.isin"):
+            ask()
+
+
+WRITTEN = [
+    'col("speed") < 8',
+    '(col("a") < 8) & (col("b") >= 2) | ~(col("c") == "x")',
+    'col("a") - (col("b") - col("c")) - 1',
+    '(col("a") + 1) * 2 / 3 // 4 % 5',
+    '(col("a") ** 2) ** 3',
+    '-col("a") ** 2',
+    '(-col("a")) ** 2',
+    'abs(col("a") - 3).floor()',
+    '(col("a") / 7).round(2).cast("int64")',
+    'col("a").isin([1, 2.5])',
+    'col("a").between(1, col("b") + 1)',
+    'col("a").fill_null(0).is_null()',
+    'where(col("a") > 0, col("b"), "none")',
+    'event_time() - duration("30s")',
+    'lit(3) - col("a")',
+    '(col("a") < 1) == (col("b") < 2)',
+]
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_an_expression_reads_as_it_was_written(text: str) -> None:
+    assert str(eval(text, vars(expressions))) == text  # noqa: S307 - our own text

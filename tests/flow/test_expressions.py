@@ -1,0 +1,289 @@
+"""What expressions compute: as NumPy and Arrow give it, of the type that was announced."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.errors import OperatorError, TypeMismatch
+from runtime.flow import expressions
+from runtime.flow.expressions import Expr, col, duration, event_time, lit, where
+from tests.support.rows import DAY_NS, NAN, SCHEMA, rows, values
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (col("speed") < 8, [True, False, False]),
+        (8 >= col("speed"), [True, False, False]),  # noqa: SIM300 - what a user may write
+        (col("speed") != 4.0, [False, True, True]),
+        (col("small") > 200, [False, False, False]),
+        (col("single") == 0.1, [True, False, False]),
+        (col("hash") == 2**64 - 1, [True, False, False]),
+        (col("count") > col("hash"), [False, False, False]),
+        (col("stopped") == True, [True, False, True]),  # noqa: E712 - what a user may write
+        ((col("count") > 0) | ~col("stopped"), [True, True, False]),
+        ((col("count") > 0) & True, [True, False, False]),
+        (col("count").between(-7, 0), [False, True, True]),
+        (col("speed").between(4, 12.5), [True, False, True]),
+    ],
+    ids=str,
+)
+def test_comparisons_give_a_mask(expression: Expr, expected: list[bool]) -> None:
+    assert values(expression) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (col("line") == "20", [True, False, False]),
+        ("20" == col("line"), [True, False, False]),  # noqa: SIM300 - what a user may write
+        (col("line") != "20", [False, True, True]),
+        (~(col("line") == "20"), [False, True, True]),
+        (col("line") > "20", [False, False, True]),
+        (col("line") == col("line"), [True, False, True]),
+        (lit("a") < "b", [True, True, True]),
+        (col("line").isin(["26", "x"]), [False, False, True]),
+        (col("line").isin([]), [False, False, False]),
+        (col("line").between("20", "25"), [True, False, False]),
+        (col("line").is_null(), [False, True, False]),
+        (col("line").fill_null("none"), ["20", "none", "26"]),
+        (col("line").fill_null(col("count").cast("string")), ["20", "-7", "26"]),
+        (where(col("count") > 0, col("line"), "late"), ["20", "late", "late"]),
+        (where(col("count") > 0, "a", "b"), ["a", "b", "b"]),
+    ],
+    ids=str,
+)
+def test_text_is_compared_and_chosen_in_arrow_and_null_equals_nothing(
+    expression: Expr, expected: list[Any]
+) -> None:
+    assert values(expression) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (col("count") + 1, [8, -6, 1]),
+        (10 - col("count"), [3, 17, 10]),
+        (col("small") + col("small"), [254, -256, 10]),
+        (col("small") * 1000, [127_000, -128_000, 5_000]),
+        (-col("small"), [-127, 128, -5]),
+        (abs(col("small")), [127, 128, 5]),
+        (col("count") // 2, [3, -4, 0]),
+        (col("count") % 3, [1, 2, 0]),
+        (col("count") / 2, [3.5, -3.5, 0.0]),
+        (col("count") ** 2, [49, 49, 0]),
+        (2 ** col("small") > 1e38, [True, False, False]),
+        (col("hash") % 2, [1, 0, 1]),
+        (col("count") * 0.5, [3.5, -3.5, 0.0]),
+        (np.float64(2) * col("count"), [14.0, -14.0, 0.0]),
+        (col("speed").fill_null(0) * 3.6, [14.4, 0.0, 45.0]),
+        (col("speed").fill_null(0).floor(), [4.0, 0.0, 12.0]),
+        (col("small").floor(), [127, -128, 5]),
+        ((col("count") / 2).round(), [4.0, -4.0, 0.0]),
+        ((col("count") / 3).round(1), [2.3, -2.3, 0.0]),
+        (col("hash").sqrt().floor() > 1, [True, True, False]),
+        (lit(3) + lit(4), [7, 7, 7]),
+        (lit(1) / 0, [np.inf] * 3),
+        (event_time() // 10, [1, 2, 3]),
+        (event_time() - duration("10ns"), [0, 10, 20]),
+    ],
+    ids=str,
+)
+def test_arithmetic_follows_numpy_with_integers_in_64_bits(
+    expression: Expr, expected: list[Any]
+) -> None:
+    assert values(expression) == expected
+
+
+def test_dividing_by_zero_gives_zero_for_integers_and_infinity_or_nan_for_floats() -> None:
+    assert values(col("count") // 0) == [0, 0, 0]
+    assert values(col("count") % 0) == [0, 0, 0]
+    assert values(col("count") // col("planned").cast("int64")) == [0, -1, 0]
+    np.testing.assert_equal(values(col("count") / 0), [np.inf, -np.inf, NAN])
+    np.testing.assert_equal(values(col("speed") // 0), [np.inf, NAN, np.inf])
+
+
+def test_the_root_of_a_negative_number_is_nan() -> None:
+    np.testing.assert_equal(values((-abs(col("count"))).sqrt()), [NAN, NAN, 0.0])
+
+
+def test_float32_stays_single_beside_a_literal_and_becomes_double_beside_float64() -> None:
+    assert (col("single") * 3.6 + 1).type_in(SCHEMA, step="s") == pa.float32()
+    assert (col("single") * col("speed")).type_in(SCHEMA, step="s") == pa.float64()
+    values(col("single") * 3.6 + 1)
+    values(col("single") * col("speed"))
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (col("count").isin([7, 0, 2**63]), [True, False, True]),
+        (col("small").isin([300, 5]), [False, False, True]),
+        (col("small").isin([5.0, 4.5, NAN, np.inf]), [False, False, True]),
+        (col("hash").isin([2**64 - 1, -1]), [True, False, False]),
+        (col("single").isin([0.1]), [True, False, False]),
+        (col("stopped").isin([True]), [True, False, True]),
+        (col("seen").isin([datetime(1970, 1, 2, tzinfo=UTC)]), [True, False, False]),
+    ],
+    ids=str,
+)
+def test_isin_compares_in_the_type_of_the_column(expression: Expr, expected: list[bool]) -> None:
+    assert values(expression) == expected
+
+
+def test_only_floats_and_text_are_ever_null() -> None:
+    assert values(col("speed").is_null()) == [False, True, False]
+    assert values(col("count").is_null()) == [False, False, False]
+    assert values(col("speed").fill_null(-1)) == [4.0, -1.0, 12.5]
+    assert values(col("speed").fill_null(col("count"))) == [4.0, -7.0, 12.5]
+    assert values(col("count").fill_null(3)) == [7, -7, 0]
+    values(col("single").fill_null(0))
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (where(col("count") > 0, 1, 2), [1, 2, 2]),
+        (where(col("count") > 0, 1, 2.5), [1.0, 2.5, 2.5]),
+        (where(col("stopped"), col("small"), 0), [127, 0, 5]),
+        (where(col("stopped"), col("hash"), 0), [2**64 - 1, 0, 3]),
+        (where(col("stopped"), col("single"), 0), [pytest.approx(0.1), 0.0, -2.5]),
+        (where(col("stopped"), True, False), [True, False, True]),
+        (where(lit(True), col("count"), 0), [7, -7, 0]),
+        (where(True, 1, 2), [1, 1, 1]),
+        (where(col("stopped"), col("seen"), datetime(1970, 1, 1)), [DAY_NS, 0, 0]),  # noqa: DTZ001 - UTC is our rule
+    ],
+    ids=str,
+)
+def test_where_chooses_row_by_row(expression: Expr, expected: list[Any]) -> None:
+    assert values(expression) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (col("speed").fill_null(-1.9).cast("int64"), [4, -1, 12]),
+        (col("count").cast("int8"), [7, -7, 0]),
+        (col("count").cast("float32"), [7.0, -7.0, 0.0]),
+        (col("stopped").cast("int64"), [1, 0, 1]),
+        (col("count").cast("string"), ["7", "-7", "0"]),
+        (col("speed").cast("string"), ["4", None, "12.5"]),
+        (col("stopped").cast("string"), ["true", "false", "true"]),
+        (col("line").fill_null("0").cast("int64"), [20, 0, 26]),
+        (col("seen").cast("int64"), [DAY_NS, 2 * DAY_NS, 0]),
+        (event_time().cast("timestamp"), [10, 20, 30]),
+        (lit("1970-01-02T00:00:00").cast("timestamp"), [DAY_NS] * 3),
+        (lit("true").cast("bool"), [True] * 3),
+    ],
+    ids=str,
+)
+def test_cast_converts_values(expression: Expr, expected: list[Any]) -> None:
+    assert values(expression) == expected
+
+
+def test_text_that_is_null_becomes_nan() -> None:
+    np.testing.assert_equal(values(col("line").cast("float64")), [20.0, NAN, 26.0])
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        col("speed").cast("int64"),  # NaN
+        (col("speed").fill_null(0) * 1e30).cast("int64"),
+        lit(2.0**63).cast("int64"),
+        (col("count") * 100).cast("int8"),
+        col("hash").cast("int64"),
+        col("line").cast("int64"),  # null
+        lit("abc").cast("float64"),
+    ],
+    ids=str,
+)
+def test_a_cast_that_would_lose_a_value_raises_instead(expression: Expr) -> None:
+    expression.type_in(SCHEMA, step="test")
+    with pytest.raises(OperatorError, match=r"\.cast\('.*'\): .*fill_null"):
+        expression.evaluate(rows())
+
+
+def test_times_are_compared_with_datetimes_and_with_each_other() -> None:
+    berlin = timezone(timedelta(hours=1))
+    assert values(col("seen") >= datetime(1970, 1, 2, tzinfo=UTC)) == [True, True, False]
+    assert values(col("seen") >= datetime(1970, 1, 2, 1, tzinfo=berlin)) == [True, True, False]
+    assert values(col("planned") < datetime(1970, 1, 2)) == [True, False, True]  # noqa: DTZ001 - UTC is our rule
+    assert values(col("seen") == np.datetime64("1970-01-02")) == [True, False, False]
+    assert values(col("seen") > col("planned")) == [True, True, False]
+
+
+def test_time_arithmetic_gives_nanoseconds_and_times() -> None:
+    assert values(col("seen") - col("planned")) == [DAY_NS, DAY_NS, 0]
+    assert (col("seen") - col("planned")).type_in(SCHEMA, step="s") == pa.int64()
+    assert values(col("planned") + duration("1h")) == [n * 3600 * 10**9 for n in (1, 25, 1)]
+    assert values(col("seen") - timedelta(microseconds=1))[2] == -1_000
+    later = 1 + col("seen")
+    assert later.type_in(SCHEMA, step="s") == pa.timestamp("ns", tz="UTC")
+    assert values(col("seen") - col("planned") > duration("30s")) == [True, True, False]
+
+
+def test_an_expression_pickles_and_gives_the_same() -> None:
+    made = where(
+        (col("line").isin(["20"]) | (col("speed").round(1) > 3)) & (event_time() > 0),
+        col("count").cast("float64") / 0,
+        col("speed").fill_null(0) + duration("1s"),
+    )
+    again = pickle.loads(pickle.dumps(made))  # noqa: S301 - our own bytes
+    assert str(again) == str(made)
+    assert again.columns() == made.columns() == {"line", "speed", "count"}
+    np.testing.assert_equal(again.evaluate(rows()), made.evaluate(rows()))
+
+
+def test_an_empty_batch_gives_an_empty_column() -> None:
+    empty = rows().slice(0, 0)
+    for made in (col("speed") < 8, col("line") == "a", lit("a"), lit(3), where(True, "a", "b")):
+        assert len(made.evaluate(empty)) == 0
+    assert len(col("line").cast("int64").evaluate(empty)) == 0
+
+
+def test_a_column_is_handed_over_as_it_is() -> None:
+    batch = rows()
+    assert col("speed").evaluate(batch) is batch.columns["speed"]
+    assert event_time().evaluate(batch) is batch.event_time_ns
+
+
+NUMBERS = st.sampled_from(["speed", "single", "count", "small", "hash", "seen", "stopped"])
+LEAVES = st.one_of(NUMBERS.map(col), st.sampled_from([0, 3, -2, 1.5, True]).map(lit))
+BINARY = st.sampled_from(["+", "-", "*", "/", "//", "%", "**", "<", "==", "&", "|"])
+
+
+def _combined(parts: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    def binary(left: Expr, op: str, right: Any) -> Expr:
+        return eval(f"left {op} right", {"left": left, "right": right})  # type: ignore[no-any-return]  # noqa: S307 - our own text
+
+    other = st.one_of(parts, st.sampled_from([0, 2, -1, 0.5, False]))
+    return st.one_of(
+        st.builds(binary, parts, BINARY, other),
+        st.builds(where, parts, parts, other),
+        st.builds(lambda part, value: part.fill_null(value), parts, other),
+        parts.map(lambda part: part.round()),
+        parts.map(lambda part: -part),
+        parts.map(abs),
+    )
+
+
+@given(st.recursive(LEAVES, _combined, max_leaves=6))
+def test_whatever_passes_the_type_check_evaluates_to_that_type_without_a_warning(
+    expression: Expr,
+) -> None:
+    try:
+        expression.type_in(SCHEMA, step="test")
+    except TypeMismatch:
+        return
+    values(expression)
+    rebuilt = eval(str(expression), vars(expressions))  # noqa: S307 - our own text
+    assert str(rebuilt) == str(expression)

@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.measure import (
+    ChannelReport,
+    JobReport,
+    StageReport,
+    imbalances,
+    ledger_of,
+)
+
+
+def stage(name: str, kind: str, rows_in: int, **more: int) -> StageReport:
+    """A stage that used all its rows in order, but for what `more` says."""
+    made = StageReport(name, kind, "node-1", "node-1/0", rows_in=rows_in)
+    for key, value in more.items():
+        setattr(made, key, value)
+    other = made.slack_ready + made.late + made.late_dropped + made.in_flight
+    made.ready = more.get("ready", rows_in - other)
+    made.rows_out = more.get("rows_out", made.used - made.filtered)
+    return made
+
+
+def channel(source: str, target: str, sent: int, received: int | None = None) -> ChannelReport:
+    got = sent if received is None else received
+    return ChannelReport(f"{source}→{target}", source, target, sent, got)
+
+
+def test_an_event_counts_once_at_the_join_however_many_stages_it_passes() -> None:
+    # buses 100 ─ clean (30 filtered) ─┐
+    #                                  jams ─ 7 pairs ─ alerts
+    # loops 50 ────────────────────────┘
+    found = ledger_of(
+        [
+            stage("buses", "source", 100),
+            stage("loops", "source", 50),
+            stage("clean", "stateless", 100, filtered=30),
+            stage("jams", "join", 120, rows_out=7),
+            stage("alerts", "sink", 7),
+        ],
+        [
+            channel("buses", "clean", 100),
+            channel("clean", "jams", 70),
+            channel("loops", "jams", 50),
+            channel("jams", "alerts", 7),
+        ],
+    )
+    assert (found.entered, found.copies, found.out, found.filtered) == (150, 0, 120, 30)
+    assert found.is_balanced
+
+
+def test_what_the_join_makes_and_filters_is_not_a_source_event() -> None:
+    found = ledger_of(
+        [
+            stage("buses", "source", 10),
+            stage("jams", "join", 10, rows_out=990, filtered=10),
+            stage("out", "sink", 990, late_dropped=4),
+        ],
+        [channel("buses", "jams", 10), channel("jams", "out", 990)],
+    )
+    assert (found.out, found.filtered, found.late) == (10, 0, 0)
+    assert found.is_balanced
+
+
+def test_a_stream_that_feeds_two_stages_is_followed_into_each() -> None:
+    found = ledger_of(
+        [stage("buses", "source", 10), stage("raw", "sink", 10), stage("mean", "aggregate", 10)],
+        [channel("buses", "raw", 10), channel("buses", "mean", 10)],
+    )
+    assert (found.entered, found.copies, found.out) == (10, 10, 20)
+    assert found.is_balanced
+
+
+def test_a_join_with_itself_takes_each_event_twice() -> None:
+    both = [replace(channel("buses", "pairs", 10), name=f"buses→pairs:{port}") for port in (1, 2)]
+    found = ledger_of([stage("buses", "source", 10), stage("pairs", "join", 20)], both)
+    assert (found.copies, found.out) == (10, 20)
+    assert found.is_balanced
+
+
+def test_a_merge_passes_source_events_on() -> None:
+    found = ledger_of(
+        [
+            stage("a", "source", 10, late_dropped=1),
+            stage("b", "source", 20),
+            stage("both", "merge", 29, late=2, slack_ready=5, filtered=3),
+            stage("out", "sink", 26),
+        ],
+        [channel("a", "both", 9), channel("b", "both", 20), channel("both", "out", 26)],
+    )
+    assert (found.entered, found.out, found.late, found.filtered) == (30, 26, 1, 3)
+    assert (found.late_used, found.slack_ready) == (0, 0), "those of the merge, not of `out`"
+    assert found.is_balanced
+
+
+def test_late_rows_are_told_apart_by_whether_they_were_used() -> None:
+    found = ledger_of(
+        [
+            stage("a", "source", 100),
+            stage("mean", "aggregate", 100, late=4, late_dropped=6, slack_ready=20),
+        ],
+        [channel("a", "mean", 100)],
+    )
+    assert (found.out, found.late, found.late_used, found.slack_ready) == (94, 6, 4, 20)
+    assert found.is_balanced
+
+
+def test_rows_are_in_flight_in_queues_on_wires_and_before_a_channel_without_credit() -> None:
+    found = ledger_of(
+        [
+            stage("a", "source", 100, in_flight=5, rows_out=95),  # 15 of them not sent yet
+            stage("mean", "aggregate", 70, in_flight=30),
+        ],
+        [channel("a", "mean", 80, 70)],
+    )
+    assert (found.out, found.in_flight) == (40, 5 + 15 + 10 + 30)
+    assert found.is_balanced
+
+
+def test_a_second_join_counts_the_source_events_and_not_the_pairs_it_takes() -> None:
+    # a ─┐
+    #    first ─ 500 pairs ─┐
+    # b ─┘                  second      c's 30 come out here, the pairs are new events
+    # c ────────────────────┘
+    stages = [
+        stage("a", "source", 10),
+        stage("b", "source", 20),
+        stage("c", "source", 30),
+        stage("first", "join", 30, rows_out=500),
+        stage("second", "join", 530, late_dropped=7, in_flight=11),
+    ]
+    channels = [
+        channel("a", "first", 10),
+        channel("b", "first", 20),
+        channel("first", "second", 500),
+        channel("c", "second", 30),
+    ]
+    found = ledger_of(stages, channels)
+    assert (found.entered, found.late, found.in_flight, found.out) == (60, 7, 11, 30 + 12)
+    assert found.is_balanced
+
+
+def test_a_merge_of_source_events_with_pairs_ends_the_source_side() -> None:
+    found = ledger_of(
+        [
+            stage("a", "source", 10),
+            stage("pairs", "join", 10, rows_out=70),
+            stage("b", "source", 5),
+            stage("all", "merge", 75),
+            stage("out", "sink", 75),
+        ],
+        [
+            channel("a", "pairs", 10),
+            channel("pairs", "all", 70),
+            channel("b", "all", 5),
+            channel("all", "out", 75),
+        ],
+    )
+    assert (found.entered, found.out) == (15, 15)
+    assert found.is_balanced
+
+
+@pytest.mark.parametrize("lost_in", ["source", "merge", "join"])
+def test_a_row_lost_inside_a_stage_unbalances_the_ledger(lost_in: str) -> None:
+    stages = [
+        stage("a", "source", 10),
+        stage("all", "merge", 10),
+        stage("pairs", "join", 10),
+    ]
+    channels = [channel("a", "all", 10), channel("all", "pairs", 10)]
+    lossy = next(one for one in stages if one.kind == lost_in)
+    lossy.ready -= 1
+    if lost_in != "join":
+        lossy.rows_out -= 1
+        for behind in channels[stages.index(lossy) :]:
+            behind.rows_sent -= 1
+            behind.rows_received -= 1
+        for one in stages[stages.index(lossy) + 1 :]:
+            one.rows_in, one.ready, one.rows_out = 9, 9, 9
+    found = ledger_of(stages, channels)
+    assert found.missing == 1
+    assert not found.is_balanced
+
+
+def test_a_stage_that_died_unheard_leaves_its_rows_missing() -> None:
+    found = ledger_of([stage("a", "source", 10)], [channel("a", "gone", 10, 8)])
+    assert (found.in_flight, found.missing) == (2, 8)
+
+
+def test_a_flow_without_rows_balances() -> None:
+    assert ledger_of([stage("a", "source", 0)], []).is_balanced
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 3)), min_size=1, max_size=5),
+    st.data(),
+)
+def test_any_run_whose_stages_balance_has_a_balanced_ledger(
+    sources: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    """Sources, each with its own filter, late rows and a rest on the wire, into 1-3 readers."""
+    stages: list[StageReport] = []
+    channels: list[ChannelReport] = []
+    arrived = {"join": 0, "aggregate": 0, "sink": 0}
+    for number, (rows_in, readers) in enumerate(sources):
+        late = data.draw(st.integers(0, rows_in))
+        filtered = data.draw(st.integers(0, rows_in - late))
+        name = f"source-{number}"
+        stages.append(stage(name, "source", rows_in, late_dropped=late, filtered=filtered))
+        for kind in list(arrived)[: max(readers, 1)]:
+            left = stages[-1].rows_out
+            received = data.draw(st.integers(0, left))
+            channels.append(channel(name, kind, left, received))
+            arrived[kind] += received
+    for kind, rows in arrived.items():
+        late = data.draw(st.integers(0, rows))
+        held = data.draw(st.integers(0, rows - late))
+        stages.append(stage(kind, kind, rows, late_dropped=late, in_flight=held))
+    found = ledger_of(stages, channels)
+    assert found.is_balanced, found
+    assert min(found.copies, found.out, found.late, found.filtered, found.in_flight) >= 0
+
+
+def report_of(stages: list[StageReport], channels: list[ChannelReport], state: str) -> JobReport:
+    ledger = ledger_of(stages, channels)
+    return JobReport("city", state, "ray", ["node-1"], 1.0, stages, channels, [], ledger)
+
+
+def test_rows_in_flight_are_fine_in_a_running_job_and_lost_in_one_that_is_done() -> None:
+    parts = [stage("a", "source", 10), stage("out", "sink", 8)], [channel("a", "out", 10, 8)]
+    assert imbalances(report_of(*parts, state="running")) == []
+    assert imbalances(report_of(*parts, state="done")) == [
+        "channel 'a→out' was sent 10 rows and delivered 8",
+        "2 events are in flight after the end",
+    ]
+
+
+def test_an_imbalance_names_its_stage() -> None:
+    lossy = stage("out", "sink", 10, ready=9)
+    found = imbalances(
+        report_of([stage("a", "source", 10), lossy], [channel("a", "out", 10)], "done")
+    )
+    assert found == [
+        "stage 'out' took 10 rows and accounts for 9",
+        "1 events entered and are not accounted for",
+    ]
+
+
+def test_a_report_survives_json() -> None:
+    report = report_of([stage("a", "source", 3)], [channel("a", "out", 3)], "done")
+    plain = report.to_json()
+    assert JobReport.from_json(plain).to_json() == plain

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import numpy as np
+from rich.console import Console
+
+from slackwater.render import format_count, ledger_line, render_report, report_text
+from tests.support.reports import city_report, with_lost_rows
+
+BOX_DRAWING = set("─│┌┐└┘├┤┬┴┼━┃╭╮╰╯═║")
+
+
+def on_terminal(width: int) -> str:
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, width=width, color_system="truecolor")
+    render_report(city_report(), console)
+    return file.getvalue()
+
+
+def test_plain_text_is_100_columns_without_colour_or_boxes() -> None:
+    long = city_report(20_000_000 // 10)
+    long.stages[2].name = "congestion_of_buses_and_loops_in_the_same_area_within_5s"
+    long.channels[0].name = "buses→congestion_of_buses_and_loops_in_the_same_area_within_5s" * 2
+    long.sinks[0].target = "parquet " + "a/very/long/path" * 12
+    text = report_text(long)
+    assert max(len(line) for line in text.splitlines()) <= 100
+    assert "\x1b" not in text
+    assert not BOX_DRAWING & set(text)
+    assert all(line == line.rstrip() for line in text.splitlines())
+
+
+def test_every_stage_shows_where_it_ran_what_passed_and_what_it_took() -> None:
+    text = report_text(city_report())
+    row = next(line.split() for line in text.splitlines() if line.startswith("jams "))
+    assert row[:7] == ["jams", "join", "node-2", "0", "1,500", "100", "0.0667"]
+    assert row[7:] == ["300", "ns", "40.0", "µs", "120", "ms", "0", "0"]
+
+
+def test_each_sink_shows_its_latencies() -> None:
+    text = report_text(city_report())
+    row = next(line for line in text.splitlines() if line.startswith("alerts node-3"))
+    assert row.split()[2:9] == ["100", "50.1", "ms", "99.1", "ms", "100", "ms"]
+
+
+def test_a_sink_without_results_claims_no_latency() -> None:
+    text = report_text(city_report(0))
+    row = next(line for line in text.splitlines() if line.startswith("alerts node-3"))
+    assert row.split()[2:7] == ["0", "–", "–", "–", "–"]
+
+
+def test_the_ledger_line_gives_every_term_and_its_verdict() -> None:
+    line = ledger_line(city_report()).plain
+    assert "2,000 in = 1,497 out + 3 late + 500 filtered + 0 in flight  balanced" in line
+    assert "2 came late and still counted, 7 did not wait" in line
+
+
+def test_a_ledger_that_does_not_balance_says_by_how_many_and_where() -> None:
+    text = report_text(with_lost_rows(city_report(), rows=4))
+    assert "NOT BALANCED by 4" in text
+    assert "stage 'jams' took 1,500 rows and accounts for 1,496" in text
+
+
+def test_rows_in_flight_after_the_end_are_not_balanced() -> None:
+    report = city_report()
+    report.channels[2].rows_received -= 5
+    report = replace(report, ledger=replace(report.ledger))
+    assert "NOT BALANCED by 5" in ledger_line(report).plain
+    assert "NOT BALANCED" not in ledger_line(replace(report, state="running")).plain
+
+
+def test_latencies_below_zero_and_notes_are_told() -> None:
+    report = city_report()
+    report.sinks[0].latency.add(np.array([-1, -2]))
+    text = report_text(report)
+    assert "note: three nodes simulated on one machine" in text
+    assert "note: sink 'alerts': 2 latencies were below zero" in text
+
+
+def test_the_error_of_a_failed_run_is_shown() -> None:
+    assert "worker node-2 died" in report_text(
+        replace(city_report(state="failed"), error="worker node-2 died")
+    )
+
+
+def test_names_that_look_like_markup_are_shown_as_they_are() -> None:
+    report = city_report()
+    report.stages[0].name = "[red]buses[/red]"
+    report.flow = "[bold]:bus:"
+    text = report_text(report)
+    assert "[red]buses[/red]" in text
+    assert "[bold]:bus:" in text
+
+
+def test_a_narrow_terminal_gets_two_tables_and_a_wide_one_gets_one() -> None:
+    assert "Work and waiting" in on_terminal(80)
+    assert "Work and waiting" not in on_terminal(120)
+    assert "\x1b[" in on_terminal(120)
+
+
+def test_counts_keep_to_eight_characters() -> None:
+    shown = [format_count(rows) for rows in (0, 999_999, 12_345_678, 3e9, 5e15)]
+    assert shown == ["0", "999,999", "12.35 M", "3.00 G", "5.0e+15"]

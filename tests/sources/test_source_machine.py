@@ -1,0 +1,212 @@
+"""The source machine: rows due by now go out, each once, with their times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from runtime.errors import SchemaError
+from runtime.flow.expressions import col
+from runtime.model import END_NS, START_NS
+from tests.support.sources import NOW, Stuttering, block, drain, machine, times
+
+
+def test_rows_leave_in_order_with_their_own_time_as_promise_then_the_end() -> None:
+    source = machine({"t": [1, 2, 2, 5]})
+    first, end = drain(source)
+    assert first.batch is not None
+    assert first.batch.event_time_ns.tolist() == [1, 2, 2, 5]
+    assert first.batch.stimulus_time_ns.tolist() == [NOW] * 4
+    assert (first.promise_ns, first.promise_stimulus_ns) == (5, NOW)
+    assert (end.batch, end.promise_ns) == (None, END_NS)
+    assert source.is_ended
+    assert source.take(NOW) is None
+    assert source.due_ns(NOW) is None
+
+
+def test_the_end_comes_once_from_an_empty_input() -> None:
+    source = machine(pa.table({"t": pa.array([], pa.int64())}))
+    assert source.due_ns(NOW) == NOW
+    assert [message.promise_ns for message in drain(source)] == [END_NS]
+    assert source.rows_in == 0
+
+
+def test_one_event_is_enough_for_a_source() -> None:
+    first, end = drain(machine({"t": [7]}))
+    assert (first.rows, first.promise_ns, end.is_end) == (1, 7, True)
+
+
+def test_a_take_is_never_larger_than_asked_or_set() -> None:
+    source = machine({"t": list(range(10))}, max_rows=4)
+    assert [message.rows for message in drain(source)] == [4, 4, 2, 0]
+    source = machine({"t": list(range(10))}, max_rows=4)
+    assert [message.rows for message in drain(source, max_rows=3)] == [3, 3, 3, 1, 0]
+    assert machine({"t": [1]}).take(NOW, max_rows=0) is None
+
+
+def test_only_needed_columns_are_carried() -> None:
+    source = machine({"t": [1], "a": [2], "b": ["x"]}, needed={"b"})
+    batch = drain(source)[0].batch
+    assert batch is not None
+    assert list(batch.columns) == ["b"]
+
+
+def test_nothing_is_known_to_come_while_the_input_has_nothing() -> None:
+    given = Stuttering(None, None, block(t=[1]), block(t=pa.array([], pa.int64())), None)
+    source = machine(given)
+    assert source.due_ns(NOW) is None
+    assert source.take(NOW) is None
+    assert source.due_ns(NOW) == NOW
+    assert times([source.take(NOW)]) == [1]
+    assert source.due_ns(NOW) is None
+    assert source.take(NOW).is_end
+
+
+def test_close_lets_go_of_the_input_and_nothing_follows() -> None:
+    given = Stuttering(block(t=[1, 2]))
+    source = machine(given)
+    assert source.take(NOW, max_rows=1).rows == 1
+    source.close()
+    source.close()
+    assert given.closed == 2
+    assert source.due_ns(NOW) is None
+    assert source.take(NOW) is None
+    assert not source.is_ended
+
+
+def test_the_input_is_not_opened_before_it_is_needed() -> None:
+    given = Stuttering()
+    given.open = lambda: pytest.fail("opened")  # type: ignore[method-assign]
+    machine(given).close()
+
+
+# Times
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1_000, 2_000], pa.timestamp("ms")),
+        pa.array([1_000, 2_000], pa.timestamp("ms", tz="Europe/Warsaw")),
+        pa.array([1, 2], pa.timestamp("s")),
+        pa.array([10**9, 2 * 10**9], pa.timestamp("ns")),
+        pa.array([10**9, 2 * 10**9], pa.uint64()),
+    ],
+)
+def test_event_time_is_nanoseconds_whatever_it_came_as(values: pa.Array) -> None:
+    assert times(drain(machine({"t": values}))) == [10**9, 2 * 10**9]
+
+
+@pytest.mark.parametrize(("unit", "scale"), [("ns", 1), ("us", 10**3), ("ms", 10**6), ("s", 10**9)])
+def test_integer_event_time_is_in_its_unit(unit: str, scale: int) -> None:
+    values = pa.array([-3, 5], pa.int16())
+    assert times(drain(machine({"t": values}, time_unit=unit))) == [-3 * scale, 5 * scale]
+
+
+def test_a_time_that_does_not_fit_is_refused_with_its_row_and_unit() -> None:
+    with pytest.raises(SchemaError, match=r"17000000000000 s in row 1 .*time_unit='s'"):
+        drain(machine({"t": [5, 17_000_000_000_000]}, time_unit="s"))
+    with pytest.raises(SchemaError, match="outside the years"):
+        drain(machine({"t": pa.array([2**63], pa.uint64())}))
+    with pytest.raises(SchemaError, match="'t' does not fit timestamp"):
+        drain(machine({"t": pa.array([10**14], pa.timestamp("s"))}))
+
+
+def test_null_event_time_is_refused_with_its_count_and_row() -> None:
+    given = Stuttering(block(t=[1, 2]), block(t=pa.array([3, None, None])))
+    source = machine(given)
+    assert times([source.take(NOW)]) == [1, 2]
+    for _ in range(2):
+        with pytest.raises(SchemaError, match=r"source 's'.*2 of the 3 rows.*row 3 .*na.drop"):
+            source.take(NOW)
+
+
+def test_null_arrival_and_null_writer_are_refused() -> None:
+    data = {"t": [1, 2], "x": pa.array([1, None])}
+    with pytest.raises(SchemaError, match="arrival column 'x' is null in 1"):
+        drain(machine(data, arrival="x", speed=1.0))
+    with pytest.raises(SchemaError, match="writer column 'x' is null in 1"):
+        drain(machine(data, writer="x"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ({"event_time": "tt"}, "column 'tt' is not there; the nearest is 't'"),
+        ({"event_time": "f"}, "type double, .*a float cannot hold"),
+        ({"event_time": "w"}, "type string, .*to_timestamp"),
+        ({"arrival": "f"}, "arrival column 'f'"),
+        ({"arrival": "nope"}, "arrival column 'nope' is not there"),
+        ({"writer": "f"}, "writer column 'f' has type double"),
+        ({"promise": col("pp")}, "column 'pp' is not there"),
+        ({"needed": {"zz"}}, "column 'zz' is not there"),
+    ],
+)
+def test_wrong_settings_are_refused_before_anything_is_read(spec: Any, says: str) -> None:
+    with pytest.raises(SchemaError, match=says):
+        machine({"t": [1], "f": [0.5], "w": ["x"]}, **spec)
+
+
+def test_a_block_unlike_its_schema_is_refused() -> None:
+    with pytest.raises(SchemaError, match=r"source 's'.*'t' is missing; the nearest is 'T'"):
+        drain(machine(Stuttering(block(T=[1]))))
+    with pytest.raises(SchemaError, match=r"source 's'.*'t' .*int64"):
+        drain(machine(Stuttering(block(t=["soon"]))))
+    with pytest.raises(SchemaError, match=r"source 's'.*'t' .*int64"):
+        drain(machine(Stuttering(block(t=[[1]]))))
+
+
+# Pacing
+
+
+def test_a_paced_row_is_due_at_its_arrival_and_that_is_its_stimulus() -> None:
+    data = {"t": [0, 5, 10, 20], "a": [100, 140, 120, 200]}
+    source = machine(data, arrival="a", speed=2.0, start_ns=1_000, out_of_order="error")
+    assert source.take(999) is None
+    assert source.due_ns(0) == 1_000
+    first = source.take(1_000)
+    assert first.batch is not None
+    assert first.batch.stimulus_time_ns.tolist() == [1_000]
+    assert source.due_ns(1_000) == 1_020
+    assert source.take(1_019) is None
+    second = source.take(1_049)  # row 2 arrived before row 1, so it is due with it
+    assert second.batch is not None
+    assert second.batch.stimulus_time_ns.tolist() == [1_020, 1_020]
+    assert (second.promise_ns, second.promise_stimulus_ns) == (10, 1_020)
+    third, end = drain(source, now_ns=5_000)
+    assert third.batch is not None
+    assert third.batch.stimulus_time_ns.tolist() == [1_050]
+    assert (end.is_end, end.promise_stimulus_ns) == (True, 1_050)
+
+
+def test_at_speed_one_due_times_are_exact_to_the_nanosecond() -> None:
+    far = 10**18 + 1
+    source = machine({"t": [0, far]}, speed=1.0, start_ns=7)
+    source.take(7)
+    assert source.due_ns(7) == far + 7
+
+
+def test_arrivals_of_any_distance_have_a_due_time() -> None:
+    source = machine({"t": [START_NS, END_NS - 1]}, speed=1.0, start_ns=7)
+    source.take(7)
+    assert source.due_ns(7) == 2**62 + 7
+
+
+def test_a_clock_that_steps_back_gives_nothing_twice() -> None:
+    source = machine({"t": [0, 10, 20]}, speed=1.0)
+    assert times([source.take(10)]) == [0, 10]
+    assert source.take(5) is None
+    assert times([source.take(30)]) == [20]
+
+
+def test_the_promise_is_timed_by_the_row_that_made_it() -> None:
+    data = {"t": [5, 5, 5], "p": [3, 4, 4]}
+    message = machine({**data, "a": [0, 10, 20]}, arrival="a", speed=1.0, promise=col("p")).take(99)
+    assert (message.promise_ns, message.promise_stimulus_ns) == (4, 10)
+
+
+def test_rows_that_raise_no_promise_leave_its_time_as_it_was() -> None:
+    source = machine({"t": [9, 7, 8]}, out_of_order="late", disorder_ns=5)
+    assert [source.take(now, max_rows=1).promise_stimulus_ns for now in (10, 20, 30)] == [10] * 3

@@ -1,0 +1,69 @@
+"""Flows and events that the system tests share, each with its answer worked out offline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import slackwater as sw
+from benchmarks.offline import pairs_within
+from examples.city import City, generate
+
+MS = 1_000_000
+WITHIN_NS = 5_000 * MS
+
+
+def city_tables(folder: Any, **settings: Any) -> tuple[pa.Table, pa.Table]:
+    """Return the buses and loops of a small generated city."""
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    paths = generate(City(**{"seconds": 30, "rate": 11, "areas": 60, **settings}), folder)
+    buses, loops = (pq.read_table(path) for path in paths)
+    return buses, loops
+
+
+def offline_congestion(buses: pa.Table, loops: pa.Table) -> list[tuple[int, ...]]:
+    """Return (area, vehicle, delay_s, loop, flow) of every congestion event, sorted."""
+    bus = {name: buses[name].to_numpy() for name in ("vehicle", "area", "delay_s")}
+    loop = {name: loops[name].to_numpy() for name in ("loop", "area", "flow")}
+    late = np.flatnonzero(bus["delay_s"] > 300)
+    busy = np.flatnonzero(loop["flow"] > 1_000)
+    bus_ns, loop_ns = (t["event_time"].to_numpy().astype("M8[ns]").astype(int) for t in (buses, loops))
+    left, right = pairs_within(
+        bus_ns[late],
+        bus["area"][late].astype(np.int64),
+        loop_ns[busy],
+        loop["area"][busy].astype(np.int64),
+        WITHIN_NS,
+    )
+    rows, columns = late[left], busy[right]
+    found = zip(
+        bus["area"][rows].tolist(),
+        bus["vehicle"][rows].tolist(),
+        bus["delay_s"][rows].tolist(),
+        loop["loop"][columns].tolist(),
+        loop["flow"][columns].tolist(),
+        strict=True,
+    )
+    return sorted(found)
+
+
+def sorted_rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    """Return the rows of a table as sorted tuples."""
+    return sorted(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def counting_flow(events: pa.Table, **options: Any) -> sw.Dataflow:
+    """Count, mean and 90th percentile per key and second, sliding by half a second."""
+    flow = sw.Dataflow("counting", slack=options.pop("slack", None))
+    stream = flow.source("events", sw.table(events), event_time="ts", **options)
+    stream.aggregate(
+        by="key",
+        window=sw.sliding("1s", "500ms"),
+        n=sw.count(),
+        mean=sw.mean("value"),
+        p90=sw.quantile("value", 0.9),
+    ).sink("counts", sw.collect_sink())
+    return flow

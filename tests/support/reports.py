@@ -1,0 +1,69 @@
+"""Reports made by hand, for tests of what reads them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from runtime.measure import ChannelReport, JobReport, SinkReport, StageReport, ledger_of
+
+MS = 10**6
+SECOND = 10**9
+START_NS = 1_700_000_000 * SECOND
+
+
+def stage(name: str, kind: str, rows_in: int, rows_out: int, **more: int) -> StageReport:
+    """A stage that released all its rows in order, but for what `more` says."""
+    node = {"source": "node-1", "sink": "node-3"}.get(kind, "node-2")
+    made = StageReport(name, kind, node, f"{node}/0", rows_in=rows_in, rows_out=rows_out)
+    for key, value in more.items():
+        setattr(made, key, value)
+    if "ready" not in more:
+        other = made.slack_ready + made.late + made.late_dropped + made.in_flight
+        made.ready = rows_in - other
+    return made
+
+
+def city_report(rows: int = 1_000, *, state: str = "done", elapsed_s: float = 10.0) -> JobReport:
+    """Buses, filtered, joined with loops on another node; one result in ten events."""
+    results = rows // 10
+    stages = [
+        stage("buses", "source", rows, rows // 2, filtered=rows - rows // 2),
+        stage("loops", "source", rows, rows),
+        stage("jams", "join", rows + rows // 2, results, late_dropped=3, late=2, slack_ready=7),
+        stage("alerts", "sink", results, results),
+    ]
+    for one in stages:
+        one.service_ns = 300 * one.rows_in
+        one.queue_wait_ns = 40_000 * one.rows_in
+    stages[2].gate_wait_ns = 120 * MS * stages[2].rows_in
+    channels = [
+        ChannelReport("buses→jams", "buses", "jams", rows // 2, rows // 2, 20 * rows, 10, 10**6),
+        ChannelReport("loops→jams", "loops", "jams", rows, rows, 40 * rows, 10, 10**6),
+        ChannelReport("jams→alerts", "jams", "alerts", results, results, 9 * rows, 10, 10**6),
+    ]
+    sink = SinkReport("alerts", "node-3", results, "jsonl out/alerts.jsonl")
+    latency_ns = (np.arange(results) % 100 + 1) * MS
+    sink.latency.add(latency_ns)
+    sink.series.add(START_NS + np.arange(results) * SECOND // 10, latency_ns)
+    return JobReport(
+        flow="city",
+        state=state,
+        host="ray",
+        nodes=["node-1", "node-2", "node-3"],
+        elapsed_s=elapsed_s,
+        stages=stages,
+        channels=channels,
+        sinks=[sink],
+        ledger=ledger_of(stages, channels),
+        notes=["three nodes simulated on one machine share its clock and its cores"],
+    )
+
+
+def with_lost_rows(report: JobReport, *, rows: int) -> JobReport:
+    """The same run, had the join lost some rows without a word."""
+    stages = [
+        replace(one, ready=one.ready - rows) if one.kind == "join" else one for one in report.stages
+    ]
+    return replace(report, stages=stages, ledger=ledger_of(stages, report.channels))

@@ -1,0 +1,59 @@
+"""Rows of every type that travels, and the check that an expression keeps its word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.flow.expressions import Expr
+from runtime.model import Batch, batch_of
+
+NAN = float("nan")
+DAY_NS = 86_400 * 10**9
+SCHEMA = pa.schema(
+    {
+        "speed": pa.float64(),
+        "single": pa.float32(),
+        "count": pa.int64(),
+        "small": pa.int8(),
+        "hash": pa.uint64(),
+        "stopped": pa.bool_(),
+        "line": pa.string(),
+        "seen": pa.timestamp("ns", tz="UTC"),
+        "planned": pa.timestamp("ns"),
+    }
+)
+
+
+def rows() -> Batch:
+    """Return three rows of SCHEMA, with a null where there may be one."""
+    return batch_of(
+        [10, 20, 30],
+        {
+            "speed": np.array([4.0, NAN, 12.5]),
+            "single": np.array([0.1, NAN, -2.5], np.float32),
+            "count": np.array([7, -7, 0]),
+            "small": np.array([127, -128, 5], np.int8),
+            "hash": np.array([2**64 - 1, 2**63, 3], np.uint64),
+            "stopped": np.array([True, False, True]),
+            "line": pa.array(["20", None, "26"]),
+            "seen": np.array([DAY_NS, 2 * DAY_NS, 0]),
+            "planned": np.array([0, DAY_NS, 0]),
+        },
+    )
+
+
+def values(expression: Expr) -> list[Any]:
+    """Evaluate over `rows`, and check that the type is the one that was announced."""
+    announced = expression.type_in(SCHEMA, step="test")
+    column = expression.evaluate(rows())
+    assert len(column) == 3
+    if isinstance(column, np.ndarray):
+        inside = pa.int64() if pa.types.is_timestamp(announced) else announced
+        assert pa.from_numpy_dtype(column.dtype) == inside, f"{expression} is {column.dtype}"
+    else:
+        assert column.type == announced, f"{expression} is {column.type}"
+    plain: list[Any] = column.tolist()
+    return plain
