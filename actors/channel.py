@@ -17,9 +17,10 @@ one sender of its job in its life (`actors/keys.py`).
 *Memory*: high-water marks are off (0), since at a mark a socket drops or blocks. Credit
 bounds what is under way: a stage sends only rows that it has been granted.
 
-*The end*: the receiver answers the end of the stream with a last grant, and sends nothing
-more. A sender that `is_settled` may close without losing a frame; one that closes with
-grants unread could make TCP throw away what it still had to send.
+*The end*: the receiver answers the end of the stream with a last grant and sends nothing
+more; then the sender `is_settled`, and may close. One that closes before can lose frames,
+however long it lingers: a grant that reaches a closed TCP socket makes the kernel drop what
+that had still to send (seen: 2 of 11 frames). The receiver then sees a lost peer.
 """
 
 from __future__ import annotations
@@ -40,8 +41,12 @@ HEARTBEAT_TIMEOUT_S = 15.0
 """A peer silent for so long is lost. libzmq's own thread answers heartbeats, however busy the
 process; only a dead host, a cut link or a frozen process is silent longer than that."""
 LINGER_S = 5.0
-"""How long the context stays to flush what a closed end still had to send."""
+"""How long a context that is terminated stays to flush what a closed end had to send."""
 _CURVE_BYTES = 64  # what encryption may add to a frame, rounded up
+_NEVER_MS = 86_400_000
+"""A day until a broken connection is tried again, which its receiver would refuse. libzmq's
+own "never" (-1, and RECONNECT_STOP) lets `Context.term` hang after a failed handshake
+(4.3.5), and takes a socket's word for some failures only."""
 
 
 class _End:
@@ -68,8 +73,6 @@ class _End:
         for option, value in (
             (zmq.SNDHWM, 0),
             (zmq.RCVHWM, 0),
-            (zmq.RECONNECT_IVL, -1),
-            (zmq.RECONNECT_STOP, zmq.RECONNECT_STOP_CONN_REFUSED),
             (zmq.HEARTBEAT_IVL, max(1, timeout_ms // 5)),
             (zmq.HEARTBEAT_TIMEOUT, timeout_ms),
             (zmq.MAXMSGSIZE, codec.max_bytes + HEADER.size + _CURVE_BYTES),
@@ -104,18 +107,10 @@ class _End:
         """
         if not self._is_closed:
             self._is_closed = True
-            self._socket.close(linger=round(linger_s * 1_000))
+            self._socket.close(linger=0 if self._is_lost else round(linger_s * 1_000))
 
     def _events(self) -> int:
         return int(self._socket.getsockopt(zmq.EVENTS))
-
-    def _is_gone(self) -> bool:
-        """Return whether there is no connection (any more), and nothing left to read.
-
-        Without a high-water mark a socket that has its peer can always be written to.
-        """
-        self._is_lost = self._is_lost or not self._events()
-        return self._is_lost
 
     def _next_frame(self) -> bytes | None:
         try:
@@ -127,8 +122,7 @@ class _End:
     def _put(self, frame: bytes) -> bool:
         try:
             self._socket.send(frame, zmq.NOBLOCK)
-        except zmq.Again:
-            self._is_lost = True
+        except zmq.Again:  # there is no peer
             return False
         return True
 
@@ -165,6 +159,9 @@ class Sender(_End):
         self._promise = (START_NS, START_NS)  # the last one sent, and its stimulus
         self._is_settled = False
         keys.guard_sender(self._socket)
+        self._socket.setsockopt(zmq.RECONNECT_IVL, _NEVER_MS)
+        losses = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED  # it broke; it was never made
+        self._losses = self._socket.get_monitor_socket(losses)
         try:
             self._socket.connect(endpoint)
         except zmq.ZMQError as problem:
@@ -182,14 +179,26 @@ class Sender(_End):
 
     @property
     def is_peer_lost(self) -> bool:
-        """Whether the receiver is gone, or refused us, before the stream was at its end."""
-        return not self._is_settled and self._is_gone()
+        """Whether the receiver is gone, or refused us, before the stream was at its end.
+
+        To be asked now and then: a loss does not end a `wait`.
+        """
+        if not (self._is_lost or self._is_settled or self._is_closed):
+            self._is_lost = bool(self._losses.poll(0))
+        return self._is_lost and not self._is_settled
+
+    def close(self, *, linger_s: float = LINGER_S) -> None:
+        """Close this end: once it `is_settled`, or when the job has failed; see `_End.close`."""
+        if not self._is_closed:
+            self._socket.disable_monitor()
+            self._losses.close(linger=0)
+        super().close(linger_s=linger_s)
 
     def send(self, message: Message, now_ns: int) -> None:
         """Send a message; one that is too long for a frame goes in pieces, in order.
 
         Raises:
-            WorkerDied: the receiver is lost.
+            WorkerDied: the receiver is lost, and `is_peer_lost` has said so.
             FrameError: the batch is not of the channel's columns, the receiver has other
                 columns, or one row alone is too long.
         """
@@ -206,7 +215,8 @@ class Sender(_End):
             rest = message.batch.slice(middle, message.rows)
             self.send(Message(rest, message.promise_ns, message.promise_stimulus_ns), now_ns)
             return
-        if not self._put(frame):
+        self._is_lost = self._is_lost or not self._put(frame)
+        if self._is_lost:
             raise WorkerDied(
                 f"channel to {self.endpoint}: the receiver is gone, so {message.rows} rows "
                 "cannot be sent; see the log of the worker there, and run the job again"
@@ -282,8 +292,14 @@ class Receiver(_End):
 
     @property
     def is_peer_lost(self) -> bool:
-        """Whether the sender is gone before the end of its stream, all it sent being read."""
-        return self._has_greeted and not self._has_ended and self._is_gone()
+        """Whether the sender is gone before the end of its stream, all it sent being read.
+
+        To be asked now and then: a loss may not end a `wait`.
+        """
+        if self._has_greeted and not (self._has_ended or self._is_closed):
+            # Without a high-water mark, a socket that has a peer can always be written to.
+            self._is_lost = self._is_lost or not self._events()
+        return self._is_lost and not self._has_ended
 
     def receive(self, now_ns: int, *, max_messages: int = 64) -> list[tuple[Message, int]]:
         """Return messages that have arrived, in order, each with when it was sent (ns).

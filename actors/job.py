@@ -1,4 +1,11 @@
-"""One job on a Ray cluster: slots as actors on their nodes, watched until the end."""
+"""One job on a Ray cluster: slots as actors on their nodes, watched until the end.
+
+```
+bind ─▶ connect ─▶ start ─▶ join ─┬─▶ all done                         ─▶ finish: results are
+                                  ├─▶ one failed or died: stop the rest ─▶ fetched, actors end,
+                                  └─▶ stop()                            ─▶ their CPUs are free
+```
+"""
 
 from __future__ import annotations
 
@@ -8,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayError
+from ray.exceptions import GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.channel import ChannelKeys
@@ -17,6 +24,7 @@ from runtime import errors
 from runtime.config import Limits
 from runtime.errors import ClusterError, SlackwaterError, WorkerDied
 from runtime.flow.plan import Plan
+from runtime.flow.steps import SinkStep
 from runtime.measure.assemble import job_report
 from runtime.measure.report import JobReport
 
@@ -38,6 +46,9 @@ class RayJob:
         hosts: {slot: address to listen on}.
         notes: what the report must say about these nodes.
 
+    Attributes:
+        pids: {slot: process id of its worker, on its node}.
+
     Raises:
         ClusterError: the actors did not start in time.
     """
@@ -56,8 +67,9 @@ class RayJob:
         self._reports: dict[str, SlotReport] = {}
         self._ended: dict[str, SlotReport] = {}
         self._deaths: dict[str, str] = {}
+        self._collected: dict[str, bytes] = {}  # {collect sink: its rows, once the job has ended}
         self._error: SlackwaterError | None = None
-        self._is_stopped = self._is_closed = False
+        self._is_stopped = self._is_over = False
         self._elapsed_s: float | None = None
         self._began_s = time.monotonic()
         keys = ChannelKeys.generate()
@@ -70,21 +82,22 @@ class RayJob:
         }
         try:
             self._start()
-        except BaseException:
-            self.close()
+        except BaseException:  # Ctrl-C too: no actor may stay
+            self._end_actors()
             raise
-        self._joins = {self._actors[name].join.remote(): name for name in self._actors}
 
     def _start(self) -> None:
         endpoints: dict[str, str] = {}
         for bound in self._on_all("bind", timeout_s=START_TIMEOUT_S):
             endpoints.update(bound)
         self._on_all("connect", endpoints)
+        self.pids = dict(zip(self._actors, self._on_all("pid"), strict=True))
         self._began_s = time.monotonic()
         self._on_all("start", time.time_ns() + LEAD_NS)
+        self._joins = {actor.call.remote("join"): name for name, actor in self._actors.items()}
 
     def _on_all(self, method: str, *args: Any, timeout_s: float = START_TIMEOUT_S) -> list[Any]:
-        calls = [getattr(actor, method).remote(*args) for actor in self._actors.values()]
+        calls = [actor.call.remote(method, *args) for actor in self._actors.values()]
         try:
             return ray.get(calls, timeout=timeout_s)  # type: ignore[no-any-return]
         except GetTimeoutError as problem:
@@ -101,18 +114,12 @@ class RayJob:
     @property
     def status(self) -> str:
         """running, done, stopped or failed."""
-        if not self._is_closed:
-            self._look(0)
+        self._look(0)
         if self._error is not None:
             return "failed"
-        if len(self._ended) < len(self._actors):
-            return "stopped" if self._is_closed else "running"
+        if not self._is_over:
+            return "running"
         return "stopped" if self._is_stopped else "done"
-
-    @property
-    def error(self) -> SlackwaterError | None:
-        """Why it failed; None if it has not."""
-        return self._error
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for the end at most so long; return whether it has come.
@@ -120,35 +127,36 @@ class RayJob:
         Raises:
             SlackwaterError: the job failed; the error says who and why. All slots are stopped.
         """
-        if not self._is_closed:
-            self._look(timeout_s)
+        self._look(timeout_s)
         if self._error is not None:
-            self.stop()
             raise self._error
-        return len(self._ended) == len(self._actors)
+        return self._is_over
 
     def _look(self, timeout_s: float) -> None:
-        waiting = [ref for ref, name in self._joins.items() if name not in self._gone]
-        if not waiting:
+        if self._is_over:
             return
-        done, _ = ray.wait(waiting, num_returns=1, timeout=timeout_s)
-        if done:
-            done, _ = ray.wait(waiting, num_returns=len(waiting), timeout=0)
-        for ref in done:
-            self._take_end(self._joins[ref], ref)
-        if self._error is None and (self._deaths or self._failed()):
+        self._take_ends(timeout_s)
+        if self._deaths or self._failed():
             self._find_cause()
-        if self._elapsed_s is None and len(self._gone) == len(self._actors):
-            self._elapsed_s = time.monotonic() - self._began_s
+            self.stop()
+        elif not self._living:
+            self._finish()
 
     @property
-    def _gone(self) -> set[str]:
-        return self._ended.keys() | self._deaths.keys()
+    def _living(self) -> list[str]:
+        return [n for n in self._actors if n not in self._ended and n not in self._deaths]
+
+    def _take_ends(self, timeout_s: float) -> None:
+        """Wait until a slot ends, at most so long; take note of all that have."""
+        waiting = [ref for ref, name in self._joins.items() if name in self._living]
+        if waiting and ray.wait(waiting, num_returns=1, timeout=timeout_s)[0]:
+            for ref in ray.wait(waiting, num_returns=len(waiting), timeout=0)[0]:
+                self._take_end(self._joins[ref], ref)
 
     def _take_end(self, name: str, ref: Any) -> None:
         try:
             self._ended[name] = self._reports[name] = ray.get(ref)
-        except RayActorError as problem:
+        except RayError as problem:
             self._deaths[name] = str(problem).strip().splitlines()[0]
 
     def _failed(self) -> list[SlotReport]:
@@ -157,11 +165,9 @@ class RayJob:
     def _find_cause(self) -> None:
         deadline_s = time.monotonic() + SETTLE_S
         while not self._has_root_cause() and (left := deadline_s - time.monotonic()) > 0:
-            waiting = [ref for ref, name in self._joins.items() if name not in self._gone]
-            if not waiting:
+            if not self._living:
                 break
-            for ref in ray.wait(waiting, num_returns=1, timeout=left)[0]:
-                self._take_end(self._joins[ref], ref)
+            self._take_ends(left)
         own = [report for report in self._failed() if report.error_type != "WorkerDied"]
         if own:
             kind = getattr(errors, own[0].error_type or "", SlackwaterError)
@@ -208,59 +214,78 @@ class RayJob:
         )
 
     def _fetch_reports(self) -> None:
-        calls = {
-            actor.report.remote(): name
-            for name, actor in self._actors.items()
-            if name not in self._gone
-        }
+        calls = {self._actors[name].call.remote("report"): name for name in self._living}
         done, _ = ray.wait(list(calls), num_returns=len(calls), timeout=CALL_TIMEOUT_S)
         for ref in done:
             try:
                 self._reports[calls[ref]] = ray.get(ref)
-            except RayActorError:
+            except RayError:
                 continue  # _look names the dead; its last report stands
 
     def collected(self, sink: str) -> pa.Table:
-        """Return what a collect sink has gathered."""
-        slot = self._plan.slots[sink]
-        try:
-            data = ray.get(self._actors[slot].collected.remote(sink), timeout=START_TIMEOUT_S)
-        except RayError as problem:
+        """Return what a collect sink has gathered.
+
+        Raises:
+            WorkerDied: it is gone with its worker.
+        """
+        data = self._collected.get(sink)
+        if data is None and not self._is_over:
+            data = self._fetch_collected(sink)
+        if data is None:
             raise WorkerDied(
-                f"the results of sink {sink!r} are gone with the worker of slot {slot!r}; "
-                "write them to a file sink where they must outlive it"
-            ) from problem
+                f"the results of sink {sink!r} are gone with the worker of slot "
+                f"{self._plan.slots[sink]!r}; write them to a file sink where they must outlive it"
+            )
         with pa.ipc.open_stream(data) as stream:
             return stream.read_all()
+
+    def _fetch_collected(self, sink: str) -> bytes | None:
+        call = self._actors[self._plan.slots[sink]].call.remote("collected", sink)
+        try:
+            return ray.get(call, timeout=START_TIMEOUT_S)  # type: ignore[no-any-return]
+        except RayError:
+            return None
 
     # -- ending ----------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """End the job now; the sinks keep the whole batches that they have."""
-        if self._is_closed or len(self._gone) == len(self._actors):
+        """End the job now; the sinks keep the whole batches that they have.
+
+        A slot that does not answer (a user's function that hangs) is killed after 10 s. A sink
+        that cannot be finished fails the job.
+        """
+        if self._is_over:
             return
         self._is_stopped = True
-        self._fetch_reports()
-        for name, actor in self._actors.items():
-            if name not in self._gone:
-                actor.stop.remote()
+        for name in self._living:
+            self._actors[name].call.remote("stop")
         deadline_s = time.monotonic() + CALL_TIMEOUT_S
-        while len(self._gone) < len(self._actors) and time.monotonic() < deadline_s:
-            waiting = [ref for ref, name in self._joins.items() if name not in self._gone]
-            for ref in ray.wait(waiting, num_returns=1, timeout=1.0)[0]:
-                self._take_end(self._joins[ref], ref)
-        if self._elapsed_s is None:
-            self._elapsed_s = time.monotonic() - self._began_s
+        while self._living and (left := deadline_s - time.monotonic()) > 0:
+            self._take_ends(left)
+        if self._error is None and self._failed():
+            self._find_cause()
+        self._finish()
 
-    def close(self) -> None:
-        """Stop, and end the actors. Collected results go with them. Safe to call twice."""
-        if self._is_closed:
-            return
-        if hasattr(self, "_joins"):
-            self.stop()
-        self._is_closed = True
+    def _finish(self) -> None:
+        """Fetch what the collect sinks hold, and let the actors and their CPUs go."""
+        self._elapsed_s = time.monotonic() - self._began_s
+        for stage in self._plan.stages:
+            is_collect = isinstance(stage.step, SinkStep) and stage.step.sink.kind == "collect"
+            if is_collect and self._plan.slots[stage.name] in self._ended:
+                data = self._fetch_collected(stage.name)
+                if data is not None:
+                    self._collected[stage.name] = data
+        self._is_over = True
+        self._end_actors()
+
+    def _end_actors(self) -> None:
         for actor in self._actors.values():
             ray.kill(actor, no_restart=True)
+
+    def close(self) -> None:
+        """Stop, and let the collected results go. Safe to call twice."""
+        self.stop()
+        self._collected.clear()
 
 
 def _own_error(problem: RayError) -> SlackwaterError:

@@ -92,18 +92,17 @@ class LocalNodes:
         """Take all nodes down; return when every process and the folder are gone. Idempotent."""
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
-            with contextlib.suppress(BrokenPipeError):
-                _pipe(keeper.stdin).close()  # the sign to take everything down
-            try:
+            _pipe(keeper.stdin).close()  # the sign to take everything down
+            try:  # a second Ctrl-C here is harmless: the keeper goes on by itself
                 keeper.wait(timeout=STOP_LIMIT_S)
             except subprocess.TimeoutExpired:
-                raise ClusterError(
-                    f"the local nodes did not end within {STOP_LIMIT_S:.0f} s; their keeper, "
-                    f"pid {keeper.pid}, is killed now, and they with it; a full disk can do this"
-                ) from None
-            finally:  # also after a second Ctrl-C; killing the keeper kills the nodes
-                keeper.kill()
+                keeper.kill()  # and the system kills the nodes with it
                 keeper.wait()
+                raise ClusterError(
+                    f"the local nodes did not end within {STOP_LIMIT_S:.0f} s and were killed; "
+                    "a disk that does not answer can do this: look for raylet processes"
+                ) from None
+            finally:
                 _pipe(keeper.stdout).close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -133,7 +132,7 @@ class LocalNodes:
 
     def _wait_until_ready(self, progress: Callable[[str], None]) -> dict[str, Any]:
         assert self._keeper is not None
-        limit = threading.Timer(START_LIMIT_S, self._keeper.kill)
+        limit = threading.Timer(START_LIMIT_S, _pipe(self._keeper.stdin).close)
         limit.daemon = True
         limit.start()
         reason = f"no answer within {START_LIMIT_S:.0f} s"

@@ -19,8 +19,8 @@ def ask(address: str) -> dict[str, Any]:
 
     The problem is "no token", "refused" (the token is missing or wrong there) or "failed".
     """
-    from ray._common.usage.usage_lib import get_cluster_metadata  # noqa: PLC0415 only this process
     from ray import _raylet  # noqa: PLC0415 needs them
+    from ray._common.usage.usage_lib import get_cluster_metadata  # noqa: PLC0415 only this process
     from ray.exceptions import AuthenticationError  # noqa: PLC0415
 
     inside: Any = _raylet  # untyped

@@ -1,4 +1,4 @@
-"""The Ray shell of a slot: one actor, one core, one loop around `runtime.schedule.Slot`.
+"""A slot in real time: one core, one loop around `runtime.schedule.Slot`.
 
 ```
 channels ──▶ deliver / credit ──▶ Slot.step ──▶ Send · Grant · Egress ──▶ channels, sinks
@@ -6,17 +6,22 @@ channels ──▶ deliver / credit ──▶ Slot.step ──▶ Send · Grant 
                   └──────── wait (channels, a source's next event) ┘
 ```
 
-The loop has a thread of its own; Ray's threads answer control calls (report, stop, join).
+The loop has a thread of its own; other threads make the control calls (report, stop, join).
+`SlotActor` is the same as a Ray actor, in few methods: Ray wraps each method of an actor's class,
+which the loop had better not pay for.
 """
 
 from __future__ import annotations
 
+import copy
 import gc
+import os
 import threading
 import time
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 import zmq
@@ -53,11 +58,8 @@ class SlotReport:
     error_type: str | None = None
 
 
-class SlotActor:
-    """One slot of a job.
-
-    `actors/job.py` makes it a Ray actor and calls `bind`, `connect`, `start` and `join`.
-    """
+class SlotHost:
+    """One slot of a job: call `bind`, `connect`, `start` and `join`, then `close`."""
 
     def __init__(
         self,
@@ -84,7 +86,7 @@ class SlotActor:
         self._report = SlotReport(name, "ready")
         self._thread: threading.Thread | None = None
 
-    # -- control, from Ray's threads -------------------------------------------------------
+    # -- control, from other threads -------------------------------------------------------
 
     def bind(self) -> dict[str, str]:
         """Listen on every channel that comes from another slot: {channel: endpoint}."""
@@ -146,6 +148,10 @@ class SlotActor:
             stream.write_table(table)
         return bytes(buffer.getvalue())
 
+    def pid(self) -> int:
+        """Return the id of this process."""
+        return os.getpid()
+
     def stop(self) -> None:
         """End the loop soon; sinks keep the whole batches that they have."""
         self._is_stopping = True
@@ -173,14 +179,17 @@ class SlotActor:
                 sink.close()
         except SlackwaterError as problem:
             error, kind = str(problem), type(problem).__name__
-        except Exception as problem:  # a fault of ours must reach the driver too
+        except BaseException as problem:  # a fault of ours, or sys.exit() in a user's function
             error, kind = f"{problem!r}\n{traceback.format_exc()}", type(problem).__name__
         if error is not None:
             error = f"{error}{self._keep_what_is_whole()}"
             state = "failed"
-        self._publish(state)
-        self._report.error, self._report.error_type = error, kind
-        self._has_ended.set()
+        assert self._slot is not None
+        try:
+            self._publish(state, error, kind)
+            self._slot.close()
+        finally:
+            self._has_ended.set()
 
     def _keep_what_is_whole(self) -> str:
         """Close the sinks after a failure; return what went wrong with that, if anything."""
@@ -211,7 +220,7 @@ class SlotActor:
             if slot.is_finished and all(sender.is_settled for sender in self._senders.values()):
                 return "done"
             self._look_at_peers()
-            wait(ends, self._rest_s(slot), waker=self._waker)
+            wait(ends, self._rest_s(slot, now_ns), waker=self._waker)
         return "stopped"
 
     def _take_in(self, slot: Slot, now_ns: int) -> None:
@@ -238,12 +247,13 @@ class SlotActor:
         assert self._slot is not None
         return self._slot.stages[stage].stage.step.schema
 
-    def _rest_s(self, slot: Slot) -> float:
-        now_ns = time.time_ns()
-        wake_ns = slot.wake_ns(now_ns)
-        if wake_ns is not None and wake_ns > now_ns:
-            return min((wake_ns - now_ns) / 1e9, IDLE_S)
-        is_polling = any(machine.is_polling(now_ns) for machine in slot.stages.values())
+    def _rest_s(self, slot: Slot, looked_ns: int) -> float:
+        """Return how long to sleep, the slot having found nothing to do at `looked_ns`."""
+        wake_ns = slot.wake_ns(looked_ns)
+        if wake_ns is not None and wake_ns > looked_ns:
+            return min(max(wake_ns - time.time_ns(), 0) / 1e9, IDLE_S)
+        # A source that is due, and yet there was nothing to do, waits for credit.
+        is_polling = any(machine.is_polling(looked_ns) for machine in slot.stages.values())
         return POLL_S if is_polling else IDLE_S
 
     def _look_at_peers(self) -> None:
@@ -254,10 +264,12 @@ class SlotActor:
                     "gone; see the error of that worker, then submit again"
                 )
 
-    def _publish(self, state: str) -> None:
+    def _publish(self, state: str, error: str | None = None, kind: str | None = None) -> None:
+        """Make a report that the loop does not change any more: other threads read it."""
         self._wants_report.clear()
         assert self._slot is not None
-        stages, channels = self._slot.reports(time.time_ns())
+        parts = self._slot.reports(time.time_ns())
+        stages, channels = ([replace(part) for part in kind_of] for kind_of in parts)
         for stage in stages:
             stage.slot, stage.node = self._name, self._name.split("/")[0]
         for channel in channels:
@@ -268,9 +280,20 @@ class SlotActor:
                 channel.link_ns = receiver.link_ns
         for name, meter in self._meters.items():
             meter.report.node = next(s.node for s in stages if s.name == name)
-        sinks = [meter.report for meter in self._meters.values()]
-        self._report = SlotReport(self._name, state, stages, channels, sinks)
+        sinks = [copy.deepcopy(meter.report) for meter in self._meters.values()]
+        self._report = SlotReport(self._name, state, stages, channels, sinks, error, kind)
         self._has_report.set()
+
+
+class SlotActor:
+    """The Ray shell of a slot. `actors/job.py` places it."""
+
+    def __init__(self, name: str, stages: tuple[Stage, ...], **settings: Any) -> None:
+        self._host = SlotHost(name, stages, **settings)
+
+    def call(self, method: str, *args: Any) -> Any:
+        """Call one of the slot's control methods."""
+        return getattr(self._host, method)(*args)
 
 
 def _codec(channel: Channel) -> FrameCodec:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 CRAWL_KMH = 8.0
 STALE_S = 60
+TRIP_GAP_S = 120
 FEED_PROMISE = "30s"
 """The feed drops fixes that are older than 30 s, so each poll promises nothing older than that."""
 CELL_LAT_DEG, CELL_LON_DEG = 0.0045, 0.00735  # 500 m at 52.2° north
@@ -49,7 +50,7 @@ def build(
         # Each pair once: of the two orders in which a pair meets itself, keep one.
         where=(sw.col("vehicle") < sw.col("vehicle_right"))
         & (sw.col("line") != sw.col("line_right")),
-        name="crawls",
+        name="meet",
     )
     pairs.select("cell", "vehicle", "line", "kmh", "vehicle_right", "line_right", "kmh_right").sink(
         "crawls", out or sw.collect_sink()
@@ -57,14 +58,16 @@ def build(
     return flow
 
 
-def prepare(spark: SparkSession, folder: Path) -> DataFrame:
-    """Let Spark read the fixes, drop stale ones, derive speed and cell, and order by arrival."""
+def prepare(spark: SparkSession, path: Path) -> DataFrame:
+    """Let Spark read fixes, drop stale ones, derive speed and cell, and order by arrival.
+
+    `path` is a file, or a folder of which the parquet files are read.
+    """
     from pyspark.sql import Window  # noqa: PLC0415 (Spark is there only when it runs)
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    fixes = spark.read.parquet(str(folder)).filter(
-        f.col("recv_time_s") - f.col("event_time_s") <= STALE_S
-    )
+    files = spark.read.option("pathGlobFilter", "*.parquet").parquet(str(path))
+    fixes = files.filter(f.col("recv_time_s") - f.col("event_time_s") <= STALE_S)
     trip = Window.partitionBy("vehicle").orderBy("event_time_s")
     before = {name: f.lag(name).over(trip) for name in ("lat", "lon", "event_time_s")}
     lat, lat_before = f.radians("lat"), f.radians(before["lat"])
@@ -72,8 +75,8 @@ def prepare(spark: SparkSession, folder: Path) -> DataFrame:
     chord = f.pow(f.sin((lat - lat_before) / 2), 2) + f.cos(lat) * f.cos(lat_before) * f.pow(
         f.sin(d_lon / 2), 2
     )
-    hours = (f.col("event_time_s") - before["event_time_s"]) / 3_600
-    kmh = 2 * EARTH_KM * f.asin(f.sqrt(chord)) / hours
+    seconds = f.col("event_time_s") - before["event_time_s"]
+    kmh = 2 * EARTH_KM * f.asin(f.sqrt(chord)) / (seconds / 3_600)
     cell = f.floor(f.col("lat") / CELL_LAT_DEG) * 100_000 + f.floor(f.col("lon") / CELL_LON_DEG)
     return (
         fixes.select(
@@ -84,8 +87,10 @@ def prepare(spark: SparkSession, folder: Path) -> DataFrame:
             "line",
             cell.cast("long").alias("cell"),
             kmh.alias("kmh"),
+            seconds.alias("seconds"),
         )
-        .filter(f.col("kmh").isNotNull())
-        .orderBy("poll", "vehicle", "event_time")
-        .drop("poll")
+        # The first fix of a trip has no speed; after a long silence nobody knows it.
+        .filter(f.col("seconds").between(1, TRIP_GAP_S))
+        .orderBy("recv_time", "poll", "vehicle", "event_time")
+        .drop("poll", "seconds")
     )

@@ -53,6 +53,10 @@ class Job:
         """The report as it stands; the same as `report()`."""
         return self.report()
 
+    def workers(self) -> dict[str, int]:
+        """Return {slot: process id of its worker, on its node}."""
+        return dict(self._running.pids)
+
     def report(self) -> JobReport:
         """Return the report as it stands: stages, channels, sinks, the ledger."""
         return self._running.report()

@@ -188,7 +188,7 @@ class Feeder:
                 within(STOP_LIMIT_S, self._running.stop)
         if not self._is_left:
             self._tell(last)
-        close(self._control)
+        close(self._control, self._broken)
         self._commits.close(0)
         self._guard.stop()
         self._context.term()

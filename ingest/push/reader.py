@@ -93,8 +93,8 @@ class PushReader:
         self._is_closed = True
         self._visible.clear()
         self._feeder.send_multipart(Frame(Kind.BYE).parts())
-        close(self._feeder)
-        close(self._rows)
+        close(self._feeder, self._monitor)
+        self._rows.close(0)
         self._guard.stop()
         self._context.term()
 

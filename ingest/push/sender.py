@@ -109,7 +109,7 @@ class _Line:
 
     def close(self) -> None:
         """Hang up."""
-        close(self._socket)
+        close(self._socket, self._monitor)
 
 
 def _fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -201,7 +201,7 @@ def connected(
             return socket, monitor
         if event & _REFUSED:
             break
-    close(socket)
+    close(socket, monitor)
     raise IngestError(
         f"{endpoint} does not answer within {CONNECT_LIMIT_MS // 1000} s, or does not know our "
         "key; check that this node can reach that address (host=…) and that the job still runs"
@@ -216,9 +216,10 @@ def lost(monitor: zmq.Socket[bytes]) -> bool:
     return is_lost
 
 
-def close(socket: zmq.Socket[bytes]) -> None:
-    """Close a socket and its monitor, if it has one."""
+def close(socket: zmq.Socket[bytes], monitor: zmq.Socket[bytes]) -> None:
+    """Close a socket and its monitor; a context waits for both."""
     socket.disable_monitor()
+    monitor.close(0)
     socket.close(LINGER_MS)
 
 

@@ -71,12 +71,14 @@ class Folded:
             values = values.astype(self._dtype, copy=False)
         if size > len(self._state):
             self._state.resize(size)
-        self._ufunc.at(self.state, cells, values)
+        with np.errstate(all="ignore"):  # NaN and infinity go their way, as documented
+            self._ufunc.at(self.state, cells, values)
 
     def combined(self, pairs: Pairs) -> npt.NDArray[Any]:
         """Return `ufunc` over the cells of each result, in order."""
         results = np.full(pairs.size, self._identity, dtype=self._dtype)
-        self._ufunc.at(results, pairs.results, self.state.take(pairs.cells))
+        with np.errstate(all="ignore"):
+            self._ufunc.at(results, pairs.results, self.state.take(pairs.cells))
         return results
 
     def keep(self, cells: Int64Array, moved: Int64Array) -> None:  # noqa: ARG002 - has the cells

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from runtime.errors import TypeMismatch
 from runtime.flow.steps import Aggregate, AggregateStep
 from runtime.model import START_NS, Batch, Columns, Int64Array, concat_batches
 from runtime.operators.accumulators import Accumulator, Folded, Kept, Pairs, quantile
@@ -39,9 +38,6 @@ class AggregateMachine:
     it is counted in `late_dropped`. Rows leave by window end, then by first appearance of the
     key in the window. The stimulus time of a result is the latest of its rows and of what moved
     the watermark past the window's end. Source: [mace] Def. 2.
-
-    Raises:
-        TypeMismatch: an aggregate of a column that is no number.
     """
 
     def __init__(self, step: AggregateStep) -> None:
@@ -164,7 +160,7 @@ class AggregateMachine:
         both = places * max(1, len(self._keys)) + self._cells.codes.take(cells)
         _, first, groups = np.unique(both, return_index=True, return_inverse=True)
         by_appearance = first.argsort()
-        rank = np.empty_like(by_appearance)
+        rank = np.empty_like(by_appearance)  # {group in order of keys: in order of appearance}
         rank[by_appearance] = np.arange(len(rank))
         by_pane = self._cells.panes.take(cells).argsort(kind="stable")
         pairs = Pairs(cells.take(by_pane), rank.take(groups).take(by_pane), len(first))
@@ -181,7 +177,8 @@ class AggregateMachine:
         elif aggregate.kind == "quantile":
             assert aggregate.level is not None
             found = quantile(found, aggregate.level)
-        return found.astype(_dtype_of(self._step.schema.field(name).type), copy=False)
+        values: npt.NDArray[Any] = found
+        return values.astype(_dtype_of(self._step.schema.field(name).type), copy=False)
 
     def _forget(self, panes: Int64Array) -> None:
         """Let go of panes that are in no open window; tidy up once most cells are of those."""
@@ -249,11 +246,6 @@ class _Need(NamedTuple):
 def _needs_of(step: AggregateStep, name: str, aggregate: Aggregate) -> tuple[_Need, ...]:
     """Return the state that an aggregate needs; none for the count, which is always there."""
     leaves_as = step.schema.field(name).type
-    if pa.types.is_string(leaves_as):
-        raise TypeMismatch(
-            f"step {step.name!r}: {name!r} is the {aggregate.kind} of text; aggregates take "
-            "numbers, booleans and timestamps: cast the column first, or make it a key"
-        )
     if aggregate.kind == "count":
         return ()
     assert aggregate.column is not None

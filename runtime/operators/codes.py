@@ -6,7 +6,7 @@ Arrow's dictionary encoding and a Python dict over what is distinct in the batch
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,15 @@ _TABLE_SPAN = 1 << 20
 
 
 class HashCodes:
-    """Codes for any Arrow values, nulls included. Never forgets; its owner starts a new one."""
+    """Codes for any Arrow values, nulls included. Never forgets; its owner starts a new one.
 
-    def __init__(self) -> None:
-        self._code: dict[Hashable, int] = {}  # {value: code}
-        self.values: list[Any] = []
+    Args:
+        values: distinct ones to begin with, coded in their order.
+    """
+
+    def __init__(self, values: Sequence[Any] = ()) -> None:
+        self._code: dict[Hashable, int] = {v: code for code, v in enumerate(values)}
+        self.values: list[Any] = list(values)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -39,7 +43,8 @@ class HashCodes:
             # Arrow lists what is distinct in order of first appearance, so new codes ascend.
             size = len(self.values)
             self.values += [distinct[at] for at in np.flatnonzero(codes >= size).tolist()]
-        return codes.take(encoded.indices.to_numpy())
+        found: Int64Array = codes.take(encoded.indices.to_numpy())
+        return found
 
 
 class IntCodes:
@@ -51,7 +56,8 @@ class IntCodes:
     def _clear(self) -> None:
         self._values = Growing(np.int64)
         self._base = 0
-        self._table = np.empty(0, dtype=np.int64)  # value − base: code, −1 for none
+        # {value − base: code, −1 for none}; both ends stay −1, for what is out of range.
+        self._table = np.full(2, -1, dtype=np.int64)
         self._hash: HashCodes | None = None
 
     def __len__(self) -> int:
@@ -68,17 +74,23 @@ class IntCodes:
             return np.empty(0, dtype=np.int64)
         if self._hash is not None:
             return self._hash_codes(self._hash, values)
-        places = values - self._base  # wraps around, so that the next line holds for all
-        if places.view(np.uint64).max() >= len(self._table):
-            self._cover(values)
-            if self._hash is not None:
-                return self._hash_codes(self._hash, values)
-            places = values - self._base
-        codes = self._table.take(places)
-        if codes.min() < 0:
-            self._enter(places[codes < 0])
-            codes = self._table.take(places)
-        return codes
+        codes = self._look_up(values)
+        if codes.min() >= 0:
+            return codes
+        unknown = values[codes < 0]
+        if not self._covers(unknown):
+            self._cover(unknown)
+        if self._hash is not None:
+            return self._hash_codes(self._hash, values)
+        self._enter(unknown - self._base)
+        return self._look_up(values)
+
+    def _look_up(self, values: Int64Array) -> Int64Array:
+        return self._table.take(values - self._base, mode="clip")
+
+    def _covers(self, values: Int64Array) -> bool:
+        low, high = int(values.min()), int(values.max())
+        return self._base < low and high - self._base < len(self._table) - 1
 
     def keep(self, codes: Int64Array) -> Int64Array:
         """Forget all but these codes (ascending); the rest close up, in the same order.
@@ -121,13 +133,12 @@ class IntCodes:
             is_downward = low < int(known.min())
             low, high = min(low, int(known.min())), max(high, int(known.max()))
         span = high - low + 1
-        if span > max(_TABLE_SPAN, 4 * (len(known) + len(values))):
-            self._hash = HashCodes()
-            self._table = np.empty(0, dtype=np.int64)
-            if len(known):
-                self._hash.codes(pa.array(known))
+        lowest = -(2**63) + 1  # there must be a place before that of the lowest value
+        if span > max(_TABLE_SPAN, 4 * (len(known) + len(values))) or low < lowest:
+            self._hash = HashCodes(known.tolist())
+            self._table = np.full(2, -1, dtype=np.int64)
             return
         size = 1 << (span - 1).bit_length()
-        self._base = max(high + 1 - size, -(2**63)) if is_downward else low
-        self._table = np.full(size, -1, dtype=np.int64)
+        self._base = (max(high + 1 - size, lowest) if is_downward else low) - 1
+        self._table = np.full(size + 2, -1, dtype=np.int64)
         self._table[known - self._base] = np.arange(len(known))

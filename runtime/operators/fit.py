@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from runtime.errors import OperatorError, SchemaError
+from runtime.flow.result_types import TYPES
 from runtime.model import Column
 from runtime.model.schema import column_from_arrow
 
@@ -31,8 +32,9 @@ def fitted(values: Any, to: pa.DataType, *, name: str, step: str) -> Column:
             values = pa.array(values, from_pandas=False, type=to)
         return column_from_arrow(name, values, to, who=f"step {step!r}")
     except (pa.ArrowException, SchemaError, TypeError, ValueError, OverflowError) as problem:
+        wanted = next((known for known, kind in TYPES.items() if kind == to), to)
         raise OperatorError(
-            f"step {step!r}: column {name!r} should be {to}, but its function returned "
+            f"step {step!r}: column {name!r} should be {wanted}, but its function returned "
             f"{_described(values)}: {problem}"
         ) from problem
 

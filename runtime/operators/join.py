@@ -19,16 +19,19 @@ import numpy as np
 
 from runtime.errors import SettingError
 from runtime.flow.steps import JoinStep
-from runtime.model import END_NS, START_NS, Batch, Int64Array, concat_batches, format_ns
+from runtime.model import END_NS, START_NS, Batch, Columns, Int64Array, concat_batches, format_ns
 from runtime.operators.contract import Released
-from runtime.operators.join_index import Layout
-from runtime.operators.join_state import JoinSide, Search
+from runtime.operators.join_rows import Arrivals
+from runtime.operators.join_state import JoinState
 from runtime.operators.keys import KeyIndex, any_null
 from runtime.operators.user_code import evaluated
 
 Pairs = tuple[Int64Array, Int64Array]
 """Positions of left rows, and of the right row that each is paired with."""
+Names = tuple[dict[str, str], dict[str, str]]
+"""Columns of the left and of the right: {name they leave under: name they came under}."""
 _LEFT, _RIGHT = 0, 1
+_NONE = np.empty(0, dtype=np.int64)
 _LONGEST_WITHIN_NS = 1 << 61
 """73 years: sums of an event time of our age and a few times this fit in 64 bits."""
 
@@ -57,24 +60,23 @@ class JoinMachine:
             )
         self._step = step
         renamed = {leaves: name for name, leaves in step.right_names.items()}
-        self._origin = {  # {column that leaves: (side, column there)}
-            name: (_RIGHT, renamed[name]) if name in renamed else (_LEFT, name)
-            for name in step.schema.names
-        }
-        self._where_columns = sorted(step.where.columns()) if step.where is not None else []
+        leaving = step.schema.names
+        self._names: Names = (
+            {name: name for name in leaving if name not in renamed},
+            {name: renamed[name] for name in leaving if name in renamed},
+        )
+        asked = step.where.columns() if step.where is not None else frozenset()
+        left, right = self._names
+        self._where_columns: Names = (
+            {name: left[name] for name in left if name in asked},
+            {name: right[name] for name in right if name in asked},
+        )
         self._start()
 
     def _start(self) -> None:
-        held = [
-            [column for side, column in self._origin.values() if side == place]
-            for place in (_LEFT, _RIGHT)
-        ]
-        self._sides = (
-            JoinSide(self._step.left_on, held[_LEFT]),
-            JoinSide(self._step.right_on, held[_RIGHT]),
-        )
+        left, right = (tuple(names.values()) for names in self._names)
+        self._state = JoinState(left, right, within_ns=self._step.within_ns)
         self._keys = KeyIndex(len(self._step.left_on))
-        self._layout = Layout(END_NS, 0, 0)  # fits nothing, so that the first rows decide
         self._watermark_ns = START_NS
         self._late_dropped = 0
         self.pairs_compared = 0
@@ -83,9 +85,11 @@ class JoinMachine:
         """Take rows, late ones first; return the pairs that they make."""
         results = [self._join(*released.late), self._join(*released.ports)]
         if released.watermark_ns > self._watermark_ns:
-            self._watermark_ns = released.watermark_ns
-            for side in self._sides:
-                side.expire(self._horizon_ns)
+            self._watermark_ns = watermark_ns = released.watermark_ns
+            is_end = watermark_ns == END_NS
+            self._state.expire(
+                END_NS if is_end else max(START_NS, watermark_ns - self._step.within_ns)
+            )
             self._forget_keys()
         found = [batch for batch in results if batch is not None]
         return concat_batches(found) if found else None
@@ -97,204 +101,156 @@ class JoinMachine:
     @property
     def rows_held(self) -> int:
         """Rows of both sides that may still find a partner."""
-        return sum(len(side.rows) for side in self._sides)
+        return len(self._state.rows)
 
     @property
     def late_dropped(self) -> int:
         """Rows so far that were more than `within_ns` behind the watermark."""
         return self._late_dropped
 
-    @property
-    def _horizon_ns(self) -> int:
-        """Rows older than this are not held."""
-        if self._watermark_ns == END_NS:
-            return END_NS
-        return max(START_NS, self._watermark_ns - self._step.within_ns)
-
     # -- rows in ------------------------------------------------------------------------
 
     def _join(self, left: Batch | None, right: Batch | None) -> Batch | None:
-        new = [self._admitted(left, _LEFT), self._admitted(right, _RIGHT)]
-        if not len(new[_LEFT].codes) + len(new[_RIGHT].codes):
+        left = self._admitted(left, self._step.left_on)
+        right = self._admitted(right, self._step.right_on)
+        if left is None and right is None:
             return None
-        self._fit_layout(new)
-        first = (self._sides[_LEFT].rows.end, self._sides[_RIGHT].rows.end)
+        new = Arrivals(left, right, self._codes(left, _LEFT), self._codes(right, _RIGHT))
+        first = self._state.rows.end
         found = [self._selected(pairs) for pairs in self._candidates(new)]
-        lefts = [pairs[_LEFT] for pairs in found if len(pairs[_LEFT])]
-        rights = [pairs[_RIGHT] for pairs in found if len(pairs[_RIGHT])]
-        if not lefts:
+        found = [pairs for pairs in found if len(pairs[_LEFT])]
+        if not found:
             return None
-        return self._results(np.concatenate(lefts), np.concatenate(rights), first)
+        if len(found) == 1:
+            return self._results(found[0], first)
+        lefts, rights = zip(*found, strict=True)
+        return self._results((np.concatenate(lefts), np.concatenate(rights)), first)
 
-    def _admitted(self, batch: Batch | None, place: int) -> _Arrivals:
-        """Return the rows that may find a partner, with the codes of their keys."""
-        side, horizon_ns = self._sides[place], self._horizon_ns
+    def _admitted(self, batch: Batch | None, on: tuple[str, ...]) -> Batch | None:
+        """Return the rows that may find a partner; None for none."""
         if batch is None or not len(batch):
-            return _Arrivals(None, np.empty(0, dtype=np.int64))
-        if horizon_ns > START_NS and int(batch.event_time_ns.min()) < horizon_ns:
+            return None
+        horizon_ns = self._state.horizon_ns
+        if int(batch.event_time_ns[0]) < horizon_ns:
             rows = len(batch)
             batch = batch.keep(batch.event_time_ns >= horizon_ns)
             self._late_dropped += rows - len(batch)
-        keys = [batch.columns[name] for name in side.keys]
-        nulls = any_null(keys)
+        nulls = any_null([batch.columns[name] for name in on])
         if nulls is not None:
             batch = batch.keep(~nulls)
-            keys = [batch.columns[name] for name in side.keys]
-        return _Arrivals(batch, self._keys.codes(keys, len(batch)))
+        return batch if len(batch) else None
 
-    def _fit_layout(self, new: list[_Arrivals]) -> None:
-        within_ns = self._step.within_ns
-        times = [each.batch.event_time_ns for each in new if each.batch is not None and len(each)]
-        start = max(START_NS, min(int(each.min()) for each in times) - within_ns)
-        end = min(END_NS, max(int(each.max()) for each in times) + within_ns)
-        if self._layout.fits(start, end, len(self._keys)):
-            return
-        for side in self._sides:
-            side.forget_index()
-            if len(side.rows):
-                held = side.rows.times(side.rows.start, side.rows.end)
-                start = min(start, int(held.min()) - within_ns)
-                end = max(end, int(held.max()) + within_ns)
-        # Late rows may come from a little before all these.
-        start = min(start, max(START_NS, start - 2 * within_ns, end - END_NS))
-        self._layout = Layout.for_span(start, end, len(self._keys))
+    def _codes(self, batch: Batch | None, side: int) -> Int64Array:
+        if batch is None:
+            return _NONE
+        on = self._step.right_on if side else self._step.left_on
+        return self._keys.codes([batch.columns[name] for name in on], len(batch))
 
-    def _candidates(self, new: list[_Arrivals]) -> Iterator[Pairs]:
+    def _candidates(self, new: Arrivals) -> Iterator[Pairs]:
         """Take the new rows in; yield all pairs with a new row in them, each once.
 
-        The side with fewer new rows searches all of the other one; then what it held before is
+        The side with fewer new rows searches all of the other one. What it held before is
         matched with the other's new rows, whichever of the two are fewer.
         """
-        large = _LEFT if len(new[_LEFT]) > len(new[_RIGHT]) else _RIGHT
-        side, other = self._sides[large], self._sides[1 - large]
-        held, held_start = len(other.rows), other.rows.start
-        arrivals = new[large].search(self._step.within_ns, self._horizon_ns)
-        first_new, other_first_new = side.rows.end, other.rows.end
-        if held:
-            reach_ns = other.rows.newest_ns + self._step.within_ns
-            near = int(arrivals.event_time_ns.searchsorted(reach_ns, "right"))
-            arrivals = arrivals.take(slice(0, near))
-        is_turned = len(arrivals.codes) > 4 * held > 0
+        state = self._state
+        first = state.rows.end
+        large = _LEFT if 2 * new.lefts > len(new.keys) else _RIGHT
+        small = 1 - large
+        searches, held = new.count(small), state.held(small)
+        near = state.reach(new, large) if held else 0
+        is_turned = near > 4 * held
+        state.make_fit(new, keys=2 * len(self._keys))
         if is_turned:
-            side.settle(self._layout)
-        elif held:
-            other.settle(self._layout)
-        first_run = side.runs
-        for each, arrived in ((side, new[large]), (other, new[1 - large])):
-            if arrived.batch is not None and len(arrived):
-                each.append(arrived.batch, arrived.codes)
-        if is_turned or len(new[1 - large]):
-            side.settle(self._layout)
-        search = new[1 - large].search(self._step.within_ns, self._horizon_ns)
-        for found, rows in side.matches(search, self._layout):
-            yield _in_order(large, rows, found + other_first_new)
+            state.settle(large)  # so that the new rows become a run of their own
+        state.append(new)
+        if not searches and not near:
+            return
+        first_run = state.runs
+        state.settle(*((_LEFT, _RIGHT) if searches or is_turned else (small,)))
+        if searches or not is_turned:
+            yield from self._found_by(new, small, 0 if is_turned else near, first)
         if is_turned:
-            older = Search(
-                other.rows.codes(held_start, other_first_new),
-                other.rows.times(held_start, other_first_new),
-                self._step.within_ns,
-                self._horizon_ns,
-            )
-            held_rows = np.flatnonzero(older.event_time_ns >= self._horizon_ns)
-            matches = side.matches(older.take(held_rows), self._layout, first_run=first_run)
-            for found, rows in matches:
-                yield _in_order(large, rows, held_rows.take(found) + held_start)
-        elif held:
-            for found, rows in other.matches(arrivals, self._layout):
-                yield _in_order(large, found + first_new, rows)
+            older = state.held_rows(small, first)
+            keys, times = state.rows.keys_at(older), state.rows.event_time_ns(older)
+            for search, row in state.partners(keys, times, first_run=first_run):
+                yield _sided(older.take(search), row, small)
+
+    def _found_by(self, new: Arrivals, small: int, near: int, first: int) -> Iterator[Pairs]:
+        """Yield what the new rows of the smaller side find, and `near` new rows of the larger.
+
+        The latter leave out new rows: those have found them already.
+        """
+        keys, times, rows = new.keys, new.times, new.turns + first
+        lefts, rights = (new.lefts, near) if small == _LEFT else (near, len(keys) - new.lefts)
+        if lefts + rights < len(keys):
+            which = np.arange(lefts + rights)
+            which[lefts:] += (new.lefts if small == _LEFT else len(keys) - rights) - lefts
+            keys, times, rows = keys.take(which), times.take(which), rows.take(which)
+        for search, found in self._state.partners(keys, times):
+            if not lefts or not rights:
+                yield _sided(rows.take(search), found, _RIGHT if rights else _LEFT)
+                continue
+            is_left = search < lefts
+            is_small = is_left if small == _LEFT else ~is_left
+            kept = (is_small | (found < first)).nonzero()[0]
+            own, other = rows.take(search.take(kept)), found.take(kept)
+            is_left = is_left.take(kept)
+            yield np.where(is_left, own, other), np.where(is_left, other, own)
 
     def _selected(self, pairs: Pairs) -> Pairs:
         """Return those pairs for which the predicate holds."""
-        if not self._layout.is_exact:
+        if not self._state.is_exact:
             pairs = self._close_ones(pairs)
         self.pairs_compared += len(pairs[_LEFT])
         if self._step.where is None or not len(pairs[_LEFT]):
             return pairs
-        event_time_ns = np.maximum(self._times(pairs, _LEFT), self._times(pairs, _RIGHT))
-        columns = {name: self._column(name, pairs) for name in self._where_columns}
+        event_time_ns = self._event_time_ns(pairs)
         # No expression sees stimulus times, so the event times stand in for them.
-        batch = Batch(event_time_ns, event_time_ns, columns)
+        batch = Batch(event_time_ns, event_time_ns, self._columns(self._where_columns, pairs))
         mask = evaluated(self._step.where, batch, step=self._step.name)
-        return _take(pairs, np.flatnonzero(mask))
+        return _take(pairs, np.asarray(mask).nonzero()[0])
 
     def _close_ones(self, pairs: Pairs) -> Pairs:
         """Return those pairs that are held and not more than `within_ns` apart."""
-        for place, side in enumerate(self._sides):
-            pairs = _take(pairs, np.flatnonzero(pairs[place] >= side.rows.start))
-        left, right = self._times(pairs, _LEFT), self._times(pairs, _RIGHT)
+        rows = self._state.rows
+        pairs = _take(pairs, (np.minimum(*pairs) >= rows.start).nonzero()[0])
+        left, right = rows.event_time_ns(pairs[_LEFT]), rows.event_time_ns(pairs[_RIGHT])
         is_close = np.abs(left - right) <= self._step.within_ns
-        is_close &= np.minimum(left, right) >= self._horizon_ns
-        return _take(pairs, np.flatnonzero(is_close))
+        is_close &= np.minimum(left, right) >= self._state.horizon_ns
+        return _take(pairs, is_close.nonzero()[0])
 
     # -- pairs out ----------------------------------------------------------------------
 
-    def _results(self, left: Int64Array, right: Int64Array, first: tuple[int, int]) -> Batch:
-        """Return the rows that leave, in order; `first` has the first new row of each side."""
-        pairs = left, right
-        times = self._times(pairs, _LEFT), self._times(pairs, _RIGHT)
-        order = self._order(pairs, times, first)
-        pairs = _take(pairs, order)
-        event_time_ns = np.maximum(*times).take(order)
-        stimuli = [
-            side.rows.stimulus_time_ns(rows) for side, rows in zip(self._sides, pairs, strict=True)
-        ]
-        columns = {name: self._column(name, pairs) for name in self._step.schema.names}
-        return Batch(event_time_ns, np.maximum(*stimuli), columns)
+    def _results(self, pairs: Pairs, first: int) -> Batch:
+        """Return the rows that leave, in order; `first` is the position of the first new row."""
+        pairs = _take(pairs, _order(pairs, first, self._state.rows.start))
+        left, right = (self._state.rows.stimulus_time_ns(rows) for rows in pairs)
+        columns = self._columns(self._names, pairs)
+        columns = {name: columns[name] for name in self._step.schema.names}
+        return Batch(self._event_time_ns(pairs), np.maximum(left, right), columns)
 
-    def _order(
-        self, pairs: Pairs, times: tuple[Int64Array, Int64Array], first: tuple[int, int]
-    ) -> Int64Array:
-        """Return the order of row-by-row processing: by turn of the later row, then the earlier's.
+    def _event_time_ns(self, pairs: Pairs) -> Int64Array:
+        left, right = (self._state.rows.event_time_ns(rows) for rows in pairs)
+        return np.maximum(left, right)
 
-        A new row's turn is its place in the merged order of this read's new rows, left before
-        right at equal times.
-        """
-        left, right = pairs
-        if len(left) == 1:
-            return np.zeros(1, dtype=np.int64)
-        new_times = [
-            side.rows.times(start, side.rows.end)
-            for side, start in zip(self._sides, first, strict=True)
-        ]
-        is_right_later = (right >= first[_RIGHT]) & (
-            (left < first[_LEFT]) | (times[_RIGHT] >= times[_LEFT])
-        )
-        left_turns, right_turns = _turns(*new_times)
-        turn = np.where(
-            is_right_later,
-            right_turns.take(right - first[_RIGHT], mode="clip"),
-            left_turns.take(left - first[_LEFT], mode="clip"),
-        )
-        earlier = np.where(is_right_later, left, right)
-        earlier -= earlier.min()
-        bits = int(earlier.max()).bit_length()
-        if int(turn.max()) >> (63 - bits):
-            return np.lexsort((earlier, turn))
-        return ((turn << bits) | earlier).argsort()
-
-    def _times(self, pairs: Pairs, place: int) -> Int64Array:
-        return self._sides[place].rows.event_time_ns(pairs[place])
-
-    def _column(self, name: str, pairs: Pairs) -> Any:
-        place, column = self._origin[name]
-        return self._sides[place].rows.column(column, pairs[place])
+    def _columns(self, names: Names, pairs: Pairs) -> Columns:
+        found: Columns = {}
+        for side in (_LEFT, _RIGHT):
+            held = self._state.rows.columns(list(names[side].values()), pairs[side], side=side)
+            found |= {leaves: held[name] for leaves, name in names[side].items()}
+        return found
 
     # -- state --------------------------------------------------------------------------
 
     def _forget_keys(self) -> None:
-        if not self._keys.is_worth_keeping(self.rows_held):
-            return
-        held = [side.rows.codes(side.rows.start, side.rows.end) for side in self._sides]
-        moved = self._keys.keep(np.unique(np.concatenate(held)))
-        for side in self._sides:
-            side.rows.recode(moved)
-            side.forget_index()
+        if self._keys.is_worth_keeping(self.rows_held):
+            self._state.recode(self._keys.keep(np.unique(self._state.codes())))
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state."""
         return {
             "keys": self._keys.snapshot(),
-            "sides": [side.snapshot() for side in self._sides],
+            "state": self._state.snapshot(),
             "watermark_ns": self._watermark_ns,
             "late_dropped": self._late_dropped,
             "pairs_compared": self.pairs_compared,
@@ -304,47 +260,28 @@ class JoinMachine:
         """Continue from a snapshot of a machine of the same step."""
         self._start()
         self._keys.restore(state["keys"])
-        for side, own in zip(self._sides, state["sides"], strict=True):
-            side.restore(own)
+        self._state.restore(state["state"])
         self._watermark_ns = state["watermark_ns"]
         self._late_dropped = state["late_dropped"]
         self.pairs_compared = state["pairs_compared"]
 
 
-class _Arrivals:
-    """New rows of one side, and the codes of their keys."""
-
-    __slots__ = ("batch", "codes")
-
-    def __init__(self, batch: Batch | None, codes: Int64Array) -> None:
-        self.batch, self.codes = batch, codes
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def search(self, within_ns: int, horizon_ns: int) -> Search:
-        times = self.codes if self.batch is None else self.batch.event_time_ns
-        return Search(self.codes, times, within_ns, horizon_ns)
+def _order(pairs: Pairs, first: int, start: int) -> Int64Array:
+    """Return the order of row-by-row processing: by the later row's turn, then the earlier's."""
+    if len(pairs[_LEFT]) == 1:
+        return np.zeros(1, dtype=np.int64)
+    later, earlier = np.maximum(*pairs) - first, np.minimum(*pairs) - start
+    bits = int(earlier.max()).bit_length()
+    if int(later.max()) >> (63 - bits):
+        return np.lexsort((earlier, later))
+    turns: Int64Array = (later << bits) | earlier
+    return turns.argsort()
 
 
-def _turns(left: Int64Array, right: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return the place of each row in the merged order; both ascending, left first among equals.
-
-    The side with fewer rows is looked up in the other; never empty, so that a place can be taken.
-    """
-    if len(left) <= len(right):
-        before = right.searchsorted(left)  # right rows before each left one
-        shift = np.bincount(before, minlength=len(right) + 1).cumsum()
-        return np.arange(len(left) + 1) + np.append(before, 0), np.arange(len(right) + 1) + shift
-    after = left.searchsorted(right, "right")
-    shift = np.bincount(after, minlength=len(left) + 1).cumsum()
-    return np.arange(len(left) + 1) + shift, np.arange(len(right) + 1) + np.append(after, 0)
+def _sided(rows: Int64Array, others: Int64Array, side: int) -> Pairs:
+    """Return rows of one side, and their partners, as left and right."""
+    return (rows, others) if side == _LEFT else (others, rows)
 
 
 def _take(pairs: Pairs, places: Int64Array) -> Pairs:
     return pairs[_LEFT].take(places), pairs[_RIGHT].take(places)
-
-
-def _in_order(large: int, rows: Int64Array, others: Int64Array) -> Pairs:
-    """Return rows of the larger side and of the other one as left and right."""
-    return (rows, others) if large == _LEFT else (others, rows)

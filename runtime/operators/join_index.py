@@ -1,6 +1,6 @@
-"""Finds, among the rows of one side of a join, those of a key within a span of event time.
+"""Finds, among the rows that a join holds, those of a key within a span of event time.
 
-A row's entry is one int64: the code of its key in the high bits, its time in the low ones. Entries
+A row's entry is one int64: its key in the high bits, its time in the low ones. Entries
 stand in a few sorted runs, older ones longer, each with its number in the highest bits: so all
 runs are searched by one binary search over the whole.
 
@@ -29,39 +29,39 @@ _WORTH_SORTING = 256
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How an entry is made of code and time.
+    """How an entry is made of key and time.
 
     Where the time does not fit, its lowest bits are cut off: searches then find too many rows,
     never too few, and `is_exact` is false.
     """
 
     base_ns: int
-    code_bits: int
+    key_bits: int
     shift: int
 
     @classmethod
-    def for_span(cls, start_ns: int, end_ns: int, codes: int) -> Layout:
+    def for_span(cls, start_ns: int, end_ns: int, keys: int) -> Layout:
         """Return a layout for times in [start, end], with room for more of both."""
-        code_bits = codes.bit_length() + 1
+        key_bits = keys.bit_length() + 1
         span_bits = (end_ns - start_ns).bit_length() + 2
-        return cls(start_ns, code_bits, max(0, span_bits - (_ENTRY_BITS - code_bits)))
+        return cls(start_ns, key_bits, max(0, span_bits - (_ENTRY_BITS - key_bits)))
 
-    def fits(self, start_ns: int, end_ns: int, codes: int) -> bool:
-        """Whether these times and so many codes have a place."""
-        room = (end_ns - self.base_ns) >> (self.shift + _ENTRY_BITS - self.code_bits)
-        return start_ns >= self.base_ns and not room and not codes >> self.code_bits
+    def fits(self, start_ns: int, end_ns: int, keys: int) -> bool:
+        """Whether these times and all keys below `keys` have a place."""
+        room = (end_ns - self.base_ns) >> (self.shift + _ENTRY_BITS - self.key_bits)
+        return start_ns >= self.base_ns and not room and not keys >> self.key_bits
 
     @property
     def is_exact(self) -> bool:
         """Whether an entry holds all of its time."""
         return self.shift == 0
 
-    def pack(self, codes: Int64Array, event_time_ns: Int64Array) -> Int64Array:
-        """Return the entries of rows, shape (rows,); their order is that of (code, time)."""
+    def pack(self, keys: Int64Array, event_time_ns: Int64Array) -> Int64Array:
+        """Return the entries of rows, shape (rows,); their order is that of (key, time)."""
         times = event_time_ns - self.base_ns
         if self.shift:
             times >>= self.shift
-        times |= codes << (_ENTRY_BITS - self.code_bits)
+        times |= keys << (_ENTRY_BITS - self.key_bits)
         return times
 
 

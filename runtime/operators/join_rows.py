@@ -1,6 +1,13 @@
-"""The rows that one side of a join holds, as columns, in the order they were processed.
+"""The rows that a join holds, of both sides, in the order in which they were processed.
 
-A row is known by its position: 0 for the first row ever, whether it is still held or not.
+A row is known by its position: 0 for the first row ever, whether it is still held or not. Times
+and keys of both sides stand in one array, the columns of each side in arrays of its own.
+
+```
+position  7  8  9 10 11         start 7: rows 0…6 have gone
+side      L  R  R  L  R
+place     3  4  5  4  6         where in its side's columns
+```
 """
 
 from __future__ import annotations
@@ -10,172 +17,209 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from runtime.model import START_NS, Batch, Column, Int64Array, concat_columns
+from runtime.model import START_NS, Batch, Column, Int64Array
+from runtime.operators.join_columns import HeldColumns
 
-_CODE, _TIME, _STIMULUS, _NEWEST = range(4)  # _NEWEST: the newest event time up to each row
+_KEY, _TIME, _STIMULUS, _PLACE, _NEWEST = range(5)  # _NEWEST: the newest event time up to each row
+
+
+class Arrivals:
+    """New rows of both sides, each in event-time order: all left ones, then all right ones.
+
+    Attributes:
+        batches: left and right rows; None for none.
+        lefts: how many of them are left.
+        keys: shape (rows,), as in `HeldRows`.
+        times: shape (rows,), the event times.
+        turns: shape (rows,), where each row stands in the order (event time, side).
+    """
+
+    __slots__ = ("batches", "keys", "lefts", "times", "turns")
+
+    def __init__(
+        self, left: Batch | None, right: Batch | None, left_codes: Int64Array, codes: Int64Array
+    ) -> None:
+        self.batches = (left, right)
+        self.lefts = len(left_codes)
+        if left is None or right is None:
+            one = left if right is None else right
+            assert one is not None
+            self.keys = left_codes << 1 if right is None else (codes << 1) | 1
+            self.times = one.event_time_ns
+            self.turns = np.arange(len(self.times))
+        else:
+            self.keys = np.concatenate([left_codes, codes]) << 1
+            self.keys[self.lefts :] |= 1
+            self.times = np.concatenate([left.event_time_ns, right.event_time_ns])
+            self.turns = _turns(left.event_time_ns, right.event_time_ns)
+
+    def count(self, side: int) -> int:
+        """Return how many rows are of one side (0 left, 1 right)."""
+        return len(self.keys) - self.lefts if side else self.lefts
+
+    def times_of(self, side: int) -> Int64Array:
+        """Return the event times of one side."""
+        return self.times[self.lefts :] if side else self.times[: self.lefts]
+
+
+def _turns(left: Int64Array, right: Int64Array) -> Int64Array:
+    """Return the place of each time, left ones first, in the merged order; left before right.
+
+    Both are ascending. The one with fewer rows is looked up in the other.
+    """
+    turns = np.arange(len(left) + len(right))
+    turns[len(left) :] -= len(left)
+    if len(left) <= len(right):
+        before = right.searchsorted(left)  # right rows before each left one
+        turns[: len(left)] += before
+        turns[len(left) :] += np.bincount(before, minlength=len(right)).cumsum()[: len(right)]
+    else:
+        before = left.searchsorted(right, "right")  # left rows before each right one
+        turns[len(left) :] += before
+        turns[: len(left)] += np.bincount(before, minlength=len(left)).cumsum()[: len(left)]
+    return turns
 
 
 class HeldRows:
     """A queue of rows: they come at the end, leave at the front, and are read anywhere.
 
+    A row's key is twice the code of its key, plus one on the right side: so the rows that it
+    may be paired with have its key with the last bit turned.
+
     Args:
-        names: the columns to hold.
+        left: the left columns to hold.
+        right: the right ones.
     """
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = tuple(names)
-        self._clear(0)
+    def __init__(self, left: Sequence[str], right: Sequence[str]) -> None:
+        self._names = (tuple(left), tuple(right))
+        self._clear()
 
-    def _clear(self, start: int) -> None:
-        self._own = np.empty((4, 64), dtype=np.int64)
-        self._numbers: dict[str, npt.NDArray[Any]] = {}
-        self._texts: dict[str, TextQueue] = {}
-        self._origin = start  # position of the first place of the arrays
-        self.start = start
+    def _clear(self) -> None:
+        self.sides = (HeldColumns(self._names[0]), HeldColumns(self._names[1]))
+        self._own: npt.NDArray[np.int64] = np.empty((5, 64), dtype=np.int64)
+        self.origin = 0
+        """Position of the first place of the arrays; changes with `append` only."""
+        self.start = 0
         """Position of the first row held."""
-        self.end = start
+        self.end = 0
         """Position of the next row to come."""
 
     def __len__(self) -> int:
         return self.end - self.start
 
-    @property
-    def newest_ns(self) -> int:
-        """The newest event time held; START_NS for none."""
-        return int(self._own[_NEWEST, self.end - self._origin - 1]) if len(self) else START_NS
-
-    def append(self, batch: Batch, codes: Int64Array) -> None:
-        """Add rows; `codes` are those of their keys."""
-        newest = self.newest_ns
-        times = batch.event_time_ns
-        self._make_room(len(batch))
-        places = slice(self.end - self._origin, self.end - self._origin + len(batch))
-        self._own[_CODE, places] = codes
-        self._own[_TIME, places] = times
-        self._own[_STIMULUS, places] = batch.stimulus_time_ns
-        np.maximum(np.maximum.accumulate(times), newest, out=self._own[_NEWEST, places])
-        for name in self._names:
-            column = batch.columns[name]
-            if not isinstance(column, np.ndarray):
-                self._texts.setdefault(name, TextQueue(self.end)).append(column)
-                continue
-            if name not in self._numbers:
-                self._numbers[name] = np.empty(self._own.shape[1], dtype=column.dtype)
-            self._numbers[name][places] = column
-        self.end += len(batch)
+    def append(self, new: Arrivals) -> None:
+        """Add rows."""
+        newest, rows = self.newest_ns, len(new.keys)
+        self._make_room(rows)
+        start = self.end - self.origin
+        own = self._own[:, start : start + rows]
+        self.end += rows
+        rows_of = np.empty((4, rows), dtype=np.int64)
+        rows_of[_KEY], rows_of[_TIME] = new.keys, new.times
+        for columns, batch, at in zip(
+            self.sides, new.batches, (slice(new.lefts), slice(new.lefts, rows)), strict=True
+        ):
+            if batch is not None:
+                rows_of[_STIMULUS, at] = batch.stimulus_time_ns
+                rows_of[_PLACE, at] = np.arange(columns.end, columns.end + len(batch))
+                columns.append(batch)
+        if 0 < new.lefts < rows:
+            for row, values in zip(own, rows_of, strict=False):  # twice as fast as all in one
+                row[new.turns] = values
+        else:
+            own[:_NEWEST] = rows_of
+        np.maximum.accumulate(own[_TIME], out=own[_NEWEST])
+        if newest > own[_NEWEST, 0]:
+            np.maximum(own[_NEWEST], newest, out=own[_NEWEST])
 
     def _make_room(self, rows: int) -> None:
-        first, last = self.start - self._origin, self.end - self._origin
+        first, last = self.start - self.origin, self.end - self.origin
         capacity = self._own.shape[1]
         if last + rows <= capacity:
             return
-        if 2 * (last - first + rows) > capacity:
-            capacity = max(2 * capacity, 2 * (last - first + rows))
-        own = np.empty((4, capacity), dtype=np.int64)
+        capacity = max(capacity, 2 * (last - first + rows))
+        own = np.empty((5, capacity), dtype=np.int64)
         own[:, : last - first] = self._own[:, first:last]
         self._own = own
-        for name, old in self._numbers.items():
-            self._numbers[name] = np.empty(capacity, dtype=old.dtype)
-            self._numbers[name][: last - first] = old[first:last]
-        self._origin = self.start
+        self.origin = self.start
 
-    def codes(self, start: int, stop: int) -> Int64Array:
-        """Return the key codes of the rows at positions [start, stop): a view."""
-        return self._own[_CODE, start - self._origin : stop - self._origin]
+    @property
+    def newest_ns(self) -> int:
+        """The newest event time held; START_NS for none."""
+        return int(self._own[_NEWEST, self.end - self.origin - 1]) if len(self) else START_NS
+
+    def keys(self, start: int, stop: int) -> Int64Array:
+        """Return the keys of the rows at positions [start, stop): a view."""
+        return self._own[_KEY, start - self.origin : stop - self.origin]
 
     def times(self, start: int, stop: int) -> Int64Array:
         """Return the event times of the rows at positions [start, stop): a view."""
-        return self._own[_TIME, start - self._origin : stop - self._origin]
+        return self._own[_TIME, start - self.origin : stop - self.origin]
+
+    def keys_at(self, positions: Int64Array) -> Int64Array:
+        """Return the keys of the rows at these positions."""
+        return self._row(_KEY).take(positions - self.origin)
 
     def event_time_ns(self, positions: Int64Array) -> Int64Array:
         """Return the event times of the rows at these positions."""
-        times: Int64Array = self._own[_TIME]
-        return times.take(positions - self._origin)
+        return self._row(_TIME).take(positions - self.origin)
 
     def stimulus_time_ns(self, positions: Int64Array) -> Int64Array:
         """Return the stimulus times of the rows at these positions."""
-        stimuli: Int64Array = self._own[_STIMULUS]
-        return stimuli.take(positions - self._origin)
+        return self._row(_STIMULUS).take(positions - self.origin)
 
-    def column(self, name: str, positions: Int64Array) -> Column:
-        """Return one column of the rows at these positions."""
-        if name in self._texts:
-            return self._texts[name].take(positions)
-        return self._numbers[name].take(positions - self._origin)
+    def _row(self, which: int) -> Int64Array:
+        row: Int64Array = self._own[which]
+        return row
+
+    def columns(
+        self, names: Sequence[str], positions: Int64Array, *, side: int
+    ) -> dict[str, Column]:
+        """Return columns of the rows at these positions, all of one side (0 left, 1 right)."""
+        if not names:
+            return {}
+        places = self._own[_PLACE].take(positions - self.origin)
+        return self.sides[side].take(names, places)
 
     def recode(self, moved: Int64Array) -> None:
-        """Give each row the new code of its key; `moved` has it for each old one."""
-        codes = self.codes(self.start, self.end)
-        codes[:] = moved.take(codes)
+        """Give each row the key of its new code; `moved` has it for each old code."""
+        keys = self.keys(self.start, self.end)
+        keys[:] = (moved.take(keys >> 1) << 1) | (keys & 1)
 
     def drop_older_than(self, event_time_ns: int) -> None:
-        """Let the rows at the front go that are older.
+        """Let the rows at the front go that are older; none, until they are worth the effort.
 
         A late row is let go with the rows that came before it.
         """
-        newest = self._own[_NEWEST, self.start - self._origin : self.end - self._origin]
-        if len(newest) and newest[0] < event_time_ns:
+        first, last = self.start - self.origin, self.end - self.origin
+        probe = first + (last - first) // 32
+        if first < last and int(self._own[_NEWEST, probe]) < event_time_ns:
+            newest = self._own[_NEWEST, first:last]
             self.drop_before(self.start + int(newest.searchsorted(event_time_ns)))
 
     def drop_before(self, position: int) -> None:
         """Let the rows before this position go."""
+        rows = position - self.start
+        right = int(np.bitwise_and(self.keys(self.start, position), 1).sum())
         self.start = position
-        for text in self._texts.values():
-            text.drop_before(position)
+        for side, gone in zip(self.sides, (rows - right, right), strict=True):
+            side.drop(gone)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the rows held."""
-        places = slice(self.start - self._origin, self.end - self._origin)
-        columns: dict[str, Column] = {n: a[places].copy() for n, a in self._numbers.items()}
-        columns |= {
-            n: text.take(np.arange(self.start, self.end)) for n, text in self._texts.items()
-        }
-        return {"start": self.start, "own": self._own[:, places].copy(), "columns": columns}
+        own = self._own[:, self.start - self.origin : self.end - self.origin].copy()
+        for number, side in enumerate(self.sides):
+            own[_PLACE, (own[_KEY] & 1) == number] -= side.start
+        return {"own": own, "columns": [side.snapshot() for side in self.sides]}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        own, columns = state["own"], state["columns"]
-        self._clear(state["start"])
-        if columns or own.shape[1]:
-            self.append(Batch(own[_TIME], own[_STIMULUS], columns), own[_CODE])
-            self._own[_NEWEST, : own.shape[1]] = own[_NEWEST]
-
-
-class TextQueue:
-    """The text column of such rows: a few Arrow arrays, older ones longer.
-
-    Args:
-        start: position of the first row to come.
-    """
-
-    def __init__(self, start: int) -> None:
-        self._start = start
-        self._pieces: list[pa.Array] = []
-
-    def append(self, column: pa.Array) -> None:
-        """Add rows, and put short pieces together: each is at least twice as long as the next."""
-        pieces = self._pieces
-        pieces.append(column)
-        while len(pieces) > 1 and len(pieces[-2]) < 2 * len(pieces[-1]):
-            pieces[-2:] = [concat_columns(pieces[-2:])]
-
-    def take(self, positions: Int64Array) -> pa.Array:
-        """Return the text at these positions."""
-        if len(self._pieces) == 1:
-            return self._pieces[0].take(positions - self._start)
-        found = pa.chunked_array(self._pieces, pa.string()).take(positions - self._start)
-        return concat_columns(found.chunks) if found.num_chunks else pa.array([], pa.string())
-
-    def drop_before(self, position: int) -> None:
-        """Let the rows before this position go; memory is given back piece by piece."""
-        pieces = self._pieces
-        while pieces and self._start < position:
-            gone = min(position - self._start, len(pieces[0]))
-            self._start += gone
-            if gone == len(pieces[0]):
-                del pieces[0]
-            else:
-                pieces[0] = pieces[0][gone:]
-        self._start = max(self._start, position)
+        """Continue from a snapshot; the rows get positions from 0 on."""
+        self._clear()
+        rows = state["own"].shape[1]
+        self._make_room(rows)
+        self.end = rows
+        self._own[:, :rows] = state["own"]
+        for side, columns in zip(self.sides, state["columns"], strict=True):
+            side.restore(columns)

@@ -1,98 +1,159 @@
-"""One side of a join: its rows, and an index over them that is made only when it is needed."""
+"""What a join holds: rows, and an index over them that is made only when it is needed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from runtime.model import END_NS, Batch, Int64Array
+from runtime.model import END_NS, START_NS, Int64Array
 from runtime.operators.join_index import Layout, RunIndex
-from runtime.operators.join_rows import HeldRows
+from runtime.operators.join_rows import Arrivals, HeldRows
 
-Matches = Iterator[tuple[Int64Array, Int64Array]]
-"""(rows searched for, by their place among the searches; positions of the rows found)."""
-
-
-class Search(NamedTuple):
-    """Rows of the other side: find what has the same key, not more than `within_ns` away."""
-
-    codes: Int64Array
-    event_time_ns: Int64Array
-    within_ns: int
-    horizon_ns: int
-    """But nothing older than this."""
-
-    def take(self, rows: Int64Array | slice) -> Search:
-        """Return some of the rows."""
-        return self._replace(codes=self.codes[rows], event_time_ns=self.event_time_ns[rows])
+Found = Iterator[tuple[Int64Array, Int64Array]]
+"""(place among the searches, position of a row found), some at a time."""
+_FITS_NOTHING = Layout(END_NS, 0, 0)
 
 
-class JoinSide:
-    """What one side of a join holds.
+class JoinState:
+    """The rows of both sides that may still find a partner.
 
     Rows are indexed when the other side first searches for them: where one side is rare, most
     of the other's rows expire before that.
 
     Args:
-        keys: the key columns.
-        columns: the columns that are needed later.
+        left: the left columns that are needed later.
+        right: the right ones.
+        within_ns: how far apart partners may be.
     """
 
-    def __init__(self, keys: Sequence[str], columns: Sequence[str]) -> None:
-        self.keys = tuple(keys)
-        self.rows = HeldRows(columns)
-        self._index = RunIndex()
-        self._indexed = 0  # position of the first row that is not in the index yet
+    def __init__(self, left: Sequence[str], right: Sequence[str], *, within_ns: int) -> None:
+        self._within_ns = within_ns
+        self.rows = HeldRows(left, right)
+        self._newest_ns = [START_NS, START_NS]  # of each side
+        self.horizon_ns = START_NS
+        """Rows older than this are not held."""
+        self._layout = _FITS_NOTHING  # so that the first rows decide
+        self._forget_index()
 
-    def append(self, batch: Batch, codes: Int64Array) -> None:
+    def _forget_index(self) -> None:
+        self._index = RunIndex()
+        self._indexed = self.rows.start  # position of the first row that is not in it yet
+        self._waiting = [True, True]  # whether there may be such rows, of each side
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether a search finds no row that is too far away, or not held any more."""
+        return self._layout.is_exact
+
+    def held(self, side: int) -> int:
+        """Return how many rows of one side are held."""
+        return len(self.rows.sides[side])
+
+    def append(self, new: Arrivals) -> None:
         """Hold these rows too."""
-        self.rows.append(batch, codes)
+        self.rows.append(new)
+        for side in (0, 1):
+            if new.count(side):
+                newest_ns = int(new.times_of(side)[-1])
+                self._newest_ns[side] = max(self._newest_ns[side], newest_ns)
+                self._waiting[side] = True
 
-    def forget_index(self) -> None:
-        """Index all rows anew when they are next needed: the layout or the codes have changed."""
-        self._index = RunIndex()
-        self._indexed = self.rows.start
+    def make_fit(self, new: Arrivals, *, keys: int) -> None:
+        """See to it that these rows, and searches for them, have entries.
 
-    def settle(self, layout: Layout) -> None:
-        """Bring all rows into the index; those that are not yet, as one run."""
+        Args:
+            new: rows that are to be appended.
+            keys: all keys are less than this.
+        """
+        within_ns = self._within_ns
+        times = new.times[[0, new.lefts - 1, min(new.lefts, len(new.times) - 1), -1]].tolist()
+        start, end = min(times) - within_ns, max(times) + within_ns
+        if self._layout.fits(start, end, keys):
+            return
+        self._forget_index()
+        if len(self.rows):
+            held = self.rows.times(self.rows.start, self.rows.end)
+            start, end = (
+                min(start, int(held.min()) - within_ns),
+                max(end, int(held.max()) + within_ns),
+            )
+        # Late rows may come from a little before all these.
+        start = min(start, max(START_NS, start - 2 * within_ns, end - END_NS))
+        self._layout = Layout.for_span(start, end, keys)
+
+    def reach(self, new: Arrivals, side: int) -> int:
+        """Return how many of a side's new rows are near enough to any of the other that is held."""
+        reach_ns = self._newest_ns[1 - side] + self._within_ns
+        return int(new.times_of(side).searchsorted(reach_ns, "right"))
+
+    def settle(self, *sides: int) -> None:
+        """Bring all rows of these sides into the index, and others that wait, as one run."""
+        if not any(self._waiting[side] for side in sides):
+            return
         start, end = max(self._indexed, self.rows.start), self.rows.end
         if start < end:
-            entries = layout.pack(self.rows.codes(start, end), self.rows.times(start, end))
-            self._index.add(entries, start)
+            keys, times = self.rows.keys(start, end), self.rows.times(start, end)
+            self._index.add(self._layout.pack(keys, times), start)
         self._indexed = end
+        self._waiting = [False, False]
 
     @property
     def runs(self) -> int:
         """How many runs the index has."""
         return self._index.runs
 
-    def matches(self, search: Search, layout: Layout, *, first_run: int = 0) -> Matches:
-        """Yield what a search finds among the rows settled, some at a time.
+    def partners(self, keys: Int64Array, times: Int64Array, *, first_run: int = 0) -> Found:
+        """Yield what may be paired with rows of these keys and event times, of those indexed."""
+        keys = keys ^ 1  # the other side
+        within_ns, layout = self._within_ns, self._layout
+        low, high = times - within_ns, times + within_ns
+        if int(low.min()) < self.horizon_ns:
+            low = np.maximum(low, self.horizon_ns)
+        return self._index.matches(
+            layout.pack(keys, low), layout.pack(keys, high), first_run=first_run
+        )
 
-        With an inexact layout, also rows that are somewhat too far away.
-        """
-        times = search.event_time_ns
-        low = layout.pack(search.codes, np.maximum(times - search.within_ns, search.horizon_ns))
-        high = layout.pack(search.codes, times + search.within_ns)
-        return self._index.matches(low, high, first_run=first_run)
+    def held_rows(self, side: int, before: int) -> Int64Array:
+        """Return the positions of one side's rows before a position that are not too old."""
+        keys = self.rows.keys(self.rows.start, before)
+        times = self.rows.times(self.rows.start, before)
+        is_held = ((keys & 1) == side) & (times >= self.horizon_ns)
+        found: Int64Array = is_held.nonzero()[0] + self.rows.start
+        return found
 
     def expire(self, horizon_ns: int) -> None:
         """Let rows go that are older than this; END_NS: all."""
+        self.horizon_ns = horizon_ns
         rows = self.rows
         if horizon_ns == END_NS:
             rows.drop_before(rows.end)
         else:
             rows.drop_older_than(horizon_ns)
-        if len(self._index):
-            self._index.tidy(rows.start, len(rows))
+        self._index.tidy(rows.start, max(self._indexed - rows.start, 0))
+
+    def codes(self) -> Int64Array:
+        """Return the codes of the keys of all rows held."""
+        return self.rows.keys(self.rows.start, self.rows.end) >> 1
+
+    def recode(self, moved: Int64Array) -> None:
+        """Give each row's key its new code; `moved` has it for each old one."""
+        self.rows.recode(moved)
+        self._forget_index()
 
     def snapshot(self) -> dict[str, Any]:
         """Return the rows held; the index follows from them."""
-        return self.rows.snapshot()
+        return {
+            "rows": self.rows.snapshot(),
+            "newest_ns": list(self._newest_ns),
+            "horizon_ns": self.horizon_ns,
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
-        self.rows.restore(state)
-        self.forget_index()
+        self.rows.restore(state["rows"])
+        self._newest_ns = list(state["newest_ns"])
+        self.horizon_ns = state["horizon_ns"]
+        self._layout = _FITS_NOTHING
+        self._forget_index()

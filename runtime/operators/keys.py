@@ -63,14 +63,12 @@ class KeyIndex:
 
     def snapshot(self) -> dict[str, Any]:
         """Return all keys, in the order of their codes."""
-        return {"keys": self.columns(np.arange(len(self)))}
+        return self._part.snapshot()
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self._part = _part_of(self._columns)
-        keys = state["keys"]
-        if keys:
-            self.codes(keys, len(keys[0]))
+        self._part.restore(state)
 
 
 def any_null(columns: Sequence[Column]) -> BoolArray | None:
@@ -98,6 +96,10 @@ class _Part(Protocol):
 
     def keep(self, codes: Int64Array) -> Int64Array: ...
 
+    def snapshot(self) -> dict[str, Any]: ...
+
+    def restore(self, state: dict[str, Any]) -> None: ...
+
 
 def _part_of(columns: int) -> _Part:
     return _OneColumn() if columns < 2 else _Pair(_part_of(columns - 1), _OneColumn())
@@ -109,38 +111,54 @@ class _OneColumn:
     def __init__(self) -> None:
         self._dtype: np.dtype[Any] | None = None  # of the column; None: text, or not known yet
         self._numbers = IntCodes()
-        self._text: HashCodes | None = None
+        # For text; and for numbers once one has come that int64 does not hold.
+        self._others: HashCodes | None = None
 
     def __len__(self) -> int:
-        return len(self._numbers) if self._text is None else len(self._text)
+        return len(self._numbers) if self._others is None else len(self._others)
 
     def codes(self, columns: Sequence[Column]) -> Int64Array:
         (column,) = columns
-        if isinstance(column, np.ndarray):
-            if self._dtype is None:
-                self._dtype = column.dtype
-            return self._numbers.codes(_as_int64(column))
-        if self._text is None:
-            self._text = HashCodes()
-        return self._text.codes(column)
+        if not isinstance(column, np.ndarray):
+            if self._others is None:
+                self._others = HashCodes()
+            return self._others.codes(column)
+        if column.dtype != self._dtype:
+            self._dtype = _wider(self._dtype, column.dtype)
+        if self._others is None and column.dtype == np.uint64 and (column >> 63).any():
+            self._others = HashCodes()
+            self._others.codes(pa.array(self._numbers.values))
+        if self._others is not None:
+            return self._others.codes(pa.array(column))
+        return self._numbers.codes(_as_int64(column))
 
     def columns(self, codes: Int64Array) -> list[Column]:
-        if self._text is not None:
-            values = self._text.values
-            return [pa.array([values[code] for code in codes.tolist()], pa.string())]
+        if self._others is not None:
+            values = [self._others.values[code] for code in codes.tolist()]
+            return [np.array(values, self._dtype) if self._dtype else pa.array(values, pa.string())]
         numbers = self._numbers.values.take(codes)
         dtype = self._dtype or np.dtype(np.int64)
         return [(numbers.view(np.float64) if dtype.kind == "f" else numbers).astype(dtype)]
 
     def keep(self, codes: Int64Array) -> Int64Array:
-        if self._text is None:
+        if self._others is None:
             return self._numbers.keep(codes)
         moved = np.full(len(self), -1, dtype=np.int64)
         moved[codes] = np.arange(len(codes))
-        (kept,) = self.columns(codes)
-        self._text = HashCodes()
-        self._text.codes(kept)
+        self._others = HashCodes([self._others.values[code] for code in codes.tolist()])
         return moved
+
+    def snapshot(self) -> dict[str, Any]:
+        return {
+            "dtype": self._dtype and self._dtype.str,
+            "numbers": self._numbers.values.copy(),
+            "others": None if self._others is None else list(self._others.values),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._dtype = state["dtype"] and np.dtype(state["dtype"])
+        self._numbers.replace(state["numbers"])
+        self._others = None if state["others"] is None else HashCodes(state["others"])
 
 
 class _Pair:
@@ -175,6 +193,20 @@ class _Pair:
         self._both.replace((left << self._bits) | right)
         return moved
 
+    def snapshot(self) -> dict[str, Any]:
+        return {
+            "left": self._left.snapshot(),
+            "right": self._right.snapshot(),
+            "both": self._both.values.copy(),
+            "bits": self._bits,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._left.restore(state["left"])
+        self._right.restore(state["right"])
+        self._both.replace(state["both"])
+        self._bits = state["bits"]
+
     def _split(self, both: Int64Array) -> tuple[Int64Array, Int64Array]:
         return both >> self._bits, both & ((1 << self._bits) - 1)
 
@@ -185,6 +217,12 @@ def _as_int64(column: Column) -> Int64Array:
         floats = column.astype(np.float64) + 0.0  # −0.0 becomes 0.0
         floats[np.isnan(floats)] = np.nan  # one NaN of the many
         return floats.view(np.int64)
-    if column.dtype == np.uint64:
-        return np.ascontiguousarray(column).view(np.int64)
     return column.astype(np.int64, copy=False)
+
+
+def _wider(one: np.dtype[Any] | None, other: np.dtype[Any]) -> np.dtype[Any]:
+    """Return a type that holds whole numbers of both, unless only Python's own does."""
+    if one is None:
+        return other
+    both = np.promote_types(one, other)
+    return np.dtype(object) if both.kind == "f" and "f" not in (one.kind, other.kind) else both

@@ -1,8 +1,4 @@
-"""Steps that look at each row alone: filter, assign, select, map.
-
-The plan lets go of columns that nobody behind needs. So a step may meet rows without a column
-that it knows of: what would be made of it is not needed either, and is left out.
-"""
+"""Steps that look at each row alone: filter, assign, select, map."""
 
 from __future__ import annotations
 
@@ -37,19 +33,16 @@ class AssignMachine:
     def __init__(self, step: AssignStep) -> None:
         self._step = step
         self._assigned = [
-            (name, expression, expression.columns(), step.schema.field(name).type)
+            (name, expression, step.schema.field(name).type)
             for name, expression in step.columns.items()
         ]
 
     def apply(self, batch: Batch) -> Batch:
         """Return all rows with the columns assigned."""
         columns = dict(batch.columns)
-        for name, expression, needs, leaves_as in self._assigned:
-            if needs <= batch.columns.keys():
-                values = evaluated(expression, batch, step=self._step.name)
-                columns[name] = fitted(values, leaves_as, name=name, step=self._step.name)
-            else:
-                columns.pop(name, None)
+        for name, expression, leaves_as in self._assigned:
+            values = evaluated(expression, batch, step=self._step.name)
+            columns[name] = fitted(values, leaves_as, name=name, step=self._step.name)
         return batch.with_columns(columns)
 
 
@@ -62,7 +55,7 @@ class SelectMachine:
     def apply(self, batch: Batch) -> Batch:
         """Return all rows with the columns selected."""
         had = batch.columns
-        return batch.with_columns({new: had[old] for new, old in self._names.items() if old in had})
+        return batch.with_columns({new: had[old] for new, old in self._names.items()})
 
 
 class MapBatchesMachine:

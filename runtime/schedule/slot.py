@@ -61,7 +61,10 @@ class Slot:
     ) -> None:
         self.name = name
         self._limits = limits or Limits()
-        self._stages = {s.name: StageMachine(s, start_ns=start_ns) for s in stages}
+        gap_ns = self._limits.source_gap_ns
+        self._stages = {
+            s.name: StageMachine(s, start_ns=start_ns, source_gap_ns=gap_ns) for s in stages
+        }
         self._channels: dict[str, Channel] = {
             c.name: c for s in stages for c in (*s.inputs, *s.outputs)
         }

@@ -23,10 +23,12 @@ class StageMachine:
     passed on); each move is counted.
     """
 
-    def __init__(self, stage: Stage, *, start_ns: int) -> None:
+    def __init__(self, stage: Stage, *, start_ns: int, source_gap_ns: int = 1) -> None:
         self.stage = stage
         self.source: SourceMachine | None = None
         self._is_paced = False
+        self._source_gap_ns = source_gap_ns
+        self._next_take_ns = start_ns
         if isinstance(stage.step, SourceStep):
             self._is_paced = stage.step.source.speed is not None
             self.source = SourceMachine(
@@ -74,7 +76,7 @@ class StageMachine:
         if self.source is not None:
             if self.is_finished:
                 return None
-            due = self.source.due_ns(now_ns)
+            due = self.due_ns(now_ns)
             if due is None or due > now_ns:
                 return None
             return due if self._is_paced else now_ns
@@ -97,7 +99,8 @@ class StageMachine:
         """Return when a source will next have something; None: unknown, ended, or no source."""
         if self.source is None or self.is_finished:
             return None
-        return self.source.due_ns(now_ns)
+        due = self.source.due_ns(now_ns)
+        return max(due, self._next_take_ns) if self._is_paced and due is not None else due
 
     # -- doing it -----------------------------------------------------------------------
 
@@ -111,6 +114,7 @@ class StageMachine:
         self._work = []
         if self.source is not None:
             message = self.source.take(now_ns, max_rows=max_rows)
+            self._next_take_ns = now_ns + self._source_gap_ns
             return (None if message is None else self._emit_source(message)), self._work
         released, promise_ns = self._release(now_ns, max_rows)
         if released is None:

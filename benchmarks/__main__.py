@@ -1,0 +1,59 @@
+"""`python -m benchmarks` lists the benchmarks; `python -m benchmarks NAME …` runs some."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from benchmarks.frame import Options, Result, last_line
+
+BENCHMARKS = {  # {name: (module, what it measures)}
+    "merge": ("merge", "Slack-ScaleGate alone: 2 and 1,500 writers, batches of 1 to 8,192"),
+    "hop": ("hop", "a batch there and back between two nodes: our channel, and a Ray actor call"),
+    "join-throughput": ("join_throughput", "4 M events through the join, sparse and dense"),
+    "aggregate": ("aggregate", "5 M events, 10 % late, mean and count per key and second"),
+    "join-latency": ("join_latency", "the join at 1k, 10k, 50k events/s: on arrival, in order"),
+    "memory": ("memory", "ten million events through three nodes: is memory flat?"),
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what was asked for; return the exit code. A claim that fails is not an error."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(BENCHMARKS)}, all")
+    parser.add_argument("--quick", action="store_true", help="a sample, in less than a minute")
+    parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
+    parser.add_argument("--seed", type=int, default=Options.seed, help="of all that is drawn")
+    given = parser.parse_args(arguments)
+    if not given.names:
+        for name, (_, what) in BENCHMARKS.items():
+            print(f"{name:<16} {what}")
+        return 0
+    names = list(BENCHMARKS) if given.names == ["all"] else given.names
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+    options = Options(quick=given.quick, seed=given.seed)
+    results = []
+    for name in names:
+        began_s = time.monotonic()
+        result = _benchmark(name)(options)
+        took_s = time.monotonic() - began_s
+        print(result.text(name, options), f"took {took_s:.0f} s", "", sep="\n", flush=True)
+        results.append({**result.to_json(name, options), "took_s": round(took_s, 1)})
+    if given.json:
+        print(last_line(results))
+    return 0
+
+
+def _benchmark(name: str) -> Callable[[Options], Result]:
+    module = import_module(f"benchmarks.{BENCHMARKS[name][0]}")
+    run: Callable[[Options], Result] = module.run
+    return run
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

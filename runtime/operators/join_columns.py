@@ -1,0 +1,126 @@
+"""The columns of one side of a join, as queues: rows come at the end and leave at the front."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from runtime.model import Batch, Column, Int64Array, concat_columns
+
+
+class HeldColumns:
+    """Some columns of some rows. A row is known by its place: 0 for the first row ever.
+
+    Args:
+        names: the columns to hold.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
+        self._numbers: dict[str, npt.NDArray[Any]] = {}
+        self._texts: dict[str, TextQueue] = {}
+        self._capacity = 64
+        self._origin = 0  # place of the first value of the arrays
+        self.start = 0
+        """Place of the first row held."""
+        self.end = 0
+        """Place of the next row to come."""
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+    def append(self, batch: Batch) -> None:
+        """Add rows."""
+        self._make_room(len(batch))
+        self._extend({name: batch.columns[name] for name in self._names}, len(batch))
+
+    def _extend(self, columns: dict[str, Column], rows: int) -> None:
+        first = self.end - self._origin
+        for name, column in columns.items():
+            if not isinstance(column, np.ndarray):
+                self._texts.setdefault(name, TextQueue(self.end)).append(column)
+                continue
+            if name not in self._numbers:
+                self._numbers[name] = np.empty(self._capacity, dtype=column.dtype)
+            self._numbers[name][first : first + rows] = column
+        self.end += rows
+
+    def _make_room(self, rows: int) -> None:
+        first, last = self.start - self._origin, self.end - self._origin
+        if last + rows <= self._capacity:
+            return
+        self._capacity = max(self._capacity, 2 * (last - first + rows))
+        for name, old in self._numbers.items():
+            self._numbers[name] = np.empty(self._capacity, dtype=old.dtype)
+            self._numbers[name][: last - first] = old[first:last]
+        self._origin = self.start
+
+    def take(self, names: Sequence[str], places: Int64Array) -> dict[str, Column]:
+        """Return these columns of the rows at these places."""
+        own = places - self._origin
+        return {
+            name: self._numbers[name].take(own)
+            if name in self._numbers
+            else self._texts[name].take(places)
+            for name in names
+        }
+
+    def drop(self, rows: int) -> None:
+        """Let so many rows at the front go."""
+        self.start += rows
+        for text in self._texts.values():
+            text.drop_before(self.start)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the rows held."""
+        held = [name for name in self._names if name in self._numbers or name in self._texts]
+        return {
+            "rows": len(self),
+            "columns": self.take(held, np.arange(self.start, self.end)),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take the rows of a snapshot, into a fresh queue; they get places from 0 on."""
+        self._make_room(state["rows"])
+        self._extend(state["columns"], state["rows"])
+
+
+class TextQueue:
+    """A text column of such rows: a few Arrow arrays, older ones longer.
+
+    Args:
+        start: place of the first row to come.
+    """
+
+    def __init__(self, start: int) -> None:
+        self._start = start
+        self._pieces: list[pa.Array] = []
+
+    def append(self, column: pa.Array) -> None:
+        """Add rows, and put short pieces together: each is at least twice as long as the next."""
+        pieces = self._pieces
+        pieces.append(column)
+        while len(pieces) > 1 and len(pieces[-2]) < 2 * len(pieces[-1]):
+            pieces[-2:] = [concat_columns(pieces[-2:])]
+
+    def take(self, places: Int64Array) -> pa.Array:
+        """Return the text at these places."""
+        if len(self._pieces) == 1:
+            return self._pieces[0].take(places - self._start)
+        found = pa.chunked_array(self._pieces, pa.string()).take(places - self._start)
+        return concat_columns(found.chunks) if found.num_chunks else pa.array([], pa.string())
+
+    def drop_before(self, place: int) -> None:
+        """Let the rows before this place go; memory is given back piece by piece."""
+        pieces = self._pieces
+        while pieces and self._start < place:
+            gone = min(place - self._start, len(pieces[0]))
+            self._start += gone
+            if gone == len(pieces[0]):
+                del pieces[0]
+            else:
+                pieces[0] = pieces[0][gone:]

@@ -1,0 +1,270 @@
+"""Real Ray nodes: what runs, who gets in, and that nothing outlives the driver."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import ray
+
+from actors import connecting
+from actors.connecting import check_cluster, settings_for
+from actors.local_nodes import LocalNodes
+from actors.nodes import RayNodes
+from actors.placement import on_node, place
+from runtime.errors import ClusterError, SettingError
+
+pytestmark = pytest.mark.ray
+
+DRIVER = Path(__file__).with_name("dying_driver.py")
+GONE_S = 10.0  # nodes are down in 0.1 s on an idle machine
+
+
+def tree(pid: int) -> list[psutil.Process]:
+    root = psutil.Process(pid)
+    return [root, *root.children(recursive=True)]
+
+
+def keeper_of(nodes: RayNodes) -> int:
+    assert nodes._local is not None
+    return nodes._local.keeper_pid
+
+
+@pytest.fixture(scope="module")
+def steps() -> list[str]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def nodes(steps: list[str]) -> Iterator[RayNodes]:
+    with RayNodes.local(3, progress=steps.append) as opened:
+        yield opened
+
+
+def test_local_nodes_have_names_and_logical_cpus(nodes: RayNodes, steps: list[str]) -> None:
+    assert [node.name for node in nodes.nodes] == ["node-1", "node-2", "node-3"]
+    assert [node.cpus for node in nodes.nodes] == [4.0] * 3
+    assert [node.is_head for node in nodes.nodes] == [True, False, False]
+    assert nodes.is_simulated
+    assert "share its clock" in nodes.notes[0]
+    assert steps[-1] == "starting node-3 of 3"
+
+
+def test_an_actor_runs_on_the_node_it_is_placed_on(nodes: RayNodes) -> None:
+    @ray.remote(num_cpus=1)
+    class Where:
+        def node_id(self) -> str:
+            return str(ray.get_runtime_context().get_node_id())
+
+    places = place(["a", "b", "c"], nodes.nodes, pinned={"a": "node-3"})
+    actors = {
+        slot: Where.options(scheduling_strategy=on_node(node)).remote()  # type: ignore[attr-defined]
+        for slot, node in places.items()
+    }
+    found = ray.get([actor.node_id.remote() for actor in actors.values()], timeout=60)
+    assert found == [node.node_id for node in places.values()]
+    assert places["a"].name == "node-3"
+
+
+def test_local_nodes_listen_on_the_loopback_alone(nodes: RayNodes) -> None:
+    listening = [
+        (process.pid, socket_.laddr)
+        for process in tree(keeper_of(nodes))
+        for socket_ in process.net_connections("inet")
+        if socket_.status == psutil.CONN_LISTEN
+    ]
+    assert listening
+    outside = [where for where in listening if where[1].ip not in ("127.0.0.1", "::ffff:127.0.0.1")]
+    assert not outside
+
+
+def test_three_idle_nodes_need_under_500_mb_and_no_dashboard(nodes: RayNodes) -> None:
+    workers = ("ray::IDLE", "ray::Where")  # of the test before this one
+    ours = {p: " ".join(p.cmdline()) for p in tree(keeper_of(nodes))}
+    assert not [line for line in ours.values() if "dashboard/" in line or "monitor.py" in line]
+    idle = [process for process, line in ours.items() if not line.startswith(workers)]
+    assert len(idle) == 11  # keeper, gcs_server, and per node a raylet and two agents
+    assert sum(process.memory_info().rss for process in idle) < 500 * 2**20
+
+
+def test_the_token_is_private_and_on_no_command_line(nodes: RayNodes) -> None:
+    path = Path(os.environ["RAY_AUTH_TOKEN_PATH"])
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    token = path.read_text()
+    assert len(token) == 64
+    for process in tree(keeper_of(nodes)):
+        assert token not in " ".join(process.cmdline())
+
+
+@pytest.mark.parametrize(
+    ("settings", "token", "claim"),
+    [
+        ({"RAY_AUTH_MODE": "disabled"}, None, "refuses our token"),
+        ({}, "f" * 64, "refuses our token"),
+        ({}, None, "no token for the Ray cluster"),
+    ],
+    ids=["without", "wrong", "missing file"],
+)
+def test_a_client_without_the_token_is_refused(
+    nodes: RayNodes, tmp_path: Path, settings: dict[str, str], token: str | None, claim: str
+) -> None:
+    path = tmp_path / "token"
+    if token is not None:
+        path.write_text(token)
+    if not settings:
+        settings = {"RAY_AUTH_TOKEN_PATH": str(path)}
+    with pytest.raises(ClusterError, match=claim) as caught:
+        check_cluster(nodes.address, settings)
+    assert "RAY_AUTH_TOKEN_PATH=" in str(caught.value)
+
+
+def test_a_client_with_the_token_is_let_in(nodes: RayNodes) -> None:
+    assert check_cluster(nodes.address, settings_for(nodes.address)) == []
+
+
+def test_a_second_process_with_the_token_connects(nodes: RayNodes) -> None:
+    program = (
+        "import sys; from actors.nodes import RayNodes\n"
+        "with RayNodes.connect(sys.argv[1]) as n:\n"
+        "    print(n.is_simulated, *[node.name for node in n.nodes])"
+    )
+    done = subprocess.run(  # noqa: S603 the program above
+        [sys.executable, "-c", program, nodes.address],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.stdout.split() == ["False", "node-1", "node-2", "node-3"]
+
+
+def test_a_driver_needs_a_node_on_its_own_host(
+    nodes: RayNodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connecting._services, "find_node_ids", set)
+    with pytest.raises(ClusterError, match="has no node on this host"):
+        check_cluster(nodes.address, settings_for(nodes.address))
+
+
+@pytest.mark.parametrize("opening", [RayNodes.local, RayNodes.connect])
+def test_one_process_drives_one_cluster(nodes: RayNodes, opening: Callable[[], RayNodes]) -> None:
+    with pytest.raises(ClusterError, match="connected to Ray already"):
+        opening()
+
+
+def test_local_nodes_refuse_settings_out_of_range() -> None:
+    with pytest.raises(SettingError, match="count=0, but it must be at least 1"):
+        LocalNodes(0)
+    with pytest.raises(SettingError, match="cpus_per_node=0, but it must be at least 1"):
+        LocalNodes(1, cpus_per_node=0)
+    with pytest.raises(SettingError, match="object_store_mb=10, but it must be at least 75"):
+        LocalNodes(1, object_store_mb=10)
+
+
+def test_a_failed_start_says_why_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("actors.local_nodes.START_LIMIT_S", 0.001)
+    before = set(psutil.Process().children())
+    with pytest.raises(ClusterError, match="did not start the local nodes"):
+        LocalNodes(1)
+    assert set(psutil.Process().children()) <= before
+
+
+class Victim:
+    """A driver in a session of its own, to be ended in some way."""
+
+    def __init__(self, way: str) -> None:
+        self.process = subprocess.Popen(  # noqa: S603 our own file
+            [sys.executable, str(DRIVER), way],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def wait_for(self, word: str) -> str:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith(word):
+                return line
+        raise AssertionError(f"no {word!r}; {self.process.communicate()[1]}")
+
+    def __enter__(self) -> Victim:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.mark.parametrize("way", ["exit", "exception", "exit without closing"])
+def test_nothing_outlives_a_driver_that_ends_by_itself(way: str) -> None:
+    with Victim(way) as victim:
+        processes = tree(int(victim.wait_for("ready").split()[1]))
+        folder = folder_of(processes)
+        _, errors = victim.process.communicate("\n", timeout=30)
+        assert psutil.wait_procs(processes, timeout=GONE_S)[1] == []
+        assert not folder.exists()
+        assert ("the driver's own fault" in errors) if way == "exception" else (errors == "")
+
+
+@pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_nothing_outlives_a_driver_that_gets_a_signal(signal_: signal.Signals) -> None:
+    with Victim("wait") as victim:
+        processes = tree(int(victim.wait_for("ready").split()[1]))
+        folder = folder_of(processes)
+        assert len(processes) == 7  # keeper, gcs_server, raylet, two agents, actor, its child
+        assert victim.process.stdin is not None
+        victim.process.stdin.write("\n")
+        victim.process.stdin.flush()
+        os.killpg(victim.process.pid, signal_)  # the whole group, as a terminal does
+        assert psutil.wait_procs(processes, timeout=GONE_S)[1] == []
+        assert not folder.exists()
+
+
+def test_nothing_outlives_a_driver_killed_while_nodes_start() -> None:
+    with Victim("exit") as victim:
+        victim.wait_for("starting")  # loading Ray
+        victim.wait_for("starting")  # node-1
+        processes = psutil.Process(victim.process.pid).children(recursive=True)
+        folder = folder_of(processes)
+        victim.process.kill()
+        assert psutil.wait_procs(processes, timeout=GONE_S)[1] == []
+        assert not folder.exists()
+
+
+def test_nodes_die_with_their_keeper() -> None:
+    with Victim("wait") as victim:
+        keeper, *others = tree(int(victim.wait_for("ready").split()[1]))
+        folder = folder_of([keeper])
+        # A child that a user's actor detached is nobody's then, and Ray's agent takes its time.
+        slow = [
+            p for p in others if "sleep(600)" in p.cmdline()[-1] or "EnvAgent" in p.cmdline()[0]
+        ]
+        keeper.kill()
+        try:
+            rest = [process for process in others if process not in slow]
+            assert len(rest) == 4  # gcs_server, raylet, silent agent, actor
+            assert psutil.wait_procs(rest, timeout=GONE_S)[1] == []
+        finally:
+            for process in slow:
+                if process.is_running():
+                    process.kill()
+            victim.process.kill()
+            shutil.rmtree(folder)
+
+
+def folder_of(processes: list[psutil.Process]) -> Path:
+    """The private folder, from the plan on the keeper's command line."""
+    keeper = next(p for p in processes if any("keeper.py" in word for word in p.cmdline()))
+    return Path(json.loads(keeper.cmdline()[-1])["folder"])

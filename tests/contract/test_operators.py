@@ -1,0 +1,244 @@
+"""What every operator promises, whatever it does (`runtime/operators/contract.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runtime.flow.expressions import col
+from runtime.flow.steps import Aggregate, AggregateStep, JoinStep, Step, Window
+from runtime.model import END_NS, START_NS, Batch
+from runtime.operators import Operator, Released, make_operator
+from tests.operators.literal import Leaves, Segment, leaves_of, reads_of, run, streams
+
+ROWS = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.float64()})
+VALUES = st.tuples(
+    st.sampled_from([1, 2, 2**40]),
+    st.sampled_from(["20", "26", None]),
+    st.sampled_from([0.1, 0.2, 0.3, -7.7, 1e16]),
+)
+TIMES = pa.timestamp("ns")
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    step: Step
+    ports: int
+
+    def __str__(self) -> str:
+        return self.name
+
+    def make(self) -> Operator:
+        return make_operator(self.step)
+
+    @property
+    def schemas(self) -> Sequence[pa.Schema]:
+        return [ROWS] * self.ports
+
+
+AGGREGATE = AggregateStep(
+    name="minutes",
+    inputs=("rows",),
+    schema=pa.schema(
+        {
+            "line": pa.string(),
+            "window_start": TIMES,
+            "window_end": TIMES,
+            "mean": pa.float64(),
+            "n": pa.int64(),
+        }
+    ),
+    keys=("line",),
+    window=Window(10, 10),
+    aggregates={"mean": Aggregate("mean", "delay"), "n": Aggregate("count")},
+    slack_ns=None,
+)
+QUANTILES = replace(
+    AGGREGATE,
+    schema=pa.schema(
+        {
+            "area": pa.int64(),
+            "line": pa.string(),
+            "window_start": TIMES,
+            "window_end": TIMES,
+            "most": pa.float64(),
+            "median": pa.float64(),
+        }
+    ),
+    keys=("area", "line"),
+    aggregates={"most": Aggregate("max", "delay"), "median": Aggregate("quantile", "delay", 0.5)},
+)
+JOIN = JoinStep(
+    name="jams",
+    inputs=("buses", "loops"),
+    schema=pa.schema(
+        {"area": pa.int64(), "line": pa.string(), "delay": pa.float64(), "other": pa.string()}
+    ),
+    left_on=("area",),
+    right_on=("area",),
+    within_ns=6,
+    where=None,
+    right_names={"line": "other", "delay": "other_delay"},
+    slack_ns=None,
+)
+CASES = [
+    Case("tumbling", AGGREGATE, 1),
+    Case("sliding", replace(AGGREGATE, window=Window(12, 5)), 1),
+    Case("tumbling quantiles", QUANTILES, 1),
+    Case("sliding quantiles", replace(QUANTILES, window=Window(20, 4)), 1),
+    Case("join", JOIN, 2),
+    Case(
+        "join on text, with a predicate",
+        replace(JOIN, left_on=("line", "area"), right_on=("line", "area"), where=col("delay") > 0),
+        2,
+    ),
+]
+every_operator = pytest.mark.parametrize("case", CASES, ids=str)
+
+
+def any_stream(test: Callable[..., None]) -> Callable[..., None]:
+    """Try a test on some streams and cuts; few, for there are many operators."""
+    drawn = given(data=st.data(), cut=st.randoms(use_true_random=False))(test)
+    return settings(max_examples=25)(drawn)
+
+
+def draw_stream(case: Case, data: st.DataObject, *, late: bool = True) -> list[Segment]:
+    return data.draw(streams([VALUES] * case.ports, late=late))
+
+
+def deep_copy(state: Any) -> Any:
+    """Return a copy of plain values and arrays; anything else does not belong in a snapshot."""
+    match state:
+        case dict():
+            assert all(isinstance(key, str) for key in state)
+            return {key: deep_copy(value) for key, value in state.items()}
+        case list() | tuple():
+            return type(state)(deep_copy(value) for value in state)
+        case np.ndarray():
+            assert state.dtype != object
+            return state.copy()
+        case pa.Array():
+            return pa.array(state.to_pylist(), state.type)
+        case None | bool() | int() | float() | str():
+            return state
+    raise AssertionError(f"{type(state)} in a snapshot")
+
+
+def overwrite(batch: Batch | None) -> None:
+    if batch is not None:
+        batch.event_time_ns[:] = -1
+        for column in batch.columns.values():
+            if isinstance(column, np.ndarray):
+                column[:] = -1
+
+
+@every_operator
+@any_stream
+def test_how_rows_are_cut_into_reads_does_not_show(
+    case: Case, data: st.DataObject, cut: Random
+) -> None:
+    segments = draw_stream(case, data)
+    whole = run(case.make(), reads_of(segments, case.schemas))
+    assert run(case.make(), reads_of(segments, case.schemas, cut)) == whole
+
+
+@every_operator
+@any_stream
+def test_snapshot_and_restore_change_nothing(case: Case, data: st.DataObject, cut: Random) -> None:
+    segments = draw_stream(case, data)
+    expected = run(case.make(), reads_of(segments, case.schemas))
+    operator = case.make()
+    leaves: Leaves = []
+    for released in reads_of(segments, case.schemas, cut):
+        state = deep_copy(operator.snapshot())
+        before = operator.rows_held, operator.late_dropped
+        operator = case.make()
+        operator.restore(state)
+        assert (operator.rows_held, operator.late_dropped) == before
+        leaves += leaves_of([operator.process(released)])
+    assert leaves == expected
+
+
+@every_operator
+@any_stream
+def test_snapshot_does_not_change_when_the_operator_goes_on(
+    case: Case, data: st.DataObject, cut: Random
+) -> None:
+    reads = list(reads_of(draw_stream(case, data), case.schemas, cut))
+    operator, half = case.make(), len(reads) // 2
+    run(operator, iter(reads[:half]))
+    state = operator.snapshot()
+    copied = deep_copy(state)
+    first = run(operator, iter(reads[half:]))
+    for kept in (state, copied):
+        again = case.make()
+        again.restore(kept)
+        assert run(again, iter(reads[half:])) == first
+
+
+@every_operator
+@any_stream
+def test_operator_keeps_no_view_of_the_rows_it_was_given(
+    case: Case, data: st.DataObject, cut: Random
+) -> None:
+    segments = draw_stream(case, data)
+    expected = run(case.make(), reads_of(segments, case.schemas))
+    operator = case.make()
+    leaves: Leaves = []
+    for released in reads_of(segments, case.schemas, cut):
+        leaves += leaves_of([operator.process(released)])
+        for batch in (*released.ports, *released.late):
+            overwrite(batch)
+    assert leaves == expected
+
+
+@every_operator
+@any_stream
+def test_nothing_is_held_after_the_end(case: Case, data: st.DataObject, cut: Random) -> None:
+    operator = case.make()
+    run(operator, reads_of(draw_stream(case, data), case.schemas, cut))
+    assert operator.rows_held == 0
+    assert operator.promise_ns(END_NS) == END_NS
+    late = draw_stream(case, data)[0].rows
+    before = operator.late_dropped
+    reads = list(reads_of([Segment([], late, END_NS)], case.schemas))
+    assert run(operator, iter(reads)) == []
+    assert operator.late_dropped == before + len(late)
+
+
+@every_operator
+@any_stream
+def test_promise_is_kept_and_grows_with_the_watermark(
+    case: Case, data: st.DataObject, cut: Random
+) -> None:
+    operator = case.make()
+    promise_ns = START_NS
+    for released in reads_of(draw_stream(case, data, late=False), case.schemas, cut):
+        batch = operator.process(released)
+        if batch is not None:
+            times = batch.event_time_ns.tolist()
+            assert times == sorted(times)
+            assert times[0] >= promise_ns
+            assert len(times) == len(batch.stimulus_time_ns)
+            assert list(batch.columns) == case.step.schema.names
+        following = operator.promise_ns(released.watermark_ns)
+        assert following >= max(promise_ns, released.watermark_ns)
+        promise_ns = following
+
+
+@every_operator
+def test_read_without_rows_gives_nothing(case: Case) -> None:
+    operator = case.make()
+    nothing: list[Batch | None] = [None] * case.ports
+    for watermark_ns in (START_NS, -5, 0, 10**18, END_NS):
+        assert operator.process(Released(nothing, nothing, watermark_ns, 0)) is None
+    assert operator.rows_held == operator.late_dropped == 0

@@ -1,0 +1,316 @@
+"""Senders and a reader over real sockets on loopback; Spark's driver is played by the test."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import zmq
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingest.push import sender, wire
+from ingest.push.reader import PushReader
+from ingest.push.sender import CREDITS, Push
+from ingest.push.wire import MANIFEST, Frame, Keys, Kind, close, connected, frame_of, listening
+from runtime.errors import FrameError, IngestError
+from runtime.sources.spec import END_OF_INPUT
+
+COLUMNS = pa.schema([("value", pa.int64()), ("name", pa.string())])
+HOST = "127.0.0.1"
+SPARK, SOURCE = Keys.new(), Keys.new()
+
+
+def rows(*values: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(
+        {"value": list(values), "name": [f"n{value}" for value in values]}, schema=COLUMNS
+    )
+
+
+class Driver:
+    """Spark's driver, without Spark: commits what the test says, and has tasks push."""
+
+    def __init__(self) -> None:
+        self.context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self.socket, self.endpoint, self.guard = listening(
+            self.context, HOST, keys=SPARK, peer=SOURCE.public
+        )
+        self.reader = b""
+        self.source_at = ""
+        self.tasks: list[threading.Thread] = []
+        self.done: dict[tuple[int, int], pa.RecordBatch] = {}  # {(epoch, partition): manifest}
+        self.problems: list[Exception] = []
+
+    def meet(self) -> None:
+        self.reader, *parts = self.socket.recv_multipart()
+        self.source_at = frame_of(parts).text
+
+    def push(self, epoch: int, partition: int, *batches: pa.RecordBatch, attempt: int = 0) -> None:
+        push = Push(self.source_at, SPARK, SOURCE.public, epoch, COLUMNS.serialize().to_pybytes())
+
+        def run() -> None:
+            try:
+                self.done[epoch, partition] = push.send(
+                    batches, partition=partition, attempt=attempt
+                )
+            except (IngestError, FrameError) as problem:
+                self.problems.append(problem)
+
+        self.tasks.append(threading.Thread(target=run))
+        self.tasks[-1].start()
+
+    def commit(self, epoch: int) -> None:
+        parts = [task for (of, _), task in self.done.items() if of == epoch]
+        manifest = pa.Table.from_batches(parts, MANIFEST).combine_chunks().to_batches()[0]
+        body = manifest.serialize().to_pybytes()
+        self.say(Frame(Kind.COMMIT, epoch, rows=len(manifest), body=body))
+
+    def say(self, frame: Frame) -> None:
+        self.socket.send_multipart([self.reader, *frame.parts()])
+
+    def heard(self, limit_ms: int = 0) -> list[Frame]:
+        frames: list[Frame] = []
+        while self.socket.poll(0 if frames else limit_ms):
+            frames.append(frame_of(self.socket.recv_multipart()[1:]))
+        return frames
+
+    def leave(self) -> None:
+        if not self.socket.closed:
+            for task in self.tasks:
+                task.join(10)
+            self.socket.close(0)
+            self.guard.stop()
+            self.context.term()
+
+
+@pytest.fixture
+def driver() -> Iterator[Driver]:
+    driver = Driver()
+    yield driver
+    driver.leave()
+
+
+def opened(driver: Driver, max_epoch_bytes: int = 2**20) -> PushReader:
+    reader = PushReader(
+        driver.endpoint,
+        host=HOST,
+        keys=SOURCE,
+        peer=SPARK.public,
+        schema=COLUMNS,
+        max_epoch_bytes=max_epoch_bytes,
+    )
+    driver.meet()
+    return reader
+
+
+@pytest.fixture
+def reader(driver: Driver) -> Iterator[PushReader]:
+    reader = opened(driver)
+    yield reader
+    reader.close()
+
+
+def poll_until(reader: PushReader, is_enough: Callable[[], bool]) -> list[pa.RecordBatch]:
+    """Poll until enough has happened; return the rows that came."""
+    seen: list[pa.RecordBatch] = []
+    while not is_enough():
+        block = reader.poll()
+        if isinstance(block, pa.RecordBatch):
+            seen.append(block)
+    return seen
+
+
+def rest(reader: PushReader, seen: list[pa.RecordBatch] | None = None) -> list[pa.RecordBatch]:
+    """Poll to the end of the stream, adding what comes."""
+    seen = [] if seen is None else seen
+    while (block := reader.poll()) is not END_OF_INPUT:
+        if isinstance(block, pa.RecordBatch):
+            seen.append(block)
+    return seen
+
+
+def test_rows_are_invisible_until_their_epoch_is_committed(
+    driver: Driver, reader: PushReader
+) -> None:
+    driver.push(0, 1, rows(3), rows(4))
+    driver.push(0, 0, rows(1, 2))
+    assert poll_until(reader, lambda: len(driver.done) == 2) == []
+    driver.commit(0)
+    driver.say(Frame(Kind.END))
+    assert [block.to_pylist() for block in rest(reader)] == [
+        block.to_pylist() for block in (rows(1, 2), rows(3), rows(4))
+    ]
+    assert reader.poll() is END_OF_INPUT
+
+
+def test_a_source_that_does_not_poll_stops_the_sender(driver: Driver, reader: PushReader) -> None:
+    drawn: list[int] = []
+
+    def endless() -> Iterator[pa.RecordBatch]:
+        for number in range(20):
+            drawn.append(number)
+            yield rows(number)
+
+    driver.push(0, 0, *[])  # a partition without rows still finishes, by itself
+    driver.tasks[0].join(10)
+    push = Push(driver.source_at, SPARK, SOURCE.public, 0, COLUMNS.serialize().to_pybytes())
+    task = threading.Thread(target=lambda: push.send(endless(), partition=1, attempt=1))
+    task.start()
+    task.join(0.3)
+    assert task.is_alive()
+    assert len(drawn) <= CREDITS
+    poll_until(reader, lambda: not task.is_alive())
+    assert len(drawn) == 20
+
+
+def test_the_second_epoch_is_answered_when_the_first_has_been_read(
+    driver: Driver, reader: PushReader
+) -> None:
+    driver.push(0, 0, *[rows(number) for number in range(100)])
+    driver.push(1, 0, rows(100), attempt=1)
+    poll_until(reader, lambda: len(driver.done) == 2)
+    driver.commit(0)
+    seen: list[pa.RecordBatch] = []
+    answers: list[Frame] = []
+    while len(seen) < 101:
+        block = reader.poll()
+        if isinstance(block, pa.RecordBatch):
+            seen.append(block)
+        if not answers and (answers := driver.heard()):
+            driver.commit(1)
+        elif len(seen) < 100:
+            assert driver.heard() == []
+    answers += driver.heard(limit_ms=5_000)
+    assert [(answer.kind, answer.epoch) for answer in answers] == [
+        (Kind.COMMITTED, 0),
+        (Kind.COMMITTED, 1),
+    ]
+    assert [value for block in seen for value in block["value"].to_pylist()] == list(range(101))
+
+
+def test_a_failed_query_is_raised_after_what_it_had_committed(
+    driver: Driver, reader: PushReader
+) -> None:
+    driver.push(0, 0, rows(1))
+    poll_until(reader, lambda: len(driver.done) == 1)
+    driver.commit(0)
+    driver.say(Frame(Kind.FAILED, body=b"ZeroDivisionError: division by zero"))
+    seen: list[pa.RecordBatch] = []
+    with pytest.raises(IngestError, match="ZeroDivisionError"):
+        rest(reader, seen)
+    assert [block["value"].to_pylist() for block in seen] == [[1]]
+
+
+def test_a_driver_that_dies_is_an_error_and_not_a_wait_for_ever(
+    driver: Driver, reader: PushReader
+) -> None:
+    driver.leave()
+    with pytest.raises(IngestError, match="driver that feeds this stream"):
+        rest(reader)
+
+
+def test_a_reader_that_closes_says_bye_and_its_senders_give_up(driver: Driver) -> None:
+    reader = opened(driver)
+    driver.push(0, 0, *[rows(number) for number in range(10)])
+    poll_until(reader, lambda: bool(reader._epochs.bytes_held))
+    reader.close()
+    reader.close()
+    driver.tasks[0].join(10)
+    assert [type(problem) for problem in driver.problems] == [IngestError]
+    assert Kind.BYE in [frame.kind for frame in driver.heard(limit_ms=5_000)]
+    assert reader.poll() is END_OF_INPUT
+
+
+def test_a_micro_batch_that_is_too_large_fails_its_task_with_the_way_out(driver: Driver) -> None:
+    reader = opened(driver, max_epoch_bytes=100)
+    driver.push(0, 0, *[rows(number) for number in range(10)])
+    poll_until(reader, lambda: bool(driver.problems))
+    assert "maxFilesPerTrigger" in str(driver.problems[0])
+    reader.close()
+
+
+def test_a_stranger_is_not_let_in(
+    driver: Driver, reader: PushReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "CONNECT_LIMIT_MS", 2_000)
+    with zmq.Context() as context, pytest.raises(IngestError, match="know our key"):
+        connected(context, driver.source_at, keys=Keys.new(), peer=SOURCE.public)
+
+
+def test_nonsense_is_refused_and_the_stream_goes_on(driver: Driver, reader: PushReader) -> None:
+    nonsense: list[Any] = [
+        [b"x"],
+        Frame(Kind.BYE).parts(),
+        Frame(Kind.DATA, rows=1, body=b"no arrow").parts(),
+        Frame(Kind.DATA, rows=7, body=rows(1).serialize().to_pybytes()).parts(),
+    ]
+    with zmq.Context() as context:
+        socket, monitor = connected(context, driver.source_at, keys=SPARK, peer=SOURCE.public)
+        for parts in nonsense:
+            socket.send_multipart(parts)
+            while not socket.poll(1):
+                assert reader.poll() is None
+            assert frame_of(socket.recv_multipart()).kind is Kind.FAILED
+        close(socket, monitor)
+    driver.push(0, 0, rows(1))
+    poll_until(reader, lambda: len(driver.done) == 1)
+
+
+def test_a_long_batch_travels_in_pieces_and_a_row_that_is_too_long_is_refused(
+    driver: Driver, reader: PushReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sender, "MAX_BODY_BYTES", 500)
+    driver.push(0, 0, rows(*range(100)))
+    poll_until(reader, lambda: bool(driver.done))
+    assert driver.done[0, 0].to_pylist()[0]["frames"] > 1
+    driver.commit(0)
+    driver.say(Frame(Kind.END))
+    assert pa.Table.from_batches(rest(reader))["value"].to_pylist() == list(range(100))
+    long = pa.RecordBatch.from_pydict({"value": [1], "name": ["x" * 600]}, schema=COLUMNS)
+    driver.push(1, 0, long)
+    driver.tasks[-1].join(10)
+    assert "one row is" in str(driver.problems[0])
+
+
+def test_columns_are_cast_to_what_the_source_was_promised() -> None:
+    berlin = pa.array([0, 10**6], pa.timestamp("us", tz="Europe/Berlin"))
+    wanted = pa.schema([("at", pa.timestamp("us", tz="UTC"))])
+    batch = pa.RecordBatch.from_arrays([berlin], names=["at"])
+    assert sender._fitted(batch, wanted).schema == wanted
+    assert sender._fitted(batch.slice(0, 0), wanted).num_rows == 0
+
+
+@given(
+    st.builds(
+        Frame,
+        st.sampled_from(Kind),
+        st.integers(0, 2**63 - 1),
+        st.integers(0, 2**31 - 1),
+        st.integers(0, 2**63 - 1),
+        st.integers(0, 2**63 - 1),
+        st.integers(0, 2**63 - 1),
+        st.binary(max_size=50),
+    )
+)
+def test_a_frame_arrives_as_it_was_sent(frame: Frame) -> None:
+    assert frame_of(frame.parts()) == frame
+
+
+@given(st.lists(st.binary(max_size=60), max_size=4))
+def test_no_bytes_at_all_crash_the_parser(parts: list[bytes]) -> None:
+    with pytest.raises(FrameError):
+        frame_of(parts)
+
+
+def test_a_body_longer_than_announced_is_refused() -> None:
+    header, body = Frame(Kind.DATA, body=b"four").parts()
+    for wrong in (b"", body + b"!"):
+        with pytest.raises(FrameError, match="announces 4 bytes"):
+            frame_of([header, wrong])
+
+
+def test_keys_keep_their_secret_when_printed() -> None:
+    assert SPARK.secret.decode() not in repr(SPARK)

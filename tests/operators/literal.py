@@ -1,0 +1,240 @@
+"""Joins and aggregates one row at a time, as literally as can be: what the machines must equal.
+
+A stream is a list of segments: late rows, then rows in order, then a watermark. `reads_of` cuts
+it into reads of a gate, anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from runtime.flow.steps import AggregateStep, JoinStep
+from runtime.model import END_NS, START_NS, Batch, Column
+from runtime.operators import Operator, Released
+
+
+@dataclass(frozen=True)
+class Row:
+    port: int
+    time: int
+    stimulus: int
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Segment:
+    late: Sequence[Row]
+    rows: Sequence[Row]
+    watermark: int
+
+
+Schemas = Sequence[pa.Schema]  # of each port
+Leaves = list[tuple[Any, ...]]  # (event time, stimulus time, column, column, …)
+
+
+@st.composite
+def streams(
+    draw: st.DrawFn, values: Sequence[st.SearchStrategy[tuple[Any, ...]]], *, late: bool = True
+) -> list[Segment]:
+    """Draw a stream; `values` has the column values of each port."""
+    segments: list[Segment] = []
+    watermark = -20
+    ports = st.integers(0, len(values) - 1)
+
+    def rows(low: int, high: int, most: int) -> list[Row]:
+        times = draw(st.lists(st.tuples(st.integers(low, high), ports), max_size=most))
+        return [
+            Row(port, time, draw(st.integers(0, 99)), draw(values[port]))
+            for time, port in sorted(times)
+        ]
+
+    for number in range(draw(st.integers(1, 4))):
+        behind = rows(watermark - 14, watermark, 4) if late and number else []
+        ahead = rows(watermark, watermark + draw(st.sampled_from([3, 12, 40])), 12)
+        newest = max([watermark, *(row.time for row in ahead)])
+        watermark = newest + draw(st.integers(0, 3))
+        segments.append(Segment(behind, ahead, watermark))
+    return segments
+
+
+def batch_of_rows(rows: Sequence[Row], schema: pa.Schema) -> Batch | None:
+    if not rows:
+        return None
+    columns: dict[str, Column] = {}
+    for place, field in enumerate(schema):
+        values = [row.values[place] for row in rows]
+        if pa.types.is_string(field.type):
+            columns[field.name] = pa.array(values, pa.string())
+        else:
+            columns[field.name] = np.array(values, field.type.to_pandas_dtype())
+    times = np.array([row.time for row in rows])
+    return Batch(times, np.array([row.stimulus for row in rows]), columns)
+
+
+def reads_of(
+    segments: Sequence[Segment], schemas: Schemas, cut: Random | None = None
+) -> Iterator[Released]:
+    """Yield the stream as reads: a segment each, or cut at random, and then the end."""
+
+    def ports(rows: Sequence[Row]) -> list[Batch | None]:
+        return [
+            batch_of_rows([row for row in rows if row.port == port], schema)
+            for port, schema in enumerate(schemas)
+        ]
+
+    watermark = START_NS
+    for segment in segments:
+        late_parts = list(_pieces(segment.late, cut))
+        parts = list(_pieces(segment.rows, cut))
+        for part in late_parts[:-1]:
+            yield Released(ports([]), ports(part), watermark, 0)
+        for number, part in enumerate(parts):
+            behind = late_parts[-1] if number == 0 else []
+            watermark = max([watermark, *(row.time for row in part)])
+            if number == len(parts) - 1:
+                watermark = segment.watermark
+            yield Released(ports(part), ports(behind), watermark, 0)
+    yield Released(ports([]), ports([]), END_NS, 0)
+
+
+def _pieces(rows: Sequence[Row], cut: Random | None) -> Iterator[Sequence[Row]]:
+    start = 0
+    while cut is not None and start < len(rows):
+        stop = start + cut.randint(1, 5)
+        yield rows[start:stop]
+        start = stop
+    if cut is None or not rows:
+        yield rows
+
+
+def leaves_of(results: Sequence[Batch | None]) -> Leaves:
+    """Return the rows that left, floats and all, so that they can be compared to the bit."""
+    leaves: Leaves = []
+    for batch in results:
+        if batch is None:
+            continue
+        assert len(batch), "an operator returns rows or None"
+        columns = [
+            c.tolist() if isinstance(c, np.ndarray) else c.to_pylist()
+            for c in (batch.event_time_ns, batch.stimulus_time_ns, *batch.columns.values())
+        ]
+        leaves += [tuple(map(repr, row)) for row in zip(*columns, strict=True)]
+    return leaves
+
+
+def run(operator: Operator, reads: Iterator[Released]) -> Leaves:
+    return leaves_of([operator.process(released) for released in reads])
+
+
+class LiteralJoin:
+    """A `JoinStep`, a row at a time."""
+
+    def __init__(
+        self, step: JoinStep, schemas: Schemas, where: Callable[[Mapping[str, Any]], bool]
+    ) -> None:
+        self.step, self.schemas, self.where = step, schemas, where
+        self.held: list[list[Row]] = [[], []]
+        self.late_dropped = self.pairs_compared = 0
+        self.leaves: Leaves = []
+
+    def run(self, segments: Sequence[Segment]) -> Leaves:
+        horizon = START_NS
+        for segment in segments:
+            for row in (*segment.late, *segment.rows):
+                self._take(row, horizon)
+            horizon = segment.watermark - self.step.within_ns
+            self.held = [[row for row in side if row.time >= horizon] for side in self.held]
+        return self.leaves
+
+    def _take(self, row: Row, horizon: int) -> None:
+        if row.time < horizon:
+            self.late_dropped += 1
+            return
+        for other in self.held[1 - row.port]:
+            if abs(row.time - other.time) <= self.step.within_ns:
+                left, right = (row, other) if row.port == 0 else (other, row)
+                self._pair(left, right)
+        self.held[row.port].append(row)
+
+    def _pair(self, left: Row, right: Row) -> None:
+        one, other = (
+            dict(zip(schema.names, row.values, strict=True))
+            for schema, row in zip(self.schemas, (left, right), strict=True)
+        )
+        keys = [one[name] for name in self.step.left_on]
+        if None in keys or keys != [other[name] for name in self.step.right_on]:
+            return
+        self.pairs_compared += 1
+        found = one | {leaves: other[name] for name, leaves in self.step.right_names.items()}
+        if self.where(found):
+            values = [found[name] for name in self.step.schema.names]
+            stimulus = max(left.stimulus, right.stimulus)
+            self.leaves.append(tuple(map(repr, (max(left.time, right.time), stimulus, *values))))
+
+
+class LiteralAggregate:
+    """An `AggregateStep` of one port, a row at a time."""
+
+    def __init__(self, step: AggregateStep, schema: pa.Schema) -> None:
+        self.step, self.names = step, schema.names
+        self.windows: dict[int, dict[tuple[Any, ...], list[Row]]] = {}  # {k: {key: rows}}
+        self.late_dropped = 0
+        self.leaves: Leaves = []
+
+    def run(self, segments: Sequence[Segment]) -> Leaves:
+        watermark = START_NS
+        for segment in segments:
+            for row in (*segment.late, *segment.rows):
+                self._take(row, watermark)
+            watermark = segment.watermark
+            self._close(watermark)
+        self._close(END_NS)
+        return self.leaves
+
+    def _take(self, row: Row, watermark: int) -> None:
+        size, slide = self.step.window.size_ns, self.step.window.slide_ns
+        first = (row.time - size) // slide + 1
+        inside = [k for k in range(first, row.time // slide + 1) if k * slide + size > watermark]
+        values = dict(zip(self.names, row.values, strict=True))
+        for k in inside:
+            key = tuple(values[name] for name in self.step.keys)
+            self.windows.setdefault(k, {}).setdefault(key, []).append(row)
+        self.late_dropped += not inside
+
+    def _close(self, watermark: int) -> None:
+        size, slide = self.step.window.size_ns, self.step.window.slide_ns
+        for k in sorted(k for k in self.windows if k * slide + size <= watermark):
+            start, end = k * slide, k * slide + size
+            for key, rows in self.windows.pop(k).items():
+                found = [self._aggregate(name, rows) for name in self.step.aggregates]
+                stimulus = max(row.stimulus for row in rows)
+                self.leaves.append(tuple(map(repr, (end, stimulus, *key, start, end, *found))))
+
+    def _aggregate(self, name: str, rows: Sequence[Row]) -> Any:
+        aggregate = self.step.aggregates[name]
+        if aggregate.column is None:
+            return len(rows)
+        place = self.names.index(aggregate.column)
+        values = [row.values[place] for row in rows]
+        if aggregate.kind == "quantile":
+            assert aggregate.level is not None
+            return np.quantile(values, aggregate.level).item()
+        if aggregate.kind in ("min", "max"):
+            return min(values) if aggregate.kind == "min" else max(values)
+        total = self._sum_by_panes([row.time for row in rows], values)
+        return total if aggregate.kind == "sum" else float(total) / len(rows)
+
+    def _sum_by_panes(self, times: Sequence[int], values: Sequence[Any]) -> Any:
+        window = self.step.window
+        pane = int(np.gcd(window.size_ns, window.slide_ns))
+        panes: dict[int, Any] = {}  # {pane: sum}
+        for time, value in zip(times, values, strict=True):
+            panes[time // pane] = panes.get(time // pane, 0) + value
+        return sum(panes[number] for number in sorted(panes))

@@ -1,0 +1,279 @@
+"""The aggregate equals a literal one, a row at a time; and closes what is complete, no more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runtime.flow.steps import Aggregate, AggregateStep, Window
+from runtime.model import END_NS, START_NS, Batch, batch_of
+from runtime.operators import Released, aggregate
+from runtime.operators.aggregate import AggregateMachine
+from tests.operators.literal import LiteralAggregate, Segment, leaves_of, reads_of, run, streams
+
+ROWS = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.float64(), "n": pa.int64()})
+TIMES = pa.timestamp("ns")
+STEP = AggregateStep(
+    name="minutes",
+    inputs=("buses",),
+    schema=pa.schema(
+        {
+            "area": pa.int64(),
+            "line": pa.string(),
+            "window_start": TIMES,
+            "window_end": TIMES,
+            "rows": pa.int64(),
+            "total": pa.float64(),
+            "mean": pa.float64(),
+            "of_whole": pa.float64(),
+            "whole": pa.int64(),
+            "least": pa.int64(),
+            "most": pa.float64(),
+            "median": pa.float64(),
+            "p90": pa.float64(),
+        }
+    ),
+    keys=("area", "line"),
+    window=Window(10, 10),
+    aggregates={
+        "rows": Aggregate("count"),
+        "total": Aggregate("sum", "delay"),
+        "mean": Aggregate("mean", "delay"),
+        "of_whole": Aggregate("mean", "n"),
+        "whole": Aggregate("sum", "n"),
+        "least": Aggregate("min", "n"),
+        "most": Aggregate("max", "delay"),
+        "median": Aggregate("quantile", "delay", 0.5),
+        "p90": Aggregate("quantile", "n", 0.9),
+    },
+    slack_ns=None,
+)
+COUNT = replace(
+    STEP,
+    keys=("area",),
+    schema=pa.schema(
+        {"area": pa.int64(), "window_start": TIMES, "window_end": TIMES, "rows": pa.int64()}
+    ),
+    aggregates={"rows": Aggregate("count")},
+)
+VALUES = st.tuples(
+    st.sampled_from([1, 2, -70]),
+    st.sampled_from(["20", None]),
+    st.sampled_from([0.1, 0.2, 0.3, -7.7, 1e16]),
+    st.integers(-9, 9),
+)
+WINDOWS = [Window(10, 10), Window(10, 5), Window(7, 3), Window(40, 2), Window(1, 1)]
+
+
+def rows_at(times: list[int], areas: list[int] | None = None) -> Batch:
+    return batch_of(times, {"area": np.array(areas or [1] * len(times))})
+
+
+def read(
+    batch: Batch | None, watermark: int, *, late: Batch | None = None, stimulus: int = 0
+) -> Released:
+    return Released([batch], [late], watermark, stimulus)
+
+
+def counts(batch: Batch | None) -> list[tuple[int, ...]]:
+    """Return (area, window's end, rows) of what left."""
+    if batch is None:
+        return []
+    columns = (batch.columns[name].tolist() for name in ("area", "window_end", "rows"))
+    return list(zip(*columns, strict=True))
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+@settings(max_examples=40)
+@given(segments=streams([VALUES]), cut=st.randoms(use_true_random=False))
+def test_aggregate_equals_a_literal_one_however_the_rows_are_cut(
+    window: Window, segments: list[Segment], cut: Random
+) -> None:
+    step = replace(STEP, window=window)
+    literal = LiteralAggregate(step, ROWS)
+    expected = literal.run(segments)
+    machine = AggregateMachine(step)
+    assert run(machine, reads_of(segments, [ROWS], cut)) == expected
+    assert machine.late_dropped == literal.late_dropped
+    assert machine.rows_held == 0
+
+
+@settings(max_examples=30)
+@given(segments=streams([VALUES]), cut=st.randoms(use_true_random=False))
+def test_windows_that_close_together_are_worked_off_in_blocks(
+    segments: list[Segment], cut: Random
+) -> None:
+    step = replace(STEP, window=Window(12, 4))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aggregate, "_PAIRS_AT_ONCE", 3)
+        leaves = run(AggregateMachine(step), reads_of(segments, [ROWS], cut))
+    assert leaves == LiteralAggregate(step, ROWS).run(segments)
+
+
+def test_window_closes_when_the_watermark_reaches_its_end() -> None:
+    machine = AggregateMachine(COUNT)
+    assert machine.process(read(rows_at([3, 9, 10]), 9)) is None
+    assert machine.rows_held == 3
+    assert counts(machine.process(read(None, 10))) == [(1, 10, 2)]
+    assert machine.rows_held == 1
+    assert counts(machine.process(read(None, END_NS))) == [(1, 20, 1)]
+
+
+def test_keys_leave_in_order_of_first_appearance_in_their_window() -> None:
+    machine = AggregateMachine(COUNT)
+    batch = rows_at([1, 2, 11, 12, 13], [7, 3, 3, 7, 7])
+    assert counts(machine.process(read(batch, END_NS))) == [
+        (7, 10, 1),
+        (3, 10, 1),
+        (3, 20, 1),
+        (7, 20, 2),
+    ]
+
+
+def test_late_row_counts_in_the_windows_that_are_still_open() -> None:
+    machine = AggregateMachine(replace(COUNT, window=Window(10, 5)))
+    assert counts(machine.process(read(rows_at([8]), 10))) == [(1, 10, 1)]
+    late = rows_at([4, 7])
+    assert machine.process(read(None, 10, late=late)) is None
+    assert machine.late_dropped == 1, "4 was in [-5, 5) and [0, 10) only"
+    assert counts(machine.process(read(None, END_NS))) == [(1, 15, 2)]
+
+
+def test_row_in_order_behind_closed_windows_is_counted_as_dropped() -> None:
+    machine = AggregateMachine(COUNT)
+    machine.process(read(None, 30))
+    assert machine.process(read(rows_at([12, 31]), 31)) is None
+    assert machine.late_dropped == 1
+    assert machine.rows_held == 1
+
+
+def test_stimulus_time_is_the_latest_of_the_rows_and_of_what_closed_the_window() -> None:
+    batch = rows_at([1, 2, 11])
+    batch.stimulus_time_ns[:] = [500, 300, 900]
+    machine = AggregateMachine(COUNT)
+    machine.process(read(batch, 5, stimulus=1_000))
+    first = machine.process(read(None, 10, stimulus=400))
+    second = machine.process(read(None, 20, stimulus=950))
+    assert first is not None
+    assert second is not None
+    assert first.stimulus_time_ns.tolist() == [500]
+    assert second.stimulus_time_ns.tolist() == [950]
+
+
+def test_event_time_of_a_result_is_the_end_of_its_window() -> None:
+    result = AggregateMachine(COUNT).process(read(rows_at([-1]), END_NS))
+    assert result is not None
+    assert result.event_time_ns.tolist() == [0]
+    assert result.columns["window_start"].tolist() == [-10]
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_promise_is_the_end_of_the_earliest_open_window(window: Window) -> None:
+    machine = AggregateMachine(replace(COUNT, window=window))
+    for watermark in range(-25, 25):
+        promise = machine.promise_ns(watermark)
+        assert watermark < promise <= watermark + window.slide_ns
+        assert (promise - window.size_ns) % window.slide_ns == 0
+    assert machine.promise_ns(END_NS) == END_NS
+    assert machine.promise_ns(START_NS) == START_NS
+
+
+def test_leap_of_years_does_not_visit_the_empty_windows() -> None:
+    machine = AggregateMachine(replace(COUNT, window=Window(3, 1)))
+    far = 60 * 365 * 86_400 * 10**9
+    found = counts(machine.process(read(rows_at([-far, 0, far]), END_NS)))
+    assert found == [(1, at + end, 1) for at in (-far, 0, far) for end in (1, 2, 3)]
+
+
+def test_aggregate_without_keys_is_over_all_rows() -> None:
+    step = replace(COUNT, keys=(), schema=COUNT.schema.remove(0))
+    result = AggregateMachine(step).process(read(rows_at([1, 2, 3], [5, 6, 7]), END_NS))
+    assert result is not None
+    assert result.columns["rows"].tolist() == [3]
+
+
+@pytest.mark.parametrize("kind", ["sum", "mean", "min", "max", "quantile"])
+def test_nan_among_the_values_makes_the_result_nan(kind: Any) -> None:
+    level = 0.5 if kind == "quantile" else None
+    step = replace(
+        COUNT,
+        schema=COUNT.schema.remove(3).append(pa.field("x", pa.float64())),
+        aggregates={"x": Aggregate(kind, "delay", level)},
+    )
+    batch = batch_of([1, 2], {"area": [1, 1], "delay": [np.nan, 2.0]})
+    result = AggregateMachine(step).process(read(batch, END_NS))
+    assert result is not None
+    assert np.isnan(result.columns["x"]).all()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64", "float32", "float64"])
+def test_least_and_most_keep_the_type_of_the_column(dtype: str) -> None:
+    kind = pa.from_numpy_dtype(np.dtype(dtype))
+    step = replace(
+        COUNT,
+        schema=pa.schema([*list(COUNT.schema)[:3], ("least", kind), ("most", kind)]),
+        aggregates={"least": Aggregate("min", "x"), "most": Aggregate("max", "x")},
+    )
+    limits = np.finfo(dtype) if "float" in dtype else np.iinfo(dtype)
+    values = np.array([limits.max, limits.min, 3], dtype)
+    result = AggregateMachine(step).process(
+        read(batch_of([1, 2, 3], {"area": [1, 1, 1], "x": values}), END_NS)
+    )
+    assert result is not None
+    assert result.columns["least"].dtype == result.columns["most"].dtype == np.dtype(dtype)
+    assert result.columns["least"].tolist() == [values[1]]
+    assert result.columns["most"].tolist() == [values[0]]
+
+
+@pytest.mark.parametrize("level", [0.0, 0.1, 0.5, 0.95, 1.0])
+def test_quantile_is_that_of_numpy_to_the_bit(level: float) -> None:
+    random = np.random.default_rng(seed=5)
+    values, areas = random.normal(size=500), random.integers(0, 9, 500)
+    step = replace(
+        COUNT,
+        schema=COUNT.schema.remove(3).append(pa.field("x", pa.float64())),
+        aggregates={"x": Aggregate("quantile", "delay", level)},
+    )
+    batch = batch_of(np.zeros(500, np.int64), {"area": areas, "delay": values})
+    result = AggregateMachine(step).process(read(batch, END_NS))
+    assert result is not None
+    for area, found in zip(result.columns["area"], result.columns["x"], strict=True):
+        assert found == np.quantile(values[areas == area], level)
+
+
+def test_aggregate_with_ever_new_keys_stays_small() -> None:
+    step = replace(STEP, window=Window(10, 5))
+    machine = AggregateMachine(step)
+    for number in range(400):
+        areas = np.arange(50) + 50 * number
+        columns = {"area": areas, "line": [f"line {area}" for area in areas]}
+        numbers = {"delay": areas * 0.5, "n": areas}
+        machine.process(read(batch_of([number] * 50, columns | numbers), number))
+    assert machine.rows_held < 50 * 20
+    assert len(machine._keys) < 8_000
+    assert len(machine._cells) < 4_000
+
+
+@settings(max_examples=8)
+@given(segments=streams([VALUES]))
+def test_twenty_cuts_give_the_same_bits(segments: list[Segment]) -> None:
+    step = replace(STEP, window=Window(12, 8))
+    first = run(AggregateMachine(step), reads_of(segments, [ROWS]))
+    for seed in range(20):
+        cut = Random(seed)  # noqa: S311 - cuts rows, guards nothing
+        assert run(AggregateMachine(step), reads_of(segments, [ROWS], cut)) == first
+
+
+def test_leaves_of_an_aggregate_have_the_columns_of_its_schema_in_order() -> None:
+    values = {"area": [1], "line": ["20"], "delay": [0.5], "n": [3]}
+    result = AggregateMachine(STEP).process(read(batch_of([1], values), END_NS))
+    assert result is not None
+    assert list(result.columns) == STEP.schema.names
+    assert leaves_of([result])[0][2:5] == ("1", "'20'", "0")
