@@ -19,8 +19,9 @@ bounds what is under way: a stage sends only rows that it has been granted.
 
 *The end*: the receiver answers the end of the stream with a last grant and sends nothing
 more; then the sender `is_settled`, and may close. One that closes before can lose frames,
-however long it lingers: a grant that reaches a closed TCP socket makes the kernel drop what
-that had still to send (seen: 2 of 11 frames). The receiver then sees a lost peer.
+however long it lingers: whatever the receiver still sends to it costs what it had not yet
+delivered (24 MB under way: 3 to 9 of 102 frames in each of 4 runs, none in 4 runs with a
+silent receiver). The receiver then sees a lost peer.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ LINGER_S = 5.0
 _CURVE_BYTES = 64  # what encryption may add to a frame, rounded up
 _NEVER_MS = 86_400_000
 """A day until a broken connection is tried again, which its receiver would refuse. libzmq's
-own "never" (-1, and RECONNECT_STOP) lets `Context.term` hang after a failed handshake
-(4.3.5), and takes a socket's word for some failures only."""
+own "never" (RECONNECT_IVL -1) left `Context.term` hanging when a connection was refused or
+its handshake failed (4.3.5)."""
 
 
 class _End:

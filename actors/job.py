@@ -69,14 +69,17 @@ class RayJob:
         self._deaths: dict[str, str] = {}
         self._collected: dict[str, bytes] = {}  # {collect sink: its rows, once the job has ended}
         self._error: SlackwaterError | None = None
-        self._is_stopped = self._is_over = False
+        self._is_over = False
         self._elapsed_s: float | None = None
         self._began_s = time.monotonic()
         keys = ChannelKeys.generate()
-        actor = ray.remote(max_restarts=0, max_concurrency=4, num_cpus=1)(SlotActor)
+        actor: Any = ray.remote(SlotActor)
         self._actors: dict[str, Any] = {
             name: actor.options(
-                scheduling_strategy=NodeAffinitySchedulingStrategy(node_ids[name], soft=False)
+                num_cpus=1,
+                max_restarts=0,
+                max_concurrency=4,
+                scheduling_strategy=NodeAffinitySchedulingStrategy(node_ids[name], soft=False),
             ).remote(name, plan.stages_of(name), keys=keys, host=hosts[name], limits=limits)
             for name in plan.slot_names
         }
@@ -99,7 +102,7 @@ class RayJob:
     def _on_all(self, method: str, *args: Any, timeout_s: float = START_TIMEOUT_S) -> list[Any]:
         calls = [actor.call.remote(method, *args) for actor in self._actors.values()]
         try:
-            return ray.get(calls, timeout=timeout_s)  # type: ignore[no-any-return]
+            return ray.get(calls, timeout=timeout_s)
         except GetTimeoutError as problem:
             raise ClusterError(
                 f"job {self._plan.flow!r}: not all of its {len(calls)} slots answered {method!r} "
@@ -119,7 +122,8 @@ class RayJob:
             return "failed"
         if not self._is_over:
             return "running"
-        return "stopped" if self._is_stopped else "done"
+        states = [report.state for report in self._ended.values()]
+        return "done" if states == ["done"] * len(self._actors) else "stopped"
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for the end at most so long; return whether it has come.
@@ -256,7 +260,6 @@ class RayJob:
         """
         if self._is_over:
             return
-        self._is_stopped = True
         for name in self._living:
             self._actors[name].call.remote("stop")
         deadline_s = time.monotonic() + CALL_TIMEOUT_S
@@ -281,11 +284,6 @@ class RayJob:
     def _end_actors(self) -> None:
         for actor in self._actors.values():
             ray.kill(actor, no_restart=True)
-
-    def close(self) -> None:
-        """Stop, and let the collected results go. Safe to call twice."""
-        self.stop()
-        self._collected.clear()
 
 
 def _own_error(problem: RayError) -> SlackwaterError:

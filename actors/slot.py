@@ -210,12 +210,12 @@ class SlotHost:
             self._take_in(slot, now_ns)
             if self._wants_report.is_set():
                 self._publish("running")
-            began_ns = time.perf_counter_ns()
+            began_ns = time.thread_time_ns()
             done = slot.step(now_ns)
             if done is not None:
                 for action in done.actions:
                     self._perform(action)
-                slot.charge(done, time.perf_counter_ns() - began_ns)
+                slot.charge(done, time.thread_time_ns() - began_ns)
                 continue
             if slot.is_finished and all(sender.is_settled for sender in self._senders.values()):
                 return "done"
@@ -257,7 +257,8 @@ class SlotHost:
         return POLL_S if is_polling else IDLE_S
 
     def _look_at_peers(self) -> None:
-        for name, end in (*self._receivers.items(), *self._senders.items()):
+        ends: dict[str, Receiver | Sender] = {**self._receivers, **self._senders}
+        for name, end in ends.items():
             if end.is_peer_lost:
                 raise WorkerDied(
                     f"slot {self._name!r} lost the other end of channel {name!r}: its worker has "
@@ -268,8 +269,9 @@ class SlotHost:
         """Make a report that the loop does not change any more: other threads read it."""
         self._wants_report.clear()
         assert self._slot is not None
-        parts = self._slot.reports(time.time_ns())
-        stages, channels = ([replace(part) for part in kind_of] for kind_of in parts)
+        live_stages, live_channels = self._slot.reports(time.time_ns())
+        stages = [replace(stage) for stage in live_stages]
+        channels = [replace(channel) for channel in live_channels]
         for stage in stages:
             stage.slot, stage.node = self._name, self._name.split("/")[0]
         for channel in channels:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import importlib
 import os
 import re
 import shutil
@@ -18,12 +17,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from subprocess import Popen, TimeoutExpired
 from types import TracebackType
-from typing import Any, TypeVar
 from uuid import uuid4
 
 import ray
@@ -33,16 +30,14 @@ from pyspark.sql import SparkSession
 
 from ingest.java import JavaHome, prepare_java
 from ingest.spark_failure import user_cause
+from ingest.spark_process import POLL_S, end_actors, end_jvm, output_in, within
 from runtime.errors import ClusterError, IngestError, SettingError
 from runtime.model.times import NS_PER_SECOND, Duration, duration_ns
-
-T = TypeVar("T")
 
 BLOCK_ROWS = 10_000
 """Rows of one Arrow block out of Spark: what a source hands over at a time."""
 STOP_LIMIT_S = 20.0
 """How long an orderly stop may take before what is left is killed."""
-POLL_S = 0.1
 PINNED = 0.001
 """How much of the pinning resource an actor takes: next to nothing, it only says where."""
 _JVM_OPTIONS = (
@@ -95,6 +90,7 @@ class SparkOnRay:
         self._start_limit_s = duration_ns(start_limit, what="start_limit") / NS_PER_SECOND
         self._session: SparkSession | None = None
         self._folder: Path | None = None
+        self._outputs = contextlib.ExitStack()
         self._before_stop: list[Callable[[], None]] = []
 
     @property
@@ -184,6 +180,7 @@ class SparkOnRay:
         # Or the executors start whichever `python3` comes first on their node.
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         self._folder = Path(tempfile.mkdtemp(prefix="slackwater-spark-"))
+        self._outputs.enter_context(output_in(self._folder / "spark.log"))
         deadline = time.monotonic() + self._start_limit_s
         try:
             self._session = within(self._start_limit_s, partial(self._launch, java))
@@ -201,16 +198,14 @@ class SparkOnRay:
             time.sleep(POLL_S)
 
     def _launch(self, java: JavaHome) -> SparkSession:
-        assert self._folder is not None
-        with _output_of_jvm_in(self._folder / "spark.log"):
-            return raydp.init_spark(  # type: ignore[no-any-return]
-                # The master's actor is named after it; a former one may still be leaving.
-                f"{self.app_name}-{uuid4().hex[:6]}",
-                self.executors,
-                self.cores,
-                self.memory,
-                configs=self._settings(java),
-            )
+        return raydp.init_spark(  # type: ignore[no-any-return]
+            # The master's actor is named after it; a former one may still be leaving.
+            f"{self.app_name}-{uuid4().hex[:6]}",
+            self.executors,
+            self.cores,
+            self.memory,
+            configs=self._settings(java),
+        )
 
     def _settings(self, java: JavaHome) -> dict[str, str]:
         settings = {
@@ -251,95 +246,26 @@ class SparkOnRay:
         for action in reversed(self._before_stop):
             action()
         self._before_stop.clear()
+        if self._session is None:  # a start that hangs holds RayDP's lock until this ends it
+            self._attempt(partial(end_actors, patience_s=0))
         self._session = None
-        # Each step is tried whatever became of the one before: Ray may be gone by now.
-        with contextlib.suppress(Exception):
-            within(STOP_LIMIT_S, raydp.stop_spark)
-        if ray.is_initialized():
-            with contextlib.suppress(Exception):
-                within(STOP_LIMIT_S, _end_actors)
-        _end_jvm()
+        self._attempt(raydp.stop_spark)
+        self._attempt(partial(end_actors, patience_s=STOP_LIMIT_S / 2))
+        end_jvm(limit_s=STOP_LIMIT_S / 4)
+        self._outputs.close()
         if self._folder is not None and not keep_log:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
         atexit.unregister(self.stop)
         _current = None
 
+    def _attempt(self, step: Callable[[], None]) -> None:
+        # Each step of a stop is tried whatever became of the one before: Ray may be gone by now.
+        if ray.is_initialized():
+            with contextlib.suppress(Exception):
+                within(STOP_LIMIT_S, step)
+
 
 def current() -> SparkOnRay | None:
     """Return the session that runs in this process, if any."""
     return _current
-
-
-def within(limit_s: float, function: Callable[[], T]) -> T:
-    """Call a function that may hang, in a thread of its own.
-
-    Raises:
-        TimeoutError: it has not returned after `limit_s`; it may still be running.
-    """
-    outcome: list[T] = []
-    problems: list[BaseException] = []
-
-    def call() -> None:
-        try:
-            outcome.append(function())
-        except BaseException as problem:  # handed to the caller's thread
-            problems.append(problem)
-
-    thread = threading.Thread(target=call, name=f"within-{limit_s:g}s", daemon=True)
-    try:
-        thread.start()
-    except RuntimeError:  # Python 3.12 starts no thread any more once it shuts down
-        call()
-    else:
-        thread.join(limit_s)
-    if problems:
-        raise problems[0]
-    if not outcome:
-        raise TimeoutError
-    return outcome[0]
-
-
-@contextlib.contextmanager
-def _output_of_jvm_in(path: Path) -> Iterator[None]:
-    """Have the JVM that PySpark starts for the driver write into a file, not on the terminal."""
-    module: Any = importlib.import_module("pyspark.context")
-    launch = module.launch_gateway
-    with path.open("ab") as log:
-        module.launch_gateway = partial(launch, popen_kwargs={"stdout": log, "stderr": log})
-        try:
-            yield
-        finally:
-            module.launch_gateway = launch
-
-
-def _end_actors() -> None:
-    """Wait until RayDP's actors are gone; kill those that stay."""
-    ours = re.compile(r"RAY_APP_MASTER|raydp-executor-\d+|.+_SPARK_MASTER")
-    patience = time.monotonic() + STOP_LIMIT_S / 2
-    while names := [name for name in ray.util.list_named_actors() if ours.fullmatch(name)]:
-        if time.monotonic() > patience:
-            for name in names:
-                with contextlib.suppress(ValueError):  # gone meanwhile
-                    ray.kill(ray.get_actor(name))
-        time.sleep(POLL_S)
-
-
-def _end_jvm() -> None:
-    """End the driver's JVM: PySpark would keep it, and its tie to this Ray cluster, for ever."""
-    gateway: Any = SparkContext._gateway
-    SparkContext._gateway = None
-    SparkContext._jvm = None
-    SparkContext._active_spark_context = None
-    if gateway is None:
-        return
-    process: Popen[bytes] = gateway.proc
-    with contextlib.suppress(Exception):
-        within(STOP_LIMIT_S / 4, gateway.shutdown)
-    if process.stdin is not None:
-        process.stdin.close()  # at its end the JVM exits by itself
-    try:
-        process.wait(STOP_LIMIT_S / 4)
-    except TimeoutExpired:
-        process.kill()
-        process.wait()

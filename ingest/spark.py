@@ -22,8 +22,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from ray.exceptions import RayError
 
-from ingest.session import BLOCK_ROWS, SparkOnRay, current, within
+from ingest.session import BLOCK_ROWS, SparkOnRay, current
 from ingest.spark_failure import user_cause
+from ingest.spark_process import within
 from runtime.errors import IngestError, SchemaError
 from runtime.model.times import NS_PER_SECOND, Duration, duration_ns
 from runtime.sources.spec import END_OF_INPUT, EndOfInput

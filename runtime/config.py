@@ -23,7 +23,7 @@ class Limits:
     """A slice of work is cut so that it takes about this long: 2 ms, so batching adds no more
     than that to the latency of what waits behind it. Source: [mace] §VI-A, batching."""
 
-    min_slice_rows: int = 256
+    min_slice_rows: int = 1_000
     """But a slice never gets fewer rows than this: below it, overhead is all there is."""
 
     max_slice_rows: int = 10_000

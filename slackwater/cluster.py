@@ -7,6 +7,7 @@ The one place that joins `actors` and `ingest`: it starts Java's settings before
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +119,7 @@ class Cluster:
                 notes=self._ray.notes,
             ),
         )
-        self._jobs.append(job)
+        self._jobs = [one for one in self._jobs if one.status == "running"] + [job]
         return job
 
     def spark(self, **settings: Any) -> SparkOnRay:
@@ -140,13 +141,13 @@ class Cluster:
 
     def close(self) -> None:
         """Stop every job, Spark, and the nodes if they are ours. Safe to call twice."""
-        for job in self._jobs:
-            job.close()
-        self._jobs.clear()
-        if self._spark is not None:
-            self._spark.stop()
-            self._spark = None
-        self._ray.close()
+        with ExitStack() as last_to_first:  # each in its turn, whatever another one raises
+            last_to_first.callback(self._ray.close)
+            if self._spark is not None:
+                last_to_first.callback(self._spark.stop)
+            for job in self._jobs:
+                last_to_first.callback(job.close)
+            self._jobs, self._spark = [], None
 
     def __enter__(self) -> Cluster:
         return self

@@ -73,10 +73,14 @@ class Job:
             TimeoutError: it still runs.
         """
         deadline_s = None if timeout is None else time.monotonic() + timeout
-        while not self._running.wait(REPORT_EVERY_S):
+        rest_s = REPORT_EVERY_S
+        while not self._running.wait(rest_s):
             if on_report is not None:
                 on_report(self._running.report())
-            if deadline_s is not None and time.monotonic() > deadline_s:
+            if deadline_s is None:
+                continue
+            rest_s = min(REPORT_EVERY_S, deadline_s - time.monotonic())
+            if rest_s <= 0:
                 raise TimeoutError(
                     f"job {self.plan.flow!r} still runs after {timeout} s; wait longer, or stop()"
                 )
@@ -96,8 +100,8 @@ class Job:
         self._running.stop()
 
     def close(self) -> None:
-        """Stop it and end its actors; collected results go with them."""
-        self._running.close()
+        """Stop it, if it still runs; results that were collected stay with this object."""
+        self.stop()
 
 
 class SimulatedJob:

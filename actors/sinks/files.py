@@ -1,20 +1,22 @@
-"""Results in files that are whole at every moment.
+"""Results in files that are whole, however the run ends.
 
-Parquet: each part is written under a hidden name and renamed when it is complete. JSON lines:
-a batch is one write; a write that stops half-way (a full disk) is cut off again.
+A file is written under a hidden name, `.<name>.incomplete`, and gets its own when it is complete.
+So what a killed process was writing never passes for results: it stays under the hidden name. A
+batch that cannot be written to the end (a full disk) is cut off again.
 """
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from runtime.errors import SinkError
@@ -31,38 +33,36 @@ class ParquetSink:
     """
 
     def __init__(self, name: str, path: str, schema: pa.Schema, *, overwrite: bool = False) -> None:
-        self._name, self._schema = name, schema
-        target = Path(path)
-        self._is_file = target.suffix == ".parquet"
-        self._directory = target.parent if self._is_file else target
-        self._file = target
-        self._guarded(lambda: _prepare(name, target, overwrite=overwrite, is_file=self._is_file))
+        self._name, self._path, self._schema = name, Path(path), schema
+        self._is_file = self._path.suffix == ".parquet"
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = self._part_rows = self._part = 0
         self._writer: Any = None
         self._is_closed = False
+        _prepare(name, self._path, overwrite=overwrite, is_file=self._is_file)
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Take rows; a row group is written when there are enough."""
         self._waiting.append(rows)
         self._waiting_rows += len(rows)
         if self._waiting_rows >= ROW_GROUP_ROWS:
-            self._guarded(self._flush)
-            if self._part_rows >= PART_ROWS and not self._is_file:
-                self._guarded(self._finish_part)
+            with self._telling():
+                self._flush()
+                if self._part_rows >= PART_ROWS and not self._is_file:
+                    self._finish_part()
 
     def close(self) -> None:
         """Complete the last part; a flow with no results leaves one empty file with its schema."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        self._guarded(self._flush)
-        self._guarded(self._finish_part)
+        if not self._is_closed:
+            self._is_closed = True
+            with self._telling():
+                self._flush()
+                self._finish_part()
 
     def _flush(self) -> None:
         if self._writer is None and (self._waiting or self._part == 0):
             self._part += 1
-            self._writer = pq.ParquetWriter(self._hidden(), self._schema, compression="zstd")
+            self._writer = pq.ParquetWriter(_hidden(self._shown), self._schema, compression="zstd")
         if self._waiting:
             table = pa.Table.from_batches(self._waiting, schema=self._schema)
             self._writer.write_table(table)
@@ -70,90 +70,112 @@ class ParquetSink:
             self._waiting, self._waiting_rows = [], 0
 
     def _finish_part(self) -> None:
-        if self._writer is None:
-            return
-        self._writer.close()
-        self._writer = None
-        self._part_rows = 0
-        shown = self._file if self._is_file else self._directory / f"part-{self._part:05d}.parquet"
-        self._hidden().replace(shown)
+        if self._writer is not None:
+            self._writer.close()
+            self._writer, self._part_rows = None, 0
+            _hidden(self._shown).replace(self._shown)
 
-    def _hidden(self) -> Path:
-        return self._directory / f".{self._file.stem}-part-{self._part:05d}.incomplete"
+    @property
+    def _shown(self) -> Path:
+        return self._path if self._is_file else self._path / f"part-{self._part:05d}.parquet"
 
-    def _guarded(self, act: Callable[[], None]) -> None:
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
         try:
-            act()
-        except OSError as problem:
+            with _telling(self._name, self._path):
+                yield
+        except SinkError:
             self._is_closed = True
-            raise _sink_error(self._name, self._file, problem) from problem
+            with suppress(OSError):  # half a part helps nobody, and takes room
+                if self._writer is not None:
+                    self._writer.close()
+                _hidden(self._shown).unlink(missing_ok=True)
+            raise
 
 
 class JsonLinesSink:
-    """One file, a JSON object per line; times as ISO 8601 with nanoseconds cut to micro."""
+    """One file, a JSON object per line; times as ISO 8601 to the nanosecond, NaN as null."""
 
     def __init__(self, name: str, path: str, *, overwrite: bool = False) -> None:
         self._name, self._path = name, Path(path)
-        self._file = -1
-        try:
-            _prepare(name, self._path, overwrite=overwrite, is_file=True)
-            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        except OSError as problem:
-            raise _sink_error(name, self._path, problem) from problem
         self._whole_bytes = 0
+        _prepare(name, self._path, overwrite=overwrite, is_file=True)
+        with _telling(name, self._path):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+            self._file = os.open(_hidden(self._path), flags, 0o644)
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Append the rows, all or none."""
-        lines = [json.dumps(row, default=_plain, ensure_ascii=False) for row in rows.to_pylist()]
-        data = memoryview(("\n".join(lines) + "\n").encode())
+        data = memoryview(_json_lines(rows).encode())
         written = 0
-        try:
-            while written < len(data):
-                written += os.write(self._file, data[written:])
-        except OSError as problem:
-            os.ftruncate(self._file, self._whole_bytes)
-            raise _sink_error(self._name, self._path, problem) from problem
+        with _telling(self._name, self._path):
+            try:
+                while written < len(data):
+                    written += os.pwrite(self._file, data[written:], self._whole_bytes + written)
+            except OSError:
+                os.ftruncate(self._file, self._whole_bytes)
+                raise
         self._whole_bytes += written
 
     def close(self) -> None:
-        """Close the file."""
+        """Give the file its name."""
         if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+            file, self._file = self._file, -1
+            with _telling(self._name, self._path):
+                os.close(file)
+                _hidden(self._path).replace(self._path)
+
+
+def _hidden(shown: Path) -> Path:
+    return shown.with_name(f".{shown.name}.incomplete")
 
 
 def _prepare(name: str, path: Path, *, overwrite: bool, is_file: bool) -> None:
-    directory = path.parent if is_file else path
-    directory.mkdir(parents=True, exist_ok=True)
-    taken = path.exists() if is_file else any(directory.glob("*.parquet"))
-    if not taken:
-        return
-    if not overwrite:
-        raise SinkError(
-            f"sink {name!r}: {path} already holds results, and mixing two runs would double "
-            "them; choose another path, remove it, or pass overwrite=True"
-        )
-    if is_file:
-        path.unlink()
-        return
-    for part in directory.glob("*.parquet"):
-        part.unlink()
+    """Make the folder, and see that nobody's results are in the way."""
+    with _telling(name, path):
+        directory = path.parent if is_file else path
+        directory.mkdir(parents=True, exist_ok=True)
+        if is_file:
+            taken = [found for found in (path, _hidden(path)) if found.exists()]
+        else:
+            taken = [*path.glob("*.parquet"), *path.glob(".*.incomplete")]
+        if taken and not overwrite:
+            raise SinkError(
+                f"sink {name!r}: {taken[0]} is there already, of an earlier run or one that still "
+                "writes, and two runs must not mix; choose another path, remove it, or pass "
+                "overwrite=True"
+            )
+        for found in taken:
+            found.unlink()
 
 
-def _plain(value: object) -> object:
-    if isinstance(value, datetime.datetime | datetime.date):
-        return value.isoformat()
-    raise SinkError(f"a value of type {type(value).__name__} has no JSON form; select plain types")
+def _json_lines(rows: pa.RecordBatch) -> str:
+    columns = [_plain(column) for column in rows.columns]
+    records = pa.record_batch(columns, names=rows.schema.names).to_pylist()
+    return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in records)
 
 
-def _sink_error(name: str, path: Path, problem: OSError) -> SinkError:
-    free = ""
+def _plain(column: pa.Array) -> pa.Array:
+    """Return a column as JSON can say it."""
+    if pa.types.is_timestamp(column.type):
+        return pc.replace_substring(column.cast(pa.string()), " ", "T")
+    if pa.types.is_floating(column.type):
+        return pc.if_else(pc.is_finite(column), column, None)
+    return column
+
+
+@contextmanager
+def _telling(name: str, path: Path) -> Iterator[None]:
+    """Turn the system's refusals into errors that say what to do."""
     try:
-        usage = shutil.disk_usage(path if path.exists() else path.parent)
-        free = f" ({usage.free / 2**20:.0f} MiB free there)"
-    except OSError:
-        free = " (its folder cannot be looked at)"
-    return SinkError(
-        f"sink {name!r} could not write {path}: {problem.strerror or problem}{free}; what was "
-        "written before is whole. Make room or choose another path, and submit again"
-    )
+        yield
+    except OSError as problem:
+        free = "its folder cannot be looked at"
+        with suppress(OSError):
+            usage = shutil.disk_usage(path if path.exists() else path.parent)
+            free = f"{usage.free / 2**20:.1f} MiB free there"
+        reason = os.strerror(problem.errno) if problem.errno else str(problem)
+        raise SinkError(
+            f"sink {name!r} could not write {path}: {reason} ({free}); what is there is whole, "
+            "and what did not fit is not in it. Make room or choose another path, and submit again"
+        ) from problem

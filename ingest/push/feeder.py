@@ -32,8 +32,9 @@ from ingest.push.wire import (
     listening,
     lost,
 )
-from ingest.session import STOP_LIMIT_S, within
+from ingest.session import STOP_LIMIT_S
 from ingest.spark_failure import user_cause
+from ingest.spark_process import within
 from runtime.errors import IngestError
 
 LOOK_MS = 100

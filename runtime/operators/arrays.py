@@ -61,9 +61,11 @@ def unfold(starts: Int64Array, counts: Int64Array) -> tuple[Int64Array, Int64Arr
     counts 3 2    values 5 6 7 9 10
     ```
     """
-    ranges = np.repeat(np.arange(len(counts)), counts)
-    ends = counts.cumsum()
-    values = np.arange(len(ranges)) + (starts - ends + counts).take(ranges)
+    ranges = np.arange(len(counts)).repeat(counts)
+    shifts = starts - counts.cumsum()
+    shifts += counts
+    values = shifts.take(ranges)
+    values += np.arange(len(ranges))
     return ranges, values
 
 

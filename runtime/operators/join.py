@@ -236,8 +236,9 @@ class JoinMachine:
     def _columns(self, names: Names, pairs: Pairs) -> Columns:
         found: Columns = {}
         for side in (_LEFT, _RIGHT):
-            held = self._state.rows.columns(list(names[side].values()), pairs[side], side=side)
-            found |= {leaves: held[name] for leaves, name in names[side].items()}
+            if names[side]:
+                held = self._state.rows.columns(names[side].values(), pairs[side], side=side)
+                found.update(zip(names[side], held, strict=True))
         return found
 
     # -- state --------------------------------------------------------------------------

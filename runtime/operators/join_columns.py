@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,15 +59,15 @@ class HeldColumns:
             self._numbers[name][: last - first] = old[first:last]
         self._origin = self.start
 
-    def take(self, names: Sequence[str], places: Int64Array) -> dict[str, Column]:
+    def take(self, names: Iterable[str], places: Int64Array) -> list[Column]:
         """Return these columns of the rows at these places."""
         own = places - self._origin
-        return {
-            name: self._numbers[name].take(own)
+        return [
+            self._numbers[name].take(own)
             if name in self._numbers
             else self._texts[name].take(places)
             for name in names
-        }
+        ]
 
     def drop(self, rows: int) -> None:
         """Let so many rows at the front go."""
@@ -78,10 +78,8 @@ class HeldColumns:
     def snapshot(self) -> dict[str, Any]:
         """Return the rows held."""
         held = [name for name in self._names if name in self._numbers or name in self._texts]
-        return {
-            "rows": len(self),
-            "columns": self.take(held, np.arange(self.start, self.end)),
-        }
+        columns = self.take(held, np.arange(self.start, self.end))
+        return {"rows": len(self), "columns": dict(zip(held, columns, strict=True))}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take the rows of a snapshot, into a fresh queue; they get places from 0 on."""

@@ -12,7 +12,7 @@ place     3  4  5  4  6         where in its side's columns
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -174,12 +174,8 @@ class HeldRows:
         row: Int64Array = self._own[which]
         return row
 
-    def columns(
-        self, names: Sequence[str], positions: Int64Array, *, side: int
-    ) -> dict[str, Column]:
+    def columns(self, names: Iterable[str], positions: Int64Array, *, side: int) -> list[Column]:
         """Return columns of the rows at these positions, all of one side (0 left, 1 right)."""
-        if not names:
-            return {}
         places = self._own[_PLACE].take(positions - self.origin)
         return self.sides[side].take(names, places)
 

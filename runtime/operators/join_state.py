@@ -68,8 +68,9 @@ class JoinState:
             keys: all keys are less than this.
         """
         within_ns = self._within_ns
-        times = new.times[[0, new.lefts - 1, min(new.lefts, len(new.times) - 1), -1]].tolist()
-        start, end = min(times) - within_ns, max(times) + within_ns
+        sides = [times for times in (new.times_of(0), new.times_of(1)) if len(times)]
+        start = min(int(times[0]) for times in sides) - within_ns
+        end = max(int(times[-1]) for times in sides) + within_ns
         if self._layout.fits(start, end, keys):
             return
         self._forget_index()
@@ -109,8 +110,8 @@ class JoinState:
         keys = keys ^ 1  # the other side
         within_ns, layout = self._within_ns, self._layout
         low, high = times - within_ns, times + within_ns
-        if int(low.min()) < self.horizon_ns:
-            low = np.maximum(low, self.horizon_ns)
+        if self.horizon_ns > START_NS:
+            np.maximum(low, self.horizon_ns, out=low)
         return self._index.matches(
             layout.pack(keys, low), layout.pack(keys, high), first_run=first_run
         )

@@ -70,7 +70,8 @@ class Slot:
         }
         self._credit = {c.name: self._limits.credit_rows for s in stages for c in s.outputs}
         self._owed: dict[str, int] = {}  # {channel: rows consumed whose credit is held back}
-        self._cost_ns = dict.fromkeys(self._stages, 0.0)  # {stage: measured ns per row}
+        # {stage: rows of its next slice}: halved or doubled towards a slice of `slice_ns`
+        self._slice_rows = dict.fromkeys(self._stages, self._limits.max_slice_rows)
         self._reports = {
             c.name: ChannelReport(c.name, c.source, c.target) for c in self._channels.values()
         }
@@ -105,7 +106,7 @@ class Slot:
 
     def _run(self, machine: StageMachine, now_ns: int) -> Slice:
         name = machine.stage.name
-        message, used = machine.run(now_ns, max_rows=self._slice_rows(name))
+        message, used = machine.run(now_ns, max_rows=self._slice_rows[name])
         actions: list[Action] = []
         if message is not None:
             self._send(machine, message, now_ns, actions)
@@ -113,8 +114,7 @@ class Slot:
             self._owed[channel] = self._owed.get(channel, 0) + rows
         if self._owed:
             self._grant(machine, actions)
-        rows = sum(rows for _, rows in used) or (message.rows if message else 0)
-        return Slice(name, rows, actions)
+        return Slice(name, machine.rows_worked, actions)
 
     def _send(
         self, machine: StageMachine, message: Message, now_ns: int, actions: list[Action]
@@ -145,21 +145,19 @@ class Slot:
             else:
                 actions.append(Grant(channel, rows))
 
-    def _slice_rows(self, stage: str) -> int:
-        limits, cost = self._limits, self._cost_ns[stage]
-        if cost == 0:
-            return limits.max_slice_rows
-        rows = int(limits.slice_ns / cost)
-        return min(max(rows, limits.min_slice_rows), limits.max_slice_rows)
-
     def charge(self, done: Slice, took_ns: int) -> None:
-        """Tell how long a slice took; the next ones are cut by it."""
-        report = self._stages[done.stage].report
-        report.service_ns += took_ns
-        if done.rows >= self._limits.min_slice_rows:
-            per_row = took_ns / done.rows
-            known = self._cost_ns[done.stage]
-            self._cost_ns[done.stage] = per_row if known == 0 else 0.8 * known + 0.2 * per_row
+        """Tell how long a slice took; the stage's next ones are cut by it.
+
+        Only by ratios: a cost per row would count what each slice costs anyway, and cut ever
+        smaller.
+        """
+        self._stages[done.stage].report.service_ns += took_ns
+        limits, rows = self._limits, self._slice_rows[done.stage]
+        if took_ns > limits.slice_ns and done.rows > limits.min_slice_rows:
+            fitting = round(done.rows * limits.slice_ns / took_ns)
+            self._slice_rows[done.stage] = max(fitting, rows // 2, limits.min_slice_rows)
+        elif 2 * took_ns < limits.slice_ns and 2 * done.rows > rows:
+            self._slice_rows[done.stage] = min(2 * rows, limits.max_slice_rows)
 
     def wake_ns(self, now_ns: int) -> int | None:
         """Return when a source will next have something to hand over; None: not known."""

@@ -58,6 +58,8 @@ class StageMachine:
         self._more = False  # the last read was cut short: read again
         self._gate_since_ns = start_ns
         self._work: list[tuple[str, int]] = []
+        self.rows_worked = 0
+        """Rows that the last slice took in."""
         self.is_finished = False
         self.report = StageReport(stage.name, stage.kind, node="", slot="")
 
@@ -115,8 +117,10 @@ class StageMachine:
         if self.source is not None:
             message = self.source.take(now_ns, max_rows=max_rows)
             self._next_take_ns = now_ns + self._source_gap_ns
+            self.rows_worked = 0 if message is None else message.rows
             return (None if message is None else self._emit_source(message)), self._work
         released, promise_ns = self._release(now_ns, max_rows)
+        self.rows_worked = sum(rows for _, rows in self._work)
         if released is None:
             return None, self._work
         return self._emit(released, promise_ns), self._work

@@ -36,7 +36,8 @@ def spoken_promise_ns(
         row: how many rows of the input came before, for errors.
 
     Raises:
-        SchemaError: the expression gives neither timestamps nor whole nanoseconds.
+        SchemaError: the expression gives neither timestamps nor whole nanoseconds, or plainly
+            another unit.
     """
     if spec.promise is None:
         return None
@@ -48,7 +49,18 @@ def spoken_promise_ns(
             f"source {source!r}: its promise has type {kind}, and a promise is a time; make it "
             "a timestamp, or whole nanoseconds (an integer, not a float)"
         )
-    return time_ns(source, "promise", spoken, unit="ns", row=row)
+    spoken_ns = time_ns(source, "promise", spoken, unit="ns", row=row)
+    if len(spoken_ns) and int(event_time_ns[0]) - int(spoken_ns[0]) > _ABSURD_NS:
+        raise SchemaError(
+            f"source {source!r}: from its row {row} on it promises nothing older than "
+            f"{int(spoken_ns[0])} ns, decades before the event itself, so nothing would ever be "
+            "ready; a promise is in nanoseconds: multiply seconds by 1_000_000_000, or make it "
+            "a timestamp"
+        )
+    return spoken_ns
+
+
+_ABSURD_NS = 20 * 365 * 86_400 * 10**9
 
 
 class PromiseLine:

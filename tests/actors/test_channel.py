@@ -1,89 +1,28 @@
-"""Channels: everything arrives once and in order, from the job's own peer and nobody else."""
+"""Channels: everything arrives, once and in order, within its credit."""
 
 from __future__ import annotations
 
-import pickle
-import signal
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
-import numpy as np
 import psutil
 import pyarrow as pa
 import pytest
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
-from actors.channel import ChannelKeys, Receiver, Sender, wait
-from actors.frames import FrameCodec
-from runtime.errors import ClusterError, FrameError, WorkerDied
-from runtime.model import END_NS, Message, batch_of
-
-ROOT = Path(__file__).resolve().parents[2]
-SCHEMA = pa.schema([("speed", pa.int64())])
-KEYS = ChannelKeys.generate()
-PATIENCE_S = 30.0
-
-
-def codec(schema: pa.Schema = SCHEMA, **settings: Any) -> FrameCodec:
-    return FrameCodec(schema, columns=schema.names, with_writers=False, **settings)
-
-
-def message(first: int, rows: int = 1) -> Message:
-    times = np.arange(first, first + rows)
-    return Message(batch_of(times, {"speed": times}), first, first)
-
-
-END = Message(None, END_NS, 0)
-
-
-class Link:
-    """Both ends of channels, in one context, closed at the end of the test."""
-
-    def __init__(self) -> None:
-        self.context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._ends: list[Any] = []
-
-    def receiver(self, **settings: Any) -> Receiver:
-        made = Receiver(context=self.context, **{"keys": KEYS, "codec": codec(), **settings})
-        self._ends.append(made)
-        return made
-
-    def sender(self, receiver: Receiver, **settings: Any) -> Sender:
-        settings = {"keys": KEYS, "codec": codec(), **settings}
-        made = Sender(receiver.endpoint, context=self.context, **settings)
-        self._ends.append(made)
-        return made
-
-    def raw(self, receiver: Receiver, keys: ChannelKeys | None) -> zmq.Socket[bytes]:
-        """Return a bare socket: a peer that may say anything."""
-        socket = self.context.socket(zmq.PAIR)
-        socket.sndhwm = 0
-        if keys is not None:
-            keys.guard_sender(socket)
-        socket.connect(receiver.endpoint)
-        self._ends.append(socket)
-        return socket
-
-    def wait_for(self, event: int, events: zmq.Socket[bytes]) -> None:
-        """Read a monitor until it tells of this event."""
-        self._ends.append(events)
-        events.rcvtimeo = round(PATIENCE_S * 1_000)
-        while recv_monitor_message(events)["event"] != event:
-            pass
-
-    def close(self) -> None:
-        for end in self._ends:
-            if isinstance(end, zmq.Socket):
-                end.close(linger=0)
-            else:
-                end.close(linger_s=0)
-        self.context.term()
+from actors.channel import Receiver, Sender, wait
+from runtime.errors import FrameError
+from runtime.model import END_NS, Message
+from tests.actors.links import (
+    END,
+    KEYS,
+    Link,
+    codec,
+    message,
+    receive,
+    speeds,
+    until,
+)
 
 
 @pytest.fixture
@@ -91,30 +30,6 @@ def link() -> Iterator[Link]:
     made = Link()
     yield made
     made.close()
-
-
-def until(condition: Callable[[], bool], ends: Sequence[Any]) -> None:
-    """Wait until the condition holds; the ends' descriptors say when to look again."""
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline_s, f"waited {PATIENCE_S} s in vain"
-        wait(ends, 0.02)
-
-
-def receive(receiver: Receiver, count: int) -> list[Message]:
-    got: list[Message] = []
-
-    def has_all() -> bool:
-        got.extend(message for message, _ in receiver.receive(0))
-        return len(got) >= count
-
-    until(has_all, [receiver])
-    return got
-
-
-def speeds(messages: Sequence[Message]) -> list[int]:
-    batches = [message.batch for message in messages]
-    return [int(v) for batch in batches if batch is not None for v in batch.columns["speed"]]
 
 
 def test_100_000_messages_arrive_once_and_in_order(link: Link) -> None:
@@ -176,102 +91,6 @@ def test_link_time_is_summed_over_messages(link: Link) -> None:
     assert receiver.link_ns == 150 + 50
 
 
-STRANGERS = {
-    "no keys": None,
-    "keys of another job": ChannelKeys.generate(),
-    "the receiver's public key, but none of the job's senders'": ChannelKeys(
-        KEYS.receiver_public, KEYS.receiver_secret, *zmq.curve_keypair()
-    ),
-}
-
-
-@pytest.mark.parametrize("keys", STRANGERS.values(), ids=STRANGERS)
-def test_a_stranger_gets_nothing_through(link: Link, keys: ChannelKeys | None) -> None:
-    receiver = link.receiver()
-    events = receiver.socket.get_monitor_socket()
-    stranger = link.raw(receiver, keys)
-    forged = codec()
-    stranger.send(forged.encode_hello())
-    stranger.send(forged.encode(message(666), sent_at_ns=0))
-    link.wait_for(zmq.EVENT_DISCONNECTED, events)
-    receiver.socket.disable_monitor()
-    sender = link.sender(receiver)
-    sender.send(message(1), 0)
-    assert speeds(receive(receiver, 1)) == [1]
-    assert (receiver.messages, receiver.refused) == (1, 0)
-
-
-def test_a_sender_with_wrong_keys_sees_that_it_is_refused(link: Link) -> None:
-    receiver = link.receiver()
-    for keys in STRANGERS.values():
-        if keys is not None:
-            sender = link.sender(receiver, keys=keys)
-            until(lambda sender=sender: sender.is_peer_lost, [sender])  # type: ignore[misc]
-
-
-def test_a_receiver_has_one_sender_in_its_life(link: Link) -> None:
-    receiver = link.receiver()
-    first = link.sender(receiver)
-    first.send(message(1), 0)
-    assert speeds(receive(receiver, 1)) == [1]
-    second = link.sender(receiver)
-    until(lambda: second.is_peer_lost, [second])
-    first.close(linger_s=0)
-    until(lambda: receiver.is_peer_lost, [receiver])
-    third = link.sender(receiver)
-    until(lambda: third.is_peer_lost, [third])
-    assert receiver.receive(0) == []
-    assert receiver.is_peer_lost
-
-
-def test_2_000_hostile_frames_are_counted_and_a_good_one_still_arrives(link: Link) -> None:
-    seed = 7
-    chance = np.random.default_rng(seed)
-    receiver = link.receiver()
-    peer, forged = link.raw(receiver, KEYS), codec()
-    peer.send(forged.encode_hello())
-    sound = codec()
-    sound.encode_hello()
-    sound_frame = sound.encode(message(5, rows=3), sent_at_ns=0)
-    for number in range(2_000):
-        noise = chance.bytes(int(chance.integers(0, 300)))
-        if number % 4 == 1:
-            # Any 72 bytes would be a sound body behind this header.
-            noise = sound_frame[:64] + noise + b"x" * (len(noise) == 72)
-        elif number % 4 == 2:
-            noise = sound_frame[: int(chance.integers(0, len(sound_frame)))]
-        if number % 4 == 3:
-            peer.send_multipart([noise, sound_frame[:-1]])
-        else:
-            peer.send(noise)
-    peer.send(forged.encode(message(42), sent_at_ns=0))
-    assert speeds(receive(receiver, 1)) == [42], f"seed {seed}"
-    assert (receiver.refused, receiver.messages) == (2_500, 1)
-    assert receiver.last_refusal
-
-
-def test_a_sender_lives_on_after_hostile_grants(link: Link) -> None:
-    receiver = link.receiver()
-    sender = link.sender(receiver)
-    sender.send(message(1), 0)
-    receive(receiver, 1)
-    for noise in (b"", b"x" * 64, b"x" * 500):
-        receiver.socket.send(noise)
-    receiver.grant(9)
-    granted: list[int] = []
-    until(lambda: bool(granted.extend(sender.poll()) or granted), [sender])  # type: ignore[func-returns-value]
-    assert granted == [9]
-    assert sender.refused == 3
-
-
-def test_a_frame_longer_than_the_limit_costs_its_peer_the_connection(link: Link) -> None:
-    receiver = link.receiver(codec=codec(max_bytes=1_000))
-    peer, forged = link.raw(receiver, KEYS), codec(max_bytes=1_000)
-    peer.send(forged.encode_hello())
-    peer.send(b"x" * 5_000)
-    until(lambda: receiver.receive(0) == [] and receiver.is_peer_lost, [receiver])
-
-
 def test_a_message_too_long_for_a_frame_goes_in_pieces(link: Link) -> None:
     receiver = link.receiver(codec=codec(max_bytes=1_000))
     sender = link.sender(receiver, codec=codec(max_bytes=1_000))
@@ -303,61 +122,6 @@ def test_both_ends_know_when_they_are_connected(link: Link) -> None:
     assert not receiver.is_connected
     until(lambda: receiver.receive(0) == [] and receiver.is_connected, [receiver])
     until(lambda: sender.poll() == [] and sender.is_connected, [sender])
-
-
-def test_a_lost_sender_is_noticed_once_all_it_sent_is_read(link: Link) -> None:
-    receiver = link.receiver()
-    sender = link.sender(receiver)
-    until(lambda: receiver.receive(0) == [] and receiver.is_connected, [receiver])
-    sender.send(message(1), 0)
-    sender.close()
-    assert speeds(receive(receiver, 1)) == [1]
-    until(lambda: receiver.is_peer_lost, [receiver])
-    receiver.grant(1)  # goes nowhere, and says so nowhere
-
-
-def test_a_lost_receiver_is_noticed(link: Link) -> None:
-    receiver = link.receiver()
-    sender = link.sender(receiver)
-    until(lambda: receiver.receive(0) == [] and receiver.is_connected, [receiver])
-    assert not sender.is_peer_lost
-    receiver.close()
-    until(lambda: sender.is_peer_lost, [sender])
-    with pytest.raises(WorkerDied, match=r"127\.0\.0\.1.*1 rows"):
-        sender.send(message(1), 0)
-
-
-def test_a_receiver_that_was_never_there_is_lost(link: Link) -> None:
-    receiver = link.receiver()
-    receiver.close(linger_s=0)
-    sender = link.sender(receiver)
-    until(lambda: sender.is_peer_lost, [sender])
-
-
-FROZEN = """
-import pickle, sys, zmq
-from actors.channel import Sender
-from tests.actors.test_channel import codec, message
-keys, endpoint = pickle.load(sys.stdin.buffer)
-sender = Sender(endpoint, keys=keys, codec=codec(), context=zmq.Context())
-sender.send(message(1), 0)
-sys.stdin.buffer.read()
-"""
-
-
-def test_a_frozen_peer_is_lost_when_its_heartbeat_stops(link: Link) -> None:
-    receiver = link.receiver(heartbeat_timeout_s=1.0)
-    command = [sys.executable, "-c", FROZEN]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE) as peer:  # noqa: S603  (ours)
-        assert peer.stdin is not None
-        try:
-            peer.stdin.write(pickle.dumps((KEYS, receiver.endpoint)))
-            peer.stdin.flush()
-            assert speeds(receive(receiver, 1)) == [1]
-            peer.send_signal(signal.SIGSTOP)
-            until(lambda: receiver.is_peer_lost, [receiver])
-        finally:
-            peer.kill()
 
 
 def stream(receiver: Receiver, *, settles: bool) -> None:
@@ -411,16 +175,3 @@ def test_after_the_end_a_receiver_sends_and_takes_nothing_more(link: Link) -> No
     receiver.close()
     assert sender.poll() == []
     assert not sender.is_peer_lost
-
-
-def test_addresses_that_cannot_be_are_refused_by_name(link: Link) -> None:
-    with pytest.raises(ClusterError, match=r"203\.0\.113\.9"):
-        link.receiver(bind_host="203.0.113.9")
-    with pytest.raises(ClusterError, match="nowhere"):
-        Sender("nowhere", keys=KEYS, codec=codec(), context=link.context)
-
-
-def test_keys_travel_and_are_never_shown() -> None:
-    assert pickle.loads(pickle.dumps(KEYS)) == KEYS  # noqa: S301  (our own bytes)
-    assert repr(KEYS) == "ChannelKeys()"
-    assert ChannelKeys.generate() != KEYS

@@ -210,3 +210,9 @@ def test_an_input_that_shrank_before_a_restart_is_named() -> None:
     again.restore(begun.snapshot())
     with pytest.raises(IngestError, match="ends after 2 rows, and 3 had been read"):
         again.take(NOW)
+
+
+def test_a_promise_in_seconds_is_refused_rather_than_waited_for() -> None:
+    source = machine({"t": [1_700_000_000]}, time_unit="s", promise=col("t") - 30)
+    with pytest.raises(SchemaError, match="multiply seconds by 1_000_000_000"):
+        source.take(NOW)

@@ -1,0 +1,111 @@
+"""What PySpark and RayDP leave open: time limits, output, and processes that would stay.
+
+Used by the session's owner. Everything here leans on their inner workings, which is why their
+versions are pinned.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from subprocess import Popen, TimeoutExpired
+from typing import Any, TypeVar
+
+import ray
+from pyspark import SparkContext
+
+T = TypeVar("T")
+
+POLL_S = 0.1
+_ACTORS = re.compile(r"RAY_APP_MASTER|raydp-executor-\d+|.+_SPARK_MASTER")
+
+
+def within(limit_s: float, function: Callable[[], T]) -> T:
+    """Call a function that may hang, in a thread of its own.
+
+    Raises:
+        TimeoutError: it has not returned after `limit_s`; it may still be running.
+    """
+    outcome: list[T] = []
+    problems: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            outcome.append(function())
+        except BaseException as problem:  # handed to the caller's thread
+            problems.append(problem)
+
+    thread = threading.Thread(target=call, name=f"within-{limit_s:g}s", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # Python 3.12 starts no thread any more once it shuts down
+        call()
+    else:
+        thread.join(limit_s)
+    if problems:
+        raise problems[0]
+    if not outcome:
+        raise TimeoutError
+    return outcome[0]
+
+
+@contextlib.contextmanager
+def output_in(path: Path) -> Iterator[None]:
+    """Have what the driver's JVM and PySpark's bridge to it print go into a file.
+
+    The JVM writes there for as long as it lives. The bridge would print the traceback of every
+    failing micro-batch, which the source raises anyway.
+    """
+    module: Any = importlib.import_module("pyspark.context")
+    launch = module.launch_gateway
+    bridge = logging.getLogger("py4j")
+    handler = logging.FileHandler(path)
+    with path.open("ab") as log:
+        module.launch_gateway = partial(launch, popen_kwargs={"stdout": log, "stderr": log})
+        bridge.addHandler(handler)
+        bridge.propagate = False
+        try:
+            yield
+        finally:
+            module.launch_gateway = launch
+            bridge.removeHandler(handler)
+            bridge.propagate = True
+            handler.close()
+
+
+def end_actors(*, patience_s: float) -> None:
+    """Wait until RayDP's actors are gone; kill those that are there after `patience_s`."""
+    patience = time.monotonic() + patience_s
+    while names := [name for name in ray.util.list_named_actors() if _ACTORS.fullmatch(name)]:
+        if time.monotonic() >= patience:
+            for name in names:
+                with contextlib.suppress(ValueError):  # gone meanwhile
+                    ray.kill(ray.get_actor(name))
+        time.sleep(POLL_S)
+
+
+def end_jvm(*, limit_s: float) -> None:
+    """End the driver's JVM: PySpark would keep it, and its tie to this Ray cluster, for ever."""
+    gateway: Any = SparkContext._gateway
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    if gateway is None:
+        return
+    process: Popen[bytes] = gateway.proc
+    with contextlib.suppress(Exception):  # it may have ended before us
+        within(limit_s, gateway.shutdown)
+    if process.stdin is not None:
+        process.stdin.close()  # at its end the JVM exits by itself
+    try:
+        process.wait(limit_s)
+    except TimeoutExpired:
+        process.kill()
+        process.wait()

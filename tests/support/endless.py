@@ -1,0 +1,75 @@
+"""Inputs that do not end by themselves: one that never stops talking, one that falls silent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, Reader
+
+SCHEMA = pa.schema([("ts", pa.timestamp("ns")), ("n", pa.int64())])
+TICK_NS = 1_000_000
+
+
+@dataclass(frozen=True)
+class EndlessInput:
+    """Counts up, a row for each millisecond of event time, as fast as it is asked."""
+
+    block_rows: int = 1_000
+
+    def describe(self) -> str:
+        return "numbers without end"
+
+    def schema(self) -> pa.Schema:
+        return SCHEMA
+
+    def open(self) -> PartsReader:
+        return PartsReader(self._blocks())
+
+    def _blocks(self) -> Iterator[pa.RecordBatch]:
+        for first in count(0, self.block_rows):
+            n = np.arange(first, first + self.block_rows)
+            yield pa.record_batch([pa.array(n * TICK_NS, SCHEMA.field("ts").type), n], SCHEMA.names)
+
+
+@dataclass(frozen=True)
+class SilentInput:
+    """What another input has, and then neither a row nor an end."""
+
+    inner: Input
+
+    def describe(self) -> str:
+        return f"{self.inner.describe()}, then silence"
+
+    def schema(self) -> pa.Schema:
+        return self.inner.schema()
+
+    def open(self) -> SilentReader:
+        return SilentReader(self.inner.open())
+
+
+class PartsReader:
+    def __init__(self, parts: Iterator[pa.RecordBatch]) -> None:
+        self._parts = parts
+
+    def poll(self) -> pa.RecordBatch | EndOfInput:
+        return next(self._parts, END_OF_INPUT)
+
+    def close(self) -> None:
+        self._parts = iter(())
+
+
+class SilentReader:
+    def __init__(self, inner: Reader) -> None:
+        self._inner = inner
+
+    def poll(self) -> pa.RecordBatch | None:
+        polled = self._inner.poll()
+        return None if isinstance(polled, EndOfInput) else polled
+
+    def close(self) -> None:
+        self._inner.close()

@@ -1,0 +1,288 @@
+"""Whole flows on real Ray nodes: the same to the letter as in the simulator and offline."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import slackwater as sw
+from examples import city_congestion
+from runtime.errors import FlowError, SinkError
+from tests.support.flows import city_tables, counting_flow, offline_congestion, sorted_rows
+from tests.support.readers import JitterInput
+
+pytestmark = pytest.mark.ray
+
+LIMIT_S = 60.0
+ONE_SLOT = {"*": "node-2"}
+PLACES = pytest.mark.parametrize("placement", [ONE_SLOT, None], ids=["1 slot", "3 nodes"])
+
+
+def run(
+    host: Any, flow: sw.Dataflow, sink: str, **options: Any
+) -> tuple[pa.Table, sw.JobReport]:
+    job = host.submit(flow, **options)
+    report = job.wait(timeout=LIMIT_S)
+    assert report.state == job.status == "done"
+    assert report.ledger.is_balanced
+    assert report.ledger.in_flight == 0
+    return job.result(sink), report
+
+
+def simulate(flow: sw.Dataflow, sink: str) -> pa.Table:
+    return run(sw.Simulation(nodes=3, seed=1), flow, sink)[0]
+
+
+@pytest.fixture(scope="module")
+def city(tmp_path_factory: pytest.TempPathFactory) -> tuple[pa.Table, pa.Table]:
+    return city_tables(tmp_path_factory.mktemp("city"), rate=6, seconds=20)
+
+
+def congestion(city: tuple[pa.Table, pa.Table], **options: Any) -> sw.Dataflow:
+    return city_congestion.build(sw.table(city[0]), sw.table(city[1]), **options)
+
+
+@PLACES
+def test_a_join_finds_what_the_simulator_and_the_offline_query_find(
+    cluster: sw.Cluster, city: Any, placement: Any
+) -> None:
+    table, report = run(cluster, congestion(city, speed=40.0), "jams", placement=placement)
+    assert table.equals(simulate(congestion(city, speed=40.0), "jams"))
+    assert sorted_rows(table) == offline_congestion(*city)
+    assert len(table) > 100
+    assert report.ledger.entered == len(city[0]) + len(city[1])
+    assert report.ledger.late == 0
+    nodes = {stage.name: stage.node for stage in report.stages}
+    expected = {"buses": "node-1", "loops": "node-1", "congestion": "node-2", "jams": "node-3"}
+    assert nodes == (expected if placement is None else dict.fromkeys(nodes, "node-2"))
+    assert report.sinks[0].latency.quantile(0.5) > 0
+
+
+@pytest.fixture(scope="module")
+def readings() -> pa.Table:
+    """Rows of 9 keys, a tenth of them up to 400 ms late."""
+    rng = np.random.default_rng(5)
+    times = np.arange(3_000) * 3_000_000
+    late = np.where(rng.random(3_000) < 0.1, rng.integers(0, 400_000_000, 3_000), 0)
+    order = np.argsort(times + late, kind="stable")
+    return pa.table(
+        {
+            "ts": pa.array(times[order], pa.timestamp("ns")),
+            "key": pa.array(rng.integers(0, 9, 3_000)[order]),
+            "value": pa.array(rng.normal(size=3_000)[order]),
+        }
+    )
+
+
+@PLACES
+def test_sliding_aggregates_are_the_simulators_to_the_last_bit(
+    cluster: sw.Cluster, readings: pa.Table, placement: Any
+) -> None:
+    def flow() -> sw.Dataflow:
+        return counting_flow(readings, out_of_order="sort", disorder="500ms")
+
+    table, _ = run(cluster, flow(), "counts", placement=placement)
+    assert table.equals(simulate(flow(), "counts"))
+    assert sum(table["n"].to_pylist()) == 2 * len(readings)  # each is in two windows
+
+
+COPIES = range(5)
+LAYOUTS: list[dict[str, Any]] = [
+    {"placement": ONE_SLOT},
+    {"placement": None, "limits": sw.Limits(credit_rows=300, gate_rows=200, max_slice_rows=50)},
+    {"placement": {"*": "node-1", **{f"loops-{n}": "node-3" for n in COPIES}}},
+    {"placement": {"*": "node-3", **{f"buses-{n}": "node-1" for n in COPIES}}},
+]
+
+
+def jittered(city: tuple[pa.Table, pa.Table], *, first_seed: int) -> sw.Dataflow:
+    """Several runs in one: each copy of the flow has readers that stutter in a way of its own."""
+    flow = sw.Dataflow("jittered")
+    for n in COPIES:
+        buses, loops = (
+            flow.source(
+                f"{name}-{n}",
+                JitterInput(sw.table(rows), 2 * (first_seed + n) + side),
+                event_time="event_time",
+                out_of_order="sort",
+                disorder="60s",
+            )
+            for side, (name, rows) in enumerate(zip(("buses", "loops"), city, strict=True))
+        )
+        late, busy = buses.filter(sw.col("delay_s") > 300), loops.filter(sw.col("flow") > 1_000)
+        jams = late.join(busy, on="area", within="5s", name=f"congestion-{n}")
+        jams.sink(f"jams-{n}", sw.collect_sink())
+    return flow
+
+
+def test_twenty_runs_with_delays_and_interleavings_of_their_own_agree_to_the_byte(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    small = city_tables(tmp_path, rate=3, seconds=12)
+    expected = simulate(jittered(small, first_seed=0), "jams-0")
+    assert len(expected) > 20
+    for number, layout in enumerate(LAYOUTS):
+        job = cluster.submit(jittered(small, first_seed=len(COPIES) * number), **layout)
+        report = job.wait(timeout=LIMIT_S)
+        assert report.ledger.is_balanced
+        for n in COPIES:
+            seed = len(COPIES) * number + n
+            assert job.result(f"jams-{n}").equals(expected), f"seed {seed}, layout {layout}"
+
+
+def test_ties_in_event_time_break_as_in_the_simulator(cluster: sw.Cluster) -> None:
+    times = pa.array(np.repeat(np.arange(100), 6) * 1_000_000, pa.timestamp("ns"))
+
+    def flow() -> sw.Dataflow:
+        made = sw.Dataflow("ties")
+        streams = [
+            made.source(
+                name,
+                JitterInput(sw.table({"ts": times, "who": [f"{name}{n}" for n in range(600)]}), 4),
+                event_time="ts",
+            )
+            for name in "abc"
+        ]
+        made.merge(*streams, name="all").sink("out", sw.collect_sink())
+        return made
+
+    spread = {"a": "node-3", "b": "node-1", "c": "node-2", "all": "node-1", "out": "node-2"}
+    table, _ = run(cluster, flow(), "out", placement=spread)
+    assert table.equals(simulate(flow(), "out"))
+    assert [who[0] for who in table["who"].to_pylist()[:18]] == list("aaaaaabbbbbbcccccc")
+
+
+def doubled(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.append_column("twice", pa.array(np.asarray(batch["value"]) * 2))
+
+
+def labelled(row: dict[str, Any]) -> dict[str, Any] | None:
+    return None if row["key"] == 0 else {"ts": row["ts"], "label": f"key {row['key']}"}
+
+
+def write_down(path: str, rows: pa.RecordBatch) -> None:
+    with Path(path).open("a", encoding="utf-8") as file:
+        file.writelines(f"{json.dumps(row, default=str)}\n" for row in rows.to_pylist())
+
+
+def test_every_kind_of_sink_gets_the_same_rows(
+    cluster: sw.Cluster, city: Any, tmp_path: Path
+) -> None:
+    flow = sw.Dataflow("sinks")
+    late = flow.source("buses", sw.table(city[0]), event_time="arrival").filter(
+        sw.col("delay_s") > 300
+    )
+    late = late.select("vehicle", "area", "delay_s")
+    late.sink("collected", sw.collect_sink())
+    late.sink("folder", sw.parquet_sink(tmp_path / "folder"))
+    late.sink("file", sw.parquet_sink(tmp_path / "one.parquet"))
+    late.sink("lines", sw.jsonl_sink(tmp_path / "rows.jsonl"))
+    late.sink("called", sw.callback_sink(partial(write_down, str(tmp_path / "called.jsonl"))))
+    table, report = run(cluster, flow, "collected")
+    rows = table.to_pylist()
+    assert len(rows) > 100
+    assert pq.read_table(tmp_path / "folder").equals(table)
+    assert pq.read_table(tmp_path / "one.parquet").equals(table)
+    for name in ("rows.jsonl", "called.jsonl"):
+        lines = (tmp_path / name).read_text(encoding="utf-8").splitlines()
+        assert [json.loads(line) for line in lines] == rows
+    assert {sink.name: sink.rows for sink in report.sinks} == dict.fromkeys(
+        ("collected", "folder", "file", "lines", "called"), len(rows)
+    )
+    assert not [path for path in tmp_path.rglob("*.incomplete")]
+    with pytest.raises(SinkError, match="two runs must not mix"):
+        cluster.submit(flow)
+
+
+def test_users_functions_run_on_workers(cluster: sw.Cluster, readings: pa.Table) -> None:
+    def flow() -> sw.Dataflow:
+        made = sw.Dataflow("functions")
+        stream = made.source(
+            "events", sw.table(readings), event_time="ts", out_of_order="sort", disorder="1s"
+        )
+        fields = [*readings.schema, pa.field("twice", pa.float64())]
+        stream.map_batches(doubled, schema=pa.schema(fields)).sink("twice", sw.collect_sink())
+        labels = pa.schema([("ts", pa.timestamp("ns")), ("label", pa.string())])
+        stream.map_rows(labelled, schema=labels).sink("labels", sw.collect_sink())
+        return made
+
+    job = cluster.submit(flow())
+    job.wait(timeout=LIMIT_S)
+    twice, labels = job.result("twice"), job.result("labels")
+    assert twice.equals(simulate(flow(), "twice"))
+    assert labels.equals(simulate(flow(), "labels"))
+    assert np.array_equal(twice["twice"], np.asarray(twice["value"]) * 2)
+    assert 0 < len(labels) < len(twice) == len(readings)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_source_with_no_event_or_one_ends_as_any_other(
+    cluster: sw.Cluster, readings: pa.Table, rows: int
+) -> None:
+    few = readings.slice(0, rows)
+    table, report = run(cluster, counting_flow(few), "counts", placement=ONE_SLOT)
+    assert table.equals(simulate(counting_flow(few), "counts"))
+    assert table["n"].to_pylist() == [1, 1] * rows
+    assert report.ledger.entered == report.ledger.out == rows
+
+
+def test_with_slack_a_missing_result_has_a_late_event_behind_it(
+    cluster: sw.Cluster, city: Any
+) -> None:
+    table, report = run(cluster, congestion(city, speed=40.0, slack="0s"), "jams")
+    found, complete = sorted_rows(table), offline_congestion(*city)
+    assert set(found) <= set(complete)
+    assert len(set(found)) == len(found)
+    gate = next(stage for stage in report.stages if stage.kind == "join")
+    assert len(found) == len(complete) or gate.late + gate.late_dropped > 0
+
+
+def test_explain_shows_where_each_stage_will_run(cluster: sw.Cluster, city: Any) -> None:
+    text = cluster.explain(congestion(city), placement={"congestion": "node-1"})
+    graph, placement = text.split("\n\nplacement\n")
+    assert graph == congestion(city).explain()
+    rows = [line.split() for line in placement.splitlines()]
+    assert rows == [
+        ["buses", "node-1"],
+        ["loops", "node-1"],
+        ["congestion", "node-1"],
+        ["jams", "node-3"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("placement", "claim"),
+    [
+        ({"jams": "node-9"}, "node 'node-9', which is not there; did you mean 'node-"),
+        ({"jamz": "node-1"}, "stage 'jamz', which is not there; did you mean 'jams'?"),
+        ({"*": "elsewhere"}, "node 'elsewhere', which is not there. There are: node-1"),
+    ],
+)
+def test_a_placement_that_names_what_is_not_there_is_refused(
+    cluster: sw.Cluster, city: Any, placement: Any, claim: str
+) -> None:
+    with pytest.raises(FlowError) as caught:
+        cluster.submit(congestion(city), placement=placement)
+    assert claim in str(caught.value)
+
+
+def test_results_outlive_the_workers_and_wrong_names_are_refused(
+    cluster: sw.Cluster, readings: pa.Table
+) -> None:
+    job = cluster.submit(counting_flow(readings.slice(0, 10)), placement=ONE_SLOT)
+    job.wait(timeout=LIMIT_S)
+    job.close()
+    job.close()
+    assert job.status == "done"
+    assert len(job.result("counts")) > 0
+    assert job.latency["counts"]["rows"] == len(job.result("counts"))
+    assert job.metrics.to_json()["state"] == "done"
+    with pytest.raises(FlowError, match="no collect sink 'count' "):
+        job.result("count")
