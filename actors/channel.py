@@ -46,8 +46,8 @@ LINGER_S = 5.0
 _CURVE_BYTES = 64  # what encryption may add to a frame, rounded up
 _NEVER_MS = 86_400_000
 """A day until a broken connection is tried again, which its receiver would refuse. libzmq's
-own "never" (RECONNECT_IVL -1) left `Context.term` hanging when a connection was refused or
-its handshake failed (4.3.5)."""
+own ways to say never left `Context.term` hanging (4.3.5): RECONNECT_IVL -1 after a handshake
+that failed, RECONNECT_STOP after a connection that was refused."""
 
 
 class _End:

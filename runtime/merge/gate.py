@@ -85,12 +85,12 @@ class SlackGate:
         """
         place = self._place[writer]
         frontier = self._frontier
-        if batch is not None and (rows := batch.event_time_ns.shape[0]):
+        if batch is not None and (rows := len(batch.event_time_ns)):
             times = batch.event_time_ns
-            newest = int(times.max()) if self._writers[place].is_mixed else int(times[rows - 1])
+            newest = int(times.max()) if self._writers[place].is_mixed else times.item(rows - 1)
             if newest > frontier.newest_ns:
                 frontier.newest_ns = newest
-                self._newest_stimulus_ns = int(batch.stimulus_time_ns[rows - 1])
+                self._newest_stimulus_ns = batch.stimulus_time_ns.item(rows - 1)
             for reader in self._readers:
                 reader.add(place, batch)
         frontier.advance(place, promise_ns)

@@ -42,10 +42,10 @@ class FifoLane:
     def add(self, batch: Batch) -> None:
         """Append rows that are not older than any held."""
         if not self._chunks:
-            self.head_ns = int(batch.event_time_ns[0])
+            self.head_ns = batch.event_time_ns.item(0)
             self._start = 0
         self._chunks.append(batch)
-        self.rows += len(batch)
+        self.rows += len(batch.event_time_ns)
 
     def take(self, cut_ns: int, pieces: list[Piece], *, ties: bool) -> None:
         """Move the rows older than `cut_ns` (with `ties`: or equal) to `pieces`."""
@@ -60,7 +60,7 @@ class FifoLane:
                 self.rows -= stop - self._start
             if stop < rows:
                 self._start = stop
-                self.head_ns = int(times[stop])
+                self.head_ns = times.item(stop)
                 return
             self._chunks.popleft()
             self._start = 0
@@ -112,7 +112,7 @@ class SortedLane:
         return list(self._runs)
 
     def _find_head(self) -> None:
-        self.head_ns = min((int(run.event_time_ns[0]) for run in self._runs), default=END_NS)
+        self.head_ns = min((run.event_time_ns.item(0) for run in self._runs), default=END_NS)
 
 
 Lane = FifoLane | SortedLane

@@ -61,6 +61,8 @@ class ReaderState:
             for port in range(ports)
         ]
         self._late: list[list[Piece]] = [[] for _ in range(ports)]
+        self._has_late = False
+        self._no_late: list[Batch | None] = [None] * ports
         # Oldest event time in each lane, only kept for many writers.
         self._heads = np.full(len(writers), END_NS, dtype=np.int64) if len(writers) > _FEW else None
         self._seen: Key = (START_NS, -1, 0)
@@ -73,8 +75,9 @@ class ReaderState:
 
         Source: [ssg] Algorithm 2, lines 2-10, without its race: a slot is one thread.
         """
-        self.rows += len(batch)
-        if self._writers[place].is_mixed or batch.event_time_ns[0] <= self._seen[0]:
+        times = batch.event_time_ns
+        self.rows += len(times)
+        if times.item(0) <= self._seen[0] or self._writers[place].is_mixed:
             batch = self._divert_late(place, batch)
             if not len(batch):
                 return
@@ -94,12 +97,13 @@ class ReaderState:
         if not is_late.any():
             return batch
         late = in_order(batch.keep(is_late))
+        self._has_late = True
         self._late[self._writers[place].port].append(Piece(place, late, 0, len(late)))
         return batch.keep(~is_late)
 
     def release(self, cut: Cut, ready: Cut, limit: int | None) -> Released | None:
         """Return the rows before the cut, in order, late ones apart; None if nothing changed."""
-        late = self._release_late(ready)
+        late = self._release_late(ready) if self._has_late else self._no_late
         if limit is not None and self.rows > limit:
             cut = self._shorten(cut, limit)
         ports: list[Batch | None] = []
@@ -145,7 +149,7 @@ class ReaderState:
             place = cut.writer if cut.is_inclusive else cut.writer - 1
             self._seen = max(self._seen, (cut.time_ns, place, -(2**63)))
             watermark_ns = max(self._watermark_ns, cut.time_ns)
-        if not found and watermark_ns == self._watermark_ns and not any(late):
+        if not found and watermark_ns == self._watermark_ns and late is self._no_late:
             return None
         self._watermark_ns = watermark_ns
         return Released(ports, late, watermark_ns, START_NS)
@@ -185,6 +189,7 @@ class ReaderState:
 
     def _release_late(self, ready: Cut) -> list[Batch | None]:
         """First out, in order, and checked once more whether it is ready by now."""
+        self._has_late = False
         released: list[Batch | None] = []
         for port, queue in enumerate(self._late):
             if not queue:
@@ -217,6 +222,7 @@ class ReaderState:
             if self._heads is not None:
                 self._heads[place] = self.lanes[place].head_ns
         self._late = [list(queue) for queue in state["late"]]
+        self._has_late = any(self._late)
         self._seen = tuple(state["seen"])
         self._watermark_ns = state["watermark_ns"]
         self.rows, self.ready, self.slack_ready, self.late, self.late_ready = state["counts"]
