@@ -164,7 +164,7 @@ class SlotHost:
             self._thread.join(timeout=10)
         for end in (*self._receivers.values(), *self._senders.values()):
             end.close(linger_s=0)
-        self._context.destroy(linger=0)
+        self._context.term()
 
     # -- the loop --------------------------------------------------------------------------
 

@@ -70,7 +70,7 @@ def default_slots(stages: Sequence[Stage], slots: Sequence[str]) -> dict[str, st
 
 def _unknown(what: str, name: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = f"; did you mean {near[0]!r}?" if near else "."
     return (
         f"placement names {what} {name!r}, which is not there{hint} There are: {', '.join(known)}"
     )

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class EndOfInput:
-    """What `Reader.poll` returns when nothing will follow."""
+    """What `Reader.poll` returns when nothing will follow. There is one, END_OF_INPUT."""
+
+    def __reduce__(self) -> str:
+        return "END_OF_INPUT"  # so that it stays the one when a reader travels
 
 
 END_OF_INPUT = EndOfInput()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from runtime.errors import SchemaError, SettingError
 from runtime.model import START_NS, batch_of
-from runtime.sources import writers
+from runtime.sources import END_OF_INPUT, writers
 from runtime.sources.sorting import SortBuffer
 from runtime.sources.writers import WriterTable
 
@@ -100,3 +102,7 @@ def test_a_buffer_fed_row_by_row_stays_a_few_runs() -> None:
             buffer.release(row - 500)
         most = max(most, len(buffer._runs))
     assert most <= 13  # about log2 of what it holds
+
+
+def test_the_end_of_input_stays_the_one_when_it_travels() -> None:
+    assert pickle.loads(pickle.dumps(END_OF_INPUT)) is END_OF_INPUT  # noqa: S301 - our own bytes

@@ -30,7 +30,9 @@ def offline_congestion(buses: pa.Table, loops: pa.Table) -> list[tuple[int, ...]
     loop = {name: loops[name].to_numpy() for name in ("loop", "area", "flow")}
     late = np.flatnonzero(bus["delay_s"] > 300)
     busy = np.flatnonzero(loop["flow"] > 1_000)
-    bus_ns, loop_ns = (t["event_time"].to_numpy().astype("M8[ns]").astype(int) for t in (buses, loops))
+    bus_ns, loop_ns = (
+        t["event_time"].to_numpy().astype("M8[ns]").astype(int) for t in (buses, loops)
+    )
     left, right = pairs_within(
         bus_ns[late],
         bus["area"][late].astype(np.int64),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,7 @@ ONE_SLOT = {"*": "node-2"}
 PLACES = pytest.mark.parametrize("placement", [ONE_SLOT, None], ids=["1 slot", "3 nodes"])
 
 
-def run(
-    host: Any, flow: sw.Dataflow, sink: str, **options: Any
-) -> tuple[pa.Table, sw.JobReport]:
+def run(host: Any, flow: sw.Dataflow, sink: str, **options: Any) -> tuple[pa.Table, sw.JobReport]:
     job = host.submit(flow, **options)
     report = job.wait(timeout=LIMIT_S)
     assert report.state == job.status == "done"
@@ -102,19 +101,16 @@ LAYOUTS: list[dict[str, Any]] = [
 ]
 
 
-def jittered(city: tuple[pa.Table, pa.Table], *, first_seed: int) -> sw.Dataflow:
-    """Several runs in one: each copy of the flow has readers that stutter in a way of its own."""
-    flow = sw.Dataflow("jittered")
-    for n in COPIES:
+def copies(city: tuple[pa.Table, pa.Table], *, seeds: Iterable[int | None]) -> sw.Dataflow:
+    """Several runs in one: a copy for each seed, whose readers stutter in a way of its own."""
+    flow = sw.Dataflow("copies")
+    for n, seed in enumerate(seeds):
+        inputs = [sw.table(rows) for rows in city]
+        if seed is not None:
+            inputs = [JitterInput(given, 2 * seed + side) for side, given in enumerate(inputs)]
         buses, loops = (
-            flow.source(
-                f"{name}-{n}",
-                JitterInput(sw.table(rows), 2 * (first_seed + n) + side),
-                event_time="event_time",
-                out_of_order="sort",
-                disorder="60s",
-            )
-            for side, (name, rows) in enumerate(zip(("buses", "loops"), city, strict=True))
+            flow.source(f"{name}-{n}", given, event_time="event_time")
+            for name, given in zip(("buses", "loops"), inputs, strict=True)
         )
         late, busy = buses.filter(sw.col("delay_s") > 300), loops.filter(sw.col("flow") > 1_000)
         jams = late.join(busy, on="area", within="5s", name=f"congestion-{n}")
@@ -126,36 +122,33 @@ def test_twenty_runs_with_delays_and_interleavings_of_their_own_agree_to_the_byt
     cluster: sw.Cluster, tmp_path: Path
 ) -> None:
     small = city_tables(tmp_path, rate=3, seconds=12)
-    expected = simulate(jittered(small, first_seed=0), "jams-0")
+    expected = simulate(copies(small, seeds=[None]), "jams-0")
     assert len(expected) > 20
     for number, layout in enumerate(LAYOUTS):
-        job = cluster.submit(jittered(small, first_seed=len(COPIES) * number), **layout)
+        seeds = [len(COPIES) * number + n for n in COPIES]
+        job = cluster.submit(copies(small, seeds=seeds), **layout)
         report = job.wait(timeout=LIMIT_S)
         assert report.ledger.is_balanced
         for n in COPIES:
-            seed = len(COPIES) * number + n
-            assert job.result(f"jams-{n}").equals(expected), f"seed {seed}, layout {layout}"
+            assert job.result(f"jams-{n}").equals(expected), f"seed {seeds[n]}, layout {layout}"
 
 
 def test_ties_in_event_time_break_as_in_the_simulator(cluster: sw.Cluster) -> None:
     times = pa.array(np.repeat(np.arange(100), 6) * 1_000_000, pa.timestamp("ns"))
 
-    def flow() -> sw.Dataflow:
+    def flow(*, jittered: bool) -> sw.Dataflow:
         made = sw.Dataflow("ties")
-        streams = [
-            made.source(
-                name,
-                JitterInput(sw.table({"ts": times, "who": [f"{name}{n}" for n in range(600)]}), 4),
-                event_time="ts",
-            )
-            for name in "abc"
-        ]
+        streams = []
+        for name in "abc":
+            rows: Any = sw.table({"ts": times, "who": [f"{name}{n}" for n in range(600)]})
+            rows = JitterInput(rows, 4) if jittered else rows
+            streams.append(made.source(name, rows, event_time="ts"))
         made.merge(*streams, name="all").sink("out", sw.collect_sink())
         return made
 
     spread = {"a": "node-3", "b": "node-1", "c": "node-2", "all": "node-1", "out": "node-2"}
-    table, _ = run(cluster, flow(), "out", placement=spread)
-    assert table.equals(simulate(flow(), "out"))
+    table, _ = run(cluster, flow(jittered=True), "out", placement=spread)
+    assert table.equals(simulate(flow(jittered=False), "out"))
     assert [who[0] for who in table["who"].to_pylist()[:18]] == list("aaaaaabbbbbbcccccc")
 
 
@@ -196,7 +189,7 @@ def test_every_kind_of_sink_gets_the_same_rows(
     assert {sink.name: sink.rows for sink in report.sinks} == dict.fromkeys(
         ("collected", "folder", "file", "lines", "called"), len(rows)
     )
-    assert not [path for path in tmp_path.rglob("*.incomplete")]
+    assert not list(tmp_path.rglob("*.incomplete"))
     with pytest.raises(SinkError, match="two runs must not mix"):
         cluster.submit(flow)
 
@@ -207,9 +200,9 @@ def test_users_functions_run_on_workers(cluster: sw.Cluster, readings: pa.Table)
         stream = made.source(
             "events", sw.table(readings), event_time="ts", out_of_order="sort", disorder="1s"
         )
-        fields = [*readings.schema, pa.field("twice", pa.float64())]
-        stream.map_batches(doubled, schema=pa.schema(fields)).sink("twice", sw.collect_sink())
-        labels = pa.schema([("ts", pa.timestamp("ns")), ("label", pa.string())])
+        columns = {"ts": pa.timestamp("ns"), "key": "int64", "value": "float64", "twice": "float64"}
+        stream.map_batches(doubled, schema=columns).sink("twice", sw.collect_sink())
+        labels = {"ts": pa.timestamp("ns"), "label": "string"}
         stream.map_rows(labelled, schema=labels).sink("labels", sw.collect_sink())
         return made
 

@@ -1,0 +1,188 @@
+"""A batch there and back between two actors on two nodes: our channel, and a plain Ray actor call.
+
+Ours: encode, ZeroMQ with CURVE, decode; the same back; credit granted each way. Ray: the quicker
+of a RecordBatch and a dict of NumPy arrays as the argument and the result of an actor's method.
+The three take turns within one run, so that noise on the machine hits them alike.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import ray
+import zmq
+
+from actors.channel import ChannelKeys, Receiver, Sender, wait
+from actors.frames import FrameCodec
+from actors.nodes import RayNodes
+from actors.placement import on_node
+from benchmarks.frame import Claim, Options, Result, check
+from runtime.model import START_NS, Batch, Message
+
+SIZES = (10, 1_000)
+SCHEMA = pa.schema(
+    [(name, pa.int64()) for name in ("area", "delay_s", "vehicle", "line")]
+    + [("speed", pa.float64())]
+)
+TIMEOUT_S = 120.0
+LOST_S = 10.0  # a batch that is not back by then will not come
+
+
+class HopActor:
+    """One end: sends to its peer and receives from it, over our channels and over Ray."""
+
+    def __init__(self, keys: ChannelKeys, host: str) -> None:
+        gc.collect()
+        gc.freeze()  # as a slot does
+        self._keys = keys
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._receiver = Receiver(
+            keys=keys, codec=_codec(), context=self._context, bind_host=host
+        )
+        self._sender: Sender | None = None
+
+    def endpoint(self) -> str:
+        """Return where we listen."""
+        return self._receiver.endpoint
+
+    def connect(self, endpoint: str) -> None:
+        """Connect to the peer."""
+        self._sender = Sender(endpoint, keys=self._keys, codec=_codec(), context=self._context)
+
+    def serve(self, trips: int) -> None:
+        """Send so many batches back."""
+        for _ in range(trips):
+            self._send(self._next())
+
+    def travel(self, rows: int, trips: int) -> list[int]:
+        """Return the time of each round trip of a batch through our channels, ns."""
+        message = Message(_batch(rows), START_NS, 0)
+        took = []
+        for _ in range(trips):
+            began_ns = time.perf_counter_ns()
+            self._send(message)
+            back = self._next()
+            took.append(time.perf_counter_ns() - began_ns)
+        assert back.batch is not None
+        check(_is_same(back.batch.columns, _columns(rows)), "the channel changed the batch")
+        return took
+
+    def echo(self, payload: Any) -> Any:
+        """Return it, as any Ray actor would."""
+        return payload
+
+    def call(self, peer: Any, rows: int, trips: int, *, as_arrow: bool) -> list[int]:
+        """Return the time of each round trip of a batch through a Ray actor call, ns."""
+        columns = {**_columns(rows), "event": np.arange(rows), "stimulus": np.arange(rows)}
+        payload: Any = pa.RecordBatch.from_pydict(columns) if as_arrow else columns
+        took = []
+        for _ in range(trips):
+            began_ns = time.perf_counter_ns()
+            back = ray.get(peer.echo.remote(payload))
+            took.append(time.perf_counter_ns() - began_ns)
+        same = back.equals(payload) if as_arrow else _is_same(back, columns)
+        check(same, "Ray changed the batch")
+        return took
+
+    def _send(self, message: Message) -> None:
+        assert self._sender is not None
+        self._sender.poll()
+        self._sender.send(message, time.time_ns())
+
+    def _next(self) -> Message:
+        deadline_s = time.monotonic() + LOST_S
+        while time.monotonic() < deadline_s:
+            for message, _ in self._receiver.receive(time.time_ns(), max_messages=1):
+                self._receiver.grant(message.rows)
+                return message
+            wait((self._receiver,), LOST_S)
+        raise TimeoutError("a batch got lost between two nodes")
+
+
+def run(options: Options) -> Result:
+    """Measure batches of 10 and of 1,000 rows."""
+    turns, trips = (4, 250) if options.quick else (10, 1_000)
+    result = Result(
+        f"{turns} turns of {trips:,} round trips each, 5 columns and 2 times, two local nodes",
+        ["rows", "way", "p50 ms", "p99 ms", "max ms", "p50 by turn, ms"],
+    )
+    with RayNodes.local(2) as nodes:
+        keys = ChannelKeys.generate()
+        actor = ray.remote(num_cpus=1)(HopActor)
+        here, there = (
+            actor.options(scheduling_strategy=on_node(n)).remote(keys, n.ip) for n in nodes.nodes
+        )
+        ends = _get([here.endpoint.remote(), there.endpoint.remote()])
+        _get([here.connect.remote(ends[1]), there.connect.remote(ends[0])])
+        for rows in SIZES:
+            took = _measure(here, there, rows=rows, turns=turns, trips=trips)
+            _report(result, rows, took)
+    result.notes += [
+        "two nodes are simulated on one machine: they share its clock and its cores",
+        "ours is encrypted (CURVE); Ray's calls between nodes are not",
+    ]
+    return result
+
+
+def _measure(here: Any, there: Any, *, rows: int, turns: int, trips: int) -> dict[str, Any]:
+    """Return {way: times of shape (turns, trips), ns}; a shorter turn before warms all up."""
+    took: dict[str, list[list[int]]] = {"ours": [], "Ray, RecordBatch": [], "Ray, NumPy": []}
+    for turn in range(turns + 1):
+        count = trips if turn else trips // 4
+        served = there.serve.remote(count)
+        ours = _get([here.travel.remote(rows, count), served])[0]
+        arrow = _get([here.call.remote(there, rows, count, as_arrow=True)])[0]
+        plain = _get([here.call.remote(there, rows, count, as_arrow=False)])[0]
+        if turn:
+            for name, times in zip(took, (ours, arrow, plain), strict=True):
+                took[name].append(times)
+    return {name: np.array(times) for name, times in took.items()}
+
+
+def _report(result: Result, rows: int, took: dict[str, Any]) -> None:
+    p50 = {}
+    for name, times in took.items():
+        p50[name], p99, most = (float(np.quantile(times, q)) / 1e6 for q in (0.5, 0.99, 1))
+        by_turn = np.median(times, axis=1) / 1e6
+        spread = f"{by_turn.min():.3f}–{by_turn.max():.3f}"
+        result.rows.append([f"{rows:,}", name, f"{p50[name]:.3f}", f"{p99:.3f}", most, spread])
+        result.figures[f"{rows} rows, {name}"] = {
+            "p50_ms": p50[name],
+            "p99_ms": p99,
+            "max_ms": most,
+            "p50_by_turn_ms": [float(by_turn.min()), float(by_turn.max())],
+        }
+    ratio = min(p50["Ray, RecordBatch"], p50["Ray, NumPy"]) / p50["ours"]
+    result.figures[f"{rows} rows, ratio of p50"] = ratio
+    result.claims.append(
+        Claim(f"{rows:,} rows: p50 of the quicker Ray call / p50 of ours", ratio, ">=", 5)
+    )
+
+
+def _codec() -> FrameCodec:
+    return FrameCodec(SCHEMA, columns=SCHEMA.names, with_writers=False)
+
+
+def _columns(rows: int) -> dict[str, Any]:
+    numbers = np.arange(rows, dtype=np.int64)
+    columns: dict[str, Any] = {name: numbers * place for place, name in enumerate(SCHEMA.names)}
+    columns["speed"] = numbers / 3
+    return columns
+
+
+def _batch(rows: int) -> Batch:
+    numbers = np.arange(rows, dtype=np.int64)
+    return Batch(numbers, numbers, _columns(rows))
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return all(np.array_equal(one[name], values) for name, values in other.items())
+
+
+def _get(refs: list[Any]) -> list[Any]:
+    found: list[Any] = ray.get(refs, timeout=TIMEOUT_S)
+    return found

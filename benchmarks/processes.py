@@ -1,0 +1,87 @@
+"""How much memory the processes of a run hold: this one, and all below it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+
+import psutil
+
+SLOT_ACTOR = "ray::SlotActor"
+
+
+def all_processes() -> list[psutil.Process]:
+    """Return this process and all below it: driver, Ray's own, workers, actors."""
+    own = psutil.Process()
+    return [own, *own.children(recursive=True)]
+
+
+def kind_of(process: psutil.Process) -> str:
+    """Return whose it is: driver, slot actor, idle worker, raylet, gcs_server, keeper …"""
+    if process.pid == psutil.Process().pid:
+        return "driver"
+    words = process.cmdline() or [process.name()]
+    if words[0].startswith(SLOT_ACTOR):
+        return "slot actors"
+    if words[0].startswith("ray::"):
+        return "idle workers"
+    for known in ("raylet", "gcs_server", "keeper.py", "silent_agent.py"):
+        if any(known in word for word in words[:6]):
+            return known
+    return process.name()
+
+
+OURS = ("driver", "slot actors")
+
+
+def memory_by_kind() -> dict[str, dict[str, float]]:
+    """Return {kind: {"processes", "rss_mb", "pss_mb"}} as it is now; "all" and "ours" sum up.
+
+    RSS counts a page that two processes share twice; PSS counts half of it for each.
+    """
+    found: dict[str, Counter[str]] = {}
+    for process in all_processes():
+        try:
+            kind, memory = kind_of(process), process.memory_full_info()
+        except psutil.NoSuchProcess:
+            continue
+        for name in (kind, "all", *(["ours"] if kind in OURS else [])):
+            found.setdefault(name, Counter()).update(
+                processes=1, rss=memory.rss, pss=memory.pss
+            )
+    return {
+        kind: {
+            "processes": sums["processes"],
+            "rss_mb": round(sums["rss"] / 2**20, 1),
+            "pss_mb": round(sums["pss"] / 2**20, 1),
+        }
+        for kind, sums in found.items()
+    }
+
+
+class SlotMemory:
+    """Samples the RSS of each slot actor from a thread of its own, until closed.
+
+    Attributes:
+        samples: [(seconds since the start, {pid: bytes})].
+    """
+
+    def __init__(self, every_s: float = 0.25) -> None:
+        self.samples: list[tuple[float, dict[int, int]]] = []
+        self._every_s = every_s
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop sampling."""
+        self._is_over.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        actors = [p for p in all_processes() if kind_of(p) == "slot actors"]
+        began_s = time.monotonic()
+        while not self._is_over.wait(self._every_s):
+            now = {p.pid: p.memory_info().rss for p in actors if p.is_running()}
+            self.samples.append((time.monotonic() - began_s, now))

@@ -1,0 +1,359 @@
+"""Bad input and bad luck on real Ray nodes: a clear error each, and nothing half done."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import slackwater as sw
+from runtime.errors import (
+    ColumnError,
+    IngestError,
+    OperatorError,
+    OrderError,
+    SchemaError,
+    SinkError,
+    SlackwaterError,
+    WorkerDied,
+)
+from tests.support.endless import EndlessInput, SilentInput
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.ray
+
+LIMIT_S = 60.0
+SOON_S = 10.0
+ONE_SLOT = {"*": "node-1"}
+
+
+def endless(name: str = "endless") -> tuple[sw.Dataflow, sw.Stream]:
+    flow = sw.Dataflow(name)
+    return flow, flow.source("numbers", EndlessInput(), event_time="ts")
+
+
+def at(milliseconds: list[int | None]) -> pa.Table:
+    times = pa.array(milliseconds, pa.timestamp("ms"))
+    return pa.table({"ts": times, "n": list(range(len(milliseconds)))})
+
+
+def sink_rows(job: sw.Job, sink: str) -> int:
+    return next((one.rows for one in job.report().sinks if one.name == sink), 0)
+
+
+def counted(lines: Path) -> list[int]:
+    """The numbers in a JSON lines file, every line of which must be whole."""
+    text = lines.read_text(encoding="utf-8")
+    assert text == "" or text.endswith("\n")
+    return [json.loads(line)["n"] for line in text.splitlines()]
+
+
+def fails(
+    cluster: sw.Cluster, flow: sw.Dataflow, kind: type[SlackwaterError], **options: Any
+) -> str:
+    """Run a flow that must fail so; return what the error says."""
+    job = cluster.submit(flow, placement=ONE_SLOT, **options)
+    with pytest.raises(kind) as caught:
+        job.wait(timeout=LIMIT_S)
+    assert type(caught.value) is kind
+    assert job.status == "failed"
+    report = job.report()
+    assert report.state == "failed"
+    assert report.error == str(caught.value)
+    return str(caught.value)
+
+
+# -- the user's own functions ------------------------------------------------------------------
+
+
+def breaks_at_1500(batch: pa.RecordBatch) -> pa.RecordBatch:
+    if max(batch["n"].to_pylist()) >= 1_500:
+        raise ZeroDivisionError("the user's own fault")
+    return batch
+
+
+def test_a_function_that_raises_is_named_with_its_traceback_and_a_sample(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    flow, numbers = endless()
+    columns = {"ts": pa.timestamp("ns"), "n": "int64"}
+    mapped = numbers.map_batches(breaks_at_1500, schema=columns, name="halve")
+    mapped.sink("lines", sw.jsonl_sink(tmp_path / "out.jsonl"))
+    mapped.sink("folder", sw.parquet_sink(tmp_path / "out"))
+    said = fails(cluster, flow, OperatorError)
+    assert said.startswith("step 'halve': its function raised ZeroDivisionError: the user's own")
+    assert 'raise ZeroDivisionError("the user\'s own fault")' in said
+    assert "test_failures.py" in said
+    assert "'n': 1000" in said
+    assert counted(tmp_path / "out.jsonl") == list(range(1_000))
+    assert pq.read_table(tmp_path / "out")["n"].to_pylist() == list(range(1_000))
+
+
+def refuse(rows: pa.RecordBatch) -> None:
+    raise KeyError("no such phone")
+
+
+def leave(rows: pa.RecordBatch) -> None:
+    raise SystemExit(3)
+
+
+def test_a_callback_that_raises_is_named(cluster: sw.Cluster) -> None:
+    flow, numbers = endless()
+    numbers.sink("calls", sw.callback_sink(refuse))
+    said = fails(cluster, flow, OperatorError)
+    assert said.startswith("sink 'calls': its callback raised KeyError: 'no such phone'")
+    assert "in refuse" in said
+    assert "'n': 0" in said
+
+
+def test_a_function_that_calls_exit_ends_the_job_and_not_only_its_thread(
+    cluster: sw.Cluster,
+) -> None:
+    flow, numbers = endless()
+    numbers.sink("calls", sw.callback_sink(leave))
+    assert "SystemExit(3)" in fails(cluster, flow, SlackwaterError)
+
+
+def hang(rows: pa.RecordBatch) -> None:
+    threading.Event().wait()
+
+
+def test_stop_ends_even_a_function_that_hangs(
+    cluster: sw.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.job.CALL_TIMEOUT_S", 0.5)
+    flow, numbers = endless()
+    numbers.sink("calls", sw.callback_sink(hang))
+    job = cluster.submit(flow, placement=ONE_SLOT)
+    (worker,) = (psutil.Process(pid) for pid in job.workers().values())
+    job.stop()
+    assert job.status == "stopped"
+    assert psutil.wait_procs([worker], timeout=SOON_S)[1] == []
+
+
+# -- bad input ---------------------------------------------------------------------------------
+
+
+def test_event_time_that_runs_backwards_is_an_error_that_says_what_to_do(
+    cluster: sw.Cluster,
+) -> None:
+    flow = sw.Dataflow("backwards")
+    numbers = flow.source("numbers", sw.table(at([1, 2, 5, 4])), event_time="ts")
+    numbers.sink("out", sw.collect_sink())
+    said = fails(cluster, flow, OrderError)
+    assert "source 'numbers': row 3 " in said
+    assert "out_of_order='sort'" in said
+    assert "out_of_order='late'" in said
+
+
+def test_a_null_event_time_is_an_error_that_names_source_and_row(cluster: sw.Cluster) -> None:
+    flow = sw.Dataflow("nulls")
+    numbers = flow.source("numbers", sw.table(at([1, 2, None])), event_time="ts")
+    numbers.sink("out", sw.collect_sink())
+    said = fails(cluster, flow, SchemaError)
+    assert "source 'numbers'" in said
+    assert "'ts'" in said
+    assert "row 2" in said
+
+
+def test_a_missing_column_is_refused_before_anything_starts() -> None:
+    flow, numbers = endless()
+    with pytest.raises(ColumnError, match="'m'.*'n'"):
+        numbers.filter(sw.col("m") > 1)
+    with pytest.raises(SchemaError, match="'time'"):
+        flow.source("again", EndlessInput(), event_time="time")
+
+
+def test_a_damaged_parquet_file_is_named(cluster: sw.Cluster, tmp_path: Path) -> None:
+    path = tmp_path / "numbers.parquet"
+    pq.write_table(at(list(range(5_000))), path)
+    flow = sw.Dataflow("damaged")
+    flow.source("numbers", sw.parquet(path), event_time="ts").sink("out", sw.collect_sink())
+    with path.open("r+b") as file:
+        file.seek(4)
+        file.write(b"\xff" * 2_000)  # the rows, not the footer
+    assert str(path) in fails(cluster, flow, IngestError)
+    path.write_bytes(b"no parquet at all")
+    with pytest.raises(IngestError, match=str(path)):
+        sw.Dataflow("none").source("numbers", sw.parquet(path), event_time="ts")
+
+
+# -- bad luck ----------------------------------------------------------------------------------
+
+
+def test_a_killed_worker_fails_the_job_by_name_and_stops_the_rest(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    flow, numbers = endless()
+    kept = numbers.merge(name="gate")
+    kept.sink("lines", sw.jsonl_sink(tmp_path / "out.jsonl"))
+    kept.sink("folder", sw.parquet_sink(tmp_path / "out"))
+    job = cluster.submit(flow)
+    workers = {slot: psutil.Process(pid) for slot, pid in job.workers().items()}
+    assert list(workers) == ["node-1", "node-2", "node-3"]
+    until(lambda: sink_rows(job, "lines") > 5_000, within_s=SOON_S, what="rows at the sink")
+    workers["node-2"].kill()
+    with pytest.raises(WorkerDied) as caught:
+        job.wait(timeout=SOON_S)
+    assert "the worker of slot 'node-2' (stages: gate) died" in str(caught.value)
+    assert "submit the flow again" in str(caught.value)
+    assert job.status == "failed"
+    assert psutil.wait_procs(list(workers.values()), timeout=SOON_S)[1] == []
+    found = counted(tmp_path / "out.jsonl")
+    assert len(found) > 5_000
+    assert found == list(range(len(found)))
+    assert pq.read_table(tmp_path / "out")["n"].to_pylist() == found
+    with pytest.raises(SlackwaterError):
+        job.wait()
+
+
+def test_a_sink_whose_worker_is_killed_shows_no_half_file(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    flow, numbers = endless()
+    numbers.sink("lines", sw.jsonl_sink(tmp_path / "out.jsonl"))
+    numbers.sink("folder", sw.parquet_sink(tmp_path / "out"))
+    job = cluster.submit(flow, placement=ONE_SLOT)
+    until(lambda: sink_rows(job, "lines") > 5_000, within_s=SOON_S, what="rows at the sink")
+    (pid,) = job.workers().values()
+    psutil.Process(pid).kill()
+    with pytest.raises(WorkerDied, match=r"slot 'node-1' \(stages: numbers, lines, folder\)"):
+        job.wait(timeout=SOON_S)
+    assert [path.name for path in tmp_path.iterdir()] == [".out.jsonl.incomplete", "out"]
+    assert list((tmp_path / "out").glob("*.parquet")) == []
+    with pytest.raises(SinkError, match=r"\.out\.jsonl\.incomplete is there already"):
+        cluster.submit(flow, placement=ONE_SLOT)
+
+
+def test_the_cluster_runs_the_next_job_after_all_that(cluster: sw.Cluster) -> None:
+    for _ in range(5):  # more than a node has CPUs
+        flow = sw.Dataflow("next")
+        numbers = flow.source("numbers", sw.table(at([1, 2, 3])), event_time="ts")
+        numbers.sink("out", sw.collect_sink())
+        job = cluster.submit(flow, placement=ONE_SLOT)
+        assert job.wait(timeout=LIMIT_S).ledger.is_balanced
+        assert job.result("out")["n"].to_pylist() == [0, 1, 2]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one mebibyte; needs root."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    try:
+        done = subprocess.run(mount, capture_output=True, text=True, check=False)  # noqa: S603
+    except OSError as problem:
+        pytest.skip(f"no file system can be mounted here: {problem}")
+    if done.returncode:
+        pytest.skip(f"no file system can be mounted here (root may): {done.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)  # noqa: S603, S607
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_a_full_disk_at_the_sink_is_an_error_and_what_was_written_is_whole(
+    cluster: sw.Cluster, small_disk: Path, kind: str
+) -> None:
+    flow, numbers = endless()
+    path = small_disk / f"out.{kind}"
+    numbers.sink("out", sw.jsonl_sink(path) if kind == "jsonl" else sw.parquet_sink(path))
+    said = fails(cluster, flow, SinkError)
+    assert said.startswith(f"sink 'out' could not write {path}: No space left on device (")
+    assert "Make room or choose another path" in said
+    if kind == "jsonl":
+        found = counted(path)
+        assert len(found) > 5_000
+        assert found == list(range(len(found)))
+    else:  # one file is one part
+        assert list(small_disk.iterdir()) == []
+
+
+def test_a_silent_source_is_named_and_stop_keeps_what_there_is(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    flow = sw.Dataflow("silence")
+    talks, falls_silent = (
+        flow.source(name, given, event_time="ts")
+        for name, given in (
+            ("talks", sw.table(at(list(range(1_000))))),
+            ("falls-silent", SilentInput(sw.table(at(list(range(400)))))),
+        )
+    )
+    both = talks.merge(falls_silent, name="both")
+    both.sink("lines", sw.jsonl_sink(tmp_path / "out.jsonl"))
+    both.sink("kept", sw.collect_sink())
+    job = cluster.submit(flow)
+    with pytest.raises(TimeoutError, match="job 'silence' still runs after 0.1 s"):
+        job.wait(timeout=0.1)
+    until(lambda: sink_rows(job, "kept") >= 798, within_s=SOON_S, what="what is complete")
+    assert job.status == "running"
+    report = job.report()
+    gate = next(stage for stage in report.stages if stage.name == "both")
+    assert gate.waiting_for == ["falls-silent"]
+    assert gate.in_flight == 1_400 - sink_rows(job, "kept")
+    assert job.result("kept").num_rows == 1_400 - gate.in_flight  # asked while it runs
+    job.stop()
+    assert job.status == "stopped"
+    assert job.wait().state == "stopped"
+    assert job.report().ledger.is_balanced
+    assert job.report().ledger.in_flight == gate.in_flight
+    assert counted(tmp_path / "out.jsonl") == job.result("kept")["n"].to_pylist()
+
+
+def dawdle(path: str, rows: pa.RecordBatch) -> None:
+    threading.Event().wait(0.002)
+    with Path(path).open("a", encoding="utf-8") as file:
+        file.write(f"{len(rows)}\n")
+
+
+def test_a_slow_sink_slows_a_source_at_full_speed_and_queues_stay_bounded(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    limits = sw.Limits(credit_rows=500, gate_rows=300, max_slice_rows=100, min_slice_rows=10)
+    flow, numbers = endless()
+    each = numbers.aggregate(window=sw.tumbling("1ms"), n=sw.count())
+    each.sink("slow", sw.callback_sink(partial(dawdle, str(tmp_path / "sizes"))))
+    job = cluster.submit(flow, limits=limits)
+    until(lambda: sink_rows(job, "slow") > 3_000, within_s=LIMIT_S, what="rows at the sink")
+    job.stop()
+    report = job.report()
+    stages = {stage.name: stage for stage in report.stages}
+    channels = {channel.target: channel for channel in report.channels}
+    slice_rows = limits.max_slice_rows
+    gate = stages[each.name]
+    assert gate.max_gate_rows <= limits.credit_rows + limits.gate_rows + 2 * slice_rows
+    for channel in channels.values():
+        assert channel.rows_sent - channel.rows_received <= limits.credit_rows + slice_rows
+    ahead = stages["numbers"].rows_in - report.sinks[0].rows
+    assert ahead <= 2 * (limits.credit_rows + slice_rows) + limits.gate_rows + 2 * slice_rows
+    assert report.ledger.is_balanced
+    sizes = [int(line) for line in (tmp_path / "sizes").read_text().splitlines()]
+    assert sum(sizes) == report.sinks[0].rows
+
+
+def test_a_running_job_never_seems_to_lose_rows(cluster: sw.Cluster) -> None:
+    from runtime.measure import imbalances  # noqa: PLC0415
+
+    flow, numbers = endless()
+    numbers.merge(name="gate").sink("out", sw.callback_sink(len))
+    job = cluster.submit(flow)
+    for _ in range(20):
+        report = job.report()
+        assert report.state == "running"
+        assert imbalances(report) == []
+    job.stop()
+    assert job.report().ledger.is_balanced
+    assert os.getpid() not in job.workers().values()
