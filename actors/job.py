@@ -9,6 +9,8 @@ bind ─▶ connect ─▶ start ─▶ join ─┬─▶ all done              
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,7 +32,7 @@ from runtime.measure.report import JobReport
 
 START_TIMEOUT_S = 60.0
 CALL_TIMEOUT_S = 10.0
-SETTLE_S = 3.0
+SETTLE_S = 5.0
 """After the first failure, how long to wait for its cause: a slot often notices that its peer
 is gone before Ray says which worker died."""
 LEAD_NS = 50_000_000
@@ -72,7 +74,7 @@ class RayJob:
         self._is_over = False
         self._elapsed_s: float | None = None
         self._began_s = time.monotonic()
-        keys = ChannelKeys.generate()
+        settings = {"keys": ChannelKeys.generate(), "folder": os.getcwd(), "limits": limits}
         actor: Any = ray.remote(SlotActor)
         self._actors: dict[str, Any] = {
             name: actor.options(
@@ -80,7 +82,7 @@ class RayJob:
                 max_restarts=0,
                 max_concurrency=4,
                 scheduling_strategy=NodeAffinitySchedulingStrategy(node_ids[name], soft=False),
-            ).remote(name, plan.stages_of(name), keys=keys, host=hosts[name], limits=limits)
+            ).remote(name, plan.stages_of(name), host=hosts[name], **settings)
             for name in plan.slot_names
         }
         try:
@@ -161,7 +163,7 @@ class RayJob:
         try:
             self._ended[name] = self._reports[name] = ray.get(ref)
         except RayError as problem:
-            self._deaths[name] = str(problem).strip().splitlines()[0]
+            self._deaths[name] = str(problem).strip().splitlines()[0].rstrip(".")
 
     def _failed(self) -> list[SlotReport]:
         return [report for report in self._ended.values() if report.error is not None]
@@ -287,8 +289,14 @@ class RayJob:
 
 
 def _own_error(problem: RayError) -> SlackwaterError:
-    """Return the error of our tree inside a Ray task error, or a WorkerDied that quotes it."""
+    """Return the error of our tree inside a Ray error, or one that tells what Ray said."""
     cause = getattr(problem, "cause", None)
     if isinstance(cause, SlackwaterError):
         return type(cause)(str(cause))
+    unknown = re.search(r"No module named '([^']+)'", str(problem))
+    if unknown:
+        return ClusterError(
+            f"a worker cannot import {unknown[1]!r}, from which a function or an input of the flow "
+            "comes; install it on the nodes, or put it beside the program or in its working folder"
+        )
     return WorkerDied(f"a worker failed to start: {problem}")

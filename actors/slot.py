@@ -30,7 +30,7 @@ from actors.channel import ChannelKeys, Receiver, Sender, Waker, wait
 from actors.frames import FrameCodec
 from actors.sinks import CollectSink, Sink, open_sink
 from runtime.config import Limits
-from runtime.errors import SlackwaterError, WorkerDied
+from runtime.errors import FrameError, SlackwaterError, WorkerDied
 from runtime.flow.plan import Channel, Stage
 from runtime.flow.steps import SinkStep
 from runtime.measure.assemble import SinkMeter
@@ -41,7 +41,9 @@ from runtime.schedule import Action, Egress, Grant, Send, Slot
 POLL_S = 0.005
 """How long to sleep while a source has nothing and cannot say when."""
 IDLE_S = 0.2
-"""How long to sleep at most: the loop then looks at its peers."""
+"""How long to sleep at most: a lost peer need not end a wait."""
+PEERS_NS = 100_000_000
+"""How often to look whether the other ends are still there."""
 REPORT_S = 2.0
 
 
@@ -68,10 +70,11 @@ class SlotHost:
         *,
         keys: ChannelKeys,
         host: str = "127.0.0.1",
+        folder: str = "",
         limits: Limits | None = None,
     ) -> None:
         self._name, self._stages, self._keys, self._host = name, stages, keys, host
-        self._limits = limits
+        self._limits, self._folder = limits, folder
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._receivers: dict[str, Receiver] = {}
         self._senders: dict[str, Sender] = {}
@@ -114,7 +117,9 @@ class SlotHost:
                         context=self._context,
                     )
             if isinstance(stage.step, SinkStep):
-                self._sinks[stage.name] = open_sink(stage.name, stage.step.sink, stage.step.schema)
+                self._sinks[stage.name] = open_sink(
+                    stage.name, stage.step.sink, stage.step.schema, folder=self._folder
+                )
                 self._meters[stage.name] = SinkMeter(stage.name, "")
 
     def start(self, start_ns: int) -> None:
@@ -205,6 +210,7 @@ class SlotHost:
         slot = self._slot
         assert slot is not None
         ends = (*self._receivers.values(), *self._senders.values())
+        peers_ns = 0
         while not self._is_stopping:
             now_ns = time.time_ns()
             self._take_in(slot, now_ns)
@@ -219,17 +225,21 @@ class SlotHost:
                 continue
             if slot.is_finished and all(sender.is_settled for sender in self._senders.values()):
                 return "done"
-            self._look_at_peers()
+            if now_ns > peers_ns:
+                self._look_at_peers()
+                peers_ns = now_ns + PEERS_NS
             wait(ends, self._rest_s(slot, now_ns), waker=self._waker)
         return "stopped"
 
     def _take_in(self, slot: Slot, now_ns: int) -> None:
         for name, receiver in self._receivers.items():
-            for message, _ in receiver.receive(now_ns):
-                slot.deliver(name, message, now_ns)
+            if receiver.is_ready:
+                for message, _ in receiver.receive(now_ns):
+                    slot.deliver(name, message, now_ns)
         for name, sender in self._senders.items():
-            for rows in sender.poll():
-                slot.credit(name, rows)
+            if sender.is_ready:
+                for rows in sender.poll():
+                    slot.credit(name, rows)
 
     def _perform(self, action: Action) -> None:
         match action:
@@ -263,6 +273,12 @@ class SlotHost:
                 raise WorkerDied(
                     f"slot {self._name!r} lost the other end of channel {name!r}: its worker has "
                     "gone; see the error of that worker, then submit again"
+                )
+            if end.refused:
+                raise FrameError(
+                    f"slot {self._name!r} refused {end.refused} frames on channel {name!r}, and "
+                    f"cannot know what they held: {end.last_refusal}; the job is stopped rather "
+                    "than lose rows"
                 )
 
     def _publish(self, state: str, error: str | None = None, kind: str | None = None) -> None:

@@ -128,7 +128,7 @@ class WrongResultError(Exception):
     """A run gave other results than the offline query: no figure of it counts."""
 
 
-def check(holds: bool, problem: str) -> None:  # noqa: FBT001 - reads as an assertion
+def check(holds: bool, problem: str) -> None:
     """Raise WrongResultError unless it holds."""
     if not holds:
         raise WrongResultError(problem)

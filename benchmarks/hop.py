@@ -40,9 +40,7 @@ class HopActor:
         gc.freeze()  # as a slot does
         self._keys = keys
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._receiver = Receiver(
-            keys=keys, codec=_codec(), context=self._context, bind_host=host
-        )
+        self._receiver = Receiver(keys=keys, codec=_codec(), context=self._context, bind_host=host)
         self._sender: Sender | None = None
 
     def endpoint(self) -> str:
@@ -112,7 +110,7 @@ def run(options: Options) -> Result:
     )
     with RayNodes.local(2) as nodes:
         keys = ChannelKeys.generate()
-        actor = ray.remote(num_cpus=1)(HopActor)
+        actor: Any = ray.remote(num_cpus=1)(HopActor)
         here, there = (
             actor.options(scheduling_strategy=on_node(n)).remote(keys, n.ip) for n in nodes.nodes
         )

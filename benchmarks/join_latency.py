@@ -95,9 +95,7 @@ def run(options: Options) -> Result:
 
 def _measure(cluster: sw.Cluster, run: Run, path: Path, result: Result) -> None:
     recorder = Recorder(str(path), COLUMNS)
-    flow = join_flow(
-        *run.inputs, sw.callback_sink(recorder), over=run.over, slack=MODES[run.mode]
-    )
+    flow = join_flow(*run.inputs, sw.callback_sink(recorder), over=run.over, slack=MODES[run.mode])
     job = cluster.submit(flow)
     try:
         report = job.wait(timeout=TIMEOUT_S)
@@ -195,8 +193,10 @@ def _claim(result: Result, rates: tuple[int, ...]) -> None:
     if max(RATES) in rates:
         memory = result.figures[f"in order, {max(RATES)} events/s"]["memory"]
         for kind, held in memory.items():
-            text = f"{held['processes']} processes: RSS {held['rss_mb']} MB, PSS {held['pss_mb']} MB"
-            result.notes.append(f"memory at {max(RATES):,} events/s in order, {kind}, {text}")
+            result.notes.append(
+                f"memory at {max(RATES):,} events/s in order, {kind}: {held['processes']} "
+                f"processes, RSS {held['rss_mb']} MB, PSS {held['pss_mb']} MB"
+            )
         result.claims.append(
             Claim("50k/s: RSS of all processes, GiB", memory["all"]["rss_mb"] / 1_024, "<=", 2)
         )

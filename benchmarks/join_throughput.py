@@ -37,9 +37,8 @@ def run(options: Options) -> Result:
         ["join", "where", "M events/s", "results", "busy ns a row, by stage"],
     )
     with tempfile.TemporaryDirectory() as folder, sw.Cluster.local(nodes=3) as cluster:
-        names = ("bus", "scats")
-        inputs = [write(t, Path(folder) / n) for t, n in zip(tables, names, strict=True)]
-        for kind in TARGETS:
+        inputs = write(tables[0], Path(folder) / "bus"), write(tables[1], Path(folder) / "scats")
+        for kind, target in TARGETS.items():
             is_dense = kind == "dense"
             left, right = join_offline(bus, loop, is_dense=is_dense)
             expected = _results(bus, loop, left, right)
@@ -48,7 +47,7 @@ def run(options: Options) -> Result:
             for place, placement in PLACES.items():
                 measured = timed(
                     cluster,
-                    lambda d=is_dense: join_flow(*inputs, sw.collect_sink(), is_dense=d),  # type: ignore[misc]
+                    partial(join_flow, *inputs, sw.collect_sink(), is_dense=is_dense),
                     placement=placement,
                     repetitions=repetitions,
                     verify=partial(verify, expected=expected, what=f"{kind}, {place}"),
@@ -60,7 +59,7 @@ def run(options: Options) -> Result:
                 if place == "one slot":
                     median = measured.million_per_s.median
                     result.claims.append(
-                        Claim(f"{kind} join, {place}: M events/s", median, ">=", TARGETS[kind])
+                        Claim(f"{kind} join, {place}: M events/s", median, ">=", target)
                     )
             result.rows.append([kind, "offline NumPy, the limit", limit, f"{len(left):,}", ""])
             result.figures[kind] = figures

@@ -25,8 +25,10 @@ def pairs_within(
     """Return the positions (left, right) of all pairs with equal keys and |Δt| ≤ within.
 
     Args:
-        left_ns, right_ns: shape (rows,), event times.
-        left_key, right_key: shape (rows,), small non-negative integers.
+        left_ns: shape (rows,), event times.
+        left_key: shape (rows,), small non-negative integers.
+        right_ns: shape (rows,), event times.
+        right_key: shape (rows,), small non-negative integers.
         within_ns: largest distance, >= 0.
     """
     if not len(left_ns) or not len(right_ns):

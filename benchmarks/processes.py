@@ -18,18 +18,18 @@ def all_processes() -> list[psutil.Process]:
 
 
 def kind_of(process: psutil.Process) -> str:
-    """Return whose it is: driver, slot actor, idle worker, raylet, gcs_server, keeper …"""
+    """Return what it is: driver, slot actors, raylet, gcs_server, and so on."""
     if process.pid == psutil.Process().pid:
         return "driver"
     words = process.cmdline() or [process.name()]
     if words[0].startswith(SLOT_ACTOR):
         return "slot actors"
     if words[0].startswith("ray::"):
-        return "idle workers"
+        return str(words[0]).removeprefix("ray::").split()[0]
     for known in ("raylet", "gcs_server", "keeper.py", "silent_agent.py"):
         if any(known in word for word in words[:6]):
             return known
-    return process.name()
+    return str(process.name())
 
 
 OURS = ("driver", "slot actors")
@@ -47,9 +47,7 @@ def memory_by_kind() -> dict[str, dict[str, float]]:
         except psutil.NoSuchProcess:
             continue
         for name in (kind, "all", *(["ours"] if kind in OURS else [])):
-            found.setdefault(name, Counter()).update(
-                processes=1, rss=memory.rss, pss=memory.pss
-            )
+            found.setdefault(name, Counter()).update(processes=1, rss=memory.rss, pss=memory.pss)
     return {
         kind: {
             "processes": sums["processes"],
@@ -64,10 +62,10 @@ class SlotMemory:
     """Samples the RSS of each slot actor from a thread of its own, until closed.
 
     Attributes:
-        samples: [(seconds since the start, {pid: bytes})].
+        samples: [(seconds since the start, {node's place: bytes})]; one slot actor on each node.
     """
 
-    def __init__(self, every_s: float = 0.25) -> None:
+    def __init__(self, every_s: float = 0.02) -> None:
         self.samples: list[tuple[float, dict[int, int]]] = []
         self._every_s = every_s
         self._is_over = threading.Event()
@@ -81,7 +79,8 @@ class SlotMemory:
 
     def _sample(self) -> None:
         actors = [p for p in all_processes() if kind_of(p) == "slot actors"]
+        actors.sort(key=lambda actor: actor.ppid())  # a node's raylet; they started in turn
         began_s = time.monotonic()
         while not self._is_over.wait(self._every_s):
-            now = {p.pid: p.memory_info().rss for p in actors if p.is_running()}
+            now = {n: p.memory_info().rss for n, p in enumerate(actors, 1) if p.is_running()}
             self.samples.append((time.monotonic() - began_s, now))

@@ -1,4 +1,4 @@
-"""Running a flow again and again on local nodes, and holding its results against the offline ones."""
+"""Running a flow again and again on local nodes, its results compared with the offline ones."""
 
 from __future__ import annotations
 

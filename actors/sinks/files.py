@@ -23,6 +23,11 @@ from runtime.errors import SinkError
 
 ROW_GROUP_ROWS = 65_536
 PART_ROWS = 4_000_000
+MAKE_ROOM = (
+    "what is there is whole, and what did not fit is not in it. Make room or choose another path, "
+    "and submit again"
+)
+CHOOSE_ANOTHER = "choose a path that can be written on the node where the sink runs"
 
 
 class ParquetSink:
@@ -100,7 +105,7 @@ class JsonLinesSink:
         self._name, self._path = name, Path(path)
         self._whole_bytes = 0
         _prepare(name, self._path, overwrite=overwrite, is_file=True)
-        with _telling(name, self._path):
+        with _telling(name, self._path, way_out=CHOOSE_ANOTHER):
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
             self._file = os.open(_hidden(self._path), flags, 0o644)
 
@@ -132,7 +137,7 @@ def _hidden(shown: Path) -> Path:
 
 def _prepare(name: str, path: Path, *, overwrite: bool, is_file: bool) -> None:
     """Make the folder, and see that nobody's results are in the way."""
-    with _telling(name, path):
+    with _telling(name, path, way_out=CHOOSE_ANOTHER):
         directory = path.parent if is_file else path
         directory.mkdir(parents=True, exist_ok=True)
         if is_file:
@@ -165,7 +170,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 @contextmanager
-def _telling(name: str, path: Path) -> Iterator[None]:
+def _telling(name: str, path: Path, *, way_out: str = MAKE_ROOM) -> Iterator[None]:
     """Turn the system's refusals into errors that say what to do."""
     try:
         yield
@@ -176,6 +181,5 @@ def _telling(name: str, path: Path) -> Iterator[None]:
             free = f"{usage.free / 2**20:.1f} MiB free there"
         reason = os.strerror(problem.errno) if problem.errno else str(problem)
         raise SinkError(
-            f"sink {name!r} could not write {path}: {reason} ({free}); what is there is whole, "
-            "and what did not fit is not in it. Make room or choose another path, and submit again"
+            f"sink {name!r} could not write {path}: {reason} ({free}); {way_out}"
         ) from problem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Protocol
 
 import pyarrow as pa
@@ -29,8 +30,14 @@ class Sink(Protocol):
         ...
 
 
-def open_sink(name: str, spec: SinkSpec, schema: pa.Schema) -> Sink:
+def open_sink(name: str, spec: SinkSpec, schema: pa.Schema, *, folder: str = "") -> Sink:
     """Open the sink of a step.
+
+    Args:
+        name: of the sink.
+        spec: its settings.
+        schema: of its rows.
+        folder: where relative paths start; "" is the working folder of this process.
 
     Raises:
         SinkError: it cannot be opened; says why and what to do.
@@ -43,6 +50,7 @@ def open_sink(name: str, spec: SinkSpec, schema: pa.Schema) -> Sink:
         return CallbackSink(name, spec.function)
     if spec.path is None:
         raise SinkError(f"sink {name!r}: a {spec.kind} sink needs a path")
+    path = os.path.join(folder, spec.path)
     if spec.kind == "parquet":
-        return ParquetSink(name, spec.path, schema, overwrite=spec.overwrite)
-    return JsonLinesSink(name, spec.path, overwrite=spec.overwrite)
+        return ParquetSink(name, path, schema, overwrite=spec.overwrite)
+    return JsonLinesSink(name, path, overwrite=spec.overwrite)

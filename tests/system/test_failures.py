@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 
 import slackwater as sw
 from runtime.errors import (
+    ClusterError,
     ColumnError,
     IngestError,
     OperatorError,
@@ -76,10 +78,10 @@ def fails(
 # -- the user's own functions ------------------------------------------------------------------
 
 
-def breaks_at_1500(batch: pa.RecordBatch) -> pa.RecordBatch:
-    if max(batch["n"].to_pylist()) >= 1_500:
+def breaks_at_1000(columns: dict[str, Any]) -> dict[str, Any]:
+    if columns["n"].max() >= 1_000:
         raise ZeroDivisionError("the user's own fault")
-    return batch
+    return columns
 
 
 def test_a_function_that_raises_is_named_with_its_traceback_and_a_sample(
@@ -87,7 +89,7 @@ def test_a_function_that_raises_is_named_with_its_traceback_and_a_sample(
 ) -> None:
     flow, numbers = endless()
     columns = {"ts": pa.timestamp("ns"), "n": "int64"}
-    mapped = numbers.map_batches(breaks_at_1500, schema=columns, name="halve")
+    mapped = numbers.map_batches(breaks_at_1000, schema=columns, name="halve")
     mapped.sink("lines", sw.jsonl_sink(tmp_path / "out.jsonl"))
     mapped.sink("folder", sw.parquet_sink(tmp_path / "out"))
     said = fails(cluster, flow, OperatorError)
@@ -122,6 +124,24 @@ def test_a_function_that_calls_exit_ends_the_job_and_not_only_its_thread(
     flow, numbers = endless()
     numbers.sink("calls", sw.callback_sink(leave))
     assert "SystemExit(3)" in fails(cluster, flow, SlackwaterError)
+
+
+def test_a_module_that_workers_lack_is_named(
+    cluster: sw.Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "only_here.py").write_text("def look(rows): pass\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    flow, numbers = endless()
+    numbers.sink("calls", sw.callback_sink(importlib.import_module("only_here").look))
+    with pytest.raises(ClusterError, match=r"cannot import 'only_here'.*put it beside the program"):
+        cluster.submit(flow, placement=ONE_SLOT)
+
+
+def test_a_sink_that_cannot_be_opened_is_refused_at_once(cluster: sw.Cluster) -> None:
+    flow, numbers = endless()
+    numbers.sink("lines", sw.jsonl_sink("/proc/nowhere/out.jsonl"))
+    with pytest.raises(SinkError, match="sink 'lines' could not write /proc/nowhere/"):
+        cluster.submit(flow, placement=ONE_SLOT)
 
 
 def hang(rows: pa.RecordBatch) -> None:
@@ -168,7 +188,7 @@ def test_a_null_event_time_is_an_error_that_names_source_and_row(cluster: sw.Clu
 
 def test_a_missing_column_is_refused_before_anything_starts() -> None:
     flow, numbers = endless()
-    with pytest.raises(ColumnError, match="'m'.*'n'"):
+    with pytest.raises(ColumnError, match=r"no column 'm'.*there are: ts, n"):
         numbers.filter(sw.col("m") > 1)
     with pytest.raises(SchemaError, match="'time'"):
         flow.source("again", EndlessInput(), event_time="time")
@@ -212,8 +232,10 @@ def test_a_killed_worker_fails_the_job_by_name_and_stops_the_rest(
     found = counted(tmp_path / "out.jsonl")
     assert len(found) > 5_000
     assert found == list(range(len(found)))
-    assert pq.read_table(tmp_path / "out")["n"].to_pylist() == found
-    with pytest.raises(SlackwaterError):
+    folder = pq.read_table(tmp_path / "out")["n"].to_pylist()  # it may have had its turn earlier
+    assert len(folder) > 0
+    assert folder == list(range(len(folder)))
+    with pytest.raises(WorkerDied):
         job.wait()
 
 
@@ -296,7 +318,7 @@ def test_a_silent_source_is_named_and_stop_keeps_what_there_is(
     both.sink("lines", sw.jsonl_sink(tmp_path / "out.jsonl"))
     both.sink("kept", sw.collect_sink())
     job = cluster.submit(flow)
-    with pytest.raises(TimeoutError, match="job 'silence' still runs after 0.1 s"):
+    with pytest.raises(TimeoutError, match="job 'silence' still runs"):
         job.wait(timeout=0.1)
     until(lambda: sink_rows(job, "kept") >= 798, within_s=SOON_S, what="what is complete")
     assert job.status == "running"

@@ -1,0 +1,173 @@
+"""Sinks by themselves: what they write, what they refuse, what a failure leaves."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from actors.sinks import Sink, files, open_sink
+from runtime.errors import OperatorError, SinkError
+from runtime.flow.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
+from runtime.flow.steps import SinkSpec
+
+SCHEMA = pa.schema([("ts", pa.timestamp("ns", tz="UTC")), ("n", pa.int64()), ("x", pa.float64())])
+
+
+def rows(first: int = 0, count: int = 3) -> pa.RecordBatch:
+    n = np.arange(first, first + count)
+    return pa.record_batch([pa.array(n, SCHEMA.field("ts").type), n, n / 2], schema=SCHEMA)
+
+
+def opened(spec: SinkSpec) -> Sink:
+    return open_sink("out", spec, SCHEMA)
+
+
+@pytest.mark.parametrize("name", ["out", "one.parquet"])
+def test_parquet_keeps_rows_order_and_types(tmp_path: Path, name: str) -> None:
+    sink = opened(parquet_sink(tmp_path / name))
+    sink.write(rows(0))
+    sink.write(rows(3))
+    sink.close()
+    sink.close()
+    table = pq.read_table(tmp_path / name)
+    assert table.schema.equals(SCHEMA)
+    assert table["n"].to_pylist() == list(range(6))
+
+
+def test_parquet_starts_a_new_part_when_one_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "ROW_GROUP_ROWS", 4)
+    monkeypatch.setattr(files, "PART_ROWS", 8)
+    sink = opened(parquet_sink(tmp_path))
+    for first in range(0, 30, 3):
+        sink.write(rows(first))
+        for part in tmp_path.glob("*.parquet"):
+            pq.read_table(part)  # whole at every moment
+    sink.close()
+    parts = sorted(tmp_path.iterdir())
+    assert [part.name for part in parts] == [f"part-{n:05d}.parquet" for n in (1, 2, 3)]
+    assert pq.read_table(parts)["n"].to_pylist() == list(range(30))
+
+
+def test_no_results_are_a_file_too(tmp_path: Path) -> None:
+    for spec in (parquet_sink(tmp_path / "out"), jsonl_sink(tmp_path / "out.jsonl")):
+        opened(spec).close()
+    assert pq.read_table(tmp_path / "out").schema.equals(SCHEMA)
+    assert (tmp_path / "out.jsonl").read_bytes() == b""
+
+
+def test_json_has_times_to_the_nanosecond_and_null_for_what_is_no_number(tmp_path: Path) -> None:
+    time_ns = 1_706_745_600_123_456_789
+    batch = pa.record_batch(
+        {
+            "utc": pa.array([time_ns], pa.timestamp("ns", tz="UTC")),
+            "bare": pa.array([time_ns], pa.timestamp("ns")),
+            "nan": [float("nan")],
+            "infinite": pa.array([float("inf")], pa.float32()),
+            "half": [0.5],
+            "text": ["żółw 🐢\n"],
+            "large": pa.array([2**64 - 1], pa.uint64()),
+        }
+    )
+    sink = opened(jsonl_sink(tmp_path / "out.jsonl"))
+    sink.write(batch)
+    sink.close()
+    (line,) = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(line) == {
+        "utc": "2024-02-01T00:00:00.123456789Z",
+        "bare": "2024-02-01T00:00:00.123456789",
+        "nan": None,
+        "infinite": None,
+        "half": 0.5,
+        "text": "żółw 🐢\n",
+        "large": 2**64 - 1,
+    }
+
+
+@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink])
+def test_nothing_has_its_name_before_it_is_complete(tmp_path: Path, of: Any) -> None:
+    path = tmp_path / "one.parquet"
+    sink = opened(of(path))
+    sink.write(rows(0, 70_000))
+    assert [found.name for found in tmp_path.iterdir()] == [".one.parquet.incomplete"]
+    with pytest.raises(SinkError, match="one that still writes"):
+        opened(of(path))
+    sink.close()
+    assert [found.name for found in tmp_path.iterdir()] == ["one.parquet"]
+
+
+@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink])
+@pytest.mark.parametrize("name", ["out", "one.parquet"])
+def test_results_of_two_runs_do_not_mix(tmp_path: Path, of: Any, name: str) -> None:
+    for _ in range(2):
+        sink = opened(of(tmp_path / name, overwrite=True))
+        sink.write(rows())
+        sink.close()
+    with pytest.raises(SinkError, match=f"sink 'out': .*{name}.* overwrite=True"):
+        opened(of(tmp_path / name))
+    if of is parquet_sink:
+        assert len(pq.read_table(tmp_path / name)) == 3
+    else:
+        assert len((tmp_path / name).read_text().splitlines()) == 3
+
+
+def test_a_batch_of_json_that_does_not_fit_is_cut_off_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = opened(jsonl_sink(tmp_path / "out.jsonl"))
+    sink.write(rows(0))
+    write = files.os.pwrite
+
+    def full(file: int, data: memoryview, offset: int) -> int:
+        if len(data) > 10:
+            return write(file, data[: len(data) // 2], offset)
+        raise OSError(errno.ENOSPC, "no room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files.os, "pwrite", full)
+        with pytest.raises(SinkError, match=r"out\.jsonl: No space left on device .*MiB free"):
+            sink.write(rows(3))
+    sink.close()
+    lines = (tmp_path / "out.jsonl").read_text().splitlines()
+    assert [json.loads(line)["n"] for line in lines] == [0, 1, 2]
+
+
+def test_a_callback_gets_every_batch_and_its_error_carries_a_sample() -> None:
+    seen: list[int] = []
+    sink = opened(callback_sink(lambda batch: seen.append(len(batch))))
+    sink.write(rows(0, 3))
+    sink.write(rows(3, 2))
+    sink.close()
+    assert seen == [3, 2]
+    broken = opened(callback_sink(lambda batch: batch["m"]))
+    with pytest.raises(
+        OperatorError, match=r"sink 'out': its callback raised KeyError(.|\n)*'n': 0"
+    ):
+        broken.write(rows())
+
+
+def test_a_collect_sink_keeps_everything() -> None:
+    sink: Any = opened(collect_sink())
+    assert sink.table().schema.equals(SCHEMA)
+    sink.write(rows(0))
+    sink.write(rows(3))
+    assert sink.table()["n"].to_pylist() == list(range(6))
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for spec in (
+        parquet_sink(tmp_path / "file" / "out"),
+        jsonl_sink(tmp_path / "file" / "out.jsonl"),
+        jsonl_sink(tmp_path, overwrite=True),
+    ):
+        with pytest.raises(SinkError, match="choose a path that can be written on the node"):
+            opened(spec)

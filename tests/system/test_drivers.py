@@ -1,0 +1,95 @@
+"""The end of a driver, kind or not: no process is left, and no half result."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.ray
+
+ROOT = Path(__file__).resolve().parents[2]
+START_S = 60.0
+GONE_S = 10.0
+FLOW = """
+import slackwater as sw
+from tests.support.endless import EndlessInput
+
+flow = sw.Dataflow("endless")
+numbers = flow.source("numbers", EndlessInput(), event_time="ts")
+numbers.sink("lines", sw.jsonl_sink("{folder}/out.jsonl"))
+numbers.sink("folder", sw.parquet_sink("{folder}/out"))
+"""
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[psutil.Process]]]:
+    """An endless flow on the command line that has results by now, and all that it started."""
+    (folder / "flow.py").write_text(FLOW.format(folder=folder))
+    command = ["-m", "slackwater.main", "run", str(folder / "flow.py")]
+    with subprocess.Popen(  # noqa: S603 our own program
+        [sys.executable, *command, "--nodes", "1", "--out", str(folder / "run")],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as driver:
+        try:
+            until(lambda: rows_so_far(folder), within_s=START_S, what="results")
+            yield driver, psutil.Process(driver.pid).children(recursive=True)
+        finally:
+            driver.kill()
+
+
+def rows_so_far(folder: Path) -> int:
+    path = folder / "run" / "status.json"
+    if not path.exists():
+        return 0
+    sinks = json.loads(path.read_text(encoding="utf-8"))["sinks"]
+    return min((sink["rows"] for sink in sinks), default=0)
+
+
+def test_ctrl_c_stops_the_job_keeps_whole_results_and_leaves_no_process(tmp_path: Path) -> None:
+    with running(tmp_path) as (driver, started):
+        assert len(started) > 5
+        os.killpg(driver.pid, signal.SIGINT)  # the whole group, as a terminal does
+        out, errors = driver.communicate(timeout=GONE_S + START_S)
+        assert psutil.wait_procs(started, timeout=GONE_S)[1] == []
+    assert driver.returncode == 130
+    assert out == ""
+    assert errors.splitlines()[-1] == "slackwater: interrupted"
+    assert "Traceback" not in errors
+    text = (tmp_path / "out.jsonl").read_text(encoding="utf-8")
+    found = [json.loads(line)["n"] for line in text.splitlines()]
+    assert text.endswith("\n")
+    assert found == list(range(len(found)))
+    folder = pq.read_table(tmp_path / "out")["n"].to_pylist()
+    assert folder == list(range(len(folder)))
+    report = json.loads((tmp_path / "run" / "report.json").read_text(encoding="utf-8"))
+    assert report["state"] == "stopped"
+    assert report["ledger"]["balanced"]
+    rows = {sink["name"]: sink["rows"] for sink in report["sinks"]}
+    assert rows == {"lines": len(found), "folder": len(folder)}
+
+
+def test_a_killed_driver_leaves_no_process_and_no_half_result(tmp_path: Path) -> None:
+    with running(tmp_path) as (driver, started):
+        assert len(started) > 5
+        driver.kill()
+        assert psutil.wait_procs(started, timeout=GONE_S)[1] == []
+    assert not (tmp_path / "out.jsonl").exists()
+    assert (tmp_path / ".out.jsonl.incomplete").stat().st_size > 0
+    for part in (tmp_path / "out").glob("*.parquet"):
+        pq.read_table(part)
