@@ -26,7 +26,7 @@ from benchmarks.workload import MS, join_flow, join_tables, late_table, write
 
 EVENTS = 10_000_000
 RATE = 10_000  # events for each second of event time, of the aggregate
-JOIN_RATE = 400  # of the join, both streams
+JOIN_RATE = 10_000  # of the join, both streams: dense enough that a quarter give a result
 LAPS = 10
 SETTLED = 0.2  # of the run, by time; from here on memory must stay as it is
 MAY_GROW, MAY_GROW_MB = 0.10, 30

@@ -141,7 +141,10 @@ def _prepare(name: str, path: Path, *, overwrite: bool, is_file: bool) -> None:
         directory = path.parent if is_file else path
         directory.mkdir(parents=True, exist_ok=True)
         if is_file:
-            taken = [found for found in (path, _hidden(path)) if found.exists()]
+            taken = [path] if path.exists() else []
+            # An empty one is of a run that never began: another sink of it could not be opened.
+            if _hidden(path).exists() and _hidden(path).stat().st_size:
+                taken.append(_hidden(path))
         else:
             taken = [*path.glob("*.parquet"), *path.glob(".*.incomplete")]
         if taken and not overwrite:

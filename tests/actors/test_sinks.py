@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,7 @@ def test_a_batch_of_json_that_does_not_fit_is_cut_off_again(
 ) -> None:
     sink = opened(jsonl_sink(tmp_path / "out.jsonl"))
     sink.write(rows(0))
-    write = files.os.pwrite
+    write = os.pwrite
 
     def full(file: int, data: memoryview, offset: int) -> int:
         if len(data) > 10:
@@ -132,7 +133,7 @@ def test_a_batch_of_json_that_does_not_fit_is_cut_off_again(
         raise OSError(errno.ENOSPC, "no room")
 
     with monkeypatch.context() as patched:
-        patched.setattr(files.os, "pwrite", full)
+        patched.setattr(os, "pwrite", full)
         with pytest.raises(SinkError, match=r"out\.jsonl: No space left on device .*MiB free"):
             sink.write(rows(3))
     sink.close()

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import slackwater as sw
+from actors.sinks import open_sink
 from runtime.errors import (
     ClusterError,
     ColumnError,
@@ -35,7 +36,7 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.ray
 
 LIMIT_S = 60.0
-SOON_S = 10.0
+SOON_S = 20.0
 ONE_SLOT = {"*": "node-1"}
 
 
@@ -137,25 +138,32 @@ def test_a_module_that_workers_lack_is_named(
         cluster.submit(flow, placement=ONE_SLOT)
 
 
-def test_a_sink_that_cannot_be_opened_is_refused_at_once(cluster: sw.Cluster) -> None:
+def test_a_sink_that_cannot_be_opened_is_refused_at_once_and_others_keep_their_place(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
     flow, numbers = endless()
+    numbers.sink("good", sw.jsonl_sink(tmp_path / "out.jsonl"))
     numbers.sink("lines", sw.jsonl_sink("/proc/nowhere/out.jsonl"))
     with pytest.raises(SinkError, match="sink 'lines' could not write /proc/nowhere/"):
         cluster.submit(flow, placement=ONE_SLOT)
+    assert not (tmp_path / "out.jsonl").exists()
+    open_sink("good", sw.jsonl_sink(tmp_path / "out.jsonl"), EndlessInput().schema()).close()
 
 
-def hang(rows: pa.RecordBatch) -> None:
+def hang(reached: str, rows: pa.RecordBatch) -> None:
+    Path(reached).touch()
     threading.Event().wait()
 
 
 def test_stop_ends_even_a_function_that_hangs(
-    cluster: sw.Cluster, monkeypatch: pytest.MonkeyPatch
+    cluster: sw.Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("actors.job.CALL_TIMEOUT_S", 0.5)
     flow, numbers = endless()
-    numbers.sink("calls", sw.callback_sink(hang))
+    numbers.sink("calls", sw.callback_sink(partial(hang, str(tmp_path / "reached"))))
     job = cluster.submit(flow, placement=ONE_SLOT)
     (worker,) = (psutil.Process(pid) for pid in job.workers().values())
+    until((tmp_path / "reached").exists, within_s=SOON_S, what="the function to hang")
     job.stop()
     assert job.status == "stopped"
     assert psutil.wait_procs([worker], timeout=SOON_S)[1] == []
@@ -251,7 +259,7 @@ def test_a_sink_whose_worker_is_killed_shows_no_half_file(
     psutil.Process(pid).kill()
     with pytest.raises(WorkerDied, match=r"slot 'node-1' \(stages: numbers, lines, folder\)"):
         job.wait(timeout=SOON_S)
-    assert [path.name for path in tmp_path.iterdir()] == [".out.jsonl.incomplete", "out"]
+    assert {path.name for path in tmp_path.iterdir()} == {".out.jsonl.incomplete", "out"}
     assert list((tmp_path / "out").glob("*.parquet")) == []
     with pytest.raises(SinkError, match=r"\.out\.jsonl\.incomplete is there already"):
         cluster.submit(flow, placement=ONE_SLOT)
@@ -366,11 +374,15 @@ def test_a_slow_sink_slows_a_source_at_full_speed_and_queues_stay_bounded(
     assert sum(sizes) == report.sinks[0].rows
 
 
+def ignore(rows: pa.RecordBatch) -> None:
+    pass
+
+
 def test_a_running_job_never_seems_to_lose_rows(cluster: sw.Cluster) -> None:
     from runtime.measure import imbalances  # noqa: PLC0415
 
     flow, numbers = endless()
-    numbers.merge(name="gate").sink("out", sw.callback_sink(len))
+    numbers.merge(name="gate").sink("out", sw.callback_sink(ignore))
     job = cluster.submit(flow)
     for _ in range(20):
         report = job.report()

@@ -105,7 +105,7 @@ def copies(city: tuple[pa.Table, pa.Table], *, seeds: Iterable[int | None]) -> s
     """Several runs in one: a copy for each seed, whose readers stutter in a way of its own."""
     flow = sw.Dataflow("copies")
     for n, seed in enumerate(seeds):
-        inputs = [sw.table(rows) for rows in city]
+        inputs: list[sw.Input] = [sw.table(rows) for rows in city]
         if seed is not None:
             inputs = [JitterInput(given, 2 * seed + side) for side, given in enumerate(inputs)]
         buses, loops = (
