@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,33 +27,27 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
     """
     if len(pieces) == 1 and pieces[0].batch.writers is None:
         return pieces[0].cut()
-    times = np.concatenate([_part(p.batch.event_time_ns, p) for p in pieces])
-    if is_sorted:
-        return _gather(pieces, times, None)
-    if any(piece.batch.writers is not None for piece in pieces):
-        writers = np.concatenate([_writers(piece, ranks) for piece in pieces])
-        return _gather(pieces, times, np.lexsort((writers, times)))
-    # Pieces stand in tie order and the sort is stable: ties come out in tie order.
-    return _gather(pieces, times, merge_order(times, len(pieces)))
-
-
-def _gather(pieces: Sequence[Piece], times: Int64Array, order: Int64Array | None) -> Batch:
-    stimuli = np.concatenate([_part(p.batch.stimulus_time_ns, p) for p in pieces])
-    columns: dict[str, Column] = {
-        name: concat_columns([_part(p.batch.columns[name], p) for p in pieces])
-        for name in pieces[0].batch.columns
-    }
+    # This runs once for every small read, so it is spelt out: a call per column and piece
+    # would take as long as the merging.
+    times = np.concatenate([batch.event_time_ns[i:j] for _, batch, i, j in pieces])
+    order = None if is_sorted else _order(pieces, ranks, times)
+    stimuli = np.concatenate([batch.stimulus_time_ns[i:j] for _, batch, i, j in pieces])
+    columns: dict[str, Column] = {}
+    for name in pieces[0].batch.columns:
+        column = concat_columns([batch.columns[name][i:j] for _, batch, i, j in pieces])
+        columns[name] = column if order is None else column.take(order)
     if order is None:
         return Batch(times, stimuli, columns)
-    return Batch(
-        times.take(order),
-        stimuli.take(order),
-        {name: column.take(order) for name, column in columns.items()},
-    )
+    return Batch(times[order], stimuli[order], columns)
 
 
-def _part(column: Any, piece: Piece) -> Any:
-    return column[piece.start : piece.stop]
+def _order(pieces: Sequence[Piece], ranks: Sequence[int], times: Int64Array) -> Int64Array:
+    for piece in pieces:
+        if piece.batch.writers is not None:
+            writers = np.concatenate([_writers(piece, ranks) for piece in pieces])
+            return np.lexsort((writers, times))
+    # Pieces stand in tie order and the sort is stable: ties come out in tie order.
+    return merge_order(times, len(pieces))
 
 
 def _writers(piece: Piece, ranks: Sequence[int]) -> npt.NDArray[np.int64]:

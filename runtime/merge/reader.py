@@ -106,15 +106,12 @@ class ReaderState:
         late = self._release_late(ready) if self._has_late else self._no_late
         if limit is not None and self.rows > limit:
             cut = self._shorten(cut, limit)
+        by_slack = cut is not ready and cut > ready
         ports: list[Batch | None] = []
         last: Key = self._seen
-        by_slack = cut > ready
-        slack_ready = 0
-        found = 0
+        slack_ready = found = 0
         for places in self._places:
-            pieces: list[Piece] = []
-            for place in self._candidates(places, cut.time_ns):
-                self._take(place, cut, pieces)
+            pieces = self._taken(places, cut)
             if not pieces:
                 ports.append(None)
                 continue
@@ -123,36 +120,34 @@ class ReaderState:
                 last = max(last, *(_last_key(piece) for piece in pieces))
             is_sorted = len(places) == 1 and not self._writers[places[0]].is_mixed
             merged = merge_pieces(pieces, self._ranks, is_sorted=is_sorted)
-            found += len(merged)
+            found += len(merged.event_time_ns)
             ports.append(merged)
         self.rows -= found
         self.slack_ready += slack_ready
         self.ready += found - slack_ready
-        return self._released(ports, late, found, cut=cut, last=last, ready=ready)
-
-    def _released(
-        self,
-        ports: list[Batch | None],
-        late: list[Batch | None],
-        found: int,
-        *,
-        cut: Cut,
-        last: Key,
-        ready: Cut,
-    ) -> Released | None:
         # In order the watermark is the cut; by slack it goes only as far as what was read, so
         # that a row between the two is not late: it is what the paper's reader would return next.
-        if cut > ready:
-            self._seen = max(self._seen, last)
+        if by_slack:
             watermark_ns = max(self._watermark_ns, last[0], ready.time_ns)
         else:
-            place = cut.writer if cut.is_inclusive else cut.writer - 1
-            self._seen = max(self._seen, (cut.time_ns, place, -(2**63)))
+            last = (cut.time_ns, cut.writer - (not cut.is_inclusive), -(2**63))
             watermark_ns = max(self._watermark_ns, cut.time_ns)
+        self._seen = max(self._seen, last)
         if not found and watermark_ns == self._watermark_ns and late is self._no_late:
             return None
         self._watermark_ns = watermark_ns
         return Released(ports, late, watermark_ns, START_NS)
+
+    def _taken(self, places: list[int], cut: Cut) -> list[Piece]:
+        pieces: list[Piece] = []
+        time_ns = cut.time_ns
+        for place in self._candidates(places, time_ns):
+            lane = self.lanes[place]
+            if lane.head_ns <= time_ns:
+                lane.take(time_ns, pieces, ties=cut.has_ties_of(place))
+                if self._heads is not None:
+                    self._heads[place] = lane.head_ns
+        return pieces
 
     def _candidates(self, places: list[int], cut_ns: int) -> Sequence[int]:
         if self._heads is None:
@@ -160,14 +155,6 @@ class ReaderState:
         heads = self._heads if len(self._places) == 1 else self._heads[places[0] : places[-1] + 1]
         found = np.flatnonzero(heads <= cut_ns)
         return (found + places[0]).tolist()
-
-    def _take(self, place: int, cut: Cut, pieces: list[Piece]) -> None:
-        lane = self.lanes[place]
-        if lane.head_ns > cut.time_ns:
-            return
-        lane.take(cut.time_ns, pieces, ties=cut.has_ties_of(place))
-        if self._heads is not None:
-            self._heads[place] = lane.head_ns
 
     def _shorten(self, cut: Cut, limit: int) -> Cut:
         """Return an earlier cut that lets about `limit` rows go, or the same one."""
