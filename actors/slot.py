@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import zmq
 
@@ -58,6 +59,8 @@ class SlotReport:
     sinks: list[SinkReport] = field(default_factory=list)
     error: str | None = None
     error_type: str | None = None
+    ended_ns: int | None = None
+    """Wall clock at the end, its sinks closed."""
 
 
 class SlotHost:
@@ -88,6 +91,8 @@ class SlotHost:
         self._has_ended = threading.Event()
         self._report = SlotReport(name, "ready")
         self._thread: threading.Thread | None = None
+        # Arrow looks for pandas at its first conversion, for 150 ms: not in an event's latency.
+        pa.array(np.zeros(1))
 
     # -- control, from other threads -------------------------------------------------------
 
@@ -191,7 +196,9 @@ class SlotHost:
             state = "failed"
         assert self._slot is not None
         try:
+            ended_ns = time.time_ns()
             self._publish(state, error, kind)
+            self._report.ended_ns = ended_ns
             self._slot.close()
         finally:
             self._has_ended.set()
@@ -210,6 +217,7 @@ class SlotHost:
         slot = self._slot
         assert slot is not None
         ends = (*self._receivers.values(), *self._senders.values())
+        slot.wake_ns(time.time_ns())  # opens the inputs, before the start
         peers_ns = 0
         while not self._is_stopping:
             now_ns = time.time_ns()

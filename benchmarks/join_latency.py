@@ -94,7 +94,7 @@ def run(options: Options) -> Result:
 
 
 def _measure(cluster: sw.Cluster, run: Run, path: Path, result: Result) -> None:
-    recorder = Recorder(str(path), COLUMNS)
+    recorder = Recorder(str(path))
     flow = join_flow(*run.inputs, sw.callback_sink(recorder), over=run.over, slack=MODES[run.mode])
     job = cluster.submit(flow)
     try:

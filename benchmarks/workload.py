@@ -186,7 +186,8 @@ def join_flow(
 ) -> sw.Dataflow:
     """Return the join of late buses and busy sensors, sink `pairs`.
 
-    Inputs with an `arrival` column are replayed at the speed of the clock.
+    Inputs with an `arrival` column are replayed at the speed of the clock, and their results carry
+    both arrivals instead of `delay_s` and `flow`.
     """
     flow = sw.Dataflow("join", slack=slack)
     left = _source(flow, "bus", buses).filter(sw.col("delay_s") > over[0])
@@ -196,6 +197,8 @@ def join_flow(
         where = sw.col("delay_s") * sw.col("flow") > DENSE_OVER
     else:
         right = right.filter(sw.col("flow") > over[1])
+    if "arrival" in left.columns:
+        left, right = left.drop("delay_s"), right.drop("flow")
     left.join(right, on="area", within=WITHIN, where=where).sink("pairs", sink)
     return flow
 

@@ -98,11 +98,14 @@ class StageMachine:
         )
 
     def due_ns(self, now_ns: int) -> int | None:
-        """Return when a source will next have something; None: unknown, ended, or no source."""
+        """Return when a source will next have something; None: unknown, ended, or no source.
+
+        Nothing is due before the start. The first call opens the input.
+        """
         if self.source is None or self.is_finished:
             return None
         due = self.source.due_ns(now_ns)
-        return max(due, self._next_take_ns) if self._is_paced and due is not None else due
+        return None if due is None else max(due, self._next_take_ns)
 
     # -- doing it -----------------------------------------------------------------------
 
@@ -116,7 +119,8 @@ class StageMachine:
         self._work = []
         if self.source is not None:
             message = self.source.take(now_ns, max_rows=max_rows)
-            self._next_take_ns = now_ns + self._source_gap_ns
+            if self._is_paced:
+                self._next_take_ns = now_ns + self._source_gap_ns
             self.rows_worked = 0 if message is None else message.rows
             return (None if message is None else self._emit_source(message)), self._work
         released, promise_ns = self._release(now_ns, max_rows)
