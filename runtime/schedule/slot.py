@@ -69,6 +69,9 @@ class Slot:
             c.name: c for s in stages for c in (*s.inputs, *s.outputs)
         }
         self._credit = {c.name: self._limits.credit_rows for s in stages for c in s.outputs}
+        # A grant for every message would be as much traffic as the messages. Below an eighth of
+        # the window it can wait: the sender still has the other seven.
+        self._grant_rows = max(1, self._limits.credit_rows // 8)
         self._owed: dict[str, int] = {}  # {channel: rows consumed whose credit is held back}
         # {stage: rows of its next slice}: halved or doubled towards a slice of `slice_ns`
         self._slice_rows = dict.fromkeys(self._stages, self._limits.max_slice_rows)
@@ -136,8 +139,8 @@ class Slot:
     def _grant(self, machine: StageMachine, actions: list[Action]) -> None:
         limit = self._limits.gate_rows
         for channel in machine.stage.inputs:
-            rows = self._owed.get(channel.name)
-            if rows is None or not machine.may_grant(channel.name, limit):
+            rows = self._owed.get(channel.name, 0)
+            if rows < self._grant_rows or not machine.may_grant(channel.name, limit):
                 continue
             del self._owed[channel.name]
             if channel.source in self._stages:

@@ -80,7 +80,7 @@ CHANNELS = ("left→both", "right→both")
 
 def test_a_gate_grants_only_to_the_writer_that_everybody_waits_for() -> None:
     plan = planned(two_sources(), left="b", right="b")
-    slot = slot_of(plan, "a", gate_rows=5)
+    slot = slot_of(plan, "a", gate_rows=5, credit_rows=8)
     slot.deliver("left→both", message(list(range(1, 21)), 1), 10)
     grants = [a for a in run(slot) if isinstance(a, Grant)]
     assert grants == []  # 20 rows of left wait for right
