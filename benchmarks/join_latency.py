@@ -23,7 +23,7 @@ import numpy as np
 
 import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, check
-from benchmarks.processes import memory_by_kind
+from benchmarks.processes import MemoryOnce
 from benchmarks.recorder import Recorder
 from benchmarks.running import TIMEOUT_S, Arrays, arrays_of, join_offline, same_rows
 from benchmarks.workload import (
@@ -97,9 +97,11 @@ def _measure(cluster: sw.Cluster, run: Run, path: Path, result: Result) -> None:
     recorder = Recorder(str(path))
     flow = join_flow(*run.inputs, sw.callback_sink(recorder), over=run.over, slack=MODES[run.mode])
     job = cluster.submit(flow)
+    # Behind the last result that counts, and before the last bus has arrived.
+    sampled = MemoryOnce(run.warm_up_s + run.seconds + 0.3) if run.rate == max(RATES) else None
     try:
         report = job.wait(timeout=TIMEOUT_S)
-        memory = memory_by_kind() if run.rate == max(RATES) else None
+        memory = sampled.result() if sampled is not None else None
     finally:
         job.close()
     check(report.ledger.is_balanced, f"the ledger does not balance: {report.ledger}")
@@ -118,14 +120,17 @@ def _measure(cluster: sw.Cluster, run: Run, path: Path, result: Result) -> None:
         arrival_ns < (run.warm_up_s + run.seconds) * 1_000 * MS
     )
     series = {"stimulus": (egress_ns - arrival_ns)[counts]}
+    at_once = 1.0
     if run.mode == "in order":
         determined_ns = _determined(run, rows, arrival_ns)
         series["determined"] = (egress_ns - determined_ns)[counts]
         series["floor: stimulus to determined"] = (determined_ns - arrival_ns)[counts]
+        at_once = float(np.mean((determined_ns <= arrival_ns)[counts]))
     figures: dict[str, Any] = {
         "results": int(counts.sum()),
         "yield": round(len(arrival_ns) / (2 * len(run.bus["ts"])), 4),
         "missing": missing,
+        "determined_at_once": at_once,
         "late": report.ledger.late_used + report.ledger.late,
         "busy": {s.name: round(s.service_ns / 1e9 / report.elapsed_s, 3) for s in report.stages},
     }
@@ -189,7 +194,13 @@ def _claim(result: Result, rates: tuple[int, ...]) -> None:
         Claim("on arrival, 10k/s: p50 ms", arrival["p50_ms"], "<=", 1),
         Claim("on arrival, 10k/s: p99 ms", arrival["p99_ms"], "<=", 10),
         Claim("in order, 10k/s: p50 ms − floor", order["stimulus"]["p50_ms"] - floor_ms, "<=", 1),
+        Claim("in order, 10k/s: p50 ms from determined", order["determined"]["p50_ms"], "<=", 1),
     ]
+    result.notes.append(
+        f"in order, 10k/s, {order['determined_at_once']:.1%} of the results are determined at "
+        "once and the others wait for buses up to 2 s late: so the p50 lies on a cliff, and the "
+        "nearer that share is to a half, the more p50 − floor tells of our slowest results"
+    )
     if max(RATES) in rates:
         memory = result.figures[f"in order, {max(RATES)} events/s"]["memory"]
         for kind, held in memory.items():

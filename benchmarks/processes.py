@@ -58,6 +58,24 @@ def memory_by_kind() -> dict[str, dict[str, float]]:
     }
 
 
+class MemoryOnce:
+    """Takes `memory_by_kind` once, so many seconds from now, from a thread of its own."""
+
+    def __init__(self, in_s: float) -> None:
+        self._found: dict[str, dict[str, float]] = {}
+        self._timer = threading.Timer(in_s, self._take)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _take(self) -> None:
+        self._found = memory_by_kind()
+
+    def result(self) -> dict[str, dict[str, float]]:
+        """Return it, when it has been taken."""
+        self._timer.join()
+        return self._found
+
+
 class SlotMemory:
     """Samples the RSS of each slot actor from a thread of its own, until closed.
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from runtime.flow.steps import (
+    ON_ARRIVAL_NS,
     AggregateStep,
     AssignStep,
     FilterStep,
@@ -40,6 +41,7 @@ StageKind = Literal["source", "merge", "join", "aggregate", "stateless", "sink"]
 STATELESS = (FilterStep, AssignStep, SelectStep, MapBatchesStep, MapRowsStep)
 GATED: frozenset[StageKind] = frozenset({"merge", "join", "aggregate"})
 
+IDLE_PROMISE_NS = 50_000_000
 RANK_SHIFT = 48
 """A writer's rank is its stage's number shifted by this; the low bits tell the writers of one
 source apart (SourceSpec.writer). So ties break alike wherever the stages run."""
@@ -57,6 +59,8 @@ class Channel:
         has_writers: rows carry their own writer.
         is_mixed: rows may come in another order than that of their event times.
         needs_promises: promises without rows are worth sending (the target has a gate).
+        promise_gap_ns: but only this long after the last message. A gate that holds nothing
+            waits for no promise; what is behind it only needs to hear of time now and then.
     """
 
     name: str
@@ -68,6 +72,7 @@ class Channel:
     has_writers: bool
     is_mixed: bool
     needs_promises: bool
+    promise_gap_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -207,9 +212,14 @@ def _channels_into(
                 has_writers=writers and target.kind != "sink",
                 is_mixed=writers or _is_disordered(source, drafts, heads),
                 needs_promises=target.kind != "sink",
+                promise_gap_ns=IDLE_PROMISE_NS if _holds_nothing(target) else 0,
             )
         )
     return channels
+
+
+def _holds_nothing(stage: _Draft) -> bool:
+    return getattr(stage.step, "slack_ns", None) == ON_ARRIVAL_NS
 
 
 def _has_writers(stage: _Draft, drafts: Mapping[str, _Draft], heads: Mapping[str, str]) -> bool:

@@ -126,7 +126,7 @@ class Slot:
             if message.batch is not None or message.is_end:
                 actions.append(Egress(machine.stage.name, message.batch, message.is_end))
             return
-        for channel, part in machine.outgoing(message):
+        for channel, part in machine.outgoing(message, now_ns):
             self._credit[channel.name] -= credit_of(part)
             report = self._reports[channel.name]
             report.rows_sent += part.rows

@@ -54,6 +54,7 @@ class StageMachine:
         if stage.kind == "stateless":
             self._chain.insert(0, make_stateless(stage.step))
         self._keeps = tuple(channel.schema.names for channel in stage.outputs)
+        self._sent_ns = {channel.name: start_ns for channel in stage.outputs}
         self._promise_ns = START_NS
         self._more = False  # the last read was cut short: read again
         self._gate_since_ns = start_ns
@@ -250,13 +251,16 @@ class StageMachine:
         names = [channel.source for channel in self.stage.inputs]
         report.waiting_for = [names[writer] for writer in gate.holders()]
 
-    def outgoing(self, message: Message) -> Sequence[tuple[Channel, Message]]:
+    def outgoing(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:
         """Return what goes on each output channel: its columns only; nothing it has no use for."""
         sends: list[tuple[Channel, Message]] = []
         for channel, names in zip(self.stage.outputs, self._keeps, strict=True):
             batch = message.batch
-            if batch is None and not channel.needs_promises and not message.is_end:
-                continue
+            if batch is None and not message.is_end:
+                quiet_ns = now_ns - self._sent_ns[channel.name]
+                if not channel.needs_promises or quiet_ns < channel.promise_gap_ns:
+                    continue
+            self._sent_ns[channel.name] = now_ns
             if batch is not None:
                 columns = {name: batch.columns[name] for name in names}
                 writers = batch.writers if channel.has_writers else None
