@@ -111,7 +111,7 @@ def run(options: Options) -> Result:
     """Measure batches of 10 and of 1,000 rows."""
     turns, trips = (4, 250) if options.quick else (10, 1_000)
     result = Result(
-        f"{turns} turns of {trips:,} round trips, 5 columns of 4 bytes and 2 times, two local nodes",
+        f"{turns} turns of {trips:,} round trips, columns 5 × 4 bytes and 2 × 8, two local nodes",
         ["rows", "way", "p50 ms", "p99 ms", "max ms", "p50 by turn, ms"],
     )
     with RayNodes.local(2) as nodes:
