@@ -128,9 +128,10 @@ def _imported(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise FlowError(f"{path} is not a Python file; name a file that ends in .py")
-    folder = str(path.resolve().parent)
-    if folder not in sys.path:  # the modules beside it, as when Python runs the file
-        sys.path.insert(0, folder)
+    # The modules beside it, as when Python runs the file, and those of the project one stands in.
+    for folder in (str(Path.cwd()), str(path.resolve().parent)):
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     _run_theirs(lambda: spec.loader.exec_module(module), path)

@@ -335,6 +335,16 @@ def test_a_flow_may_import_the_modules_beside_it(host: FakeHost) -> None:
     assert call("explain", "city.py").stdout == "graph of near\n"
 
 
+def test_a_flow_may_import_from_the_project_one_stands_in(host: FakeHost) -> None:
+    for folder in ("project_here", "flows"):
+        Path(folder).mkdir()
+    Path("project_here/names.py").write_text("NAME = 'here'")
+    Path("flows/city.py").write_text(
+        FLOW + "from project_here.names import NAME\nflow = Flow(NAME)"
+    )
+    assert call("explain", "flows/city.py").stdout == "graph of here\n"
+
+
 def test_explain_as_json_lists_the_steps(host: FakeHost) -> None:
     found = json.loads(call("explain", "city.py", "--json").stdout)
     assert found == {"flow": "city", "steps": [], "text": "graph of city"}
