@@ -39,6 +39,7 @@ TAKE_DOWN_S = 20.0  # for killed processes to be gone; only a stuck disk takes t
 
 # Ray's own settings, given to gcs_server and handed on by it to raylets, workers and driver.
 SYSTEM_CONFIG = {
+    "worker_niceness": 0,  # the default, 15, lets anything else on the machine go first
     "prestart_worker_first_driver": False,  # else one idle worker of 120 MB per CPU
     "num_workers_soft_limit": 1,  # idle workers kept per node; the default is one per CPU
     "enable_metrics_collection": False,  # nobody collects

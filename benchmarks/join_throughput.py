@@ -66,7 +66,7 @@ def run(options: Options) -> Result:
     result.notes += [
         "best placement: one slot, all stages on node-1; three nodes: sources on node-1, join on "
         "node-2, sink on node-3, which share this machine's cores",
-        "events / the job's elapsed time, from the order to start to the end of all slots",
+        "events / the job's elapsed time, from the first stimulus to the end of all slots",
         "input: Arrow IPC files in the page cache, mapped into memory by the sources",
         "every run's results were compared with the offline query's",
     ]

@@ -34,7 +34,7 @@ MAY_GROW, MAY_GROW_MB = 0.10, 30
 
 def run(options: Options) -> Result:
     """Measure the join and the aggregate."""
-    events = EVENTS // 5 if options.quick else EVENTS
+    events = EVENTS  # quick enough as it is; fewer would be over before memory has settled
     result = Result(
         f"{events:,} events each, {LAPS} laps of {events // LAPS:,}, as fast as possible, "
         "three nodes; RSS of each slot actor every 20 ms",
@@ -54,7 +54,7 @@ def run(options: Options) -> Result:
     result.notes += [
         "inputs are memory-mapped: the pages of the table that a source has touched are in its RSS",
         "three nodes are simulated on one machine",
-        "results were checked: their number in every lap, and their contents in the first",
+        "checked: the number of results in every lap, and that the counts add up to all events",
     ]
     return result
 

@@ -41,8 +41,8 @@ def timed(
 ) -> Timed:
     """Run a flow with one collect sink some times, after once to warm up, and check each run.
 
-    The time is the job's own: from the order to start until the driver knows that all slots have
-    ended, which is a few milliseconds more than from the first stimulus to the last egress.
+    The time is the job's elapsed time: from the moment at which sources begin to when the last
+    slot has closed its sinks, by the slots' own clock.
     """
     rates = []
     report = None

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from runtime.model import END_NS, Batch, concat_batches
+from runtime.model import END_NS, Batch, Int64Array, concat_batches
 
 
 class Piece(NamedTuple):
@@ -66,6 +66,17 @@ class FifoLane:
             self._start = 0
         self.head_ns = END_NS
 
+    def oldest_ns(self, limit: int) -> list[Int64Array]:
+        """Return the event times of the oldest rows held: all, or at least `limit`."""
+        found: list[Int64Array] = []
+        rows, start = 0, self._start
+        for chunk in self._chunks:
+            found.append(chunk.event_time_ns[start : start + limit])
+            rows, start = rows + len(found[-1]), 0
+            if rows >= limit:
+                break
+        return found
+
     def held(self) -> list[Batch]:
         """Return what is held, in order, without taking it."""
         chunks = list(self._chunks)
@@ -106,6 +117,10 @@ class SortedLane:
                 kept.append(run.slice(stop, len(run)))
         self._runs = kept
         self._find_head()
+
+    def oldest_ns(self, limit: int) -> list[Int64Array]:
+        """Return the event times of the oldest rows held: all, or at least `limit`."""
+        return [run.event_time_ns[:limit] for run in self._runs]
 
     def held(self) -> list[Batch]:
         """Return what is held, in the order of its coming within equal keys."""

@@ -158,13 +158,15 @@ class ReaderState:
 
     def _shorten(self, cut: Cut, limit: int) -> Cut:
         """Return an earlier cut that lets about `limit` rows go, or the same one."""
-        candidates: list[Batch] = []
-        for lane in self.lanes:
-            if lane.head_ns <= cut.time_ns:
-                candidates.extend(lane.held())
+        candidates = [
+            times
+            for lane in self.lanes
+            if lane.head_ns <= cut.time_ns
+            for times in lane.oldest_ns(limit + 1)
+        ]
         if not candidates:
             return cut
-        times = np.concatenate([batch.event_time_ns for batch in candidates])
+        times = np.concatenate(candidates)
         times = times[times < cut.time_ns]
         if len(times) <= limit:
             return cut

@@ -143,7 +143,9 @@ class StageMachine:
             return self._pass_through(now_ns)
         rows = 0
         self._count_gate_wait(now_ns)
-        while rows < max_rows and (item := self._queues.pop(now_ns)) is not None:
+        # What can be read already comes first: a message more would only wait in the gate,
+        # where it is out of reach of the credit that bounds the queue.
+        while not self._more and rows < max_rows and (item := self._queues.pop(now_ns)) is not None:
             channel, message = item
             rows += message.rows
             self.gate.insert(

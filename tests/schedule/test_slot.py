@@ -141,3 +141,21 @@ def test_restore_continues_a_stage_where_its_snapshot_left() -> None:
         for slot in (first, second)
     ]
     assert out[0] == out[1] == [[9]]
+
+
+def test_a_gate_that_can_be_read_takes_nothing_more_in() -> None:
+    flow = sw.Dataflow("one")
+    source = flow.source("events", sw.table(ROWS), event_time="ts")
+    source.aggregate(by="key", window=sw.tumbling("10ns"), n=sw.count(), name="counts").sink(
+        "out", sw.collect_sink()
+    )
+    plan = planned(flow, events="b")
+    slot = slot_of(plan, "a", max_slice_rows=10, min_slice_rows=1, credit_rows=8)
+    for start in range(0, 10_000, 100):  # a hundred messages, each worth ten slices
+        slot.deliver("events→counts", message(list(range(start, start + 100)), start), 10)
+    gate = slot.stages["counts"].gate
+    assert gate is not None
+    while (done := slot.step(20)) is not None:
+        slot.charge(done, 1)
+        assert gate.rows_held <= 110
+    assert gate.counts().ready > 9_900
