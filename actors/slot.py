@@ -64,7 +64,7 @@ class SlotReport:
 
 
 class SlotHost:
-    """One slot of a job: call `bind`, `connect`, `start` and `join`, then `close`."""
+    """One slot of a job: call `bind`, `connect`, `start` and `join`. Its process ends with it."""
 
     def __init__(
         self,
@@ -166,15 +166,6 @@ class SlotHost:
         """End the loop soon; sinks keep the whole batches that they have."""
         self._is_stopping = True
         self._waker.wake()
-
-    def close(self) -> None:
-        """Stop, and let go of everything."""
-        self.stop()
-        if self._thread is not None:
-            self._thread.join(timeout=10)
-        for end in (*self._receivers.values(), *self._senders.values()):
-            end.close(linger_s=0)
-        self._context.term()
 
     # -- the loop --------------------------------------------------------------------------
 

@@ -42,6 +42,7 @@ STATELESS = (FilterStep, AssignStep, SelectStep, MapBatchesStep, MapRowsStep)
 GATED: frozenset[StageKind] = frozenset({"merge", "join", "aggregate"})
 
 IDLE_PROMISE_NS = 50_000_000
+"""How long a channel to a gate that holds nothing may be silent before it carries a promise."""
 RANK_SHIFT = 48
 """A writer's rank is its stage's number shifted by this; the low bits tell the writers of one
 source apart (SourceSpec.writer). So ties break alike wherever the stages run."""
