@@ -1,11 +1,17 @@
-"""The two ends of a channel: one edge of the plan, one encrypted ZeroMQ connection.
+"""The two ends of a channel: one edge of the plan, one ZeroMQ connection.
 
 ```
 Sender ── hello, data, data, … ──▶ Receiver        hello: these are my columns
        ◀── hello, grant, grant, … ──               grant: so many rows may follow
 ```
 
-Nothing here blocks, and each end is used from one thread.
+Nothing here blocks but the connecting on one host, for less than a millisecond; each end is
+used from one thread.
+
+*Transports*: between two hosts TCP with CURVE, which encrypts and lets in nobody without the
+job's keys. On one host a Unix socket in the clear, in a folder that the kernel keeps for our
+own user (`actors/local_sockets.py`). The receiver chooses, and its endpoint says which: there
+is no TCP in the clear. All else is the same on both.
 
 *Sockets*: PAIR, because a channel has exactly one peer: no envelope as with ROUTER, which
 drops what it cannot route, and no sharing out among several peers as with DEALER. PAIR's
@@ -26,118 +32,35 @@ silent receiver). The receiver then sees a lost peer.
 
 from __future__ import annotations
 
-import zmq
+import weakref
 
-from actors.frames import HEADER, FrameCodec, FrameTooLongError, Grant
-from actors.keys import ChannelKeys
-from actors.waiting import Waitable, Waker, wait
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from actors import local_sockets
+from actors.channel_end import AT_ONCE, HEARTBEAT_TIMEOUT_S, LINGER_S, Context, End
+from actors.frames import FrameCodec, FrameTooLongError, Grant
+from actors.keys import ChannelKeys, guard_local_receiver
+from actors.waiting import Waker, Watch, wait
 from runtime.errors import ClusterError, FrameError, WorkerDied
 from runtime.model import START_NS, Message
 
-__all__ = ["ChannelKeys", "Receiver", "Sender", "Waitable", "Waker", "wait"]
+__all__ = ["ChannelKeys", "Receiver", "Sender", "Waker", "Watch", "wait"]
 
-Context = zmq.Context[zmq.Socket[bytes]]
-
-HEARTBEAT_TIMEOUT_S = 15.0
-"""A peer silent for so long is lost. libzmq's own thread answers heartbeats, however busy the
-process; only a dead host, a cut link or a frozen process is silent longer than that."""
-LINGER_S = 5.0
-"""How long a context that is terminated stays to flush what a closed end had to send."""
-_CURVE_BYTES = 64  # what encryption may add to a frame, rounded up
+CONNECT_MS = 10_000
+"""How long to wait for libzmq's thread to connect on one host; it takes less than 1 ms."""
 _NEVER_MS = 86_400_000
 """A day until a broken connection is tried again, which its receiver would refuse. libzmq's
 own ways to say never left `Context.term` hanging (4.3.5): RECONNECT_IVL -1 after a handshake
 that failed, RECONNECT_STOP after a connection that was refused."""
 
 
-class _End:
-    """What both ends share.
-
-    Attributes:
-        messages, rows, bytes: data sent or received so far; bytes with headers.
-        refused: frames refused so far, because they were malformed or out of turn.
-        last_refusal: why the latest of them was; None so far.
-    """
-
-    def __init__(self, codec: FrameCodec, context: Context, heartbeat_timeout_s: float) -> None:
-        self.messages = 0
-        self.rows = 0
-        self.bytes = 0
-        self.refused = 0
-        self.last_refusal: str | None = None
-        self._codec = codec
-        self._is_connected = False
-        self._is_lost = False
-        self._is_closed = False
-        self._socket = context.socket(zmq.PAIR)
-        timeout_ms = max(1, round(heartbeat_timeout_s * 1_000))
-        for option, value in (
-            (zmq.SNDHWM, 0),
-            (zmq.RCVHWM, 0),
-            (zmq.HEARTBEAT_IVL, max(1, timeout_ms // 5)),
-            (zmq.HEARTBEAT_TIMEOUT, timeout_ms),
-            (zmq.MAXMSGSIZE, codec.max_bytes + HEADER.size + _CURVE_BYTES),
-        ):
-            self._socket.setsockopt(option, value)
-        self._fd = self._socket.fileno()
-
-    @property
-    def socket(self) -> zmq.Socket[bytes]:
-        """The ZeroMQ socket, to be waited on; reading it is for this end alone."""
-        return self._socket
-
-    def fileno(self) -> int:
-        """Return the descriptor for `wait`; edge-triggered, see `actors/waiting.py`."""
-        return self._fd
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether frames are there to be read."""
-        return bool(self._events() & zmq.POLLIN)
-
-    @property
-    def is_connected(self) -> bool:
-        """Whether the other end has said hello, with our columns."""
-        return self._is_connected
-
-    def close(self, *, linger_s: float = LINGER_S) -> None:
-        """Close this end. What was sent is flushed while the context is being terminated.
-
-        Args:
-            linger_s: for at most so many seconds; 0 throws it away (a job that failed).
-        """
-        if not self._is_closed:
-            self._is_closed = True
-            self._socket.close(linger=0 if self._is_lost else round(linger_s * 1_000))
-
-    def _events(self) -> int:
-        return int(self._socket.getsockopt(zmq.EVENTS))
-
-    def _next_frame(self) -> bytes | None:
-        try:
-            # A message of several parts comes as so many frames: each must stand for itself.
-            return self._socket.recv(zmq.NOBLOCK)
-        except zmq.Again:
-            return None
-
-    def _put(self, frame: bytes) -> bool:
-        try:
-            self._socket.send(frame, zmq.NOBLOCK)
-        except zmq.Again:  # there is no peer
-            return False
-        return True
-
-    def _refuse(self, problem: FrameError) -> None:
-        self.refused += 1
-        self.last_refusal = str(problem)
-
-
-class Sender(_End):
+class Sender(End):
     """The end that sends messages and is granted credit.
 
     Args:
-        endpoint: the receiver's, `tcp://host:port`; it must be listening by now.
-        keys: the job's.
+        endpoint: the receiver's; it must be listening by now.
+        keys: the job's. A Unix socket needs none.
         codec: of its own, with the receiver's columns.
         context: the process's; `term()` it after the last `close`, or what is unsent is lost.
         heartbeat_timeout_s: a peer silent for so long is lost.
@@ -159,18 +82,25 @@ class Sender(_End):
         self.endpoint = endpoint
         self._promise = (START_NS, START_NS)  # the last one sent, and its stimulus
         self._is_settled = False
-        keys.guard_sender(self._socket)
+        is_local = endpoint.startswith(local_sockets.SCHEME)
+        if not is_local:
+            keys.guard_sender(self._socket)
         self._socket.setsockopt(zmq.RECONNECT_IVL, _NEVER_MS)
         losses = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED  # it broke; it was never made
-        self._losses = self._socket.get_monitor_socket(losses)
+        events = losses | zmq.EVENT_CONNECTED if is_local else losses
+        self._losses = self._socket.get_monitor_socket(events)
         try:
             self._socket.connect(endpoint)
         except zmq.ZMQError as problem:
             self.close(linger_s=0)
             raise ClusterError(
                 f"cannot connect a channel to {endpoint!r}: {problem}; give the receiver's "
-                "endpoint, tcp://host:port"
+                "endpoint, tcp://host:port or ipc://path"
             ) from problem
+        if is_local:
+            self._is_lost = not self._has_connected()
+            if not self._is_lost:
+                local_sockets.remove(endpoint.removeprefix(local_sockets.SCHEME))
         self._put(codec.encode_hello())
 
     @property
@@ -189,7 +119,7 @@ class Sender(_End):
         return self._is_lost and not self._is_settled
 
     def close(self, *, linger_s: float = LINGER_S) -> None:
-        """Close this end: once it `is_settled`, or when the job has failed; see `_End.close`."""
+        """Close this end: once it `is_settled`, or when the job has failed; see `End.close`."""
         if not self._is_closed:
             self._socket.disable_monitor()
             self._losses.close(linger=0)
@@ -228,9 +158,9 @@ class Sender(_End):
         self.bytes += len(frame)
 
     def poll(self) -> list[int]:
-        """Return the credit that came since the last call: rows of each grant, in order."""
+        """Return credit that has come: rows of each grant, in order."""
         granted = []
-        while (frame := self._next_frame()) is not None:
+        for frame in self._read(AT_ONCE):
             try:
                 if self._is_connected:
                     grant = self._codec.decode_grant(frame)
@@ -244,8 +174,15 @@ class Sender(_End):
                 self._refuse(problem)
         return granted
 
+    def _has_connected(self) -> bool:
+        """Wait for the one event that connecting on one host ends with."""
+        if not self._losses.poll(CONNECT_MS):
+            return False
+        event: int = recv_monitor_message(self._losses)["event"]
+        return event == zmq.EVENT_CONNECTED
 
-class Receiver(_End):
+
+class Receiver(End):
     """The end that listens, receives messages and grants credit.
 
     Args:
@@ -253,10 +190,12 @@ class Receiver(_End):
         codec: of its own, with the sender's columns.
         context: the process's; `term()` it after the last `close`.
         bind_host: this node's address, as the sender can reach it; a free port is taken.
+        is_local: the sender runs on this host (`local_sockets.host_identity`): a Unix socket
+            then, unless the temp folder takes none.
         heartbeat_timeout_s: a peer silent for so long is lost.
 
     Attributes:
-        endpoint: what the sender connects to, `tcp://host:port`.
+        endpoint: what the sender connects to, `tcp://host:port` or `ipc://path`.
         link_ns: time on the way summed over messages, by two clocks on two hosts.
 
     Raises:
@@ -270,20 +209,16 @@ class Receiver(_End):
         codec: FrameCodec,
         context: Context,
         bind_host: str = "127.0.0.1",
+        is_local: bool = False,
         heartbeat_timeout_s: float = HEARTBEAT_TIMEOUT_S,
     ) -> None:
         super().__init__(codec, context, heartbeat_timeout_s)
         self.link_ns = 0
         self._has_greeted = False
         self._has_ended = False
-        keys.guard_receiver(self._socket)
-        try:
-            self._socket.bind(f"tcp://{bind_host}:*")
-        except zmq.ZMQError as problem:
-            self.close(linger_s=0)
-            raise ClusterError(
-                f"cannot listen on {bind_host!r}: {problem}; give an address of this node"
-            ) from problem
+        self._unlink: weakref.finalize[..., Receiver] | None = None
+        if not (is_local and self._has_bound_locally()):
+            self._bind_tcp(keys, bind_host)
         self.endpoint = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
 
     @property
@@ -302,7 +237,7 @@ class Receiver(_End):
             self._is_lost = self._is_lost or not self._events()
         return self._is_lost and not self._has_ended
 
-    def receive(self, now_ns: int, *, max_messages: int = 64) -> list[tuple[Message, int]]:
+    def receive(self, now_ns: int, *, max_messages: int = AT_ONCE) -> list[tuple[Message, int]]:
         """Return messages that have arrived, in order, each with when it was sent (ns).
 
         Frames that are malformed or out of turn are refused, counted and named in
@@ -310,13 +245,10 @@ class Receiver(_End):
 
         Args:
             now_ns: wall clock, for `link_ns`.
-            max_messages: look at no more frames than this; the rest waits.
+            max_messages: look at no more frames than this, >= 1; the rest waits.
         """
         received = []
-        for _ in range(max_messages):
-            frame = self._next_frame()
-            if frame is None:
-                break
+        for frame in self._read(max_messages):
             try:
                 delivered = self._accept(frame)
             except FrameError as problem:
@@ -335,6 +267,43 @@ class Receiver(_End):
         """Let the sender send so many rows more, at least 1. After the end: nothing to do."""
         if not self._has_ended:
             self._put(self._codec.encode_grant(Grant(rows, is_final=False)))
+
+    def close(self, *, linger_s: float = LINGER_S) -> None:
+        """Close this end; see `End.close`."""
+        self.unlink()
+        super().close(linger_s=linger_s)
+
+    def unlink(self) -> None:
+        """Take a Unix socket out of the temp folder: who has not connected by now cannot.
+
+        The sender does it when it has connected, and a process that ends does it for itself;
+        this is for a receiver whose sender may never come. From any thread, any number of times.
+        """
+        if self._unlink is not None:
+            self._unlink()
+
+    def _has_bound_locally(self) -> bool:
+        path = local_sockets.private_path()
+        if path is None:
+            return False
+        self._unlink = weakref.finalize(self, local_sockets.remove, path)
+        guard_local_receiver(self._socket)
+        try:
+            self._socket.bind(local_sockets.SCHEME + path)
+        except zmq.ZMQError:  # a file system that has no sockets
+            self._unlink()
+            return False
+        return True
+
+    def _bind_tcp(self, keys: ChannelKeys, bind_host: str) -> None:
+        keys.guard_receiver(self._socket)
+        try:
+            self._socket.bind(f"tcp://{bind_host}:*")
+        except zmq.ZMQError as problem:
+            self.close(linger_s=0)
+            raise ClusterError(
+                f"cannot listen on {bind_host!r}: {problem}; give an address of this node"
+            ) from problem
 
     def _accept(self, frame: bytes) -> tuple[Message, int] | None:
         if not self._has_greeted:

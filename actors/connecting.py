@@ -21,6 +21,7 @@ from typing import Any
 import ray
 import ray._private.ray_constants
 import ray._private.services
+import ray._private.worker
 import ray._raylet
 
 from runtime.errors import ClusterError
@@ -36,6 +37,7 @@ __all__ = [
 
 _services: Any = ray._private.services  # Ray's inside is untyped
 _raylet: Any = ray._raylet
+_worker: Any = ray._private.worker
 PROBE = Path(__file__).with_name("probe.py")
 REACH_S = 3.0  # for a TCP connection to open
 ANSWER_S = 20.0  # for a Ray head to answer; loading Ray takes 0.4 s of it on an idle machine
@@ -202,6 +204,8 @@ class Driver:
         _read_settings_again()
         try:
             # Quiet: what workers print stays in Ray's logs, and Ray's own notices out of sight.
+            # `ray.init` has no word for those of raylets ("A worker died …"): they go to stdout.
+            _worker._worker_logs_enabled = False
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         except Exception as error:
             self.close()
@@ -216,6 +220,7 @@ class Driver:
     def close(self) -> None:
         """Disconnect, and leave the environment as it was. Idempotent."""
         ray.shutdown()
+        _worker._worker_logs_enabled = True
         for name, value in self._before.items():
             os.environ.pop(name, None)
             if value is not None:

@@ -1,9 +1,10 @@
 """One job on a Ray cluster: slots as actors on their nodes, watched until the end.
 
 ```
-bind ─▶ connect ─▶ start ─▶ join ─┬─▶ all done                         ─▶ finish: results are
-                                  ├─▶ one failed or died: stop the rest ─▶ fetched, actors end,
-                                  └─▶ stop()                            ─▶ their CPUs are free
+identify ─▶ bind ─▶ connect ─▶ start ─▶ join ─┬─▶ all done             ─▶ finish: results
+                                              ├─▶ one failed or died:  ─▶ are fetched, actors
+                                              │   stop the rest           end, their CPUs are
+                                              └─▶ stop()               ─▶ free
 ```
 """
 
@@ -89,18 +90,28 @@ class RayJob:
         try:
             self._start()
         except BaseException:  # Ctrl-C too: no actor may stay
-            self._end_actors()
+            self._give_up()
             raise
 
     def _start(self) -> None:
+        known = dict(zip(self._actors, self._on_all("identify"), strict=True))
+        self.pids = {name: pid for name, (pid, _) in known.items()}
+        hosts = {stage: known[slot][1] for stage, slot in self._plan.slots.items()}
         endpoints: dict[str, str] = {}
-        for bound in self._on_all("bind", timeout_s=START_TIMEOUT_S):
+        for bound in self._on_all("bind", hosts):
             endpoints.update(bound)
         self._on_all("connect", endpoints)
-        self.pids = dict(zip(self._actors, self._on_all("pid"), strict=True))
         self._start_ns = time.time_ns() + LEAD_NS
         self._on_all("start", self._start_ns)
         self._joins = {actor.call.remote("join"): name for name, actor in self._actors.items()}
+
+    def _give_up(self) -> None:
+        """End the actors of a job that did not start; they may have files in the temp folder."""
+        try:
+            stops = [actor.call.remote("stop") for actor in self._actors.values()]
+            ray.wait(stops, num_returns=len(stops), timeout=SETTLE_S)
+        finally:
+            self._end_actors()
 
     def _on_all(self, method: str, *args: Any, timeout_s: float = START_TIMEOUT_S) -> list[Any]:
         calls = [actor.call.remote(method, *args) for actor in self._actors.values()]

@@ -4,7 +4,8 @@ The keys of a job are made once and handed out through Ray's authenticated contr
 libzmq asks the handler (ZeroMQ RFC 27) in every handshake; one thread for each context, idle
 but then, answers. A receiver's ZAP domain says whom it waits for, so the handler needs no
 list of jobs: it admits the key that the domain names, once. So a receiver has one peer in
-its life, and nobody can take the place of a lost one unnoticed.
+its life, and nobody can take the place of a lost one unnoticed. On a Unix socket, which
+needs no key (`actors/local_sockets.py`), the domain names none, and once still holds.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from zmq.utils import z85
 
 _ZAP_ENDPOINT = "inproc://zeromq.zap.01"
 _KEY_SIZE = 40  # a public key as Z85 text
+_NO_KEY = b"-" * _KEY_SIZE  # in its place on a Unix socket
 
 
 @dataclass(frozen=True)
@@ -36,18 +38,27 @@ class ChannelKeys:
 
     def guard_receiver(self, socket: zmq.Socket[bytes]) -> None:
         """Make this socket, not bound yet, admit one sender of this job and nobody else."""
-        _start_zap_handler(socket.context)
         socket.curve_server = True
         socket.curve_publickey = self.receiver_public
         socket.curve_secretkey = self.receiver_secret
-        socket.zap_domain = self.sender_public + secrets.token_hex(8).encode()
-        socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)  # refuse all, should there be no handler
+        _admit_one(socket, key=self.sender_public)
 
     def guard_sender(self, socket: zmq.Socket[bytes]) -> None:
         """Make this socket, not connected yet, speak to a receiver of this job only."""
         socket.curve_serverkey = self.receiver_public
         socket.curve_publickey = self.sender_public
         socket.curve_secretkey = self.sender_secret
+
+
+def guard_local_receiver(socket: zmq.Socket[bytes]) -> None:
+    """Make this socket, not bound yet, admit one sender. Bind it to a private path only."""
+    _admit_one(socket, key=_NO_KEY)
+
+
+def _admit_one(socket: zmq.Socket[bytes], *, key: bytes) -> None:
+    _start_zap_handler(socket.context)
+    socket.zap_domain = key + secrets.token_hex(8).encode()
+    socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)  # refuse all, should there be no handler
 
 
 def _start_zap_handler(context: zmq.Context[zmq.Socket[bytes]]) -> None:
@@ -83,7 +94,13 @@ def _answer(socket: zmq.Socket[bytes]) -> None:
 
 
 def _is_named(request: list[bytes]) -> bool:
-    """Return whether a ZAP request carries the key that its domain names."""
-    if len(request) != 7 or request[5] != b"CURVE" or len(request[6]) != 32:
+    """Return whether a ZAP request carries the key that its domain names, or none if it does."""
+    if len(request) < 6:
         return False
-    return secrets.compare_digest(z85.encode(request[6]), request[2][:_KEY_SIZE])
+    _, _, domain, _, _, mechanism, *credentials = request
+    expected = domain[:_KEY_SIZE]
+    if mechanism == b"NULL":
+        return expected == _NO_KEY
+    if mechanism != b"CURVE" or len(credentials) != 1 or len(credentials[0]) != 32:
+        return False
+    return secrets.compare_digest(z85.encode(credentials[0]), expected)

@@ -1,6 +1,6 @@
 """The Ray nodes that a flow runs on: started here, or a cluster that is there already.
 
-The first step of every run on Ray: `RayNodes` gives the nodes, `actors/placement.py` the places.
+The first step of every run on Ray: `RayNodes` gives the nodes, as `actors/placement.py` lists them.
 """
 
 from __future__ import annotations

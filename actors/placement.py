@@ -1,24 +1,26 @@
-"""Which node each slot goes to: [mace] Def. 7's slots onto Ray nodes, before any actor starts.
+"""The Ray nodes there are for the slots of [mace] Def. 7, and whether they have room.
 
-`place` decides and is pure; `list_nodes` asks Ray what there is; `on_node` tells Ray the answer.
+Which slot a stage goes to is decided in `runtime/flow/place.py`; `actors/job.py` starts them.
 """
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import ray
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from runtime.errors import ClusterError
 
-__all__ = ["NodeInfo", "list_nodes", "name_nodes", "on_node", "place"]
+__all__ = ["NodeInfo", "check_room", "list_nodes", "missing_cpus", "name_nodes"]
 
 HEAD = "node:__internal_head__"  # the resource by which Ray marks its head
 ROUNDING = 1e-6  # CPUs; Ray counts them in units of 0.0001
+FREED_S = 5.0  # Ray takes about one to say that an actor's CPU is free again
+LOOK_EVERY_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,89 +91,40 @@ def name_nodes(
     ]
 
 
-def place(
-    slots: Sequence[str],
-    nodes: Sequence[NodeInfo],
-    *,
-    pinned: Mapping[str, str] | None = None,
-    cpus_per_slot: float = 1.0,
-) -> dict[str, NodeInfo]:
-    """Return {slot: node}: pinned slots where asked, each other one where the fewest are.
-
-    ```
-    slots  a b c d     pinned {"c": "node-2"}
-    node-1 a d         c first; then each to the node with the fewest slots so far,
-    node-2 c           the first such node in the given order
-    node-3 b
-    ```
+def check_room(slots: Mapping[str, str], *, within_s: float = FREED_S) -> None:
+    """Check that every node has a free CPU for each slot that is to run there.
 
     Args:
-        slots: names, each once.
-        nodes: where there is room, as `list_nodes` returns them.
-        pinned: {slot: node name}, the user's wish.
-        cpus_per_slot: CPUs that each slot holds while it lives, > 0.
+        slots: {slot: id of its node}.
+        within_s: how long to wait for CPUs that a job has just let go.
 
     Raises:
-        ClusterError: a slot or node that does not exist, or too few free CPUs.
+        ClusterError: CPUs are missing; says on which node, and how many.
     """
-    pinned = pinned or {}
-    _check_names(slots, nodes, pinned)
-    room = {
-        node.name: int((node.free_cpus + ROUNDING) / cpus_per_slot) for node in nodes
-    }  # {node name: slots that it still takes}
-    missing = len(slots) - sum(room.values())
-    if missing > 0:
-        raise ClusterError(
-            f"{len(slots)} slots of {cpus_per_slot:g} CPU do not fit: {_free(nodes)}; "
-            f"{missing * cpus_per_slot:g} CPUs are missing: start nodes with more, "
-            "let slots share more stages, or stop what holds CPUs (Spark's executors do)"
-        )
-    by_name = {node.name: node for node in nodes}
-    held: Counter[str] = Counter()  # {node name: slots placed there}
-    chosen: dict[str, NodeInfo] = {}
-    for slot in sorted(slots, key=lambda slot: slot not in pinned):  # stable: pinned ones first
-        name = pinned.get(slot) or min(
-            (name for name in by_name if held[name] < room[name]), key=lambda name: held[name]
-        )
-        if held[name] >= room[name]:
+    deadline_s = time.monotonic() + within_s
+    while missing := missing_cpus(slots, list_nodes()):
+        if time.monotonic() >= deadline_s:
             raise ClusterError(
-                f"slot {slot!r} is to go to {name!r}, which has no {cpus_per_slot:g} CPU left for "
-                f"it: {_free(nodes)}; place it elsewhere or give that node more CPUs"
+                f"{len(slots)} slots of 1 CPU do not fit: {'; '.join(missing)}; stop what holds "
+                "CPUs (other jobs, Spark's executors), start nodes with more, or place the "
+                "stages on fewer nodes or others (placement=)"
             )
-        held[name] += 1
-        chosen[slot] = by_name[name]
-    return {slot: chosen[slot] for slot in slots}
+        time.sleep(LOOK_EVERY_S)
 
 
-def on_node(node: NodeInfo) -> NodeAffinitySchedulingStrategy:
-    """Return the `scheduling_strategy` of an actor that must run on this node."""
-    return NodeAffinitySchedulingStrategy(node_id=node.node_id, soft=False)
+def missing_cpus(slots: Mapping[str, str], nodes: Sequence[NodeInfo]) -> list[str]:
+    """Return a sentence for each node that has fewer free CPUs than slots.
 
-
-def _check_names(
-    slots: Sequence[str], nodes: Sequence[NodeInfo], pinned: Mapping[str, str]
-) -> None:
-    twice = [slot for slot, times in Counter(slots).items() if times > 1]
-    if twice:
-        raise ClusterError(f"slots {twice} are named twice; each slot needs a name of its own")
-    names = [node.name for node in nodes]
-    for slot, name in pinned.items():
-        if slot not in slots:
-            raise ClusterError(
-                f"placement names slot {slot!r}, which this flow does not have; "
-                f"its slots are {', '.join(slots) or 'none'}"
-            )
-        if name not in names:
-            raise ClusterError(
-                f"slot {slot!r} is to go to node {name!r}, which is not there; "
-                f"the nodes are {', '.join(names) or 'none'}"
-            )
+    A node that is gone is not named: Ray says so when the slot starts.
+    """
+    wanted = Counter(slots.values())
+    return [
+        f"{node.name} lacks {lacking:.4g} of {wanted[node.node_id]} CPUs "
+        f"({node.free_cpus:g} of its {node.cpus:g} are free)"
+        for node in nodes
+        if (lacking := wanted[node.node_id] - node.free_cpus) > ROUNDING
+    ]
 
 
 def _name(node: Mapping[str, Any]) -> str:
     return str(node["NodeName"] or node["NodeManagerAddress"])
-
-
-def _free(nodes: Sequence[NodeInfo]) -> str:
-    each = [f"{node.name} has {node.free_cpus:g} of {node.cpus:g} CPUs free" for node in nodes]
-    return ", ".join(each) or "there is no node"

@@ -27,22 +27,26 @@ import numpy as np
 import pyarrow as pa
 import zmq
 
-from actors.channel import ChannelKeys, Receiver, Sender, Waker, wait
+from actors.channel import ChannelKeys, Receiver, Sender, Waker, Watch
 from actors.frames import FrameCodec
+from actors.local_sockets import host_identity
 from actors.sinks import CollectSink, Sink, open_sink
+from actors.waiting import sharpen_timers
 from runtime.config import Limits
 from runtime.errors import FrameError, SlackwaterError, WorkerDied
 from runtime.flow.plan import Channel, Stage
 from runtime.flow.steps import SinkStep
 from runtime.measure.assemble import SinkMeter
 from runtime.measure.report import ChannelReport, SinkReport, StageReport
-from runtime.model.schema import batch_to_arrow
+from runtime.model.schema import ArrowRows
 from runtime.schedule import Action, Egress, Grant, Send, Slot
 
 POLL_S = 0.005
 """How long to sleep while a source has nothing and cannot say when."""
 IDLE_S = 0.2
 """How long to sleep at most: a lost peer need not end a wait."""
+LOOK_NS = 100_000
+"""How often to look at the channels between two slices: a look takes as long as a small slice."""
 PEERS_NS = 100_000_000
 """How often to look whether the other ends are still there."""
 REPORT_S = 2.0
@@ -64,7 +68,10 @@ class SlotReport:
 
 
 class SlotHost:
-    """One slot of a job: call `bind`, `connect`, `start` and `join`. Its process ends with it."""
+    """One slot of a job: call `identify`, `bind`, `connect`, `start` and `join`.
+
+    Its process ends with it.
+    """
 
     def __init__(
         self,
@@ -82,6 +89,7 @@ class SlotHost:
         self._receivers: dict[str, Receiver] = {}
         self._senders: dict[str, Sender] = {}
         self._sinks: dict[str, Sink] = {}
+        self._rows: dict[str, ArrowRows] = {}
         self._meters: dict[str, SinkMeter] = {}
         self._slot: Slot | None = None
         self._waker = Waker()
@@ -96,8 +104,17 @@ class SlotHost:
 
     # -- control, from other threads -------------------------------------------------------
 
-    def bind(self) -> dict[str, str]:
-        """Listen on every channel that comes from another slot: {channel: endpoint}."""
+    def identify(self) -> tuple[int, str | None]:
+        """Return the id of this process, and its host's identity (see `local_sockets`)."""
+        return os.getpid(), host_identity(self._host)
+
+    def bind(self, hosts: Mapping[str, str | None]) -> dict[str, str]:
+        """Listen on every channel that comes from another slot: {channel: endpoint}.
+
+        Args:
+            hosts: {stage: identity of the host that it runs on}.
+        """
+        here = host_identity(self._host)
         own = {stage.name for stage in self._stages}
         for stage in self._stages:
             for channel in stage.inputs:
@@ -107,7 +124,10 @@ class SlotHost:
                         codec=_codec(channel),
                         context=self._context,
                         bind_host=self._host,
+                        is_local=here is not None and hosts[channel.source] == here,
                     )
+        if self._is_stopping:
+            self._unlink()
         return {name: receiver.endpoint for name, receiver in self._receivers.items()}
 
     def connect(self, endpoints: Mapping[str, str]) -> None:
@@ -125,6 +145,7 @@ class SlotHost:
                 self._sinks[stage.name] = open_sink(
                     stage.name, stage.step.sink, stage.step.schema, folder=self._folder
                 )
+                self._rows[stage.name] = ArrowRows(stage.step.schema)
                 self._meters[stage.name] = SinkMeter(stage.name, "")
 
     def start(self, start_ns: int) -> None:
@@ -158,14 +179,16 @@ class SlotHost:
             stream.write_table(table)
         return bytes(buffer.getvalue())
 
-    def pid(self) -> int:
-        """Return the id of this process."""
-        return os.getpid()
-
     def stop(self) -> None:
         """End the loop soon; sinks keep the whole batches that they have."""
         self._is_stopping = True
         self._waker.wake()
+        self._unlink()
+
+    def _unlink(self) -> None:
+        """Leave nothing in the temp folder, should the job end before all have connected."""
+        for receiver in list(self._receivers.values()):
+            receiver.unlink()
 
     # -- the loop --------------------------------------------------------------------------
 
@@ -207,12 +230,15 @@ class SlotHost:
     def _loop(self) -> str:
         slot = self._slot
         assert slot is not None
-        ends = (*self._receivers.values(), *self._senders.values())
+        watch = Watch({**self._receivers, **self._senders}, waker=self._waker)
         slot.wake_ns(time.time_ns())  # opens the inputs, before the start
-        peers_ns = 0
+        sharpen_timers()
+        peers_ns = looked_ns = 0
         while not self._is_stopping:
             now_ns = time.time_ns()
-            self._take_in(slot, now_ns)
+            if now_ns > looked_ns + LOOK_NS:
+                self._take_in(slot, watch.ready(), now_ns)
+                looked_ns = now_ns
             if self._wants_report.is_set():
                 self._publish("running")
             began_ns = time.thread_time_ns()
@@ -227,17 +253,17 @@ class SlotHost:
             if now_ns > peers_ns:
                 self._look_at_peers()
                 peers_ns = now_ns + PEERS_NS
-            wait(ends, self._rest_s(slot, now_ns), waker=self._waker)
+            watch.wait(self._rest_s(slot, now_ns))
+            looked_ns = 0
         return "stopped"
 
-    def _take_in(self, slot: Slot, now_ns: int) -> None:
-        for name, receiver in self._receivers.items():
-            if receiver.is_ready:
-                for message, _ in receiver.receive(now_ns):
+    def _take_in(self, slot: Slot, ready: list[str], now_ns: int) -> None:
+        for name in ready:
+            if name in self._receivers:
+                for message, _ in self._receivers[name].receive(now_ns):
                     slot.deliver(name, message, now_ns)
-        for name, sender in self._senders.items():
-            if sender.is_ready:
-                for rows in sender.poll():
+            else:
+                for rows in self._senders[name].poll():
                     slot.credit(name, rows)
 
     def _perform(self, action: Action) -> None:
@@ -248,13 +274,8 @@ class SlotHost:
                 self._receivers[channel.name].grant(rows)
             case Egress(stage, batch, _):
                 if batch is not None:
-                    sink = self._sinks[stage]
-                    sink.write(batch_to_arrow(batch, self._schema_of(stage)))
+                    self._sinks[stage].write(self._rows[stage].of(batch))
                     self._meters[stage].add(batch, time.time_ns())
-
-    def _schema_of(self, stage: str) -> pa.Schema:
-        assert self._slot is not None
-        return self._slot.stages[stage].stage.step.schema
 
     def _rest_s(self, slot: Slot, looked_ns: int) -> float:
         """Return how long to sleep, the slot having found nothing to do at `looked_ns`."""

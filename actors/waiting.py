@@ -1,32 +1,34 @@
 """Waiting for channels, and for other threads, to the microsecond.
 
 A ZeroMQ socket's file descriptor tells of changes, not of a state: it may be silent while
-messages lie in the socket. So `is_ready` asks the socket first, which also takes note of all
-changes so far; only then is it safe to sleep on the descriptor. `zmq.Poller` would do the
+messages lie in the socket. So a `Watch` asks the sockets first, which also takes note of all
+changes so far; only then is it safe to sleep on the descriptors. `zmq.Poller` would do the
 same with whole milliseconds; a gate's deadline needs finer ones.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import select
 import threading
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
+import zmq
+from zmq import zmq_poll
+
+_POLLIN = int(zmq.POLLIN)
+_PR_SET_TIMERSLACK = 29
 _MAX_WAIT_S = 3_600.0  # select refuses what does not fit its clock; waking for nothing is allowed
 
 
-class Waitable(Protocol):
-    """What can be waited for: a `Sender`, a `Receiver`, a `Waker`."""
+class Watched(Protocol):
+    """What can be waited for: a `Sender`, a `Receiver`."""
 
     @property
-    def is_ready(self) -> bool:
-        """Whether something is there to be read now."""
-        ...
-
-    def fileno(self) -> int:
-        """Return the descriptor that becomes readable when that may have changed."""
+    def socket(self) -> zmq.Socket[bytes]:
+        """Its socket."""
         ...
 
 
@@ -59,6 +61,8 @@ class Waker:
 
     def clear(self) -> None:
         """Forget that someone woke us. Look at everything afterwards, not before."""
+        if not self._is_set:
+            return
         with self._lock:
             if self._is_set and not self._is_closed:
                 self._is_set = False
@@ -73,23 +77,56 @@ class Waker:
                 os.close(self._write_fd)
 
 
-def wait(ends: Sequence[Waitable], timeout_s: float, *, waker: Waker | None = None) -> None:
-    """Return when something is there to be read, someone woke us, or the time is over.
+def sharpen_timers() -> None:
+    """Let this thread's sleeps end 50 µs sooner: Linux adds that much to each, to save power.
 
-    It may return early: look at everything, then wait again. The waker is cleared.
+    Elsewhere nothing happens.
+    """
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(_PR_SET_TIMERSLACK, 1_000, 0, 0, 0)  # nanoseconds
+
+
+class Watch:
+    """Some channels' ends, and a waker, that one thread waits for.
 
     Args:
-        ends: open channels' ends.
-        timeout_s: seconds, to the microsecond; below zero is zero.
+        ends: open ones, by name.
         waker: for other threads.
     """
-    if not any(end.is_ready for end in ends):
-        fds = [end.fileno() for end in ends]
+
+    def __init__(self, ends: Mapping[str, Watched], *, waker: Waker | None = None) -> None:
+        self._polled = [(end.socket, _POLLIN) for end in ends.values()]
+        self._names: dict[Any, str] = {end.socket: name for name, end in ends.items()}
+        self._fds = [end.socket.fileno() for end in ends.values()]
+        self._waker = waker
         if waker is not None:
-            fds.append(waker.fileno())
-        _sleep_on(fds, min(max(timeout_s, 0.0), _MAX_WAIT_S))
-    if waker is not None:
-        waker.clear()
+            self._fds.append(waker.fileno())
+
+    def ready(self) -> list[str]:
+        """Return the names of the ends where something is there to be read, in their order."""
+        if not self._polled:
+            return []
+        # All in one call, which takes a third of the time of asking each.
+        return [self._names[socket] for socket, _ in zmq_poll(self._polled, 0)]
+
+    def wait(self, timeout_s: float) -> None:
+        """Return when something is there to be read, someone woke us, or the time is over.
+
+        It may return early: look at everything, then wait again. The waker is cleared.
+
+        Args:
+            timeout_s: seconds, to the microsecond; below zero is zero.
+        """
+        if not self.ready():
+            _sleep_on(self._fds, min(max(timeout_s, 0.0), _MAX_WAIT_S))
+        if self._waker is not None:
+            self._waker.clear()
+
+
+def wait(ends: Sequence[Watched], timeout_s: float, *, waker: Waker | None = None) -> None:
+    """Wait once; see `Watch.wait`."""
+    Watch({str(n): end for n, end in enumerate(ends)}, waker=waker).wait(timeout_s)
 
 
 def _sleep_on(fds: list[int], timeout_s: float) -> None:

@@ -17,11 +17,15 @@ import pyarrow as pa
 import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, check, repeated
 from benchmarks.offline import mean_count_per_second
-from benchmarks.running import PLACES, Arrays, arrays_of, timed
+from benchmarks.running import ONE_SLOT, Arrays, arrays_of, timed
 from benchmarks.workload import MS, Mapped, late_table, write
 
 EVENTS, SECONDS = 5_000_000, 500
 TARGET = 3.0
+PLACES = {
+    "one slot": ONE_SLOT,
+    "three nodes": {"events": "node-1", "aggregate-1": "node-2", "counts": "node-3"},
+}
 
 
 def run(options: Options) -> Result:

@@ -1,8 +1,9 @@
 """A batch there and back between two actors on two nodes: our channel, and a plain Ray actor call.
 
-Ours: encode, ZeroMQ with CURVE, decode; the same back; credit granted as slots do. Ray: the quicker
-of a RecordBatch and a dict of NumPy arrays as the argument and the result of an actor's method.
-The three take turns within one run, so that noise on the machine hits them alike.
+Ours: encode, ZeroMQ, decode; the same back; credit granted as slots do. On the channel that a job
+would open between these nodes, which are on one host, and on the one it would open between hosts.
+Ray: the quicker of a RecordBatch and a dict of NumPy arrays as the argument and the result of an
+actor's method. All take turns within one run, so that noise on the machine hits them alike.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import numpy as np
 import pyarrow as pa
 import ray
 import zmq
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.channel import ChannelKeys, Receiver, Sender, wait
+from actors.channel import ChannelKeys, Receiver, Sender, Watch
 from actors.frames import FrameCodec
+from actors.local_sockets import SCHEME, host_identity
 from actors.nodes import RayNodes
-from actors.placement import on_node
 from benchmarks.frame import Claim, Options, Result, check
 from runtime.config import Limits
 from runtime.model import START_NS, Batch, Message
@@ -32,41 +34,65 @@ SCHEMA = pa.schema(
 GRANT_ROWS = Limits().credit_rows // 8  # what a slot owes a sender before it says so
 TIMEOUT_S = 120.0
 LOST_S = 10.0  # a batch that is not back by then will not come
+OURS, BETWEEN_HOSTS = "ours", "ours, between hosts"
+RAY = {"Ray, RecordBatch": True, "Ray, NumPy": False}  # {way: whether the payload is Arrow's}
 
 
 class HopActor:
     """One end: sends to its peer and receives from it, over our channels and over Ray."""
 
-    def __init__(self, keys: ChannelKeys, host: str) -> None:
+    def __init__(self, keys: ChannelKeys, address: str) -> None:
         gc.collect()
         gc.freeze()  # as a slot does
-        self._keys = keys
+        self._keys, self._address = keys, address
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._receiver = Receiver(keys=keys, codec=_codec(), context=self._context, bind_host=host)
-        self._sender: Sender | None = None
+        self._receivers: dict[str, Receiver] = {}
+        self._senders: dict[str, Sender] = {}
+        self._watches: dict[str, Watch] = {}
         self._owed = 0
 
-    def endpoint(self) -> str:
-        """Return where we listen."""
-        return self._receiver.endpoint
+    def identify(self) -> str | None:
+        """Return our host's identity."""
+        return host_identity(self._address)
 
-    def connect(self, endpoint: str) -> None:
-        """Connect to the peer."""
-        self._sender = Sender(endpoint, keys=self._keys, codec=_codec(), context=self._context)
+    def bind(self, peer: str | None) -> dict[str, str]:
+        """Listen on both of our ways: {way: endpoint}.
 
-    def serve(self, trips: int) -> None:
+        Args:
+            peer: the identity of the peer's host.
+        """
+        is_local = peer is not None and peer == self.identify()  # as a slot decides
+        for way, is_here in ((OURS, is_local), (BETWEEN_HOSTS, False)):
+            self._receivers[way] = Receiver(
+                keys=self._keys,
+                codec=_codec(),
+                context=self._context,
+                bind_host=self._address,
+                is_local=is_here,
+            )
+        return {way: receiver.endpoint for way, receiver in self._receivers.items()}
+
+    def connect(self, endpoints: dict[str, str]) -> None:
+        """Connect to the peer: {way: endpoint}."""
+        for way, endpoint in endpoints.items():
+            self._senders[way] = Sender(
+                endpoint, keys=self._keys, codec=_codec(), context=self._context
+            )
+            self._watches[way] = Watch({"in": self._receivers[way], "out": self._senders[way]})
+
+    def serve(self, way: str, trips: int) -> None:
         """Send so many batches back."""
         for _ in range(trips):
-            self._send(self._next())
+            self._send(way, self._next(way))
 
-    def travel(self, rows: int, trips: int) -> list[int]:
+    def travel(self, way: str, rows: int, trips: int) -> list[int]:
         """Return the time of each round trip of a batch through our channels, ns."""
         message = Message(_batch(rows), START_NS, 0)
         took = []
         for _ in range(trips):
             began_ns = time.perf_counter_ns()
-            self._send(message)
-            back = self._next()
+            self._send(way, message)
+            back = self._next(way)
             took.append(time.perf_counter_ns() - began_ns)
         assert back.batch is not None
         check(_is_same(back.batch.columns, _columns(rows)), "the channel changed the batch")
@@ -89,21 +115,23 @@ class HopActor:
         check(same, "Ray changed the batch")
         return took
 
-    def _send(self, message: Message) -> None:
-        assert self._sender is not None
-        self._sender.poll()
-        self._sender.send(message, time.time_ns())
+    def _send(self, way: str, message: Message) -> None:
+        sender = self._senders[way]
+        if "out" in self._watches[way].ready():
+            sender.poll()
+        sender.send(message, time.time_ns())
 
-    def _next(self) -> Message:
+    def _next(self, way: str) -> Message:
+        receiver = self._receivers[way]
         deadline_s = time.monotonic() + LOST_S
         while time.monotonic() < deadline_s:
-            for message, _ in self._receiver.receive(time.time_ns(), max_messages=1):
+            self._watches[way].wait(LOST_S)
+            for message, _ in receiver.receive(time.time_ns(), max_messages=1):
                 self._owed += message.rows
                 if self._owed >= GRANT_ROWS:
-                    self._receiver.grant(self._owed)
+                    receiver.grant(self._owed)
                     self._owed = 0
                 return message
-            wait((self._receiver,), LOST_S)
         raise TimeoutError("a batch got lost between two nodes")
 
 
@@ -118,33 +146,42 @@ def run(options: Options) -> Result:
         keys = ChannelKeys.generate()
         actor: Any = ray.remote(num_cpus=1)(HopActor)
         here, there = (
-            actor.options(scheduling_strategy=on_node(n)).remote(keys, n.ip) for n in nodes.nodes
+            actor.options(
+                scheduling_strategy=NodeAffinitySchedulingStrategy(node.node_id, soft=False)
+            ).remote(keys, node.ip)
+            for node in nodes.nodes
         )
-        ends = _get([here.endpoint.remote(), there.endpoint.remote()])
+        hosts = _get([here.identify.remote(), there.identify.remote()])
+        ends = _get([here.bind.remote(hosts[1]), there.bind.remote(hosts[0])])
         _get([here.connect.remote(ends[1]), there.connect.remote(ends[0])])
+        is_local = all(end[OURS].startswith(SCHEME) for end in ends)
         for rows in SIZES:
             took = _measure(here, there, rows=rows, turns=turns, trips=trips)
             _report(result, rows, took)
     result.notes += [
         "two nodes are simulated on one machine: they share its clock and its cores",
-        "ours is encrypted (CURVE); Ray's calls between nodes are not",
+        "ours is the channel of a job between these two nodes, "
+        + ("a Unix socket in the clear: they are on one host" if is_local else "TCP with CURVE"),
+        "ours, between hosts, is TCP with CURVE over the loopback: no network, and no claim",
+        "Ray's calls between nodes are not encrypted",
     ]
     return result
 
 
 def _measure(here: Any, there: Any, *, rows: int, turns: int, trips: int) -> dict[str, Any]:
     """Return {way: times of shape (turns, trips), ns}; a shorter turn before warms all up."""
-    took: dict[str, list[list[int]]] = {"ours": [], "Ray, RecordBatch": [], "Ray, NumPy": []}
+    took: dict[str, list[list[int]]] = {way: [] for way in (OURS, BETWEEN_HOSTS, *RAY)}
     for turn in range(turns + 1):
         count = trips if turn else trips // 4
-        served = there.serve.remote(count)
-        ours = _get([here.travel.remote(rows, count), served])[0]
-        arrow = _get([here.call.remote(there, rows, count, as_arrow=True)])[0]
-        plain = _get([here.call.remote(there, rows, count, as_arrow=False)])[0]
-        if turn:
-            for name, times in zip(took, (ours, arrow, plain), strict=True):
-                took[name].append(times)
-    return {name: np.array(times) for name, times in took.items()}
+        for way, times in took.items():
+            if way in RAY:
+                calls = [here.call.remote(there, rows, count, as_arrow=RAY[way])]
+            else:
+                calls = [here.travel.remote(way, rows, count), there.serve.remote(way, count)]
+            found = _get(calls)[0]
+            if turn:
+                times.append(found)
+    return {way: np.array(times) for way, times in took.items()}
 
 
 def _report(result: Result, rows: int, took: dict[str, Any]) -> None:
@@ -160,7 +197,7 @@ def _report(result: Result, rows: int, took: dict[str, Any]) -> None:
             "max_ms": most,
             "p50_by_turn_ms": [float(by_turn.min()), float(by_turn.max())],
         }
-    ratio = min(p50["Ray, RecordBatch"], p50["Ray, NumPy"]) / p50["ours"]
+    ratio = min(p50[way] for way in RAY) / p50[OURS]
     result.figures[f"{rows} rows, ratio of p50"] = ratio
     result.claims.append(
         Claim(f"{rows:,} rows: p50 of the quicker Ray call / p50 of ours", ratio, ">=", 5)

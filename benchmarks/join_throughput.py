@@ -64,8 +64,8 @@ def run(options: Options) -> Result:
             result.rows.append([kind, "offline NumPy, the limit", limit, f"{len(left):,}", ""])
             result.figures[kind] = figures
     result.notes += [
-        "best placement: one slot, all stages on node-1; three nodes: sources on node-1, join on "
-        "node-2, sink on node-3, which share this machine's cores",
+        "best placement: one slot, all stages on node-1; three nodes: a source on node-1 and on "
+        "node-2 each, join and sink on node-3; they share this machine's cores",
         "events / the job's elapsed time, from the first stimulus to the end of all slots",
         "input: Arrow IPC files in the page cache, mapped into memory by the sources",
         "every run's results were compared with the offline query's",

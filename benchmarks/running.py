@@ -18,7 +18,8 @@ from benchmarks.workload import DELAY_OVER, DENSE_OVER, FLOW_OVER, MS, WITHIN_NS
 Arrays = dict[str, npt.NDArray[Any]]
 ONE_SLOT = {"*": "node-1"}
 PLACES: dict[str, Mapping[str, str] | None] = {"one slot": ONE_SLOT, "three nodes": None}
-"""{name: placement}; None is the default: sources on node-1, operator on node-2, sink on node-3."""
+"""{name: placement} of a join; None is the default: a source on node-1 and on node-2 each, join and
+sink on node-3."""
 TIMEOUT_S = 600.0
 
 

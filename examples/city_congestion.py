@@ -33,9 +33,12 @@ def build(
         folder = Path(tempfile.mkdtemp(prefix="slackwater-city-"))
         buses, loops = (sw.parquet(path) for path in generate(City(seconds=20), folder))
     flow = sw.Dataflow("city-congestion", slack=slack)
-    timing = {"event_time": "event_time", "arrival": "arrival", "speed": speed}
-    late = flow.source("buses", buses, **timing).filter(sw.col("delay_s") > LATE_S)
-    busy = flow.source("loops", loops, **timing).filter(sw.col("flow") > BUSY)
+    late = flow.source(
+        "buses", buses, event_time="event_time", arrival="arrival", speed=speed
+    ).filter(sw.col("delay_s") > LATE_S)
+    busy = flow.source(
+        "loops", loops, event_time="event_time", arrival="arrival", speed=speed
+    ).filter(sw.col("flow") > BUSY)
     jams = late.join(busy, on="area", within="5s", name="congestion")
     jams.select("area", "vehicle", "delay_s", "loop", "flow").sink("jams", out or sw.collect_sink())
     return flow

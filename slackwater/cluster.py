@@ -6,10 +6,11 @@ The one place that joins `actors` and `ingest`: it starts Java's settings before
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from runtime.config import Limits
 from runtime.flow.dataflow import Dataflow
@@ -25,7 +26,43 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 
 
-class Cluster:
+class _Nodes(ABC):
+    """Named nodes that flows are placed on; a context manager that closes what they hold.
+
+    Attributes:
+        nodes: their names.
+    """
+
+    nodes: list[str]
+
+    def plan(self, flow: Dataflow, *, placement: Mapping[str, str] | None = None) -> Plan:
+        """Return the stages of a flow and the node of each, without running it."""
+        return place(flow.name, plan_stages(flow), self.nodes, placement=placement)
+
+    def explain(self, flow: Dataflow, *, placement: Mapping[str, str] | None = None) -> str:
+        """Return the flow's graph and where each stage will run."""
+        plan = self.plan(flow, placement=placement)
+        width = max(len(stage.name) for stage in plan.stages)
+        lines = [f"  {s.name:<{width}}  {plan.slots[s.name]}" for s in plan.stages]
+        return "\n".join([flow.explain(), "", "placement", *lines])
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of everything. Safe to call twice."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Cluster(_Nodes):
     """A Ray cluster to submit flows to. Use it as a context manager, from one thread.
 
     Attributes:
@@ -70,23 +107,6 @@ class Cluster:
 
         return cls(RayNodes.connect(address, progress=progress))
 
-    def plan(
-        self,
-        flow: Dataflow,
-        *,
-        placement: Mapping[str, str] | None = None,
-        nodes: int | None = None,
-    ) -> Plan:
-        """Return the stages of a flow and the node of each, without running it."""
-        return place(flow.name, plan_stages(flow), self.nodes[:nodes], placement=placement)
-
-    def explain(self, flow: Dataflow, *, placement: Mapping[str, str] | None = None) -> str:
-        """Return the flow's graph and where each stage will run."""
-        plan = self.plan(flow, placement=placement)
-        width = max(len(stage.name) for stage in plan.stages)
-        lines = [f"  {s.name:<{width}}  {plan.slots[s.name]}" for s in plan.stages]
-        return "\n".join([flow.explain(), "", "placement", *lines])
-
     def submit(
         self,
         flow: Dataflow,
@@ -103,17 +123,20 @@ class Cluster:
 
         Raises:
             FlowError: the flow or the placement is wrong.
-            ClusterError: its slots could not be started.
+            ClusterError: a node has too few free CPUs, or its slots could not be started.
         """
         from actors.job import RayJob  # noqa: PLC0415
+        from actors.placement import check_room  # noqa: PLC0415
 
         plan = self.plan(flow, placement=placement)
         where = {node.name: node for node in self._ray.nodes}
+        node_ids = {slot: where[slot].node_id for slot in plan.slot_names}
+        check_room(node_ids)
         job = Job(
             plan,
             RayJob(
                 plan,
-                node_ids={slot: where[slot].node_id for slot in plan.slot_names},
+                node_ids=node_ids,
                 hosts={slot: where[slot].ip for slot in plan.slot_names},
                 limits=limits,
                 notes=self._ray.notes,
@@ -149,19 +172,8 @@ class Cluster:
                 last_to_first.callback(job.close)
             self._jobs, self._spark = [], None
 
-    def __enter__(self) -> Cluster:
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class Simulation:
+class Simulation(_Nodes):
     """The simulator as a place to submit flows to: virtual time, repeatable by its seed.
 
     Args:
@@ -195,7 +207,7 @@ class Simulation:
         Raises:
             FlowError: the flow or the placement is wrong.
         """
-        plan = place(flow.name, plan_stages(flow), self.nodes, placement=placement)
+        plan = self.plan(flow, placement=placement)
         job = SimulatedJob(plan, seed=self._seed, cost=self._cost, link=self._link, limits=limits)
         self._jobs.append(job)
         return job
@@ -204,14 +216,3 @@ class Simulation:
         """Let go of the jobs' sinks."""
         for job in self._jobs:
             job.close()
-
-    def __enter__(self) -> Simulation:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -13,7 +13,7 @@ from runtime.flow.plan import Plan
 from runtime.flow.steps import SinkStep
 from runtime.measure import JobReport
 from runtime.model import Batch
-from runtime.model.schema import batch_to_arrow
+from runtime.model.schema import ArrowRows
 from runtime.simulate import CostModel, LinkModel
 from runtime.simulate import Simulation as SimulationRun
 
@@ -120,7 +120,7 @@ class SimulatedJob:
 
         self.plan = plan
         self._collects = CollectSink
-        self._schemas = {s.name: s.step.schema for s in plan.stages if s.kind == "sink"}
+        self._rows = {s.name: ArrowRows(s.step.schema) for s in plan.stages if s.kind == "sink"}
         self._sinks: dict[str, Sink] = {
             s.name: open_sink(s.name, s.step.sink, s.step.schema)
             for s in plan.stages
@@ -133,7 +133,7 @@ class SimulatedJob:
 
     def _egress(self, stage: str, batch: Batch | None, is_end: bool) -> None:
         if batch is not None:
-            self._sinks[stage].write(batch_to_arrow(batch, self._schemas[stage]))
+            self._sinks[stage].write(self._rows[stage].of(batch))
         if is_end:
             self._sinks[stage].close()
 

@@ -6,7 +6,7 @@ Each check names the step and the column, says the rule, and returns what leaves
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -20,6 +20,8 @@ from runtime.flow.steps import Aggregate
 from runtime.model.schema import inside_schema, inside_type
 from runtime.sources.spec import SourceSpec
 
+Declared: TypeAlias = Mapping[str, str | pa.DataType] | pa.Schema
+"""What a user's function returns: {column: type, or its name}."""
 WINDOW_COLUMNS = ("window_start", "window_end")
 
 
@@ -235,19 +237,33 @@ def aggregated_schema(
     return pa.schema(fields)
 
 
-def declared_schema(columns: Mapping[str, str | pa.DataType], *, step: str) -> pa.Schema:
-    """Return the schema that a user's function declares: {column: type, or its name}.
+def declared_schema(columns: Declared, *, step: str) -> pa.Schema:
+    """Return the schema that a user's function declares.
+
+    Args:
+        columns: {column: type}; a type of Arrow, or its name: those of `result_types.TYPES`.
+            "float" and "double" have 32 and 64 bits, as in Arrow; "int" and "long" are none.
+        step: for the errors.
 
     Raises:
         FlowError: no columns.
-        TypeMismatch: a type that is not there, or does not travel.
+        DuplicateName: two columns of one name.
+        TypeMismatch: no mapping; or a type that is not there, or does not travel.
     """
+    if isinstance(columns, pa.Schema):
+        unique_columns(columns.names, step=step, way_out="each column leaves once")
+        columns = dict(zip(columns.names, columns.types, strict=True))
+    if not isinstance(columns, Mapping):
+        raise TypeMismatch(
+            f"step {step!r}: schema={columns!r} is neither a dict such as {{'kmh': 'float64'}} "
+            "nor a pyarrow schema"
+        )
     if not columns:
         raise FlowError(f"step {step!r}: schema= must name the columns that the function returns")
     fields = []
     for name, kind in columns.items():
         try:
-            inside = type_named(kind) if isinstance(kind, str) else inside_type(name, kind)
+            inside = inside_type(name, kind) if isinstance(kind, pa.DataType) else type_named(kind)
         except (TypeMismatch, SchemaError) as problem:
             raise TypeMismatch(f"step {step!r}: schema of {name!r}: {problem}") from None
         fields.append((name, inside))

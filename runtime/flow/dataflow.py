@@ -97,7 +97,8 @@ class Dataflow:
         Args:
             name: of the source.
             source: its settings, or an input and its settings as options.
-            options: as in SourceSpec; `disorder` is its disorder_ns, written "500ms".
+            options: as in SourceSpec; `disorder` is its disorder_ns, written "500ms". A
+                `promise` that is an integer is in nanoseconds, whatever `time_unit` says.
 
         Raises:
             SchemaError, TypeMismatch: a column is not there, or its role does not take its type.

@@ -10,14 +10,14 @@ is said in `kernels.py`, which types meet in which in `result_types.py`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 
 from runtime.errors import FlowError, TypeMismatch
-from runtime.flow.kernels import MAY_WARN, kernel_for
+from runtime.flow.kernels import COMPARISONS, MAY_WARN, comparison_with, kernel_for
 from runtime.flow.literals import Writable, quoted, read_literal
 from runtime.flow.nearest import no_column
 from runtime.flow.notation import ATOM, INFIX, UNARY, binding, written
@@ -31,6 +31,8 @@ class Expr(ABC):
     __array_ufunc__ = None  # np.float64(2) * col("x") becomes ours, not NumPy's.
     __hash__ = object.__hash__
     binds = ATOM
+    may_warn = False
+    """Whether NumPy could warn about it, or about what is inside."""
 
     @abstractmethod
     def columns(self) -> frozenset[str]:
@@ -64,11 +66,6 @@ class Expr(ABC):
     def as_operand(self, schema: pa.Schema, *, step: str) -> Operand:
         """Return what the type rules want to know of it."""
         return Operand(self.type_in(schema, step=step))
-
-    @property
-    def may_warn(self) -> bool:
-        """Whether NumPy could warn about it."""
-        return False
 
     def __repr__(self) -> str:
         return f"<{self}>"
@@ -224,6 +221,8 @@ class ColumnRef(Expr):
         """Return the column itself."""
         return batch.columns[self.name]
 
+    operand = evaluate
+
     def __str__(self) -> str:
         return f"col({quoted(self.name)})"
 
@@ -298,23 +297,11 @@ class Operation(Expr):
         self.binds = binding(op)
         self._option = option
         self._shown = shown
-        self._kernel = kernel_for(op, option)
-        self._may_warn = op in MAY_WARN or any(each.may_warn for each in self.operands)
-        # Kernels take literals as they are, beside an array in their first place or the other.
-        is_literal = [isinstance(each, Literal) for each in self.operands]
-        needs_array = all(is_literal) or (is_literal[0] and op not in INFIX)
-        self._parts = [
-            each.evaluate if needs_array and (place == 0 or all(is_literal)) else each.operand
-            for place, each in enumerate(self.operands)
-        ]
+        self.may_warn = op in MAY_WARN or any(each.may_warn for each in self.operands)
+        self._compute = _computation(op, self.operands, option)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self.op, self.operands, self._option, self._shown)
-
-    @property
-    def may_warn(self) -> bool:
-        """Whether NumPy could warn about it, or about what is inside."""
-        return self._may_warn
 
     def columns(self) -> frozenset[str]:
         """Return the columns of all operands."""
@@ -330,14 +317,14 @@ class Operation(Expr):
 
     def evaluate(self, batch: Batch) -> Column:
         """Return the result, without NumPy's warnings."""
-        if self._may_warn:
+        if self.may_warn:
             with np.errstate(all="ignore"):
-                return self.operand(batch)
-        return self.operand(batch)
+                return self._compute(batch)
+        return self._compute(batch)
 
     def operand(self, batch: Batch) -> Column:
         """Return the result; whoever evaluates the whole has silenced NumPy."""
-        return self._kernel(*[part(batch) for part in self._parts])
+        return self._compute(batch)
 
     def __str__(self) -> str:
         operands = [(str(each), each.binds) for each in self.operands]
@@ -377,6 +364,23 @@ def event_time() -> Expr:
 def where(condition: Expr | bool, yes: Expr | Writable, no: Expr | Writable) -> Expr:
     """Return `yes` where the condition is true, else `no`."""
     return Operation("where", condition, yes, no)
+
+
+def _computation(op: str, operands: Sequence[Expr], option: Any) -> Callable[[Batch], Column]:
+    """Return the function that computes an operation, its literals bound."""
+    first, last = operands[0], operands[-1]
+    if op in COMPARISONS and isinstance(last, Literal) and not isinstance(first, Literal):
+        compare, compared = comparison_with(op, last.value), first.operand
+        return lambda batch: compare(compared(batch))
+    # Kernels take literals as they are, beside an array in their first place or the other.
+    is_literal = [isinstance(each, Literal) for each in operands]
+    needs_array = all(is_literal) or (is_literal[0] and op not in INFIX)
+    parts = [
+        each.evaluate if needs_array and (place == 0 or all(is_literal)) else each.operand
+        for place, each in enumerate(operands)
+    ]
+    kernel = kernel_for(op, option)
+    return lambda batch: kernel(*[part(batch) for part in parts])
 
 
 def _rebuild(op: str, operands: tuple[Expr, ...], option: Any, shown: str) -> Operation:

@@ -11,6 +11,7 @@ checked (`result_types.py`) when a kernel runs. Numbers follow NumPy, without it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -21,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from runtime.errors import OperatorError
-from runtime.flow.result_types import TYPES
+from runtime.flow.result_types import TYPES, Value
 from runtime.model import BoolArray, Column
 
 Kernel = Callable[..., Column]
@@ -38,6 +39,50 @@ def kernel_for(op: str, option: Any = None) -> Kernel:
     return KERNELS[op] if option is None else partial(KERNELS[op], option)
 
 
+def comparison_with(op: str, value: Value) -> Kernel:
+    """Return the comparison of a column with one literal.
+
+    The literal is kept as NumPy has it when it compares: converting it for every batch costs
+    more than comparing a few rows does.
+    """
+    of_numbers, of_text = getattr(np, COMPARISONS[op]), KERNELS[op]
+    arrays: dict[np.dtype[Any], Any] = {}  # {type of the column: the literal}
+
+    def compare(column: Any) -> Column:
+        if not isinstance(column, np.ndarray):
+            return of_text(column, value)
+        literal = arrays.get(column.dtype)
+        if literal is None:
+            literal = arrays[column.dtype] = _as_compared(op, value, column.dtype)
+        return of_numbers(column, literal)
+
+    return compare
+
+
+def _as_compared(op: str, value: Value, dtype: np.dtype[Any]) -> Any:
+    """Return the literal as an array of no dimension, of the type in which they are compared."""
+    is_short = dtype.kind in "iu" and dtype.itemsize < 8
+    if is_short and op in _TO_WHOLE and isinstance(value, float) and math.isfinite(value):
+        value = _TO_WHOLE[op](value)  # x > 8.5 is x > 8, and no row need become a float
+    try:
+        with np.errstate(over="ignore"):
+            return np.asarray(value, np.result_type(dtype, value))
+    except OverflowError:
+        return value  # NumPy knows on which side of all rows it is
+
+
+COMPARISONS = {
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
+    "==": "equal",
+    "!=": "not_equal",
+}
+"""{operation: its name in NumPy and Arrow}"""
+_TO_WHOLE = {"<": math.ceil, ">=": math.ceil, ">": math.floor, "<=": math.floor}
+
+
 def _comparison(name: str) -> Kernel:
     of_numbers, of_text = getattr(np, name), getattr(pc, name)
     of_null = name == "not_equal"
@@ -50,12 +95,8 @@ def _comparison(name: str) -> Kernel:
     return compare
 
 
-_at_least = _comparison("greater_equal")
-_at_most = _comparison("less_equal")
-
-
 def _between(values: Any, low: Any, high: Any) -> Column:
-    return np.logical_and(_at_least(values, low), _at_most(values, high))
+    return np.logical_and(KERNELS[">="](values, low), KERNELS["<="](values, high))
 
 
 class Membership:
@@ -180,12 +221,7 @@ def _mask(values: pa.BooleanArray) -> BoolArray:
 
 
 KERNELS: dict[str, Kernel] = {
-    "<": _comparison("less"),
-    "<=": _at_most,
-    ">": _comparison("greater"),
-    ">=": _at_least,
-    "==": _comparison("equal"),
-    "!=": _comparison("not_equal"),
+    **{op: _comparison(name) for op, name in COMPARISONS.items()},
     "between": _between,
     "&": np.logical_and,
     "|": np.logical_or,

@@ -47,24 +47,24 @@ def place(
 
 
 def default_slots(stages: Sequence[Stage], slots: Sequence[str]) -> dict[str, str]:
-    """Return {stage: slot}: sources in the first slot, sinks in the last, operators between.
+    """Return {stage: slot}: work is spread, and no event changes slots more often than it must.
 
-    With four slots or more, operators take the slots between in turn; stateless stages stay
-    with what feeds them.
+    Sources take the slots from the first on in turn, operators from the last on backwards;
+    stateless stages and sinks stay with what feeds them. With two sources, a join and a sink
+    on three slots each source has one to itself, and an event goes from slot to slot once.
     """
-    middle = list(slots[1:-1]) or [slots[-1]]
+    last = len(slots) - 1
     chosen: dict[str, str] = {}
-    turn = 0
+    sources = operators = 0
     for stage in stages:
         if stage.kind == "source":
-            chosen[stage.name] = slots[0]
-        elif stage.kind == "sink":
-            chosen[stage.name] = slots[-1]
-        elif stage.kind == "stateless":
+            chosen[stage.name] = slots[sources % max(last, 1)]
+            sources += 1
+        elif stage.kind in ("sink", "stateless"):
             chosen[stage.name] = chosen[stage.inputs[0].source]
         else:
-            chosen[stage.name] = middle[turn % len(middle)]
-            turn += 1
+            chosen[stage.name] = slots[last - operators % (last + 1)]
+            operators += 1
     return chosen
 
 

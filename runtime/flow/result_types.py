@@ -32,7 +32,10 @@ TYPES = {  # name people write: type inside
     "float64": pa.float64(),
     "string": pa.string(),
     "timestamp": pa.timestamp("ns"),
+    "float": pa.float32(),  # these two as Arrow prints them
+    "double": pa.float64(),
 }
+_UNCLEAR = ("int", "integer", "long")  # 32 bits to some languages, 64 to others: refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +55,15 @@ def type_named(name: str) -> pa.DataType:
     """Return the type that people write as `name`.
 
     Raises:
-        TypeMismatch: no such type; names the nearest.
+        TypeMismatch: no such type; names the nearest, or asks how wide an integer is to be.
     """
+    if not isinstance(name, str):
+        raise TypeMismatch(f"{name!r} is no type; write one of: {', '.join(TYPES)}")
     if name not in TYPES:
-        raise TypeMismatch(
-            f"there is no type {name!r}; the nearest is {nearest(name, TYPES)!r}; "
-            f"there are: {', '.join(TYPES)}"
-        )
+        way_out = f"the nearest is {nearest(name, TYPES)!r}"
+        if name in _UNCLEAR:
+            way_out = "say how wide: 'int32' or 'int64'"
+        raise TypeMismatch(f"there is no type {name!r}; {way_out}; there are: {', '.join(TYPES)}")
     return TYPES[name]
 
 
@@ -205,7 +210,7 @@ def _cast(_op: str, operands: Sequence[Operand], option: str) -> pa.DataType:
         or (target_family == "timestamp" and pa.types.is_integer(source)),
         "bool": target_family != "timestamp",
         "text": True,
-        "timestamp": target_family == "timestamp" or option in ("int64", "float64"),
+        "timestamp": target_family == "timestamp" or target in (pa.int64(), pa.float64()),
     }
     if not allowed[source_family]:
         way_out = {

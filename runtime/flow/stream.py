@@ -147,7 +147,7 @@ class Stream:
     def map_batches(
         self,
         function: BatchFunction,
-        schema: Mapping[str, str | pa.DataType],
+        schema: checks.Declared,
         *,
         name: str | None = None,
     ) -> Stream:
@@ -158,7 +158,7 @@ class Stream:
 
         Args:
             function: must give the same for a row whatever rows come with it; must pickle.
-            schema: {column: type}, such as {"kmh": "float64"}.
+            schema: {column: type}, such as {"kmh": "float64"}, or a pyarrow schema.
             name: of the step.
         """
         name = self.flow.name_for("map", name)
@@ -171,7 +171,7 @@ class Stream:
     def map_rows(
         self,
         function: RowFunction,
-        schema: Mapping[str, str | pa.DataType],
+        schema: checks.Declared,
         *,
         name: str | None = None,
     ) -> Stream:
@@ -179,7 +179,7 @@ class Stream:
 
         Args:
             function: must pickle.
-            schema: {column: type} of the rows it returns.
+            schema: {column: type} of the rows it returns, or a pyarrow schema.
             name: of the step.
         """
         name = self.flow.name_for("map", name)

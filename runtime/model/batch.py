@@ -6,7 +6,7 @@ NumPy arrays; text (and anything else NumPy holds badly) stays in Arrow arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -63,29 +63,33 @@ class Batch:
 
     def take(self, rows: npt.NDArray[Any]) -> Batch:
         """Return the rows at these positions; `rows` is an integer array of any length."""
-        return self._each(lambda column: column.take(rows))
+        writers = self.writers
+        return Batch(
+            self.event_time_ns.take(rows),
+            self.stimulus_time_ns.take(rows),
+            {name: column.take(rows) for name, column in self.columns.items()},
+            None if writers is None else writers.take(rows),
+        )
 
     def keep(self, mask: BoolArray) -> Batch:
         """Return the rows where `mask`, shape (rows,), is true."""
-        return self.take(np.flatnonzero(mask))
+        return self.take(mask.nonzero()[0])
 
     def slice(self, start: int, stop: int) -> Batch:
         """Return rows [start, stop) without copying."""
-        if start == 0 and stop >= len(self):
+        if start == 0 and stop >= len(self.event_time_ns):
             return self
-        return self._each(lambda column: column[start:stop])
+        writers = self.writers
+        return Batch(
+            self.event_time_ns[start:stop],
+            self.stimulus_time_ns[start:stop],
+            {name: column[start:stop] for name, column in self.columns.items()},
+            None if writers is None else writers[start:stop],
+        )
 
     def with_columns(self, columns: Columns) -> Batch:
         """Return the same rows with these columns instead."""
         return Batch(self.event_time_ns, self.stimulus_time_ns, columns, self.writers)
-
-    def _each(self, change: Callable[[Any], Any]) -> Batch:
-        return Batch(
-            change(self.event_time_ns),
-            change(self.stimulus_time_ns),
-            {name: change(column) for name, column in self.columns.items()},
-            None if self.writers is None else change(self.writers),
-        )
 
 
 def concat_batches(batches: Sequence[Batch]) -> Batch:

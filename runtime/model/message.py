@@ -11,23 +11,20 @@ class Message:
 
     Attributes:
         batch: the rows, or None.
+        rows: how many rows it carries.
         promise_ns: the channel sends nothing older than this in any later message; END_NS
             is the end of the stream. Never runs backwards. (merge_ts of [ssg] Def. 2.1.)
         promise_stimulus_ns: when the stimulus behind the promise reached us, so that what
             the promise sets free (a window, a held row) can be timed.
     """
 
-    __slots__ = ("batch", "promise_ns", "promise_stimulus_ns")
+    __slots__ = ("batch", "promise_ns", "promise_stimulus_ns", "rows")
 
     def __init__(self, batch: Batch | None, promise_ns: int, promise_stimulus_ns: int) -> None:
         self.batch = batch
+        self.rows = 0 if batch is None else len(batch.event_time_ns)
         self.promise_ns = promise_ns
         self.promise_stimulus_ns = promise_stimulus_ns
-
-    @property
-    def rows(self) -> int:
-        """How many rows it carries."""
-        return 0 if self.batch is None else len(self.batch)
 
     @property
     def is_end(self) -> bool:

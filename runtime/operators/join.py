@@ -32,6 +32,8 @@ Names = tuple[dict[str, str], dict[str, str]]
 """Columns of the left and of the right: {name they leave under: name they came under}."""
 _LEFT, _RIGHT = 0, 1
 _NONE = np.empty(0, dtype=np.int64)
+_FEW_ROWS = 8
+_COMPARED_AT_MOST = 65_536  # about 30 µs; to search an index takes longer
 _LONGEST_WITHIN_NS = 1 << 61
 """73 years: sums of an event time of our age and a few times this fit in 64 bits."""
 
@@ -83,7 +85,7 @@ class JoinMachine:
 
     def process(self, released: Released) -> Batch | None:
         """Take rows, late ones first; return the pairs that they make."""
-        results = [self._join(*released.late), self._join(*released.ports)]
+        late, results = self._join(*released.late), self._join(*released.ports)
         if released.watermark_ns > self._watermark_ns:
             self._watermark_ns = watermark_ns = released.watermark_ns
             is_end = watermark_ns == END_NS
@@ -91,8 +93,9 @@ class JoinMachine:
                 END_NS if is_end else max(START_NS, watermark_ns - self._step.within_ns)
             )
             self._forget_keys()
-        found = [batch for batch in results if batch is not None]
-        return concat_batches(found) if found else None
+        if late is None or results is None:
+            return results if late is None else late
+        return concat_batches([late, results])
 
     def promise_ns(self, watermark_ns: int) -> int:
         """Return the watermark: a pair is as old as its later row."""
@@ -111,27 +114,33 @@ class JoinMachine:
     # -- rows in ------------------------------------------------------------------------
 
     def _join(self, left: Batch | None, right: Batch | None) -> Batch | None:
+        if left is None and right is None:
+            return None
         left = self._admitted(left, self._step.left_on)
         right = self._admitted(right, self._step.right_on)
         if left is None and right is None:
             return None
         new = Arrivals(left, right, self._codes(left, _LEFT), self._codes(right, _RIGHT))
         first = self._state.rows.end
+        rows = len(new.keys)
+        if rows <= _FEW_ROWS and rows * len(self._state.rows) <= _COMPARED_AT_MOST:
+            self._state.append(new)
+            pairs = self._selected(self._state.scan(first))
+            return self._results(pairs) if len(pairs[_LEFT]) else None
         found = [self._selected(pairs) for pairs in self._candidates(new)]
         found = [pairs for pairs in found if len(pairs[_LEFT])]
         if not found:
             return None
-        if len(found) == 1:
-            return self._results(found[0], first)
         lefts, rights = zip(*found, strict=True)
-        return self._results((np.concatenate(lefts), np.concatenate(rights)), first)
+        pairs = (np.concatenate(lefts), np.concatenate(rights)) if len(found) > 1 else found[0]
+        return self._results(_take(pairs, _order(pairs, first, self._state.rows.start)))
 
     def _admitted(self, batch: Batch | None, on: tuple[str, ...]) -> Batch | None:
         """Return the rows that may find a partner; None for none."""
         if batch is None or not len(batch):
             return None
         horizon_ns = self._state.horizon_ns
-        if int(batch.event_time_ns[0]) < horizon_ns:
+        if batch.event_time_ns.item(0) < horizon_ns:
             rows = len(batch)
             batch = batch.keep(batch.event_time_ns >= horizon_ns)
             self._late_dropped += rows - len(batch)
@@ -204,7 +213,7 @@ class JoinMachine:
         self.pairs_compared += len(pairs[_LEFT])
         if self._step.where is None or not len(pairs[_LEFT]):
             return pairs
-        event_time_ns = self._event_time_ns(pairs)
+        event_time_ns, _ = self._state.rows.later(pairs)
         # No expression sees stimulus times, so the event times stand in for them.
         batch = Batch(event_time_ns, event_time_ns, self._columns(self._where_columns, pairs))
         mask = evaluated(self._step.where, batch, step=self._step.name)
@@ -221,17 +230,10 @@ class JoinMachine:
 
     # -- pairs out ----------------------------------------------------------------------
 
-    def _results(self, pairs: Pairs, first: int) -> Batch:
-        """Return the rows that leave, in order; `first` is the position of the first new row."""
-        pairs = _take(pairs, _order(pairs, first, self._state.rows.start))
-        left, right = (self._state.rows.stimulus_time_ns(rows) for rows in pairs)
-        columns = self._columns(self._names, pairs)
-        columns = {name: columns[name] for name in self._step.schema.names}
-        return Batch(self._event_time_ns(pairs), np.maximum(left, right), columns)
-
-    def _event_time_ns(self, pairs: Pairs) -> Int64Array:
-        left, right = (self._state.rows.event_time_ns(rows) for rows in pairs)
-        return np.maximum(left, right)
+    def _results(self, pairs: Pairs) -> Batch:
+        """Return the rows that leave, of pairs in order."""
+        event_time_ns, stimulus_time_ns = self._state.rows.later(pairs)
+        return Batch(event_time_ns, stimulus_time_ns, self._columns(self._names, pairs))
 
     def _columns(self, names: Names, pairs: Pairs) -> Columns:
         found: Columns = {}

@@ -16,12 +16,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from runtime.model import START_NS, Batch, Column, Int64Array
 from runtime.operators.join_columns import HeldColumns
 
-_KEY, _TIME, _STIMULUS, _PLACE, _NEWEST = range(5)  # _NEWEST: the newest event time up to each row
+_LEFT, _RIGHT = 0, 1
+_ARRAYS = ("_keys", "_times", "_stimuli", "_places", "_newest")
 
 
 class Arrivals:
@@ -57,6 +57,10 @@ class Arrivals:
     def count(self, side: int) -> int:
         """Return how many rows are of one side (0 left, 1 right)."""
         return len(self.keys) - self.lefts if side else self.lefts
+
+    def keys_of(self, side: int) -> Int64Array:
+        """Return the keys of one side."""
+        return self.keys[self.lefts :] if side else self.keys[: self.lefts]
 
     def times_of(self, side: int) -> Int64Array:
         """Return the event times of one side."""
@@ -98,7 +102,11 @@ class HeldRows:
 
     def _clear(self) -> None:
         self.sides = (HeldColumns(self._names[0]), HeldColumns(self._names[1]))
-        self._own: npt.NDArray[np.int64] = np.empty((5, 64), dtype=np.int64)
+        self._keys = np.empty(64, dtype=np.int64)
+        self._times = np.empty(64, dtype=np.int64)
+        self._stimuli = np.empty(64, dtype=np.int64)
+        self._places = np.empty(64, dtype=np.int64)
+        self._newest = np.empty(64, dtype=np.int64)  # the newest event time up to each row
         self.origin = 0
         """Position of the first place of the arrays; changes with `append` only."""
         self.start = 0
@@ -111,73 +119,106 @@ class HeldRows:
 
     def append(self, new: Arrivals) -> None:
         """Add rows."""
-        newest, rows = self.newest_ns, len(new.keys)
+        before_ns, rows = self.newest_ns, len(new.keys)
         self._make_room(rows)
-        start = self.end - self.origin
-        own = self._own[:, start : start + rows]
+        first = self.end - self.origin
+        last = first + rows
         self.end += rows
-        rows_of = np.empty((4, rows), dtype=np.int64)
-        rows_of[_KEY], rows_of[_TIME] = new.keys, new.times
-        for columns, batch, at in zip(
-            self.sides, new.batches, (slice(new.lefts), slice(new.lefts, rows)), strict=True
-        ):
-            if batch is not None:
-                rows_of[_STIMULUS, at] = batch.stimulus_time_ns
-                rows_of[_PLACE, at] = np.arange(columns.end, columns.end + len(batch))
-                columns.append(batch)
-        if 0 < new.lefts < rows:
-            for row, values in zip(own, rows_of, strict=False):  # twice as fast as all in one
-                row[new.turns] = values
+        left, right = new.batches
+        if left is None or right is None:
+            side = _LEFT if right is None else _RIGHT
+            self._add_side(side, new, slice(first, last))
         else:
-            own[:_NEWEST] = rows_of
-        np.maximum.accumulate(own[_TIME], out=own[_NEWEST])
-        if newest > own[_NEWEST, 0]:
-            np.maximum(own[_NEWEST], newest, out=own[_NEWEST])
+            at = new.turns + first
+            self._add_side(_LEFT, new, at[: new.lefts])
+            self._add_side(_RIGHT, new, at[new.lefts :])
+        newest = self._newest[first:last]
+        np.maximum.accumulate(self._times[first:last], out=newest)
+        if before_ns > newest.item(0):
+            np.maximum(newest, before_ns, out=newest)
+
+    def _add_side(self, side: int, new: Arrivals, at: slice | Int64Array) -> None:
+        batch = new.batches[side]
+        assert batch is not None
+        columns = self.sides[side]
+        self._keys[at] = new.keys_of(side)
+        self._times[at] = batch.event_time_ns
+        self._stimuli[at] = batch.stimulus_time_ns
+        self._places[at] = np.arange(columns.end, columns.end + len(batch.event_time_ns))
+        columns.append(batch)
 
     def _make_room(self, rows: int) -> None:
         first, last = self.start - self.origin, self.end - self.origin
-        capacity = self._own.shape[1]
+        capacity = len(self._keys)
         if last + rows <= capacity:
             return
         capacity = max(capacity, 2 * (last - first + rows))
-        own = np.empty((5, capacity), dtype=np.int64)
-        own[:, : last - first] = self._own[:, first:last]
-        self._own = own
+        for name in _ARRAYS:
+            grown = np.empty(capacity, dtype=np.int64)
+            grown[: last - first] = getattr(self, name)[first:last]
+            setattr(self, name, grown)
         self.origin = self.start
 
     @property
     def newest_ns(self) -> int:
         """The newest event time held; START_NS for none."""
-        return int(self._own[_NEWEST, self.end - self.origin - 1]) if len(self) else START_NS
+        if self.end == self.start:
+            return START_NS
+        return self._newest.item(self.end - self.origin - 1)
 
     def keys(self, start: int, stop: int) -> Int64Array:
         """Return the keys of the rows at positions [start, stop): a view."""
-        return self._own[_KEY, start - self.origin : stop - self.origin]
+        return self._keys[start - self.origin : stop - self.origin]
 
     def times(self, start: int, stop: int) -> Int64Array:
         """Return the event times of the rows at positions [start, stop): a view."""
-        return self._own[_TIME, start - self.origin : stop - self.origin]
+        return self._times[start - self.origin : stop - self.origin]
 
     def keys_at(self, positions: Int64Array) -> Int64Array:
         """Return the keys of the rows at these positions."""
-        return self._row(_KEY).take(positions - self.origin)
+        return self._keys.take(positions - self.origin)
 
     def event_time_ns(self, positions: Int64Array) -> Int64Array:
         """Return the event times of the rows at these positions."""
-        return self._row(_TIME).take(positions - self.origin)
-
-    def stimulus_time_ns(self, positions: Int64Array) -> Int64Array:
-        """Return the stimulus times of the rows at these positions."""
-        return self._row(_STIMULUS).take(positions - self.origin)
-
-    def _row(self, which: int) -> Int64Array:
-        row: Int64Array = self._own[which]
-        return row
+        return self._times.take(positions - self.origin)
 
     def columns(self, names: Iterable[str], positions: Int64Array, *, side: int) -> list[Column]:
         """Return columns of the rows at these positions, all of one side (0 left, 1 right)."""
-        places = self._own[_PLACE].take(positions - self.origin)
+        places = self._places.take(positions - self.origin)
         return self.sides[side].take(names, places)
+
+    def partners_before(
+        self, position: int, *, within_ns: int, since_ns: int
+    ) -> tuple[int, list[int]]:
+        """Return a row's side, and the positions of all before it that it may be paired with.
+
+        Each row is looked at: among a few thousand that is quicker than any index.
+
+        Args:
+            position: of the row that searches.
+            within_ns: how far apart in event time the two may be.
+            since_ns: leave out rows older than this.
+        """
+        at, first = position - self.origin, self.start - self.origin
+        key, time_ns = self._keys.item(at), self._times.item(at)
+        found = (self._keys[first:at] == key ^ 1).nonzero()[0]
+        if not len(found):
+            return key & 1, []
+        times = self._times[first:at].take(found)
+        is_near = times >= max(time_ns - within_ns, since_ns)
+        is_near &= times <= time_ns + within_ns
+        found = found[is_near]
+        found += self.start
+        return key & 1, found.tolist()
+
+    def later(self, pairs: tuple[Int64Array, Int64Array]) -> tuple[Int64Array, Int64Array]:
+        """Return of each pair of rows the later event time, and the later stimulus time."""
+        left, right = pairs[0] - self.origin, pairs[1] - self.origin
+        times, stimuli = self._times, self._stimuli
+        return (
+            np.maximum(times.take(left), times.take(right)),
+            np.maximum(stimuli.take(left), stimuli.take(right)),
+        )
 
     def recode(self, moved: Int64Array) -> None:
         """Give each row the key of its new code; `moved` has it for each old code."""
@@ -191,8 +232,8 @@ class HeldRows:
         """
         first, last = self.start - self.origin, self.end - self.origin
         probe = first + (last - first) // 32
-        if first < last and int(self._own[_NEWEST, probe]) < event_time_ns:
-            newest = self._own[_NEWEST, first:last]
+        if first < last and self._newest.item(probe) < event_time_ns:
+            newest = self._newest[first:last]
             self.drop_before(self.start + int(newest.searchsorted(event_time_ns)))
 
     def drop_before(self, position: int) -> None:
@@ -205,17 +246,19 @@ class HeldRows:
 
     def snapshot(self) -> dict[str, Any]:
         """Return the rows held."""
-        own = self._own[:, self.start - self.origin : self.end - self.origin].copy()
+        held = slice(self.start - self.origin, self.end - self.origin)
+        own = {name: getattr(self, name)[held].copy() for name in _ARRAYS}
         for number, side in enumerate(self.sides):
-            own[_PLACE, (own[_KEY] & 1) == number] -= side.start
+            own["_places"][(own["_keys"] & 1) == number] -= side.start
         return {"own": own, "columns": [side.snapshot() for side in self.sides]}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot; the rows get positions from 0 on."""
         self._clear()
-        rows = state["own"].shape[1]
+        rows = len(state["own"]["_keys"])
         self._make_room(rows)
         self.end = rows
-        self._own[:, :rows] = state["own"]
+        for name in _ARRAYS:
+            getattr(self, name)[:rows] = state["own"][name]
         for side, columns in zip(self.sides, state["columns"], strict=True):
             side.restore(columns)

@@ -55,27 +55,32 @@ class JoinState:
         """Hold these rows too."""
         self.rows.append(new)
         for side in (0, 1):
-            if new.count(side):
-                newest_ns = int(new.times_of(side)[-1])
-                self._newest_ns[side] = max(self._newest_ns[side], newest_ns)
+            batch = new.batches[side]
+            if batch is not None:
+                times = batch.event_time_ns
+                self._newest_ns[side] = max(self._newest_ns[side], times.item(-1))
                 self._waiting[side] = True
 
     def make_fit(self, new: Arrivals, *, keys: int) -> None:
         """See to it that these rows, and searches for them, have entries.
 
+        So have the rows appended since the layout was made without asking here: none is older
+        than the watermark of that time − within, which any layout reaches, nor newer than that
+        of now, which is at most `within` ahead of these rows.
+
         Args:
             new: rows that are to be appended.
             keys: all keys are less than this.
         """
-        within_ns = self._within_ns
-        sides = [times for times in (new.times_of(0), new.times_of(1)) if len(times)]
-        start = min(int(times[0]) for times in sides) - within_ns
-        end = max(int(times[-1]) for times in sides) + within_ns
+        within_ns, rows = self._within_ns, self.rows
+        times = [batch.event_time_ns for batch in new.batches if batch is not None]
+        start = min(t.item(0) for t in times) - within_ns
+        end = max(t.item(-1) for t in times) + within_ns
         if self._layout.fits(start, end, keys):
             return
         self._forget_index()
-        if len(self.rows):
-            held = self.rows.times(self.rows.start, self.rows.end)
+        if len(rows):
+            held = rows.times(rows.start, rows.end)
             start, end = (
                 min(start, int(held.min()) - within_ns),
                 max(end, int(held.max()) + within_ns),
@@ -99,6 +104,23 @@ class JoinState:
             self._index.add(self._layout.pack(keys, times), start)
         self._indexed = end
         self._waiting = [False, False]
+
+    def scan(self, first: int) -> tuple[Int64Array, Int64Array]:
+        """Return (left, right): all pairs of a row from `first` on and one before it.
+
+        In the order of row-by-row processing; for a few rows, which then need no index.
+        """
+        rows = self.rows
+        lefts: list[int] = []
+        rights: list[int] = []
+        for position in range(first, rows.end):
+            side, partners = rows.partners_before(
+                position, within_ns=self._within_ns, since_ns=self.horizon_ns
+            )
+            own = [position] * len(partners)
+            lefts += partners if side else own
+            rights += own if side else partners
+        return np.array(lefts, dtype=np.int64), np.array(rights, dtype=np.int64)
 
     @property
     def runs(self) -> int:

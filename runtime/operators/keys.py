@@ -19,6 +19,9 @@ import pyarrow as pa
 from runtime.model import BoolArray, Column, Int64Array
 from runtime.operators.codes import HashCodes, IntCodes
 
+_FEW_ROWS = 8
+_MOST_KNOWN = 65_536
+
 
 class KeyIndex:
     """Dense int codes for the values of some key columns. Stable until `keep` is called.
@@ -35,6 +38,7 @@ class KeyIndex:
     def __init__(self, columns: int) -> None:
         self._columns = columns
         self._part: _Part = _part_of(columns)
+        self._known: dict[Any, int] = {}  # codes of keys that came a few at a time
 
     def __len__(self) -> int:
         return len(self._part)
@@ -43,7 +47,21 @@ class KeyIndex:
         """Return the code of each row, shape (rows,)."""
         if not self._columns:
             return np.zeros(rows, dtype=np.int64)
-        return self._part.codes(columns)
+        return self._few(columns) if rows <= _FEW_ROWS else self._part.codes(columns)
+
+    def _few(self, columns: Sequence[Column]) -> Int64Array:
+        """Return the codes of a few rows: most keys were here before, and a dict is quick."""
+        values = [column.tolist() for column in columns]
+        keys = values[0] if len(values) == 1 else list(zip(*values, strict=True))
+        known = self._known
+        try:
+            return np.array([known[key] for key in keys], dtype=np.int64)
+        except KeyError:
+            codes = self._part.codes(columns)
+            if len(known) > _MOST_KNOWN:
+                known.clear()
+            known.update(zip(keys, codes.tolist(), strict=True))
+            return codes
 
     def columns(self, codes: Int64Array) -> list[Column]:
         """Return the key columns of these codes, as they came in."""
@@ -59,6 +77,7 @@ class KeyIndex:
         Returns:
             The new code of each old one, shape (old length,); −1 for the forgotten.
         """
+        self._known.clear()
         return self._part.keep(codes)
 
     def snapshot(self) -> dict[str, Any]:
@@ -67,6 +86,7 @@ class KeyIndex:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
+        self._known.clear()
         self._part = _part_of(self._columns)
         self._part.restore(state)
 

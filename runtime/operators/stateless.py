@@ -18,13 +18,19 @@ class FilterMachine:
     """Keeps the rows where the predicate is true."""
 
     def __init__(self, step: FilterStep) -> None:
-        self._step = step
+        self._name = step.name
+        self._predicate = step.predicate
+        self._nothing: Batch | None = None  # the batch of no rows, made when first needed
 
     def apply(self, batch: Batch) -> Batch:
         """Return the rows that remain, in order."""
-        mask = evaluated(self._step.predicate, batch, step=self._step.name)
-        rows = np.flatnonzero(mask)
-        return batch if len(rows) == len(batch) else batch.take(rows)
+        mask = evaluated(self._predicate, batch, step=self._name)
+        rows = mask.nonzero()[0]
+        if len(rows) == 0:  # what most batches come to where few rows pass, and batches are small
+            if self._nothing is None:
+                self._nothing = batch.take(rows)
+            return self._nothing
+        return batch if len(rows) == len(mask) else batch.take(rows)
 
 
 class AssignMachine:

@@ -1,7 +1,8 @@
-"""A stage's input queue: one FIFO per path from the sources, read in stimulus order.
+"""A stage's input queue: one FIFO per input channel, read in stimulus order.
 
 Along one path messages arrive in stimulus order, so the earliest is at the head of some FIFO:
-constant time to enqueue and dequeue. Source: [mace] §VI-A, Efficient Implementation.
+constant time to enqueue and dequeue. Source: [mace] §VI-A, Efficient Implementation, which has
+a FIFO per path; a channel behind a gate joins several (docs/papers.md).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ class PathQueues:
 
     def __init__(self, channels: Iterable[str]) -> None:
         self._paths: dict[str, deque[tuple[int, Message, int]]] = {c: deque() for c in channels}
+        self._messages = 0
         self.rows = 0
         self.wait_ns = 0
         """Time that rows have waited here, summed."""
@@ -25,25 +27,35 @@ class PathQueues:
     def push(self, channel: str, message: Message, now_ns: int) -> None:
         """Queue a message."""
         self._paths[channel].append((stimulus_ns(message), message, now_ns))
+        self._messages += 1
         self.rows += message.rows
 
     def pop(self, now_ns: int) -> tuple[str, Message] | None:
         """Take the message with the earliest stimulus; None when all are empty."""
+        channel = self._first()
+        if channel is None:
+            return None
+        _, message, since_ns = self._paths[channel].popleft()
+        self._messages -= 1
+        self.rows -= message.rows
+        self.wait_ns += message.rows * (now_ns - since_ns)
+        return channel, message
+
+    def earliest_stimulus_ns(self) -> int | None:
+        """Return the earliest stimulus time queued; None when all are empty."""
+        channel = self._first()
+        return None if channel is None else self._paths[channel][0][0]
+
+    def _first(self) -> str | None:
+        """Return the channel of the message with the earliest stimulus."""
+        if not self._messages:
+            return None
         first: str | None = None
         earliest = 0
         for channel, path in self._paths.items():
             if path and (first is None or path[0][0] < earliest):
                 first, earliest = channel, path[0][0]
-        if first is None:
-            return None
-        _, message, since_ns = self._paths[first].popleft()
-        self.rows -= message.rows
-        self.wait_ns += message.rows * (now_ns - since_ns)
-        return first, message
-
-    def earliest_stimulus_ns(self) -> int | None:
-        """Return the earliest stimulus time queued; None when all are empty."""
-        return min((path[0][0] for path in self._paths.values() if path), default=None)
+        return first
 
     def snapshot(self) -> dict[str, Any]:
         """Return what is queued."""
@@ -56,11 +68,12 @@ class PathQueues:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self._paths = {channel: deque(path) for channel, path in state["paths"].items()}
+        self._messages = sum(map(len, self._paths.values()))
         self.rows, self.wait_ns = state["rows"], state["wait_ns"]
 
 
 def stimulus_ns(message: Message) -> int:
     """Return a message's place in the schedule: its first row's stimulus, or its promise's."""
-    if message.batch is not None and len(message.batch):
-        return int(message.batch.stimulus_time_ns[0])
+    if message.batch is not None and message.rows:
+        return message.batch.stimulus_time_ns.item(0)
     return message.promise_stimulus_ns

@@ -103,9 +103,15 @@ class Slot:
             key = (urgency, machine.progress_ns)
             if chosen is not None and key >= first:
                 continue
-            if all(self._credit[c.name] > 0 for c in machine.stage.outputs):
+            if self._has_credit(machine):
                 chosen, first = machine, key
         return None if chosen is None else self._run(chosen, now_ns)
+
+    def _has_credit(self, machine: StageMachine) -> bool:
+        for channel in machine.stage.outputs:
+            if self._credit[channel.name] <= 0:
+                return False
+        return True
 
     def _run(self, machine: StageMachine, now_ns: int) -> Slice:
         name = machine.stage.name
@@ -164,8 +170,12 @@ class Slot:
 
     def wake_ns(self, now_ns: int) -> int | None:
         """Return when a source will next have something to hand over; None: not known."""
-        times = [machine.due_ns(now_ns) for machine in self._stages.values()]
-        return min((t for t in times if t is not None), default=None)
+        first_ns: int | None = None
+        for machine in self._stages.values():
+            due_ns = machine.due_ns(now_ns)
+            if due_ns is not None and (first_ns is None or due_ns < first_ns):
+                first_ns = due_ns
+        return first_ns
 
     @property
     def is_finished(self) -> bool:

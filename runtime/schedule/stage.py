@@ -53,8 +53,9 @@ class StageMachine:
         self._chain: list[Stateless] = [make_stateless(step) for step in stage.chain]
         if stage.kind == "stateless":
             self._chain.insert(0, make_stateless(stage.step))
-        self._keeps = tuple(channel.schema.names for channel in stage.outputs)
-        self._sent_ns = {channel.name: start_ns for channel in stage.outputs}
+        # (channel, names of its columns, its place in `_sent_ns`)
+        self._outputs = [(c, c.schema.names, at) for at, c in enumerate(stage.outputs)]
+        self._sent_ns = [start_ns] * len(stage.outputs)
         self._promise_ns = START_NS
         self._more = False  # the last read was cut short: read again
         self._gate_since_ns = start_ns
@@ -77,12 +78,10 @@ class StageMachine:
         Source: [mace] Def. 7; a source's next event counts from when it was due.
         """
         if self.source is not None:
-            if self.is_finished:
+            due_ns = self.due_ns(now_ns)
+            if due_ns is None or due_ns > now_ns:
                 return None
-            due = self.due_ns(now_ns)
-            if due is None or due > now_ns:
-                return None
-            return due if self._is_paced else now_ns
+            return due_ns if self._is_paced else now_ns
         if self._more:
             return START_NS
         return self._queues.earliest_stimulus_ns()
@@ -105,8 +104,10 @@ class StageMachine:
         """
         if self.source is None or self.is_finished:
             return None
-        due = self.source.due_ns(now_ns)
-        return None if due is None else max(due, self._next_take_ns)
+        due_ns = self.source.due_ns(now_ns)
+        if due_ns is None or due_ns > self._next_take_ns:
+            return due_ns
+        return self._next_take_ns
 
     # -- doing it -----------------------------------------------------------------------
 
@@ -122,8 +123,11 @@ class StageMachine:
             message = self.source.take(now_ns, max_rows=max_rows)
             if self._is_paced:
                 self._next_take_ns = now_ns + self._source_gap_ns
-            self.rows_worked = 0 if message is None else message.rows
-            return (None if message is None else self._emit_source(message)), self._work
+            if message is None:
+                self.rows_worked = 0
+                return None, self._work
+            self.rows_worked = message.rows
+            return self._emit_source(message), self._work
         released, promise_ns = self._release(now_ns, max_rows)
         self.rows_worked = sum(rows for _, rows in self._work)
         if released is None:
@@ -131,11 +135,12 @@ class StageMachine:
         return self._emit(released, promise_ns), self._work
 
     def _emit_source(self, message: Message) -> Message:
-        rows = message.rows
         self.report.batches += 1
-        self.report.ready += rows
+        self.report.ready += message.rows
+        self.is_finished = message.promise_ns == END_NS
         batch = self._apply_chain(message.batch, is_input=True)
-        self.is_finished = message.is_end
+        if batch is message.batch:
+            return message
         return Message(batch, message.promise_ns, message.promise_stimulus_ns)
 
     def _release(self, now_ns: int, max_rows: int) -> tuple[Released | None, int]:
@@ -194,20 +199,22 @@ class StageMachine:
         return Message(batch, self._promise_ns, released.watermark_stimulus_ns)
 
     def _apply_chain(self, batch: Batch | None, *, is_input: bool) -> Batch | None:
-        if batch is None or not len(batch):
+        before = 0 if batch is None else len(batch.event_time_ns)
+        if batch is None or not before:
             return None
-        before = len(batch)
+        rows = before
         for step in self._chain:
             batch = step.apply(batch)
-            if not len(batch):
+            rows = len(batch.event_time_ns)
+            if not rows:
                 break
-        gone = before - len(batch)
+        report = self.report
         if is_input:
-            self.report.filtered += gone
+            report.filtered += before - rows
         else:
-            self.report.results_filtered += gone
-        self.report.rows_out += len(batch)
-        return batch if len(batch) else None
+            report.results_filtered += before - rows
+        report.rows_out += rows
+        return batch if rows else None
 
     # -- what it says of itself ---------------------------------------------------------
 
@@ -256,18 +263,23 @@ class StageMachine:
     def outgoing(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:
         """Return what goes on each output channel: its columns only; nothing it has no use for."""
         sends: list[tuple[Channel, Message]] = []
-        for channel, names in zip(self.stage.outputs, self._keeps, strict=True):
-            batch = message.batch
-            if batch is None and not message.is_end:
-                quiet_ns = now_ns - self._sent_ns[channel.name]
-                if not channel.needs_promises or quiet_ns < channel.promise_gap_ns:
-                    continue
-            self._sent_ns[channel.name] = now_ns
+        batch = message.batch
+        for channel, names, at in self._outputs:
+            part = message
             if batch is not None:
                 columns = {name: batch.columns[name] for name in names}
                 writers = batch.writers if channel.has_writers else None
-                batch = Batch(batch.event_time_ns, batch.stimulus_time_ns, columns, writers)
-            sends.append((channel, Message(batch, message.promise_ns, message.promise_stimulus_ns)))
+                part = Message(
+                    Batch(batch.event_time_ns, batch.stimulus_time_ns, columns, writers),
+                    message.promise_ns,
+                    message.promise_stimulus_ns,
+                )
+            elif message.promise_ns != END_NS and (
+                not channel.needs_promises or now_ns - self._sent_ns[at] < channel.promise_gap_ns
+            ):
+                continue
+            self._sent_ns[at] = now_ns
+            sends.append((channel, part))
         return sends
 
     def close(self) -> None:

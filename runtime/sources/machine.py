@@ -11,6 +11,7 @@ How rows were cut into blocks and takes shows in no row, no order and no verdict
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,10 @@ from runtime.model import END_NS, START_NS, Batch, Message, concat_batches
 from runtime.sources.blocks import Block, BlockReader
 from runtime.sources.sorting import SortBuffer
 from runtime.sources.spec import SourceSpec
+
+_NEAR_ROWS = 16
+"""Among so many rows the last that is due is looked for first: takes of a paced source are small
+more often than not, and the due times further on lie elsewhere in memory."""
 
 
 class SourceMachine:
@@ -70,6 +75,7 @@ class SourceMachine:
         self._sorting = SortBuffer() if spec.out_of_order == "sort" else None
         self._block: Block | None = None
         self._position = 0  # rows of the block consumed
+        self._next_due_ns: int | None = None  # due time of the row there; None: not looked up
         self._consumed = 0  # rows consumed since the input was opened; behind rows_in in a replay
         self._ready: Batch | None = None  # released, not handed over: more than one take's worth
         self._rows_out = 0
@@ -93,6 +99,8 @@ class SourceMachine:
         Raises:
             IngestError: as `take`.
         """
+        if self._next_due_ns is not None and self._ready is None:
+            return self._next_due_ns
         if self.is_ended or self._is_closed or not self._replay(now_ns):
             return None
         if self._ready is not None:
@@ -100,9 +108,10 @@ class SourceMachine:
         block = self._current_block()
         if block is None:
             return now_ns if self._blocks.has_ended else None
-        if self._spec.speed is None:
+        if block.due_ns is None:
             return now_ns
-        return int(block.batch.stimulus_time_ns[self._position])
+        self._next_due_ns = block.due_ns[self._position]
+        return self._next_due_ns
 
     def take(self, now_ns: int, *, max_rows: int | None = None) -> Message | None:
         """Return rows that have arrived by now, with the source's promise.
@@ -123,8 +132,12 @@ class SourceMachine:
             SchemaError: the rows are not what the schema says.
             IngestError: the input cannot be read.
         """
-        limit = self._spec.max_rows if max_rows is None else min(max_rows, self._spec.max_rows)
-        if limit < 1 or self.is_ended or self._is_closed or not self._replay(now_ns):
+        limit = self._spec.max_rows
+        if max_rows is not None and max_rows < limit:
+            limit = max_rows
+        if limit < 1 or self.is_ended or self._is_closed:
+            return None
+        if self._consumed < self.rows_in and not self._replay(now_ns):
             return None
         if self._ready is None:
             block = self._current_block()
@@ -133,7 +146,7 @@ class SourceMachine:
                 if stop <= self._position:
                     return None
                 self.rows_in += stop - self._position
-                self.newest_ns = int(block.newest_ns[stop - 1])
+                self.newest_ns = block.newest_ns[stop - 1]
                 self.late_dropped += self._consume(block, stop, now_ns)
             elif self._blocks.has_ended:
                 self._finish(now_ns)
@@ -144,7 +157,7 @@ class SourceMachine:
     def close(self) -> None:
         """Let go of the input. Safe to call twice; nothing is handed over afterwards."""
         self._is_closed = True
-        self._block = self._ready = None
+        self._block = self._ready = self._next_due_ns = None
         self._blocks.close()
 
     def snapshot(self) -> dict[str, Any]:
@@ -187,11 +200,11 @@ class SourceMachine:
                     "the input must not change while a job runs: put it back, or start anew"
                 )
             rows_left = self.rows_in - self._consumed
-            self._consume(block, min(len(block.batch), self._position + rows_left), now_ns)
+            self._consume(block, min(block.rows, self._position + rows_left), now_ns)
         return True
 
     def _current_block(self) -> Block | None:
-        if self._block is None or self._position >= len(self._block.batch):
+        if self._block is None or self._position >= self._block.rows:
             self._block = None
             self._block = self._blocks.next_block(start_ns=self._start_ns)
             self._position = 0
@@ -199,12 +212,15 @@ class SourceMachine:
 
     def _due_until(self, block: Block, now_ns: int, limit: int) -> int:
         """Return the position behind the last row to consume now."""
-        stop = min(len(block.batch), self._position + limit)
-        if self._spec.speed is not None:
-            due = int(block.batch.stimulus_time_ns.searchsorted(now_ns, side="right"))
-            stop = min(stop, due)
+        position, due_ns = self._position, block.due_ns
+        stop = min(block.rows, position + limit)
+        if due_ns is not None:
+            near = position + _NEAR_ROWS
+            if near < stop and due_ns[near] > now_ns:
+                stop = near
+            stop = bisect_right(due_ns, now_ns, position, stop)
         if block.refused_row is not None and stop > block.refused_row:
-            if self._position == block.refused_row:
+            if position == block.refused_row:
                 raise OrderError(block.refusal)
             stop = block.refused_row
         return stop
@@ -213,13 +229,22 @@ class SourceMachine:
         """Take rows up to `stop` out of the block; return how many of them were late."""
         start, self._position = self._position, stop
         self._consumed += stop - start
+        self._next_due_ns = None
         rows = block.batch.slice(start, stop)
-        if self._spec.speed is None:
+        if block.due_ns is None:
             stimulus_time_ns = np.full(stop - start, now_ns, dtype=np.int64)
             rows = Batch(rows.event_time_ns, stimulus_time_ns, rows.columns, rows.writers)
         else:
-            self._last_due_ns = int(rows.stimulus_time_ns[-1])
-        self._raise_promise(block, stop, now_ns)
+            self._last_due_ns = block.due_ns[stop - 1]
+            if stop < block.rows:
+                self._next_due_ns = block.due_ns[stop]
+        if block.promised_ns is not None:
+            reached_ns = block.promised_ns[stop - 1]
+            if reached_ns > self._reached_ns:
+                self._reached_ns, self._reached_stimulus_ns = reached_ns, now_ns
+                if block.due_ns is not None:
+                    raised_by = bisect_left(block.promised_ns, reached_ns, start, stop)
+                    self._reached_stimulus_ns = block.due_ns[raised_by]
 
         late = 0
         if block.late is not None:
@@ -233,19 +258,6 @@ class SourceMachine:
             self._release(self._sorting.release(self._reached_ns))
         return late
 
-    def _raise_promise(self, block: Block, stop: int, now_ns: int) -> None:
-        if block.promised_ns is None:
-            return
-        reached_ns = int(block.promised_ns[stop - 1])
-        if reached_ns <= self._reached_ns:
-            return
-        self._reached_ns = reached_ns
-        if self._spec.speed is None:
-            self._reached_stimulus_ns = now_ns
-        else:
-            raised_by = int(block.promised_ns.searchsorted(reached_ns))
-            self._reached_stimulus_ns = int(block.batch.stimulus_time_ns[raised_by])
-
     def _finish(self, now_ns: int) -> None:
         """Nothing will follow: release what is held."""
         self._reached_ns = END_NS
@@ -254,20 +266,23 @@ class SourceMachine:
             self._release(self._sorting.release())
 
     def _release(self, rows: Batch | None) -> None:
-        if rows is not None and self._replayed_out:
+        if rows is None:
+            return
+        if self._replayed_out:
             passed_over = min(self._replayed_out, len(rows))
             self._replayed_out -= passed_over
             rows = rows.slice(passed_over, len(rows))
-        if rows is None or len(rows) == 0:
+        if len(rows.event_time_ns) == 0:
             return
         self._ready = rows if self._ready is None else concat_batches([self._ready, rows])
 
     def _hand_over(self, limit: int) -> Message:
         batch, rest = self._ready, None
         if batch is not None:
-            if len(batch) > limit:
-                batch, rest = batch.slice(0, limit), batch.slice(limit, len(batch))
-            self._rows_out += len(batch)
+            rows = len(batch.event_time_ns)
+            if rows > limit:
+                batch, rest, rows = batch.slice(0, limit), batch.slice(limit, rows), limit
+            self._rows_out += rows
         self._ready = rest
         self.promise_ns = self._reached_ns
         if rest is not None:  # released, so not older than the promise; yet it is still to come

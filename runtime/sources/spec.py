@@ -75,7 +75,7 @@ class SourceSpec:
             possible, in the order of the input.
         writer: the column that tells the writers of this source apart (a vehicle); each
             writer's own events are in time order. None: the source is one writer.
-        promise: per row, in the units of event time (nanoseconds): from this row on, the
+        promise: per row, in nanoseconds whatever `time_unit` says: from this row on, the
             source sends nothing older. None: the row's own event time (a source in order),
             or newest − disorder_ns where `out_of_order` is "sort" or "late".
         out_of_order: what to do with an event that is older than what was promised:

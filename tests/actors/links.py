@@ -35,14 +35,20 @@ END = Message(None, END_NS, 0)
 
 
 class Link:
-    """Both ends of channels, in one context, closed at the end of the test."""
+    """Both ends of channels, in one context, closed at the end of the test.
 
-    def __init__(self) -> None:
+    Args:
+        is_local: over Unix sockets, as on one host; else over TCP, as between hosts.
+    """
+
+    def __init__(self, *, is_local: bool) -> None:
+        self._is_local = is_local
         self.context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._ends: list[Any] = []
 
     def receiver(self, **settings: Any) -> Receiver:
-        made = Receiver(context=self.context, **{"keys": KEYS, "codec": codec(), **settings})
+        usual = {"keys": KEYS, "codec": codec(), "is_local": self._is_local}
+        made = Receiver(context=self.context, **{**usual, **settings})
         self._ends.append(made)
         return made
 
@@ -56,7 +62,7 @@ class Link:
         """Return a bare socket: a peer that may say anything."""
         socket = self.context.socket(zmq.PAIR)
         socket.sndhwm = 0
-        if keys is not None:
+        if keys is not None and not self._is_local:
             keys.guard_sender(socket)
         socket.connect(receiver.endpoint)
         self._ends.append(socket)

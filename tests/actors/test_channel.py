@@ -25,9 +25,10 @@ from tests.actors.links import (
 )
 
 
-@pytest.fixture
-def link() -> Iterator[Link]:
-    made = Link()
+@pytest.fixture(params=[False, True], ids=["between hosts", "on one host"])
+def link(request: pytest.FixtureRequest) -> Iterator[Link]:
+    """Channels over TCP with CURVE, and again over Unix sockets: they behave alike."""
+    made = Link(is_local=request.param)
     yield made
     made.close()
 

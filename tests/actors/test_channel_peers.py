@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -26,9 +27,17 @@ from tests.actors.links import (
 )
 
 
+@pytest.fixture(params=[False, True], ids=["between hosts", "on one host"])
+def link(request: pytest.FixtureRequest) -> Iterator[Link]:
+    """Channels over TCP with CURVE, and again over Unix sockets: they behave alike."""
+    made = Link(is_local=request.param)
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def link() -> Iterator[Link]:
-    made = Link()
+def tcp_link() -> Iterator[Link]:
+    made = Link(is_local=False)
     yield made
     made.close()
 
@@ -43,26 +52,26 @@ STRANGERS = {
 
 
 @pytest.mark.parametrize("keys", STRANGERS.values(), ids=STRANGERS)
-def test_a_stranger_gets_nothing_through(link: Link, keys: ChannelKeys | None) -> None:
-    receiver = link.receiver()
+def test_a_stranger_gets_nothing_through(tcp_link: Link, keys: ChannelKeys | None) -> None:
+    receiver = tcp_link.receiver()
     events = receiver.socket.get_monitor_socket()
-    stranger = link.raw(receiver, keys)
+    stranger = tcp_link.raw(receiver, keys)
     forged = codec()
     stranger.send(forged.encode_hello())
     stranger.send(forged.encode(message(666), sent_at_ns=0))
-    link.wait_for(zmq.EVENT_DISCONNECTED, events)
+    tcp_link.wait_for(zmq.EVENT_DISCONNECTED, events)
     receiver.socket.disable_monitor()
-    sender = link.sender(receiver)
+    sender = tcp_link.sender(receiver)
     sender.send(message(1), 0)
     assert speeds(receive(receiver, 1)) == [1]
     assert (receiver.messages, receiver.refused) == (1, 0)
 
 
-def test_a_sender_with_wrong_keys_sees_that_it_is_refused(link: Link) -> None:
-    receiver = link.receiver()
+def test_a_sender_with_wrong_keys_sees_that_it_is_refused(tcp_link: Link) -> None:
+    receiver = tcp_link.receiver()
     for keys in STRANGERS.values():
         if keys is not None:
-            sender = link.sender(receiver, keys=keys)
+            sender = tcp_link.sender(receiver, keys=keys)
             until(lambda sender=sender: sender.is_peer_lost, [sender])  # type: ignore[misc]
 
 
@@ -147,7 +156,7 @@ def test_a_lost_receiver_is_noticed(link: Link) -> None:
     assert not sender.is_peer_lost
     receiver.close()
     until(lambda: sender.is_peer_lost, [sender])
-    with pytest.raises(WorkerDied, match=r"127\.0\.0\.1.*1 rows"):
+    with pytest.raises(WorkerDied, match=f"{re.escape(receiver.endpoint)}.*1 rows"):
         sender.send(message(1), 0)
 
 
@@ -184,11 +193,11 @@ def test_a_frozen_peer_is_lost_when_its_heartbeat_stops(link: Link) -> None:
             peer.kill()
 
 
-def test_addresses_that_cannot_be_are_refused_by_name(link: Link) -> None:
+def test_addresses_that_cannot_be_are_refused_by_name(tcp_link: Link) -> None:
     with pytest.raises(ClusterError, match=r"203\.0\.113\.9"):
-        link.receiver(bind_host="203.0.113.9")
+        tcp_link.receiver(bind_host="203.0.113.9")
     with pytest.raises(ClusterError, match="nowhere"):
-        Sender("nowhere", keys=KEYS, codec=codec(), context=link.context)
+        Sender("nowhere", keys=KEYS, codec=codec(), context=tcp_link.context)
 
 
 def test_keys_travel_and_are_never_shown() -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.buffers import FEW_ROWS
 from actors.frames import HEADER, FrameCodec, FrameTooLongError, Grant
 from runtime.errors import ColumnError, FrameError, SchemaError
 from runtime.model import END_NS, START_NS, Batch, Message, batch_of
@@ -137,9 +138,19 @@ def test_only_the_columns_of_the_plan_travel() -> None:
     assert list(batch.columns) == ["stop", "line"]
 
 
-def test_a_column_that_is_not_contiguous_is_copied_right() -> None:
+MANY = FEW_ROWS + 1  # a batch so large is sent without a copy of each column
+
+
+@pytest.mark.parametrize("rows", [1, FEW_ROWS, MANY, 1_000])
+def test_a_batch_of_any_size_comes_back_as_it_was(rows: int) -> None:
+    both, sent = codec(with_writers=True), batch_with(rows, with_writers=True)
+    assert_same(both.decode(both.encode(Message(sent, 0, 0), sent_at_ns=0))[0].batch, sent)
+
+
+@pytest.mark.parametrize("rows", [1, 10, MANY])
+def test_a_column_that_is_not_contiguous_is_copied_right(rows: int) -> None:
     both = codec(pa.schema([("a", pa.int64())]))
-    sent = Batch(np.arange(20)[::2], np.arange(10), {"a": np.arange(30)[::3]})
+    sent = Batch(np.arange(2 * rows)[::2], np.arange(rows), {"a": np.arange(3 * rows)[::3]})
     assert_same(both.decode(both.encode(Message(sent, 0, 0), sent_at_ns=0))[0].batch, sent)
 
 
@@ -267,6 +278,27 @@ def test_text_that_arrow_could_not_trust_is_refused(
     assert len(wrong) == HEADER.size + body
     with pytest.raises(FrameError, match=claim):
         codec(only_text).decode(wrong)
+
+
+@pytest.mark.parametrize("offsets", [[0, 1], [0, 3], [1, 2], [0, -2]])
+def test_one_text_begins_and_ends_with_its_bytes(offsets: list[int]) -> None:
+    only_text = pa.schema([("line", pa.string())])
+    sent = Message(batch_of([1], {"line": ["ab"]}), 0, 0)
+    sound = codec(only_text).encode(sent, sent_at_ns=0)
+    wrong = sound[:-16] + np.array(offsets, np.int32).tobytes() + sound[-8:]
+    with pytest.raises(FrameError, match="out of its text"):
+        codec(only_text).decode(wrong)
+
+
+@pytest.mark.parametrize("length", [8, 4_096, 4_104, 100_000])
+def test_a_byte_that_is_no_text_is_found_in_text_of_any_length(length: int) -> None:
+    only_text = pa.schema([("line", pa.string())])
+    sent = Message(batch_of([1], {"line": ["x" * length]}), 0, 0)
+    sound = codec(only_text).encode(sent, sent_at_ns=0)
+    assert_same(codec(only_text).decode(sound)[0].batch, sent.batch)
+    for at in (len(sound) - length, len(sound) - 1):
+        with pytest.raises(FrameError, match="no text"):
+            codec(only_text).decode(sound[:at] + b"\xff" + sound[at + 1 :])
 
 
 def test_a_boolean_is_0_or_1() -> None:

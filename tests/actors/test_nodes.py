@@ -14,13 +14,15 @@ from pathlib import Path
 import psutil
 import pytest
 import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors import connecting
 from actors.connecting import check_cluster, settings_for
 from actors.local_nodes import LocalNodes
 from actors.nodes import RayNodes
-from actors.placement import on_node, place
+from actors.placement import check_room, list_nodes, missing_cpus
 from runtime.errors import ClusterError, SettingError
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.ray
 
@@ -58,20 +60,26 @@ def test_local_nodes_have_names_and_logical_cpus(nodes: RayNodes, steps: list[st
     assert steps[-1] == "starting node-3 of 3"
 
 
-def test_an_actor_runs_on_the_node_it_is_placed_on(nodes: RayNodes) -> None:
-    @ray.remote(num_cpus=1)
-    class Where:
-        def node_id(self) -> str:
-            return str(ray.get_runtime_context().get_node_id())
+@ray.remote(num_cpus=1)
+class Where:
+    """Holds a CPU, and knows where."""
 
-    places = place(["a", "b", "c"], nodes.nodes, pinned={"a": "node-3"})
-    actors = {
-        slot: Where.options(scheduling_strategy=on_node(node)).remote()  # type: ignore[attr-defined]
-        for slot, node in places.items()
-    }
-    found = ray.get([actor.node_id.remote() for actor in actors.values()], timeout=60)
-    assert found == [node.node_id for node in places.values()]
-    assert places["a"].name == "node-3"
+    def node_id(self) -> str:
+        return str(ray.get_runtime_context().get_node_id())
+
+
+def test_room_is_what_no_actor_holds_and_comes_back_when_it_ends(nodes: RayNodes) -> None:
+    last = nodes.nodes[2].node_id
+    where = NodeAffinitySchedulingStrategy(last, soft=False)
+    actor = Where.options(scheduling_strategy=where).remote()  # type: ignore[attr-defined]
+    assert ray.get(actor.node_id.remote(), timeout=60) == last
+    four = {f"slot-{n}": last for n in range(4)}
+    until(lambda: missing_cpus(four, list_nodes()), within_s=GONE_S, what="a CPU to be held")
+    said = r"4 slots of 1 CPU do not fit: node-3 lacks 1 of 4 CPUs \(3 of its 4 are free\); stop"
+    with pytest.raises(ClusterError, match=said):
+        check_room(four, within_s=0)
+    ray.kill(actor)
+    check_room(four)
 
 
 def test_local_nodes_listen_on_the_loopback_alone(nodes: RayNodes) -> None:

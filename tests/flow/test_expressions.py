@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from runtime.errors import OperatorError, TypeMismatch
 from runtime.flow import expressions
 from runtime.flow.expressions import Expr, col, duration, event_time, lit, where
+from runtime.model import batch_of
 from tests.support.rows import DAY_NS, NAN, SCHEMA, rows, values
 
 
@@ -38,6 +40,40 @@ from tests.support.rows import DAY_NS, NAN, SCHEMA, rows, values
 )
 def test_comparisons_give_a_mask(expression: Expr, expected: list[bool]) -> None:
     assert values(expression) == expected
+
+
+COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
+EDGES = [-129, -128, 126.5, 127.5, -128.5, 2**24 + 1, 2.0**31, 2**63, 2**64 - 1, 1e300, -1e300]
+
+
+@given(
+    compare=st.sampled_from(COMPARISONS),
+    dtype=st.sampled_from(["i1", "u2", "i4", "i8", "u8", "f4", "f8"]),
+    literal=st.sampled_from([*EDGES, NAN, float("inf"), -float("inf")])
+    | st.integers(-300, 300)
+    | st.floats(-300, 300),
+)
+def test_a_column_meets_a_literal_as_in_numpy(compare: Any, dtype: str, literal: Any) -> None:
+    limits = np.iinfo(dtype) if dtype[0] in "iu" else np.finfo(dtype)
+    held = np.array([limits.min, 0, 1, 5, 126, 127, limits.max], dtype)
+    with np.errstate(over="ignore"):
+        expected = compare(held, literal)
+    expression = compare(col("x"), literal)
+    for _ in range(2):  # worked out, then remembered
+        np.testing.assert_array_equal(
+            expression.evaluate(batch_of(range(len(held)), {"x": held})), expected, strict=True
+        )
+
+
+def test_one_comparison_serves_columns_of_several_types() -> None:
+    expression = col("x") > 126.5
+    for dtype in (np.int8, np.float64, np.int32, np.float32, np.int8):
+        assert expression.evaluate(
+            batch_of([1, 2], {"x": np.array([126, 127], dtype)})
+        ).tolist() == [
+            False,
+            True,
+        ]
 
 
 @pytest.mark.parametrize(

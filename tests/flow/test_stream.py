@@ -113,6 +113,36 @@ def test_a_function_declares_the_columns_that_leave_it() -> None:
         buses.map_batches(sw.col("speed") * 2, schema={"x": "int64"})  # type: ignore[arg-type]
 
 
+def test_a_function_may_declare_a_pyarrow_schema_and_types_as_arrow_prints_them() -> None:
+    _, buses, _ = flow_with_streams()
+    declared = pa.schema([("kmh", pa.float64()), ("line", pa.dictionary(pa.int8(), pa.string()))])
+    for made in (buses.map_batches(dict, schema=declared), buses.map_rows(dict, schema=declared)):
+        assert types(made) == {"kmh": pa.float64(), "line": pa.string()}
+    short = buses.map_rows(dict, schema={"a": "float", "b": "double"})
+    assert types(short) == {"a": pa.float32(), "b": pa.float64()}
+    assert types(buses.assign(wide=sw.col("ts").cast("double")))["wide"] == pa.float64()
+
+
+@pytest.mark.parametrize(
+    ("schema", "problem", "words"),
+    [
+        (pa.schema([]), FlowError, "schema= must name the columns"),
+        (pa.schema([("x", pa.int8())] * 2), DuplicateName, "two columns are named 'x'"),
+        (pa.schema([("x", pa.binary())]), TypeMismatch, "schema of 'x': column 'x' has type bin"),
+        (["x"], TypeMismatch, r"schema=\['x'\] is neither a dict such as .* nor a pyarrow schema"),
+        ({"x": float}, TypeMismatch, "'float'> is no type; write one of: bool, .* float64"),
+        ({"x": "long"}, TypeMismatch, "no type 'long'; say how wide: 'int32' or 'int64'; there a"),
+    ],
+)
+def test_a_declaration_that_cannot_be_read_is_refused(
+    schema: Any, problem: type[FlowError], words: str
+) -> None:
+    _, buses, _ = flow_with_streams()
+    for declare in (buses.map_batches, buses.map_rows):
+        with pytest.raises(problem, match=words):
+            declare(dict, schema=schema)
+
+
 # ---- merge
 
 

@@ -56,6 +56,22 @@ def test_filter_keeps_the_rows_where_the_predicate_is_true_in_order() -> None:
     assert kept.columns["line"].to_pylist() == ["20", "20"]
 
 
+def test_filter_that_no_row_passes_gives_no_rows_of_the_same_columns() -> None:
+    fast = make_stateless(FilterStep(**named("fast"), predicate=col("speed") > 99))
+    for batch in (buses(), buses().slice(1, 3), buses().slice(0, 0)):
+        none = fast.apply(batch)
+        assert len(none) == 0
+        assert len(none.stimulus_time_ns) == 0
+        assert none.columns["speed"].dtype == np.float64
+        assert none.columns["line"].type == pa.string()
+
+
+def test_filter_that_all_rows_pass_hands_the_batch_on() -> None:
+    slow = make_stateless(FilterStep(**named("slow"), predicate=col("speed") < 99))
+    batch = buses()
+    assert slow.apply(batch) is batch
+
+
 def test_assign_computes_each_column_from_the_row_as_it_came_in() -> None:
     step = AssignStep(
         **named("convert", speed=pa.float64(), before=pa.float32()),

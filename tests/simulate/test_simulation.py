@@ -34,7 +34,7 @@ def test_latency_is_work_and_distance_and_nothing_else() -> None:
         cost=sw.CostModel(per_slice_ns=1_000_000, per_row_ns=0),
         link=sw.LinkModel(delay_ns=5_000_000),
     )
-    report = host.submit(paced(sw.table(TIMES))).wait()
+    report = host.submit(paced(sw.table(TIMES)), placement={"out": "node-2"}).wait()
     # A slice at the source, the link, a slice at the sink.
     assert report.sinks[0].latency.quantile(0.5) == pytest.approx(7_000_000, rel=0.01)
 

@@ -181,6 +181,28 @@ def test_a_paced_row_is_due_at_its_arrival_and_that_is_its_stimulus() -> None:
     assert (end.is_end, end.promise_stimulus_ns) == (True, 1_050)
 
 
+@pytest.mark.parametrize("due", [1, 2, 15, 16, 17, 18, 40, 49, 50])
+def test_a_take_gives_all_rows_that_are_due_however_many(due: int) -> None:
+    source = machine({"t": [-1, *range(50)]}, speed=1.0, start_ns=-1)
+    assert times([source.take(-1)]) == [-1]
+    assert source.due_ns(0) == 0
+    assert times([source.take(due - 1)]) == list(range(due))
+    assert source.due_ns(due - 1) == (due if due < 50 else due - 1)
+
+
+def test_rows_left_over_by_a_small_take_are_due_at_once() -> None:
+    source = machine(
+        {"t": [0, 1, 2, 50, 90]}, speed=1.0, out_of_order="sort", disorder_ns=10, start_ns=0
+    )
+    assert times([source.take(2)]) == []
+    assert source.due_ns(2) == 50
+    assert times([source.take(60, max_rows=1)]) == [0]
+    assert source.due_ns(60) == 60
+    assert times([source.take(60, max_rows=1)]) == [1]
+    assert times([source.take(60)]) == [2]
+    assert source.due_ns(60) == 90
+
+
 def test_at_speed_one_due_times_are_exact_to_the_nanosecond() -> None:
     far = 10**18 + 1
     source = machine({"t": [0, far]}, speed=1.0, start_ns=7)

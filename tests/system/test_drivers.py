@@ -93,3 +93,34 @@ def test_a_killed_driver_leaves_no_process_and_no_half_result(tmp_path: Path) ->
     assert (tmp_path / ".out.jsonl.incomplete").stat().st_size > 0
     for part in (tmp_path / "out").glob("*.parquet"):
         pq.read_table(part)
+
+
+KILLS_ITSELF = """
+import os
+import signal
+import slackwater as sw
+from tests.support.endless import EndlessInput
+
+def die(rows):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+flow = sw.Dataflow("dies")
+flow.source("numbers", EndlessInput(), event_time="ts").sink("calls", sw.callback_sink(die))
+"""
+
+
+def test_with_json_stdout_is_one_object_though_a_worker_was_killed(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(KILLS_ITSELF, encoding="utf-8")
+    command = ["-m", "slackwater.main", "run", str(tmp_path / "flow.py"), "--nodes", "1", "--json"]
+    done = subprocess.run(  # noqa: S603 our own program
+        [sys.executable, *command, "--out", str(tmp_path / "run")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=START_S,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["error"]["kind"] == "WorkerDied"
+    assert done.stderr.startswith("slackwater: the worker of slot 'node-1'")
+    assert "raylet" not in done.stderr

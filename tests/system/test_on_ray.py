@@ -15,7 +15,8 @@ import pytest
 
 import slackwater as sw
 from examples import city_congestion
-from runtime.errors import FlowError, SinkError
+from runtime.errors import ClusterError, FlowError, SinkError
+from tests.support.endless import SilentInput
 from tests.support.flows import city_tables, counting_flow, offline_congestion, sorted_rows
 from tests.support.readers import JitterInput
 
@@ -59,7 +60,7 @@ def test_a_join_finds_what_the_simulator_and_the_offline_query_find(
     assert report.ledger.entered == len(city[0]) + len(city[1])
     assert report.ledger.late == 0
     nodes = {stage.name: stage.node for stage in report.stages}
-    expected = {"buses": "node-1", "loops": "node-1", "congestion": "node-2", "jams": "node-3"}
+    expected = {"buses": "node-1", "loops": "node-2", "congestion": "node-3", "jams": "node-3"}
     assert nodes == (expected if placement is None else dict.fromkeys(nodes, "node-2"))
     assert report.sinks[0].latency.quantile(0.5) > 0
 
@@ -265,6 +266,19 @@ def test_a_placement_that_names_what_is_not_there_is_refused(
     with pytest.raises(FlowError) as caught:
         cluster.submit(congestion(city), placement=placement)
     assert claim in str(caught.value)
+
+
+def test_a_job_too_many_is_refused_with_the_node_that_lacks_a_cpu(cluster: sw.Cluster) -> None:
+    flow = sw.Dataflow("waits")
+    silent = SilentInput(sw.table(pa.table({"ts": pa.array([0], pa.timestamp("ns"))})))
+    flow.source("silent", silent, event_time="ts").sink("out", sw.collect_sink())
+    jobs = [cluster.submit(flow, placement=ONE_SLOT) for _ in range(4)]  # a CPU each
+    said = r"node-2 lacks 1 of 1 CPUs \(0 of its 4 are free\); stop what holds CPUs"
+    with pytest.raises(ClusterError, match=said):
+        cluster.submit(flow, placement=ONE_SLOT)
+    for job in jobs:
+        job.stop()
+    cluster.submit(flow, placement=ONE_SLOT).stop()  # their CPUs are free again, or soon
 
 
 def test_results_outlive_the_workers_and_wrong_names_are_refused(
