@@ -37,9 +37,11 @@ class Frontier:
 
     def advance(self, writer: int, promise_ns: int) -> None:
         """Take a writer's promise; an older one than before changes nothing."""
-        if self._idle:
-            self._idle.discard(writer)
-        self.promises_ns[writer] = max(self.promises_ns[writer], promise_ns)
+        if promise_ns > self.promises_ns[writer]:
+            self.promises_ns[writer] = promise_ns
+        elif not self._idle:
+            return
+        self._idle.discard(writer)
         if self._array is not None:
             self._array[writer] = self.promises_ns[writer]
 
@@ -55,21 +57,18 @@ class Frontier:
         With every writer idle it is the newest event time seen, held by nobody: a writer
         number past the last.
         """
+        promises = self.promises_ns
+        if self._idle and len(self._idle) == len(promises):
+            return self.newest_ns, len(promises)
         if self._array is not None:
             writer = int(self._array.argmin())
-            promise = int(self._array[writer])
-        elif self._idle:
-            active = [w for w in range(len(self.promises_ns)) if w not in self._idle]
-            if not active:
-                return self.newest_ns, len(self.promises_ns)
-            writer = min(active, key=self.promises_ns.__getitem__)
-            promise = self.promises_ns[writer]
-        else:
-            promise = min(self.promises_ns)
-            writer = self.promises_ns.index(promise)
-        if promise == END_NS and len(self._idle) == len(self.promises_ns):
-            return self.newest_ns, len(self.promises_ns)
-        return promise, writer
+            return self._array.item(writer), writer
+        if self._idle:
+            active = [w for w in range(len(promises)) if w not in self._idle]
+            writer = min(active, key=promises.__getitem__)
+            return promises[writer], writer
+        promise = min(promises)
+        return promise, promises.index(promise)
 
     def holders(self) -> list[int]:
         """Return the writers whose promise the frontier waits for; none at the end."""

@@ -21,7 +21,7 @@ from typing import Any
 
 from runtime.errors import SettingError
 from runtime.merge.frontier import Frontier
-from runtime.merge.reader import Cut, ReaderState
+from runtime.merge.reader import ReaderState
 from runtime.model import END_NS, START_NS, Batch
 from runtime.operators.contract import Released
 
@@ -62,6 +62,10 @@ class SlackGate:
         self._place = {w: place for place, w in enumerate(order)}  # {writer: its tie order}
         self._order = order
         self._writers = [writers[w] for w in order]
+        # {place that holds the frontier: how many writers' rows of that very time are ready};
+        # its own too, unless it is mixed. With all idle nobody holds it, and all are.
+        self._ties = [place + (not w.is_mixed) for place, w in enumerate(self._writers)]
+        self._ties.append(len(order) + 1)
         self._frontier = Frontier(len(order))
         self._readers = [ReaderState(self._writers) for _ in range(readers)]
         self._promise_stimulus_ns = START_NS
@@ -85,16 +89,18 @@ class SlackGate:
         """
         place = self._place[writer]
         frontier = self._frontier
-        if batch is not None and (rows := len(batch.event_time_ns)):
-            times = batch.event_time_ns
-            newest = int(times.max()) if self._writers[place].is_mixed else times.item(rows - 1)
+        if batch is not None and (rows := len(times := batch.event_time_ns)):
+            is_sorted = rows == 1 or not self._writers[place].is_mixed
+            newest = times.item(-1) if is_sorted else int(times.max())
             if newest > frontier.newest_ns:
                 frontier.newest_ns = newest
-                self._newest_stimulus_ns = batch.stimulus_time_ns.item(rows - 1)
+                self._newest_stimulus_ns = batch.stimulus_time_ns.item(-1)
             for reader in self._readers:
                 reader.add(place, batch)
         frontier.advance(place, promise_ns)
-        self._promise_stimulus_ns = max(self._promise_stimulus_ns, promise_stimulus_ns)
+        known_ns = self._promise_stimulus_ns
+        if promise_stimulus_ns > known_ns:
+            self._promise_stimulus_ns = promise_stimulus_ns
 
     def read(self, reader: int = 0, *, limit: int | None = None) -> Released | None:
         """Return the rows that this reader may have now, in order; None if nothing changed.
@@ -106,12 +112,12 @@ class SlackGate:
 
         Source: getSSGTuple, [ssg] Algorithm 3, for all rows that it would return in a row.
         """
-        state = self._readers[reader]
         frontier_ns, holder = self._frontier.minimum()
-        ready = Cut(frontier_ns, holder, not self._is_mixed(holder))
-        slack_cut_ns = self._slack_cut_ns()
-        cut = Cut(slack_cut_ns, -1, False) if slack_cut_ns > frontier_ns else ready
-        released = state.release(cut, ready, limit)
+        cut = ready = (frontier_ns, self._ties[holder])
+        if self.slack_ns is not None and self._frontier.newest_ns != START_NS:
+            # newest − t > slack  ⇔  t < newest − slack
+            cut = max((self._frontier.newest_ns - self.slack_ns, 0), ready)
+        released = self._readers[reader].release(cut, ready, limit)
         if released is None:
             return None
         by_promise = released.watermark_ns <= frontier_ns
@@ -123,15 +129,6 @@ class SlackGate:
     def mark_idle(self, writer: int) -> None:
         """Let a silent writer hold nobody back until it speaks again."""
         self._frontier.mark_idle(self._place[writer])
-
-    def _is_mixed(self, place: int) -> bool:
-        return place < len(self._writers) and self._writers[place].is_mixed
-
-    def _slack_cut_ns(self) -> int:
-        # newest − t > slack  ⇔  t < newest − slack
-        if self.slack_ns is None or self._frontier.newest_ns == START_NS:
-            return START_NS
-        return self._frontier.newest_ns - self.slack_ns
 
     @property
     def frontier_ns(self) -> int:

@@ -8,24 +8,17 @@ rows: sorted runs of geometric size, merged in pairs.
 from __future__ import annotations
 
 from collections import deque
-from typing import Literal, NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
 from runtime.model import END_NS, Batch, Int64Array, concat_batches
 
+Piece: TypeAlias = tuple[int, Batch, int, int]
+"""(writer, batch, start, stop): rows [start, stop) of a writer's batch, sorted; at least one.
 
-class Piece(NamedTuple):
-    """Rows [start, stop) of a writer's batch, sorted; not cut out before they are merged."""
-
-    writer: int
-    batch: Batch
-    start: int
-    stop: int
-
-    def cut(self) -> Batch:
-        """Return the rows as a batch of their own."""
-        return self.batch.slice(self.start, self.stop)
+Not cut out before they are merged. A plain tuple: each small read makes some.
+"""
 
 
 class FifoLane:
@@ -41,30 +34,29 @@ class FifoLane:
 
     def add(self, batch: Batch) -> None:
         """Append rows that are not older than any held."""
+        times = batch.event_time_ns
         if not self._chunks:
-            self.head_ns = batch.event_time_ns.item(0)
-            self._start = 0
+            self.head_ns = times.item(0)
         self._chunks.append(batch)
-        self.rows += len(batch.event_time_ns)
+        self.rows += len(times)
 
-    def take(self, cut_ns: int, pieces: list[Piece], *, ties: bool) -> None:
-        """Move the rows older than `cut_ns` (with `ties`: or equal) to `pieces`."""
-        side: Literal["left", "right"] = "right" if ties else "left"
-        while self._chunks:
-            chunk = self._chunks[0]
+    def take(self, bound_ns: int, pieces: list[Piece]) -> None:
+        """Move the rows older than `bound_ns` to `pieces`."""
+        chunks = self._chunks
+        while chunks and self.head_ns < bound_ns:
+            chunk, start = chunks[0], self._start
             times = chunk.event_time_ns
-            rows = times.shape[0]
-            stop = int(times.searchsorted(cut_ns, side))
-            if stop > self._start:
-                pieces.append(Piece(self._writer, chunk, self._start, stop))
-                self.rows -= stop - self._start
-            if stop < rows:
+            is_whole = times.item(-1) < bound_ns
+            stop = len(times) if is_whole else int(times.searchsorted(bound_ns))
+            pieces.append((self._writer, chunk, start, stop))
+            self.rows -= stop - start
+            if is_whole:
+                chunks.popleft()
+                self._start = 0
+                self.head_ns = chunks[0].event_time_ns.item(0) if chunks else END_NS
+            else:
                 self._start = stop
                 self.head_ns = times.item(stop)
-                return
-            self._chunks.popleft()
-            self._start = 0
-        self.head_ns = END_NS
 
     def oldest_ns(self, limit: int) -> list[Int64Array]:
         """Return the event times of the oldest rows held: all, or at least `limit`."""
@@ -96,27 +88,26 @@ class SortedLane:
 
     def add(self, batch: Batch) -> None:
         """Add rows in any order. Equal (time, writer) keep the order in which they came."""
-        self._runs.append(in_order(batch))
-        self.rows += len(batch)
+        newer = in_order(batch)
+        self.rows += len(newer)
+        self.head_ns = min(self.head_ns, newer.event_time_ns.item(0))
         runs = self._runs
-        while len(runs) > 1 and len(runs[-2]) < 2 * len(runs[-1]):
-            newer = runs.pop()
-            runs[-1] = in_order(concat_batches([runs[-1], newer]))
-        self._find_head()
+        while runs and len(runs[-1]) < 2 * len(newer):
+            newer = in_order(concat_batches([runs.pop(), newer]))
+        runs.append(newer)
 
-    def take(self, cut_ns: int, pieces: list[Piece], *, ties: bool) -> None:
-        """Move the rows older than `cut_ns` (with `ties`: or equal) to `pieces`, run by run."""
-        side: Literal["left", "right"] = "right" if ties else "left"
+    def take(self, bound_ns: int, pieces: list[Piece]) -> None:
+        """Move the rows older than `bound_ns` to `pieces`, run by run."""
         kept: list[Batch] = []
         for run in self._runs:
-            stop = int(run.event_time_ns.searchsorted(cut_ns, side))
+            stop = prefix_before(run.event_time_ns, bound_ns)
             if stop:
-                pieces.append(Piece(self._writer, run, 0, stop))
+                pieces.append((self._writer, run, 0, stop))
                 self.rows -= stop
             if stop < len(run):
                 kept.append(run.slice(stop, len(run)))
         self._runs = kept
-        self._find_head()
+        self.head_ns = min([run.event_time_ns.item(0) for run in kept], default=END_NS)
 
     def oldest_ns(self, limit: int) -> list[Int64Array]:
         """Return the event times of the oldest rows held: all, or at least `limit`."""
@@ -126,11 +117,18 @@ class SortedLane:
         """Return what is held, in the order of its coming within equal keys."""
         return list(self._runs)
 
-    def _find_head(self) -> None:
-        self.head_ns = min((run.event_time_ns.item(0) for run in self._runs), default=END_NS)
-
 
 Lane = FifoLane | SortedLane
+
+
+def prefix_before(times_ns: Int64Array, bound_ns: int) -> int:
+    """Return how many of these times, sorted and at least one, are older than the bound.
+
+    Most often all of them; and a bound past the end of time is no int64 to search for.
+    """
+    if times_ns.item(-1) < bound_ns:
+        return len(times_ns)
+    return int(times_ns.searchsorted(bound_ns))
 
 
 def in_order(batch: Batch) -> Batch:

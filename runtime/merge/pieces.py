@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from runtime.merge.lanes import Piece
-from runtime.model import Batch, Column, Int64Array, concat_columns
+from runtime.model import Batch, Columns, Int64Array, concat_columns
 
 _FEW_RUNS = 8
 _FEW_ROWS = 512
@@ -25,46 +25,58 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
 
     The rows no longer know their writers: behind a gate, the gate is the writer.
     """
-    if len(pieces) == 1 and pieces[0].batch.writers is None:
-        return pieces[0].cut()
-    # This runs once for every small read, so it is spelt out: a call per column and piece
-    # would take as long as the merging.
-    times = np.concatenate([batch.event_time_ns[i:j] for _, batch, i, j in pieces])
-    order = None if is_sorted else _order(pieces, ranks, times)
-    stimuli = np.concatenate([batch.stimulus_time_ns[i:j] for _, batch, i, j in pieces])
-    columns: dict[str, Column] = {}
-    for name in pieces[0].batch.columns:
-        column = concat_columns([batch.columns[name][i:j] for _, batch, i, j in pieces])
-        columns[name] = column if order is None else column.take(order)
-    if order is None:
-        return Batch(times, stimuli, columns)
+    _, first, start, stop = pieces[0]
+    if len(pieces) == 1:
+        alone = first.slice(start, stop)
+        if alone.writers is None:
+            return alone
+        return Batch(alone.event_time_ns, alone.stimulus_time_ns, alone.columns)
+    # This runs once for every small read, so it is spelt out, in one pass over the pieces: a call
+    # per column and piece would take as long as the merging.
+    time_parts: list[Int64Array] = []
+    stimulus_parts: list[Int64Array] = []
+    column_parts: list[tuple[str, list[Any]]] = [(name, []) for name in first.columns]
+    has_writers = False
+    for _, batch, start, stop in pieces:
+        time_parts.append(batch.event_time_ns[start:stop])
+        stimulus_parts.append(batch.stimulus_time_ns[start:stop])
+        own = batch.columns
+        for name, parts in column_parts:
+            parts.append(own[name][start:stop])
+        if batch.writers is not None:
+            has_writers = True
+    times, stimuli = np.concatenate(time_parts), np.concatenate(stimulus_parts)
+    if is_sorted:
+        return Batch(times, stimuli, {name: concat_columns(parts) for name, parts in column_parts})
+    if has_writers:
+        order = np.lexsort((np.concatenate([_writers(piece, ranks) for piece in pieces]), times))
+    else:
+        # Pieces stand in tie order and the sort is stable: ties come out in tie order.
+        order = _order(times) if len(pieces) > _FEW_RUNS else times.argsort(kind="stable")
+    columns: Columns = {}
+    for name, parts in column_parts:
+        if isinstance(parts[0], np.ndarray):
+            columns[name] = np.concatenate(parts)[order]
+        else:
+            columns[name] = concat_columns(parts).take(order)
     return Batch(times[order], stimuli[order], columns)
 
 
-def _order(pieces: Sequence[Piece], ranks: Sequence[int], times: Int64Array) -> Int64Array:
-    for piece in pieces:
-        if piece.batch.writers is not None:
-            writers = np.concatenate([_writers(piece, ranks) for piece in pieces])
-            return np.lexsort((writers, times))
-    # Pieces stand in tie order and the sort is stable: ties come out in tie order.
-    return merge_order(times, len(pieces))
+def _writers(piece: Piece, ranks: Sequence[int]) -> Int64Array:
+    place, batch, start, stop = piece
+    if batch.writers is None:
+        return np.full(stop - start, ranks[place], dtype=np.int64)
+    return batch.writers[start:stop]
 
 
-def _writers(piece: Piece, ranks: Sequence[int]) -> npt.NDArray[np.int64]:
-    own = piece.batch.writers
-    if own is None:
-        return np.full(piece.stop - piece.start, ranks[piece.writer], dtype=np.int64)
-    return own[piece.start : piece.stop]
+def _order(times_ns: Int64Array) -> Int64Array:
+    """Return the stable sorting permutation of times that consist of many sorted runs.
 
-
-def merge_order(times_ns: Int64Array, runs: int) -> Int64Array:
-    """Return the stable sorting permutation of times that consist of `runs` sorted runs.
-
-    Two ways, one result. A stable argsort is quickest for a few runs, which it finds and merges.
-    For many, (time, position) packed in one integer goes through NumPy's vectorised sort.
+    A stable argsort is quickest for a few runs, which it finds and merges. For many, (time,
+    position) packed in one integer goes through NumPy's vectorised sort, where that fits.
     """
-    rows = times_ns.shape[0]
-    if runs > _FEW_RUNS and rows > _FEW_ROWS:
+    rows = len(times_ns)
+    if rows > _FEW_ROWS:
         base = int(times_ns.min())
         bits = rows.bit_length()
         if int(times_ns.max()) - base < 1 << (63 - bits):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from runtime.merge.lanes import FifoLane, Lane, Piece, SortedLane, in_order
+from runtime.merge.lanes import FifoLane, Lane, Piece, SortedLane, in_order, prefix_before
 from runtime.merge.pieces import merge_pieces
-from runtime.model import START_NS, Batch
+from runtime.model import START_NS, Batch, Int64Array
 from runtime.model.times import END_NS
 from runtime.operators.contract import Released
 
@@ -19,21 +20,12 @@ if TYPE_CHECKING:
 _FEW = 16
 
 
-class Cut(NamedTuple):
-    """A place in the total order: the rows before it may leave.
+Cut: TypeAlias = tuple[int, int]
+"""(time_ns, ties), a place in the total order: the rows before it may leave.
 
-    Of the rows at `time_ns` itself, those of writers before `writer` in the tie order are before
-    the cut; `writer`'s own too if `is_inclusive`. -1: none of them.
-    """
-
-    time_ns: int
-    writer: int
-    is_inclusive: bool
-
-    def has_ties_of(self, writer: int) -> bool:
-        """Whether this writer's rows at the very time of the cut are before it."""
-        return writer < self.writer or (writer == self.writer and self.is_inclusive)
-
+Of the rows at `time_ns` itself, those of the first `ties` writers in the tie order are before it:
+of writer w, all that are older than `time_ns + (w < ties)`.
+"""
 
 Key = tuple[int, int, int]  # (event time, writer's place, row's own writer): the total order
 
@@ -56,10 +48,12 @@ class ReaderState:
             for place, writer in enumerate(writers)
         ]
         ports = 1 + max(writer.port for writer in writers)
-        self._places: list[list[int]] = [
-            [place for place, writer in enumerate(writers) if writer.port == port]
-            for port in range(ports)
-        ]
+        self._is_mixed = [writer.is_mixed for writer in writers]
+        self._ports: list[tuple[list[int], bool]] = []  # places; whether their rows are in order
+        for port in range(ports):
+            places = [place for place, writer in enumerate(writers) if writer.port == port]
+            is_sorted = len(places) == 1 and not self._is_mixed[places[0]]
+            self._ports.append((places, is_sorted))
         self._late: list[list[Piece]] = [[] for _ in range(ports)]
         self._has_late = False
         self._no_late: list[Batch | None] = [None] * ports
@@ -76,105 +70,107 @@ class ReaderState:
         Source: [ssg] Algorithm 2, lines 2-10, without its race: a slot is one thread.
         """
         times = batch.event_time_ns
-        self.rows += len(times)
-        if times.item(0) <= self._seen[0] or self._writers[place].is_mixed:
-            batch = self._divert_late(place, batch)
-            if not len(batch):
+        rows = len(times)
+        self.rows += rows
+        if times.item(0) <= self._seen[0] or (rows > 1 and self._is_mixed[place]):
+            on_time = self._divert_late(place, batch)
+            if on_time is None:
                 return
+            batch = on_time
         lane = self.lanes[place]
         lane.add(batch)
         if self._heads is not None:
             self._heads[place] = lane.head_ns
 
-    def _divert_late(self, place: int, batch: Batch) -> Batch:
+    def _divert_late(self, place: int, batch: Batch) -> Batch | None:
         seen_ns, seen_place, seen_writer = self._seen
-        times = batch.event_time_ns
-        is_late = times < seen_ns
-        if place < seen_place:
-            is_late |= times == seen_ns
-        elif place == seen_place and batch.writers is not None:
+        times, rows = batch.event_time_ns, len(batch.event_time_ns)
+        bound_ns = seen_ns + (place < seen_place)
+        if batch.writers is None and (rows == 1 or not self._is_mixed[place]):
+            late_rows = prefix_before(times, bound_ns)
+            if late_rows:
+                self._keep_late((place, batch, 0, late_rows))
+            return batch.slice(late_rows, rows) if late_rows < rows else None
+        is_late = times < bound_ns
+        if place == seen_place and batch.writers is not None:
             is_late |= (times == seen_ns) & (batch.writers < seen_writer)
         if not is_late.any():
             return batch
         late = in_order(batch.keep(is_late))
+        self._keep_late((place, late, 0, len(late)))
+        return batch.keep(~is_late) if len(late) < rows else None
+
+    def _keep_late(self, piece: Piece) -> None:
         self._has_late = True
-        self._late[self._writers[place].port].append(Piece(place, late, 0, len(late)))
-        return batch.keep(~is_late)
+        self._late[self._writers[piece[0]].port].append(piece)
 
     def release(self, cut: Cut, ready: Cut, limit: int | None) -> Released | None:
         """Return the rows before the cut, in order, late ones apart; None if nothing changed."""
         late = self._release_late(ready) if self._has_late else self._no_late
         if limit is not None and self.rows > limit:
             cut = self._shorten(cut, limit)
-        by_slack = cut is not ready and cut > ready
+        cut_ns, ties = cut
+        by_slack = cut > ready
+        seen, slack_ready, found = self._seen, 0, 0
         ports: list[Batch | None] = []
-        last: Key = self._seen
-        slack_ready = found = 0
-        for places in self._places:
-            pieces = self._taken(places, cut)
+        lanes, heads = self.lanes, self._heads
+        for places, is_sorted in self._ports:
+            pieces: list[Piece] = []
+            for place in places if heads is None else _candidates(heads, places, cut_ns):
+                lane = lanes[place]
+                if lane.head_ns <= cut_ns:
+                    lane.take(cut_ns + 1 if place < ties else cut_ns, pieces)
+                    if heads is not None:
+                        heads[place] = lane.head_ns
             if not pieces:
                 ports.append(None)
                 continue
             if by_slack:
-                slack_ready += sum(_beyond(ready, piece) for piece in pieces)
-                last = max(last, *(_last_key(piece) for piece in pieces))
-            is_sorted = len(places) == 1 and not self._writers[places[0]].is_mixed
+                for piece in pieces:
+                    slack_ready += _beyond(ready, piece)
+                    key = _last_key(piece)
+                    seen = key if key > seen else seen
             merged = merge_pieces(pieces, self._ranks, is_sorted=is_sorted)
             found += len(merged.event_time_ns)
             ports.append(merged)
-        self.rows -= found
-        self.slack_ready += slack_ready
-        self.ready += found - slack_ready
         # In order the watermark is the cut; by slack it goes only as far as what was read, so
         # that a row between the two is not late: it is what the paper's reader would return next.
         if by_slack:
-            watermark_ns = max(self._watermark_ns, last[0], ready.time_ns)
+            watermark_ns = max(self._watermark_ns, seen[0], ready[0])
         else:
-            last = (cut.time_ns, cut.writer - (not cut.is_inclusive), -(2**63))
-            watermark_ns = max(self._watermark_ns, cut.time_ns)
-        self._seen = max(self._seen, last)
-        if not found and watermark_ns == self._watermark_ns and late is self._no_late:
+            reached = (cut_ns, ties - 1, -(2**63))
+            seen = reached if reached > seen else seen
+            watermark_ns = cut_ns if cut_ns > self._watermark_ns else self._watermark_ns
+        self._seen = seen
+        if found:
+            self.rows -= found
+            self.slack_ready += slack_ready
+            self.ready += found - slack_ready
+        elif watermark_ns == self._watermark_ns and late is self._no_late:
             return None
         self._watermark_ns = watermark_ns
         return Released(ports, late, watermark_ns, START_NS)
 
-    def _taken(self, places: list[int], cut: Cut) -> list[Piece]:
-        pieces: list[Piece] = []
-        time_ns = cut.time_ns
-        for place in self._candidates(places, time_ns):
-            lane = self.lanes[place]
-            if lane.head_ns <= time_ns:
-                lane.take(time_ns, pieces, ties=cut.has_ties_of(place))
-                if self._heads is not None:
-                    self._heads[place] = lane.head_ns
-        return pieces
-
-    def _candidates(self, places: list[int], cut_ns: int) -> Sequence[int]:
-        if self._heads is None:
-            return places
-        heads = self._heads if len(self._places) == 1 else self._heads[places[0] : places[-1] + 1]
-        found = np.flatnonzero(heads <= cut_ns)
-        return (found + places[0]).tolist()
-
     def _shorten(self, cut: Cut, limit: int) -> Cut:
         """Return an earlier cut that lets about `limit` rows go, or the same one."""
+        cut_ns, _ = cut
         candidates = [
             times
             for lane in self.lanes
-            if lane.head_ns <= cut.time_ns
+            if lane.head_ns <= cut_ns
             for times in lane.oldest_ns(limit + 1)
         ]
         if not candidates:
             return cut
         times = np.concatenate(candidates)
-        times = times[times < cut.time_ns]
+        times = times[times < cut_ns]
         if len(times) <= limit:
             return cut
         pivot_ns = int(np.partition(times, limit)[limit])
         if bool((times < pivot_ns).any()):
-            return Cut(pivot_ns, -1, False)
+            return pivot_ns, 0
         # Everything up to the limit happened at once; it cannot be divided.
-        return Cut(pivot_ns + 1, -1, False) if pivot_ns + 1 < cut.time_ns else cut
+        return (pivot_ns + 1, 0) if pivot_ns + 1 < cut_ns else cut
 
     def _release_late(self, ready: Cut) -> list[Batch | None]:
         """First out, in order, and checked once more whether it is ready by now."""
@@ -184,11 +180,12 @@ class ReaderState:
             if not queue:
                 released.append(None)
                 continue
-            queue.sort(key=lambda piece: piece.writer)
-            self.late_ready += sum(len(p.batch) - _beyond(ready, p) for p in queue)
+            queue.sort(key=itemgetter(0))  # by writer
             batch = merge_pieces(queue, self._ranks, is_sorted=False)
-            self.late += len(batch)
-            self.rows -= len(batch)
+            rows = len(batch)
+            self.late_ready += rows - sum([_beyond(ready, piece) for piece in queue])
+            self.late += rows
+            self.rows -= rows
             released.append(batch)
             self._late[port] = []
         return released
@@ -217,14 +214,23 @@ class ReaderState:
         self.rows, self.ready, self.slack_ready, self.late, self.late_ready = state["counts"]
 
 
+def _candidates(heads_ns: Int64Array, places: list[int], cut_ns: int) -> list[int]:
+    """Return the lanes of a port, of many, that may have rows before the cut."""
+    found = (heads_ns[places[0] : places[-1] + 1] <= cut_ns).nonzero()[0]
+    return (found + places[0]).tolist()
+
+
 def _beyond(ready: Cut, piece: Piece) -> int:
     """Return how many rows of a piece are not before the ready cut."""
-    side: Literal["left", "right"] = "right" if ready.has_ties_of(piece.writer) else "left"
-    before = int(piece.batch.event_time_ns.searchsorted(ready.time_ns, side))
-    return piece.stop - min(max(before, piece.start), piece.stop)
+    place, batch, start, stop = piece
+    times = batch.event_time_ns
+    bound_ns = ready[0] + (place < ready[1])
+    if times.item(start) >= bound_ns:
+        return stop - start
+    return stop - min(prefix_before(times, bound_ns), stop)
 
 
 def _last_key(piece: Piece) -> Key:
-    batch, last = piece.batch, piece.stop - 1
-    own = 0 if batch.writers is None else int(batch.writers[last])
-    return int(batch.event_time_ns[last]), piece.writer, own
+    place, batch, _, stop = piece
+    own = 0 if batch.writers is None else batch.writers.item(stop - 1)
+    return batch.event_time_ns.item(stop - 1), place, own

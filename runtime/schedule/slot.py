@@ -103,15 +103,9 @@ class Slot:
             key = (urgency, machine.progress_ns)
             if chosen is not None and key >= first:
                 continue
-            if self._has_credit(machine):
+            if all(self._credit[c.name] > 0 for c in machine.stage.outputs):
                 chosen, first = machine, key
         return None if chosen is None else self._run(chosen, now_ns)
-
-    def _has_credit(self, machine: StageMachine) -> bool:
-        for channel in machine.stage.outputs:
-            if self._credit[channel.name] <= 0:
-                return False
-        return True
 
     def _run(self, machine: StageMachine, now_ns: int) -> Slice:
         name = machine.stage.name

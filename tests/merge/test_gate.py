@@ -183,6 +183,73 @@ def test_rows_of_a_mixed_writer_are_sorted_within_its_promise(polls: list[list[i
     assert [(t, n) for t, _, n in out] == [(t, n) for t, _, n in sorted(rows)]
 
 
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2)), max_size=5), max_size=12),
+    st.sampled_from([None, -1, 0, 3]),
+    st.booleans(),
+)
+def test_a_batch_of_a_mixed_writer_means_the_same_as_its_events(
+    polls: list[list[tuple[int, int]]], slack: int | None, has_writers: bool
+) -> None:
+    """Two mixed writers take turns; a read follows each poll, on time or late."""
+    together, apart = (
+        SlackGate([Writer(0, 0, True), Writer(0, 1 << 48, True)], slack_ns=slack) for _ in range(2)
+    )
+    number = 0
+    for poll, rows in enumerate(polls):
+        writer, promise_ns = poll % 2, 2 * poll
+        batch = make_batch(
+            [(2 * poll + age, writer, number + n) for n, (age, _) in enumerate(rows)]
+        )
+        number += len(rows)
+        if has_writers:
+            own = [(writer << 48) + own for _, own in rows]
+            batch.writers = np.asarray(own, dtype=np.int64)
+        together.insert(writer, batch, promise_ns=promise_ns)
+        for n in range(len(rows)):
+            apart.insert(writer, batch.slice(n, n + 1), promise_ns=promise_ns)
+        apart.insert(writer, None, promise_ns=promise_ns)
+        assert together.rows_held == apart.rows_held
+        one, other = together.read(), apart.read()
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            assert rows_of(one.late[0]) == rows_of(other.late[0])
+            assert rows_of(one.ports[0]) == rows_of(other.ports[0])
+            assert one.watermark_ns == other.watermark_ns
+    for count in ("rows", "ready", "slack_ready", "late", "late_ready"):
+        assert getattr(together.counts(), count) == getattr(apart.counts(), count)
+
+
+def test_only_the_rows_behind_what_was_read_are_late() -> None:
+    gate = SlackGate([Writer(0, 0), Writer(0, 1)], slack_ns=-1)
+    gate.insert(0, batch_of([5]), promise_ns=5)
+    assert gate.read() is not None
+    # Of time 5, writer 1 comes after what was read, and so does its next row.
+    gate.insert(1, batch_of([3, 4, 5, 6]), promise_ns=6)
+    released = gate.read()
+    assert released is not None
+    assert released.late[0] is not None
+    assert released.late[0].event_time_ns.tolist() == [3, 4]
+    assert released.ports[0] is not None
+    assert released.ports[0].event_time_ns.tolist() == [5, 6]
+    assert gate.counts().late == 2
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_the_last_nanosecond_leaves_at_the_end(is_mixed: bool) -> None:
+    gate = SlackGate([Writer(0, 0, is_mixed), Writer(0, 1, is_mixed)])
+    for writer in (0, 1):
+        gate.insert(writer, batch_of([END_NS - 2, END_NS - 1]), promise_ns=END_NS - 2)
+    first = gate.read()
+    for writer in (0, 1):
+        gate.insert(writer, None, promise_ns=END_NS)
+    second = gate.read()
+    assert second is not None
+    got = [len(read.ports[0] or ()) for read in (first, second) if read is not None]
+    assert got == ([0, 4] if is_mixed else [1, 3])
+    assert gate.is_ended
+
+
 def test_gate_holds_a_tuple_until_every_writer_has_passed_it() -> None:
     gate = SlackGate([Writer(0, 0), Writer(0, 1)])
     gate.insert(0, batch_of([1, 4, 9]), promise_ns=9)
