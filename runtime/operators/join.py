@@ -88,11 +88,11 @@ class JoinMachine:
         late, results = self._join(*released.late), self._join(*released.ports)
         if released.watermark_ns > self._watermark_ns:
             self._watermark_ns = watermark_ns = released.watermark_ns
-            is_end = watermark_ns == END_NS
-            self._state.expire(
-                END_NS if is_end else max(START_NS, watermark_ns - self._step.within_ns)
-            )
-            self._forget_keys()
+            horizon_ns = END_NS
+            if watermark_ns != END_NS:
+                horizon_ns = max(START_NS, watermark_ns - self._step.within_ns)
+            if self._state.expire(horizon_ns):
+                self._forget_keys()
         if late is None or results is None:
             return results if late is None else late
         return concat_batches([late, results])
@@ -116,8 +116,10 @@ class JoinMachine:
     def _join(self, left: Batch | None, right: Batch | None) -> Batch | None:
         if left is None and right is None:
             return None
-        left = self._admitted(left, self._step.left_on)
-        right = self._admitted(right, self._step.right_on)
+        if left is not None:
+            left = self._admitted(left, self._step.left_on)
+        if right is not None:
+            right = self._admitted(right, self._step.right_on)
         if left is None and right is None:
             return None
         new = Arrivals(left, right, self._codes(left, _LEFT), self._codes(right, _RIGHT))
@@ -127,7 +129,10 @@ class JoinMachine:
             self._state.append(new)
             pairs = self._selected(self._state.scan(first))
             return self._results(pairs) if len(pairs[_LEFT]) else None
-        found = [self._selected(pairs) for pairs in self._candidates(new)]
+        found = [
+            self._selected(pairs if self._state.is_exact else self._close_ones(pairs))
+            for pairs in self._candidates(new)
+        ]
         found = [pairs for pairs in found if len(pairs[_LEFT])]
         if not found:
             return None
@@ -135,13 +140,13 @@ class JoinMachine:
         pairs = (np.concatenate(lefts), np.concatenate(rights)) if len(found) > 1 else found[0]
         return self._results(_take(pairs, _order(pairs, first, self._state.rows.start)))
 
-    def _admitted(self, batch: Batch | None, on: tuple[str, ...]) -> Batch | None:
+    def _admitted(self, batch: Batch, on: tuple[str, ...]) -> Batch | None:
         """Return the rows that may find a partner; None for none."""
-        if batch is None or not len(batch):
+        rows = len(batch)
+        if not rows:
             return None
         horizon_ns = self._state.horizon_ns
         if batch.event_time_ns.item(0) < horizon_ns:
-            rows = len(batch)
             batch = batch.keep(batch.event_time_ns >= horizon_ns)
             self._late_dropped += rows - len(batch)
         nulls = any_null([batch.columns[name] for name in on])
@@ -208,8 +213,6 @@ class JoinMachine:
 
     def _selected(self, pairs: Pairs) -> Pairs:
         """Return those pairs for which the predicate holds."""
-        if not self._state.is_exact:
-            pairs = self._close_ones(pairs)
         self.pairs_compared += len(pairs[_LEFT])
         if self._step.where is None or not len(pairs[_LEFT]):
             return pairs

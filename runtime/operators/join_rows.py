@@ -225,16 +225,20 @@ class HeldRows:
         keys = self.keys(self.start, self.end)
         keys[:] = (moved.take(keys >> 1) << 1) | (keys & 1)
 
-    def drop_older_than(self, event_time_ns: int) -> None:
+    def drop_older_than(self, event_time_ns: int) -> bool:
         """Let the rows at the front go that are older; none, until they are worth the effort.
+
+        Return whether some went.
 
         A late row is let go with the rows that came before it.
         """
         first, last = self.start - self.origin, self.end - self.origin
         probe = first + (last - first) // 32
-        if first < last and self._newest.item(probe) < event_time_ns:
-            newest = self._newest[first:last]
-            self.drop_before(self.start + int(newest.searchsorted(event_time_ns)))
+        if first == last or self._newest.item(probe) >= event_time_ns:
+            return False
+        newest = self._newest[first:last]
+        self.drop_before(self.start + int(newest.searchsorted(event_time_ns)))
+        return True
 
     def drop_before(self, position: int) -> None:
         """Let the rows before this position go."""

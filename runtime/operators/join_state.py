@@ -39,6 +39,7 @@ class JoinState:
 
     def _forget_index(self) -> None:
         self._index = RunIndex()
+        self._is_untidy = False  # a run was added since the last `expire`
         self._indexed = self.rows.start  # position of the first row that is not in it yet
         self._waiting = [True, True]  # whether there may be such rows, of each side
 
@@ -102,6 +103,7 @@ class JoinState:
         if start < end:
             keys, times = self.rows.keys(start, end), self.rows.times(start, end)
             self._index.add(self._layout.pack(keys, times), start)
+            self._is_untidy = True
         self._indexed = end
         self._waiting = [False, False]
 
@@ -146,15 +148,18 @@ class JoinState:
         found: Int64Array = is_held.nonzero()[0] + self.rows.start
         return found
 
-    def expire(self, horizon_ns: int) -> None:
-        """Let rows go that are older than this; END_NS: all."""
+    def expire(self, horizon_ns: int) -> bool:
+        """Let rows go that are older than this; END_NS: all. Return whether some went."""
         self.horizon_ns = horizon_ns
-        rows = self.rows
+        rows, have_gone = self.rows, True
         if horizon_ns == END_NS:
             rows.drop_before(rows.end)
         else:
-            rows.drop_older_than(horizon_ns)
-        self._index.tidy(rows.start, max(self._indexed - rows.start, 0))
+            have_gone = rows.drop_older_than(horizon_ns)
+        if have_gone or self._is_untidy:
+            self._index.tidy(rows.start, max(self._indexed - rows.start, 0))
+            self._is_untidy = False
+        return have_gone
 
     def codes(self) -> Int64Array:
         """Return the codes of the keys of all rows held."""

@@ -129,7 +129,7 @@ class StageMachine:
             self.rows_worked = message.rows
             return self._emit_source(message), self._work
         released, promise_ns = self._release(now_ns, max_rows)
-        self.rows_worked = sum(rows for _, rows in self._work)
+        self.rows_worked = sum([rows for _, rows in self._work])
         if released is None:
             return None, self._work
         return self._emit(released, promise_ns), self._work
@@ -144,27 +144,28 @@ class StageMachine:
         return Message(batch, message.promise_ns, message.promise_stimulus_ns)
 
     def _release(self, now_ns: int, max_rows: int) -> tuple[Released | None, int]:
-        if self.gate is None:
+        gate, queues = self.gate, self._queues
+        if gate is None:
             return self._pass_through(now_ns)
         rows = 0
         self._count_gate_wait(now_ns)
         # What can be read already comes first: a message more would only wait in the gate,
         # where it is out of reach of the credit that bounds the queue.
-        while not self._more and rows < max_rows and (item := self._queues.pop(now_ns)) is not None:
+        while not self._more and rows < max_rows and (item := queues.pop(now_ns)) is not None:
             channel, message = item
             rows += message.rows
-            self.gate.insert(
+            gate.insert(
                 self._writer[channel],
                 message.batch,
                 promise_ns=message.promise_ns,
                 promise_stimulus_ns=message.promise_stimulus_ns,
             )
             self._work.append((channel, credit_of(message)))
-        held = self.gate.rows_held
-        self.report.max_gate_rows = max(self.report.max_gate_rows, held + self._queues.rows)
-        released = self.gate.read(limit=max_rows)
-        self._more = released is not None and bool(self.gate.rows_held) and held > max_rows
-        frontier_ns = self.gate.frontier_ns
+        held = gate.rows_held
+        self.report.max_gate_rows = max(self.report.max_gate_rows, held + queues.rows)
+        released = gate.read(limit=max_rows)
+        self._more = released is not None and held > max_rows and bool(gate.rows_held)
+        frontier_ns = gate.frontier_ns
         if released is None:
             return None, frontier_ns
         return released, min(frontier_ns, released.watermark_ns)
