@@ -17,6 +17,7 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.ray
 
 SOON_S = 30.0
+SPREAD = {"gate": "node-2"}  # the source and the sink have a node each by default
 CONNECTED = "03"  # a state, in the words of /proc/net/unix
 
 
@@ -49,7 +50,7 @@ def connections(temp: Path) -> int:
 
 
 def endless() -> tuple[sw.Dataflow, sw.Stream]:
-    """A source and a gate, in a slot each; a sink will be the third."""
+    """A source and a gate; with `SPREAD` they and the sink to come have a slot each."""
     flow = sw.Dataflow("endless")
     return flow, flow.source("numbers", EndlessInput(), event_time="ts").merge(name="gate")
 
@@ -65,7 +66,7 @@ def refuse(rows: pa.RecordBatch) -> None:
 def test_a_job_that_is_stopped(cluster: sw.Cluster, temp: Path) -> None:
     flow, kept = endless()
     kept.sink("out", sw.callback_sink(ignore))
-    job = cluster.submit(flow)
+    job = cluster.submit(flow, placement=SPREAD)
     assert len(job.workers()) == 3
     assert connections(temp) == 2
     assert list(temp.glob("sw-*/channel")) == []  # while it runs, too
@@ -103,7 +104,7 @@ def test_a_job_that_does_not_even_start(cluster: sw.Cluster) -> None:
 def test_a_job_whose_worker_is_killed(cluster: sw.Cluster) -> None:
     flow, kept = endless()
     kept.sink("out", sw.callback_sink(ignore))
-    job = cluster.submit(flow)
+    job = cluster.submit(flow, placement=SPREAD)
     psutil.Process(job.workers()["node-2"]).kill()
     with pytest.raises(WorkerDied):
         job.wait(timeout=SOON_S)

@@ -226,7 +226,7 @@ def test_a_killed_worker_fails_the_job_by_name_and_stops_the_rest(
     kept = numbers.merge(name="gate")
     kept.sink("lines", sw.jsonl_sink(tmp_path / "out.jsonl"))
     kept.sink("folder", sw.parquet_sink(tmp_path / "out"))
-    job = cluster.submit(flow)
+    job = cluster.submit(flow, placement={"gate": "node-2"})
     workers = {slot: psutil.Process(pid) for slot, pid in job.workers().items()}
     assert list(workers) == ["node-1", "node-2", "node-3"]
     until(lambda: sink_rows(job, "lines") > 5_000, within_s=SOON_S, what="rows at the sink")

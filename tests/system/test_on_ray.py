@@ -246,7 +246,7 @@ def test_explain_shows_where_each_stage_will_run(cluster: sw.Cluster, city: Any)
     rows = [line.split() for line in placement.splitlines()]
     assert rows == [
         ["buses", "node-1"],
-        ["loops", "node-1"],
+        ["loops", "node-2"],
         ["congestion", "node-1"],
         ["jams", "node-3"],
     ]
