@@ -45,6 +45,9 @@ POLL_S = 0.005
 """How long to sleep while a source has nothing and cannot say when."""
 IDLE_S = 0.2
 """How long to sleep at most: a lost peer need not end a wait."""
+NAP_S = 0.001
+"""The same while there was work `AWAKE_NS` ago: core and caches that doze take longer to serve."""
+AWAKE_NS = 50_000_000
 LOOK_NS = 100_000
 """How often to look at the channels between two slices: a look takes as long as a small slice."""
 PEERS_NS = 100_000_000
@@ -233,7 +236,7 @@ class SlotHost:
         watch = Watch({**self._receivers, **self._senders}, waker=self._waker)
         slot.wake_ns(time.time_ns())  # opens the inputs, before the start
         sharpen_timers()
-        peers_ns = looked_ns = 0
+        peers_ns = looked_ns = worked_ns = 0
         while not self._is_stopping:
             now_ns = time.time_ns()
             if now_ns > looked_ns + LOOK_NS:
@@ -247,13 +250,15 @@ class SlotHost:
                 for action in done.actions:
                     self._perform(action)
                 slot.charge(done, time.thread_time_ns() - began_ns)
+                worked_ns = now_ns
                 continue
             if slot.is_finished and all(sender.is_settled for sender in self._senders.values()):
                 return "done"
             if now_ns > peers_ns:
                 self._look_at_peers()
                 peers_ns = now_ns + PEERS_NS
-            watch.wait(self._rest_s(slot, now_ns))
+            most_s = NAP_S if now_ns < worked_ns + AWAKE_NS else IDLE_S
+            watch.wait(min(self._rest_s(slot, now_ns), most_s))
             looked_ns = 0
         return "stopped"
 
