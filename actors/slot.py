@@ -48,7 +48,7 @@ IDLE_S = 0.2
 NAP_S = 0.001
 """The same while there was work `AWAKE_NS` ago: core and caches that doze take longer to serve."""
 AWAKE_NS = 50_000_000
-LOOK_NS = 100_000
+LOOK_NS = 500_000
 """How often to look at the channels between two slices: a look takes as long as a small slice."""
 PEERS_NS = 100_000_000
 """How often to look whether the other ends are still there."""

@@ -95,7 +95,7 @@ def run(options: Options) -> Result:
 
 def _measure(cluster: sw.Cluster, run: Run, path: Path, result: Result) -> None:
     recorder = Recorder(str(path))
-    flow = join_flow(*run.inputs, sw.callback_sink(recorder), over=run.over, slack=MODES[run.mode])
+    flow = join_flow(*run.inputs, recorder.sink(), over=run.over, slack=MODES[run.mode])
     job = cluster.submit(flow)
     # Behind the last result that counts, and before the last bus has arrived.
     sampled = MemoryOnce(run.warm_up_s + run.seconds + 0.3) if run.rate == max(RATES) else None

@@ -32,19 +32,37 @@ class CollectSink:
 class CallbackSink:
     """Hands each batch of results to the user's function, on the node of the sink."""
 
-    def __init__(self, name: str, function: Callable[[pa.RecordBatch], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        function: Callable[[pa.RecordBatch], None],
+        *,
+        at_end: Callable[[], None] | None = None,
+    ) -> None:
         self._name = name
         self._function = function
+        self._at_end = at_end
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Call the function."""
         try:
             self._function(rows)
         except Exception as problem:
-            raise OperatorError(
-                f"sink {self._name!r}: its callback raised {type(problem).__name__}: {problem}\n"
-                f"{traceback.format_exc()}sample of the batch: {rows.slice(0, 3).to_pylist()}"
-            ) from problem
+            sample = f"sample of the batch: {rows.slice(0, 3).to_pylist()}"
+            raise self._own_error("its callback", problem, sample) from problem
 
     def close(self) -> None:
-        """Nothing to finish."""
+        """Call `at_end`, the first time."""
+        at_end, self._at_end = self._at_end, None
+        if at_end is None:
+            return
+        try:
+            at_end()
+        except Exception as problem:
+            raise self._own_error("its callback's at_end", problem) from problem
+
+    def _own_error(self, what: str, problem: Exception, sample: str = "") -> OperatorError:
+        return OperatorError(
+            f"sink {self._name!r}: {what} raised {type(problem).__name__}: {problem}\n"
+            f"{traceback.format_exc()}{sample}"
+        )

@@ -47,7 +47,7 @@ def open_sink(name: str, spec: SinkSpec, schema: pa.Schema, *, folder: str = "")
     if spec.kind == "callback":
         if spec.function is None:
             raise SinkError(f"sink {name!r}: a callback sink needs a function")
-        return CallbackSink(name, spec.function)
+        return CallbackSink(name, spec.function, at_end=spec.at_end)
     if spec.path is None:
         raise SinkError(f"sink {name!r}: a {spec.kind} sink needs a path")
     path = os.path.join(folder, spec.path)

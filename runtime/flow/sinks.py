@@ -21,11 +21,24 @@ def jsonl_sink(path: str | os.PathLike[str], *, overwrite: bool = False) -> Sink
     return SinkSpec("jsonl", path=os.fspath(path), overwrite=overwrite)
 
 
-def callback_sink(function: Callable[[pa.RecordBatch], None]) -> SinkSpec:
-    """Return a function that is called with each batch of results, where the sink runs."""
+def callback_sink(
+    function: Callable[[pa.RecordBatch], None], *, at_end: Callable[[], None] | None = None
+) -> SinkSpec:
+    """Return a function that is called with each batch of results, where the sink runs.
+
+    Args:
+        function: a result has left the flow when it returns.
+        at_end: called once behind the last batch, also when the job was stopped or failed: for
+            what the function has gathered, or opened.
+
+    Raises:
+        TypeMismatch: one of them cannot be called.
+    """
     if not callable(function):
         raise TypeMismatch(f"callback_sink takes a function of a record batch, not {function!r}")
-    return SinkSpec("callback", function=function)
+    if at_end is not None and not callable(at_end):
+        raise TypeMismatch(f"callback_sink takes at_end as a function, not {at_end!r}")
+    return SinkSpec("callback", function=function, at_end=at_end)
 
 
 def collect_sink() -> SinkSpec:

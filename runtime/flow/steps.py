@@ -155,6 +155,8 @@ class SinkSpec:
     kind: SinkKind
     path: str | None = None
     function: Callable[[pa.RecordBatch], None] | None = None
+    at_end: Callable[[], None] | None = None
+    """Called behind the last call of `function`."""
     overwrite: bool = False
     """Replace results that are already there; otherwise that is refused."""
 

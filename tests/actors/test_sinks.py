@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from actors.sinks import Sink, files, open_sink
-from runtime.errors import OperatorError, SinkError
+from runtime.errors import OperatorError, SinkError, TypeMismatch
 from runtime.flow.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
 from runtime.flow.steps import SinkSpec
 
@@ -153,6 +153,21 @@ def test_a_callback_gets_every_batch_and_its_error_carries_a_sample() -> None:
         OperatorError, match=r"sink 'out': its callback raised KeyError(.|\n)*'n': 0"
     ):
         broken.write(rows())
+
+
+def test_a_callback_is_told_the_end_once_and_its_error_is_told_too() -> None:
+    seen: list[str] = []
+    sink = opened(callback_sink(lambda _: seen.append("rows"), at_end=lambda: seen.append("end")))
+    sink.write(rows())
+    sink.close()
+    sink.close()
+    assert seen == ["rows", "end"]
+    broken = opened(callback_sink(lambda _: None, at_end=lambda: {}["table"]))
+    with pytest.raises(OperatorError, match=r"sink 'out': its callback's at_end raised KeyError"):
+        broken.close()
+    broken.close()
+    with pytest.raises(TypeMismatch, match="at_end as a function, not 7"):
+        callback_sink(lambda _: None, at_end=7)  # type: ignore[arg-type]
 
 
 def test_a_collect_sink_keeps_everything() -> None:
