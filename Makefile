@@ -11,7 +11,7 @@ STAMP := $(VENV)/.set-up
 LOCKS := requirements-build.lock requirements-dev.lock
 PIP_INSTALL := $(PY) -m pip install --disable-pip-version-check
 CODE := runtime actors ingest slackwater examples benchmarks tests
-FAST := not ray and not spark
+FAST := not ray and not spark and not hosts
 
 .PHONY: help setup demo test check check-all lint format bench lock clean
 
