@@ -12,9 +12,10 @@ from runtime.errors import FrameError
 
 Context = zmq.Context[zmq.Socket[bytes]]
 
-HEARTBEAT_TIMEOUT_S = 15.0
-"""A peer silent for so long is lost. libzmq's own thread answers heartbeats, however busy the
-process; only a dead host, a cut link or a frozen process is silent longer than that."""
+HEARTBEAT_TIMEOUT_S = 4.0
+"""A peer silent for so long, and a fifth more between two heartbeats, is lost. libzmq's own
+thread answers heartbeats, however busy the process; only a dead host, a cut link or a frozen
+process is silent longer than that."""
 LINGER_S = 5.0
 """How long a context that is terminated stays to flush what a closed end had to send."""
 _CURVE_BYTES = 64  # what encryption may add to a frame, rounded up

@@ -24,6 +24,7 @@ import ray._private.services
 import ray._private.worker
 import ray._raylet
 
+from actors.tokens import has_token, refuse_shared_token
 from runtime.errors import ClusterError
 
 __all__ = [
@@ -38,6 +39,8 @@ __all__ = [
 _services: Any = ray._private.services  # Ray's inside is untyped
 _raylet: Any = ray._raylet
 _worker: Any = ray._private.worker
+CLIENT = "ray://"
+"""What the address of a Ray client's proxy begins with."""
 PROBE = Path(__file__).with_name("probe.py")
 REACH_S = 3.0  # for a TCP connection to open
 ANSWER_S = 20.0  # for a Ray head to answer; loading Ray takes 0.4 s of it on an idle machine
@@ -46,6 +49,10 @@ LOOPBACK_ONLY = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 TOKEN_RULE = (
     "every process of a cluster shows the same token; set RAY_AUTH_MODE=token and "  # noqa: S105
     "RAY_AUTH_TOKEN_PATH=<file with the cluster's token> (on its head: ~/.ray/auth_token)"
+)
+OPEN_RULE = (
+    "start its nodes with RAY_AUTH_MODE=token, and one token in ~/.ray/auth_token on each of them "
+    "(`ray get-auth-token --generate` makes it, `chmod 600` keeps it yours)"
 )
 
 
@@ -59,10 +66,10 @@ def refuse_a_second() -> None:
 
 
 def find_address(address: str | None = None) -> str:
-    """Return "host:port" of a Ray head.
+    """Return "host:port" of a Ray head, or "ray://host:port" of a Ray client's proxy.
 
     Args:
-        address: "host:port"; None or "auto" takes RAY_ADDRESS, else the one Ray on this host.
+        address: either of them; None or "auto" takes RAY_ADDRESS, else the one Ray on this host.
 
     Raises:
         ClusterError: not such an address; or to be found here, and there is none or several.
@@ -84,16 +91,11 @@ def find_address(address: str | None = None) -> str:
             "`ray start`, or give its address as 'host:port'"
         )
     assert address is not None
-    if "://" in address:
+    host, _, port = address.removeprefix(CLIENT).rpartition(":")
+    if not host or "://" in host or not port.isdigit() or not 0 < int(port) < 2**16:
         raise ClusterError(
-            f"{address!r} is the address of a Ray client proxy, and neither our data plane nor "
-            "RayDP works through one: run this program on a node of the cluster and give "
-            "the head's 'host:port'"
-        )
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 2**16:
-        raise ClusterError(
-            f"{address!r} is no address of a Ray head; write 'host:port', such as '10.0.0.1:6379'"
+            f"{address!r} is no address of a Ray head; write 'host:port', such as "
+            "'10.0.0.1:6379', or from outside the cluster 'ray://10.0.0.1:10001'"
         )
     return address
 
@@ -102,21 +104,22 @@ def settings_for(address: str) -> dict[str, str]:
     """Return the environment variables that a driver of this cluster needs beside its own.
 
     Raises:
-        ClusterError: nobody listens at the address.
+        ClusterError: nobody listens at the address, or others can read the token that we have.
     """
     settings = {"RAY_USAGE_STATS_ENABLED": "0"}
     if "RAY_AUTH_MODE" not in os.environ and (
-        "RAY_AUTH_TOKEN" in os.environ or "RAY_AUTH_TOKEN_PATH" in os.environ
+        "RAY_AUTH_TOKEN_PATH" in os.environ or has_token(os.environ)
     ):
-        settings["RAY_AUTH_MODE"] = "token"  # who names a token means to show it
-    host, _, port = address.rpartition(":")
+        settings["RAY_AUTH_MODE"] = "token"  # who has a token means to show it
+    refuse_shared_token(os.environ | settings)
+    host, _, port = address.removeprefix(CLIENT).rpartition(":")
     reason = _why_unreachable(host, int(port))
     if reason is not None:
         raise ClusterError(
             f"no Ray head at {address}: {reason}; look at the address and the port (`ray start` "
             "prints them), and whether the cluster is up (`ray status`)"
         )
-    if _is_loopback(host) and _why_unreachable(_services.get_node_ip_address(), int(port)):
+    if is_loopback(host) and _why_unreachable(_services.get_node_ip_address(), int(port)):
         settings[LOOPBACK_ONLY] = "0"  # nodes of RayNodes.local(), which listen nowhere else
     return settings
 
@@ -126,7 +129,27 @@ def check_cluster(address: str, settings: Mapping[str, str]) -> list[str]:
 
     Raises:
         ClusterError: it is no Ray head, refuses our token, is of another version of Ray or
-            Python, or has no node on this host.
+            Python, has no node on this host, or takes anyone, and not on loopback alone.
+    """
+    cluster = ask(address, settings)
+    if not address.startswith(CLIENT):  # Ray's client compares by itself
+        _check_node_here(address, cluster)
+    if not cluster["is_open"]:
+        return []
+    reason = f"the Ray cluster at {address} takes anyone without a token"
+    host = address.removeprefix(CLIENT).rpartition(":")[0]
+    if all(map(is_loopback, [host, *cluster.get("hosts", [])])):
+        return [f"{reason}; {OPEN_RULE}"]
+    raise ClusterError(
+        f"{reason}, so whoever reaches its ports can run programs on its nodes; {OPEN_RULE}"
+    )
+
+
+def ask(address: str, settings: Mapping[str, str]) -> dict[str, Any]:
+    """Return what `actors/probe.py` says of the cluster at `address`.
+
+    Raises:
+        ClusterError: it is no Ray head, or refuses our token.
     """
     try:
         answer = subprocess.run(  # noqa: S603 our own file, no shell
@@ -154,19 +177,18 @@ def check_cluster(address: str, settings: Mapping[str, str]) -> list[str]:
             f"what listens at {address} does not answer as a Ray head: {cluster['detail']}; "
             "give the port that `ray start` printed (not the dashboard's, not a client proxy's)"
         )
+    return cluster
+
+
+def _check_node_here(address: str, cluster: Mapping[str, Any]) -> None:
     check_versions(address, ray_version=cluster["ray"], python_version=cluster["python"])
     if not set(cluster["nodes"]) & set(_services.find_node_ids()):
         raise ClusterError(
             f"the Ray cluster at {address} has no node on this host, and a driver needs one; "
             "run this program on one of its nodes (`ray submit`, `ray exec`), or join this host "
-            f"with `ray start --address={address}`"
+            f"with `ray start --address={address}`; from outside, its client proxy takes jobs: "
+            f"ray://{address.rpartition(':')[0]}:10001"
         )
-    if cluster["is_open"]:
-        return [
-            f"the Ray cluster at {address} takes anyone without a token; "
-            "start its nodes with RAY_AUTH_MODE=token"
-        ]
-    return []
 
 
 def check_versions(address: str, *, ray_version: str, python_version: str) -> None:
@@ -236,7 +258,8 @@ def _read_settings_again() -> None:
     _raylet.AuthenticationTokenLoader.instance().reset_cache()
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Return whether only this host itself can reach such an address."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

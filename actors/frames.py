@@ -48,8 +48,8 @@ from runtime.errors import FrameError
 from runtime.model import Batch, Columns, Message
 from runtime.model.schema import wire_type
 
-MAX_BYTES = 64 * 2**20
-"""The longest body, 64 MiB: what one frame of a hostile peer can make us hold."""
+MAX_BYTES = 16 * 2**20
+"""The longest body, 16 MiB: what each connection of a hostile peer can make us hold."""
 
 HEADER = struct.Struct("<4sBBHqqqqQQQ")
 _TEXT = struct.Struct("<2q")  # bytes of text, bytes of validity bitmap

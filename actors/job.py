@@ -1,19 +1,18 @@
 """One job on a Ray cluster: slots as actors on their nodes, watched until the end.
 
 ```
-identify ─▶ bind ─▶ connect ─▶ start ─▶ join ─┬─▶ all done             ─▶ finish: results
-                                              ├─▶ one failed or died:  ─▶ are fetched, actors
-                                              │   stop the rest           end, their CPUs are
-                                              └─▶ stop()               ─▶ free
+identify ─▶ bind ─▶ clocks ─▶ connect ─▶ start ─▶ join ─┬─▶ all done            ─▶ finish: results
+                                                        ├─▶ one failed or died: ─▶ are fetched,
+                                                        │   stop the rest          actors end, and
+                                                        └─▶ stop()              ─▶ CPUs are free
 ```
 """
 
 from __future__ import annotations
 
 import os
-import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +21,10 @@ from ray.exceptions import GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.channel import ChannelKeys
+from actors.hosts import HostWatch
+from actors.obituary import obituary, silent_peers
+from actors.own_errors import own_error
+from actors.placement import NodeInfo, dead_nodes
 from actors.slot import SlotActor, SlotReport
 from runtime import errors
 from runtime.config import Limits
@@ -33,88 +36,137 @@ from runtime.measure.report import JobReport
 
 START_TIMEOUT_S = 60.0
 CALL_TIMEOUT_S = 10.0
-SETTLE_S = 5.0
+LOOK_S = 0.25
+"""How long to wait for the end of a slot before the hosts are looked at again."""
+REPORT_TIMEOUT_S = 3.0
+"""A slot publishes its report within 2 s; one that is silent longer keeps its last one."""
+SETTLE_S = 2.0
 """After the first failure, how long to wait for its cause: a slot often notices that its peer
 is gone before Ray says which worker died."""
+LOST_HOST_S = 1.0
+"""How long the slots of a host that does not answer are given to stop."""
 LEAD_NS = 300_000_000
 """Sources begin this long after the order to start. By then every slot has the order, has met
 its peers, and has opened its inputs; what that takes is not in the first events' latency."""
 
 
 class RayJob:
-    """A submitted flow. Use it from one thread.
+    """A submitted flow: `start` it. Use it from one thread.
 
     Args:
         plan: every stage in a slot.
-        node_ids: {slot: Ray node id}.
-        hosts: {slot: address to listen on}.
+        nodes: {slot: the node it runs on}.
         notes: what the report must say about these nodes.
+        folder: what sinks' relative paths are meant from; this process's unless told.
+        clock_shifts: for tests, {node: by how many ns its slots take its clock to be ahead}.
 
     Attributes:
-        pids: {slot: process id of its worker, on its node}.
-
-    Raises:
-        ClusterError: the actors did not start in time.
+        pids: {slot: process id of its worker, on its node}; empty before the start.
     """
 
     def __init__(
         self,
         plan: Plan,
         *,
-        node_ids: Mapping[str, str],
-        hosts: Mapping[str, str],
+        nodes: Mapping[str, NodeInfo],
         limits: Limits | None = None,
         notes: Sequence[str] = (),
+        folder: str | None = None,
+        clock_shifts: Mapping[str, int] | None = None,
     ) -> None:
+        self.pids: dict[str, int] = {}
         self._plan = plan
+        self._nodes = dict(nodes)
+        self._hosts = HostWatch(nodes.values())
         self._notes = list(notes)
         self._reports: dict[str, SlotReport] = {}
         self._ended: dict[str, SlotReport] = {}
         self._deaths: dict[str, str] = {}
+        self._lost: set[str] = set()  # ids of nodes that do not answer
         self._collected: dict[str, bytes] = {}  # {collect sink: its rows, once the job has ended}
         self._error: SlackwaterError | None = None
         self._is_over = False
         self._elapsed_s: float | None = None
-        self._start_ns = time.time_ns()
-        settings = {"keys": ChannelKeys.generate(), "folder": os.getcwd(), "limits": limits}
+        self._start_ns, self._began_s = 0, time.monotonic()  # of the sources, by two clocks
+        settings = {
+            "keys": ChannelKeys.generate(),
+            "folder": os.getcwd() if folder is None else folder,
+            "limits": limits,
+        }
         actor: Any = ray.remote(SlotActor)
         self._actors: dict[str, Any] = {
             name: actor.options(
                 num_cpus=1,
                 max_restarts=0,
                 max_concurrency=4,
-                scheduling_strategy=NodeAffinitySchedulingStrategy(node_ids[name], soft=False),
-            ).remote(name, plan.stages_of(name), host=hosts[name], **settings)
+                scheduling_strategy=NodeAffinitySchedulingStrategy(nodes[name].node_id, soft=False),
+            ).remote(
+                name,
+                plan.stages_of(name),
+                host=nodes[name].ip,
+                clock_shift_ns=(clock_shifts or {}).get(nodes[name].name, 0),
+                **settings,
+            )
             for name in plan.slot_names
         }
+
+    def start(self) -> RayJob:
+        """Start the slots and let the sources run; return this job.
+
+        Raises:
+            SlackwaterError: what stopped them (a sink that cannot be opened, too little room,
+                a worker that died). No actor is left then.
+        """
         try:
+            self._hosts.begin()
             self._start()
         except BaseException:  # Ctrl-C too: no actor may stay
-            self._give_up()
+            self.give_up()
             raise
+        return self
 
     def _start(self) -> None:
         known = dict(zip(self._actors, self._on_all("identify"), strict=True))
-        self.pids = {name: pid for name, (pid, _) in known.items()}
-        hosts = {stage: known[slot][1] for stage, slot in self._plan.slots.items()}
+        self.pids = {name: one.pid for name, one in known.items()}
+        hosts = {stage: known[slot].host for stage, slot in self._plan.slots.items()}
         endpoints: dict[str, str] = {}
         for bound in self._on_all("bind", hosts):
             endpoints.update(bound)
-        self._on_all("connect", endpoints)
-        self._start_ns = time.time_ns() + LEAD_NS
+        self._set_clocks({name: one.clock for name, one in known.items()})
+        # By the reference's clock, which ours need not be.
+        self._start_ns = max(self._on_all("connect", endpoints)) + LEAD_NS
+        self._began_s = time.monotonic() + LEAD_NS / 1e9
         self._on_all("start", self._start_ns)
         self._joins = {actor.call.remote("join"): name for name, actor in self._actors.items()}
 
-    def _give_up(self) -> None:
-        """End the actors of a job that did not start; they may have files in the temp folder."""
+    def _set_clocks(self, clocks: Mapping[str, str | None]) -> None:
+        """Let the slots whose clock (by its identity) is not the first slot's follow that one."""
+        first, *rest = self._plan.slot_names
+        others = [name for name in rest if clocks[name] is None or clocks[name] != clocks[first]]
+        if others:
+            (endpoint,) = self._on_all("serve_clock", slots=[first])
+            self._on_all("follow_clock", endpoint, slots=others)
+
+    def give_up(self) -> None:
+        """End the actors of a job that has not started; they may have files in the temp folder.
+
+        From any thread: a `start` that still waits for them then raises.
+        """
         try:
             stops = [actor.call.remote("stop") for actor in self._actors.values()]
             ray.wait(stops, num_returns=len(stops), timeout=SETTLE_S)
         finally:
             self._end_actors()
 
-    def _on_all(self, method: str, *args: Any, timeout_s: float = START_TIMEOUT_S) -> list[Any]:
-        calls = [actor.call.remote(method, *args) for actor in self._actors.values()]
+    def _on_all(
+        self,
+        method: str,
+        *args: Any,
+        slots: Iterable[str] | None = None,
+        timeout_s: float = START_TIMEOUT_S,
+    ) -> list[Any]:
+        chosen = self._actors if slots is None else slots
+        calls = [self._actors[name].call.remote(method, *args) for name in chosen]
         try:
             return ray.get(calls, timeout=timeout_s)
         except GetTimeoutError as problem:
@@ -124,7 +176,7 @@ class RayJob:
                 "or of memory: see `ray status`"
             ) from problem
         except RayError as problem:
-            raise _own_error(problem) from problem
+            raise own_error(problem) from problem
 
     # -- watching --------------------------------------------------------------------------
 
@@ -145,7 +197,10 @@ class RayJob:
         Raises:
             SlackwaterError: the job failed; the error says who and why. All slots are stopped.
         """
-        self._look(timeout_s)
+        deadline_s = time.monotonic() + timeout_s
+        self._look(min(timeout_s, LOOK_S))
+        while not self._is_over and (left := deadline_s - time.monotonic()) > 0:
+            self._look(min(left, LOOK_S))
         if self._error is not None:
             raise self._error
         return self._is_over
@@ -154,6 +209,7 @@ class RayJob:
         if self._is_over:
             return
         self._take_ends(timeout_s)
+        self._bury(self._hosts.look())
         if self._deaths or self._failed():
             self._find_cause()
             self.stop()
@@ -180,6 +236,14 @@ class RayJob:
     def _failed(self) -> list[SlotReport]:
         return [report for report in self._ended.values() if report.error is not None]
 
+    def _bury(self, lost: Mapping[str, str]) -> None:
+        """Take slots on these nodes for dead, {node id: what is wrong with it}."""
+        self._lost.update(lost)
+        for name in self._living:
+            reason = lost.get(self._nodes[name].node_id)
+            if reason is not None:
+                self._deaths[name] = reason
+
     def _find_cause(self) -> None:
         deadline_s = time.monotonic() + SETTLE_S
         while not self._has_root_cause() and (left := deadline_s - time.monotonic()) > 0:
@@ -190,24 +254,20 @@ class RayJob:
         if own:
             kind = getattr(errors, own[0].error_type or "", SlackwaterError)
             self._error = kind(own[0].error)
-        elif self._deaths:
-            self._error = WorkerDied(self._obituary())
+            return
+        silent = silent_peers(self._plan, self._failed(), self._living, self._nodes)
+        self._bury(dead_nodes({node.node_id for node in self._nodes.values()}))
+        self._bury({self._nodes[slot].node_id: reason for slot, reason in silent.items()})
+        if self._deaths:
+            self._error = WorkerDied(
+                obituary(self._plan, self._deaths, self._nodes, lost=self._lost)
+            )
         else:
             self._error = WorkerDied(self._failed()[0].error)
 
     def _has_root_cause(self) -> bool:
         own = any(report.error_type != "WorkerDied" for report in self._failed())
         return own or bool(self._deaths)
-
-    def _obituary(self) -> str:
-        lines = []
-        for name, reason in self._deaths.items():
-            stages = ", ".join(stage.name for stage in self._plan.stages_of(name))
-            lines.append(f"the worker of slot {name!r} (stages: {stages}) died: {reason}")
-        return (
-            "; ".join(lines) + ". The job was stopped; sinks hold whole batches only. If it was "
-            "short of memory or killed by hand, mend that, and submit the flow again"
-        )
 
     # -- what it says ----------------------------------------------------------------------
 
@@ -216,7 +276,7 @@ class RayJob:
         status = self.status
         if status == "running":
             self._fetch_reports()
-        elapsed_s = self._elapsed_s or max(0, time.time_ns() - self._start_ns) / 1e9
+        elapsed_s = self._passed_s() if self._elapsed_s is None else self._elapsed_s
         parts = [self._reports[name] for name in self._plan.slot_names if name in self._reports]
         return job_report(
             self._plan,
@@ -229,12 +289,26 @@ class RayJob:
             sinks=[sink for part in parts for sink in part.sinks],
             error=None if self._error is None else str(self._error),
             notes=self._notes,
+            clocks={part.slot: part.clock for part in parts if part.clock is not None},
+            refused_peers=sum(part.refused_peers for part in parts),
         )
+
+    def _passed_s(self) -> float:
+        return max(0.0, time.monotonic() - self._began_s)
 
     def _fetch_reports(self) -> None:
         calls = {self._actors[name].call.remote("report"): name for name in self._living}
-        done, _ = ray.wait(list(calls), num_returns=len(calls), timeout=CALL_TIMEOUT_S)
+        deadline_s = time.monotonic() + REPORT_TIMEOUT_S
+        done: list[Any] = []
+        while len(done) < len(calls) and (left := deadline_s - time.monotonic()) > 0:
+            done, _ = ray.wait(list(calls), num_returns=len(calls), timeout=min(left, LOOK_S))
+            self._take_ends(0)
+            self._bury(self._hosts.look())
+            if self._deaths or self._failed():  # to be acted on before anything else
+                break
         for ref in done:
+            if calls[ref] in self._ended:
+                continue
             try:
                 self._reports[calls[ref]] = ray.get(ref)
             except RayError:
@@ -246,6 +320,11 @@ class RayJob:
         Raises:
             WorkerDied: it is gone with its worker.
         """
+        with pa.ipc.open_stream(self.collected_stream(sink)) as stream:
+            return stream.read_all()
+
+    def collected_stream(self, sink: str) -> bytes:
+        """Return the same as an Arrow IPC stream."""
         data = self._collected.get(sink)
         if data is None and not self._is_over:
             data = self._fetch_collected(sink)
@@ -254,8 +333,12 @@ class RayJob:
                 f"the results of sink {sink!r} are gone with the worker of slot "
                 f"{self._plan.slots[sink]!r}; write them to a file sink where they must outlive it"
             )
-        with pa.ipc.open_stream(data) as stream:
-            return stream.read_all()
+        return data
+
+    @property
+    def gathered(self) -> list[str]:
+        """The collect sinks whose rows are here, once the job has ended."""
+        return list(self._collected)
 
     def _fetch_collected(self, sink: str) -> bytes | None:
         call = self._actors[self._plan.slots[sink]].call.remote("collected", sink)
@@ -269,16 +352,20 @@ class RayJob:
     def stop(self) -> None:
         """End the job now; the sinks keep the whole batches that they have.
 
-        A slot that does not answer (a user's function that hangs) is killed after 10 s. A sink
-        that cannot be finished fails the job.
+        A slot that does not answer (a user's function that hangs) is killed after 10 s, after 1 s
+        on a host that does not answer either. A sink that cannot be finished fails the job.
         """
         if self._is_over:
             return
         for name in self._living:
             self._actors[name].call.remote("stop")
-        deadline_s = time.monotonic() + CALL_TIMEOUT_S
-        while self._living and (left := deadline_s - time.monotonic()) > 0:
-            self._take_ends(left)
+        began_s = time.monotonic()
+        while living := self._living:
+            hopeless = all(self._nodes[name].node_id in self._lost for name in living)
+            limit_s = LOST_HOST_S if hopeless else CALL_TIMEOUT_S
+            if (left := began_s + limit_s - time.monotonic()) <= 0:
+                break
+            self._take_ends(min(left, LOOK_S))
         if self._error is None and self._failed():
             self._find_cause()
         self._finish()
@@ -286,10 +373,11 @@ class RayJob:
     def _finish(self) -> None:
         """Fetch what the collect sinks hold, and let the actors and their CPUs go."""
         ends = [own.ended_ns for own in self._ended.values() if own.ended_ns is not None]
-        self._elapsed_s = max(0, max(ends, default=time.time_ns()) - self._start_ns) / 1e9
+        self._elapsed_s = max(0, max(ends) - self._start_ns) / 1e9 if ends else self._passed_s()
         for stage in self._plan.stages:
             is_collect = isinstance(stage.step, SinkStep) and stage.step.sink.kind == "collect"
-            if is_collect and self._plan.slots[stage.name] in self._ended:
+            slot = self._plan.slots[stage.name]
+            if is_collect and slot in self._ended and self._nodes[slot].node_id not in self._lost:
                 data = self._fetch_collected(stage.name)
                 if data is not None:
                     self._collected[stage.name] = data
@@ -297,19 +385,6 @@ class RayJob:
         self._end_actors()
 
     def _end_actors(self) -> None:
+        self._hosts.close()
         for actor in self._actors.values():
             ray.kill(actor, no_restart=True)
-
-
-def _own_error(problem: RayError) -> SlackwaterError:
-    """Return the error of our tree inside a Ray error, or one that tells what Ray said."""
-    cause = getattr(problem, "cause", None)
-    if isinstance(cause, SlackwaterError):
-        return type(cause)(str(cause))
-    unknown = re.search(r"No module named '([^']+)'", str(problem))
-    if unknown:
-        return ClusterError(
-            f"a worker cannot import {unknown[1]!r}, from which a function or an input of the flow "
-            "comes; install it on the nodes, or put it beside the program or in its working folder"
-        )
-    return WorkerDied(f"a worker failed to start: {problem}")

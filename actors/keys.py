@@ -5,7 +5,9 @@ libzmq asks the handler (ZeroMQ RFC 27) in every handshake; one thread for each 
 but then, answers. A receiver's ZAP domain says whom it waits for, so the handler needs no
 list of jobs: it admits the key that the domain names, once. So a receiver has one peer in
 its life, and nobody can take the place of a lost one unnoticed. On a Unix socket, which
-needs no key (`actors/local_sockets.py`), the domain names none, and once still holds.
+needs no key (`actors/local_sockets.py`), the domain names none, and once still holds. The
+reference of the clocks (`actors/clock_sync.py`) has a peer for each slot: its domain says so.
+Who is refused is counted in `actors/strangers.py`.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from zmq.utils import z85
 _ZAP_ENDPOINT = "inproc://zeromq.zap.01"
 _KEY_SIZE = 40  # a public key as Z85 text
 _NO_KEY = b"-" * _KEY_SIZE  # in its place on a Unix socket
+_MANY = b"+"  # behind the key in a domain: whoever has it, any number of times
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,13 @@ class ChannelKeys:
 
     def guard_receiver(self, socket: zmq.Socket[bytes]) -> None:
         """Make this socket, not bound yet, admit one sender of this job and nobody else."""
-        socket.curve_server = True
-        socket.curve_publickey = self.receiver_public
-        socket.curve_secretkey = self.receiver_secret
-        _admit_one(socket, key=self.sender_public)
+        self._serve(socket)
+        _admit(socket, self.sender_public)
+
+    def guard_reference(self, socket: zmq.Socket[bytes]) -> None:
+        """Make this socket, not bound yet, admit every sender of this job and nobody else."""
+        self._serve(socket)
+        _admit(socket, self.sender_public + _MANY)
 
     def guard_sender(self, socket: zmq.Socket[bytes]) -> None:
         """Make this socket, not connected yet, speak to a receiver of this job only."""
@@ -49,15 +55,20 @@ class ChannelKeys:
         socket.curve_publickey = self.sender_public
         socket.curve_secretkey = self.sender_secret
 
+    def _serve(self, socket: zmq.Socket[bytes]) -> None:
+        socket.curve_server = True
+        socket.curve_publickey = self.receiver_public
+        socket.curve_secretkey = self.receiver_secret
+
 
 def guard_local_receiver(socket: zmq.Socket[bytes]) -> None:
     """Make this socket, not bound yet, admit one sender. Bind it to a private path only."""
-    _admit_one(socket, key=_NO_KEY)
+    _admit(socket, _NO_KEY)
 
 
-def _admit_one(socket: zmq.Socket[bytes], *, key: bytes) -> None:
+def _admit(socket: zmq.Socket[bytes], whom: bytes) -> None:
     _start_zap_handler(socket.context)
-    socket.zap_domain = key + secrets.token_hex(8).encode()
+    socket.zap_domain = whom + secrets.token_hex(8).encode()
     socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)  # refuse all, should there be no handler
 
 
@@ -83,7 +94,7 @@ def _answer(socket: zmq.Socket[bytes]) -> None:
             number = request[1] if len(request) > 1 else b""
             domain = request[2] if len(request) > 2 else b""
             is_admitted = _is_named(request) and domain not in admitted
-            if is_admitted:
+            if is_admitted and not domain.startswith(_MANY, _KEY_SIZE):
                 admitted.add(domain)
             status, text = (b"200", b"OK") if is_admitted else (b"400", b"not of this job")
             socket.send_multipart([b"1.0", number, status, text, b"", b""])

@@ -30,12 +30,23 @@ def host_identity(address: str) -> str | None:
     Args:
         address: on which this process listens to other hosts.
     """
+    boot = boot_id()
     try:
-        boot = _BOOT.read_text(encoding="ascii").strip()
         namespaces = [os.readlink(name) for name in _NAMESPACES]
+    except OSError:  # no Linux, or a /proc that says less
+        return None
+    return boot and " ".join((address, boot, *namespaces, f"user {os.geteuid()}"))
+
+
+def boot_id() -> str | None:
+    """Return what the processes under one boot of one kernel have in common; None: not to be had.
+
+    Copies of a virtual machine, woken from one image, have it in common too.
+    """
+    try:
+        return _BOOT.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):  # no Linux, or a /proc that says less
         return None
-    return " ".join((address, boot, *namespaces, f"user {os.geteuid()}"))
 
 
 def private_path() -> str | None:

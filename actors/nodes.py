@@ -10,14 +10,16 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 
 from actors.connecting import (
+    CLIENT,
     Driver,
     check_cluster,
     find_address,
     refuse_a_second,
     settings_for,
 )
+from actors.gateway import usable_nodes
 from actors.local_nodes import LocalNodes
-from actors.placement import NodeInfo, list_nodes
+from actors.placement import NodeInfo
 
 __all__ = ["RayNodes"]
 
@@ -26,8 +28,9 @@ class RayNodes:
     """A connected Ray cluster, from `local` or `connect`; a context manager that ends it.
 
     Attributes:
-        address: "host:port" of its head.
-        nodes: the nodes as they were when it opened, head first.
+        address: "host:port" of its head, or "ray://host:port" of its client proxy.
+        nodes: the nodes as they were when it opened or at the last `refresh`, head first.
+        silent: nodes that Ray takes for alive, and whose hosts do not answer.
         is_simulated: whether the nodes are processes of one machine, started by us.
         notes: what a reader of its figures or its owner should know, one sentence each.
     """
@@ -46,7 +49,8 @@ class RayNodes:
         self.notes = notes
         try:
             self._driver = Driver(address, settings)
-            self.nodes: list[NodeInfo] = list_nodes()
+            self.nodes: list[NodeInfo] = []
+            self.refresh()
         except BaseException:  # Ctrl-C too: nothing may be left behind
             self.close()
             raise
@@ -88,16 +92,17 @@ class RayNodes:
     def connect(
         cls, address: str | None = None, *, progress: Callable[[str], None] | None = None
     ) -> RayNodes:
-        """Connect to a Ray cluster that has a node on this host.
+        """Connect to a Ray cluster: that has a node on this host, or through its client proxy.
 
         Args:
             address: "host:port" of its head; None or "auto" takes RAY_ADDRESS, else the one
-                Ray cluster that has a node on this host.
+                Ray cluster that has a node on this host. "ray://host:port" of its client
+                proxy works from anywhere, for detached jobs only.
             progress: is told each step, in words.
 
         Raises:
             ClusterError: no cluster there or several, no or a wrong token, another version,
-                no node of it on this host, or a Ray client address (`ray://`).
+                or no node of it on this host.
         """
         refuse_a_second()
         tell = progress or (lambda _: None)
@@ -112,6 +117,15 @@ class RayNodes:
     def is_simulated(self) -> bool:
         """Whether we started these nodes, all on this machine."""
         return self._local is not None
+
+    @property
+    def is_client(self) -> bool:
+        """Whether we are outside the cluster, behind Ray's client."""
+        return self.address.startswith(CLIENT)
+
+    def refresh(self) -> None:
+        """Look again which nodes there are; those whose hosts do not answer are left out."""
+        self.nodes, self.silent = usable_nodes()
 
     def close(self) -> None:
         """Disconnect; take the nodes down if we started them. Idempotent.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import ray
 
 from runtime.errors import ClusterError
 
-__all__ = ["NodeInfo", "check_room", "list_nodes", "missing_cpus", "name_nodes"]
+__all__ = ["NodeInfo", "check_room", "dead_nodes", "list_nodes", "missing_cpus", "name_nodes"]
 
 HEAD = "node:__internal_head__"  # the resource by which Ray marks its head
 ROUNDING = 1e-6  # CPUs; Ray counts them in units of 0.0001
@@ -35,6 +35,7 @@ class NodeInfo:
         free_cpus: those that no actor or task holds; Ray reports a change within about a second.
         memory_bytes: what Ray may give to workers.
         is_head: whether the cluster's own book-keeping runs there.
+        port: of its raylet, which every node of the cluster can reach; 0: not known.
     """
 
     name: str
@@ -44,6 +45,7 @@ class NodeInfo:
     free_cpus: float
     memory_bytes: int
     is_head: bool
+    port: int = 0
 
 
 def list_nodes() -> list[NodeInfo]:
@@ -55,6 +57,16 @@ def list_nodes() -> list[NodeInfo]:
         )
     asked: Any = ray  # untyped; and Ray has no public call for what is free on each node
     return name_nodes(asked.nodes(), asked._private.state.available_resources_per_node())
+
+
+def dead_nodes(node_ids: Collection[str]) -> dict[str, str]:
+    """Return {node id: what Ray says} of those nodes that Ray knows to be gone."""
+    asked: Any = ray
+    return {
+        node["NodeID"]: f"its node is gone ({node.get('DeathReasonMessage') or 'Ray lost it'})"
+        for node in asked.nodes()
+        if node["NodeID"] in node_ids and not node["Alive"]
+    }
 
 
 def name_nodes(
@@ -86,6 +98,7 @@ def name_nodes(
             free_cpus=free.get(node["NodeID"], {}).get("CPU", 0.0),
             memory_bytes=int(node["Resources"].get("memory", 0)),
             is_head=HEAD in node["Resources"],
+            port=int(node.get("NodeManagerPort", 0)),
         )
         for node in alive
     ]

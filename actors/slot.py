@@ -21,13 +21,14 @@ import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import zmq
 
 from actors.channel import ChannelKeys, Receiver, Sender, Waker, Watch
+from actors.clock_sync import SlotClock
 from actors.frames import FrameCodec
 from actors.local_sockets import host_identity
 from actors.sinks import CollectSink, Sink, open_sink
@@ -37,7 +38,7 @@ from runtime.errors import FrameError, SlackwaterError, WorkerDied
 from runtime.flow.plan import Channel, Stage
 from runtime.flow.steps import SinkStep
 from runtime.measure.assemble import SinkMeter
-from runtime.measure.report import ChannelReport, SinkReport, StageReport
+from runtime.measure.report import ChannelReport, ClockReport, SinkReport, StageReport
 from runtime.model.schema import ArrowRows
 from runtime.schedule import Action, Egress, Grant, Send, Slot
 
@@ -55,6 +56,16 @@ PEERS_NS = 100_000_000
 REPORT_S = 2.0
 
 
+class SlotIdentity(NamedTuple):
+    """Who a slot is, and what it shares with others that have the same."""
+
+    pid: int
+    host: str | None
+    """See `local_sockets.host_identity`."""
+    clock: str | None
+    """See `SlotClock.identity`."""
+
+
 @dataclass
 class SlotReport:
     """What one slot says of itself: its share of the job's report."""
@@ -67,13 +78,19 @@ class SlotReport:
     error: str | None = None
     error_type: str | None = None
     ended_ns: int | None = None
-    """Wall clock at the end, its sinks closed."""
+    """The reference's time at the end, its sinks closed."""
+    lost: list[str] = field(default_factory=list)
+    """The channels whose other end was gone when this slot failed."""
+    clock: ClockReport | None = None
+    refused_peers: int = 0
+    """Connections refused by its sockets of TCP; see `actors/strangers.py`."""
 
 
 class SlotHost:
     """One slot of a job: call `identify`, `bind`, `connect`, `start` and `join`.
 
-    Its process ends with it.
+    Its process ends with it. All times are the reference's: if its clock is another one, call
+    `follow_clock` before `connect`, with what `serve_clock` of the reference's slot returned.
     """
 
     def __init__(
@@ -85,10 +102,14 @@ class SlotHost:
         host: str = "127.0.0.1",
         folder: str = "",
         limits: Limits | None = None,
+        clock_shift_ns: int = 0,
     ) -> None:
         self._name, self._stages, self._keys, self._host = name, stages, keys, host
         self._limits, self._folder = limits, folder
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._clock = SlotClock(
+            keys=keys, context=self._context, host=host, shift_ns=clock_shift_ns
+        )
         self._receivers: dict[str, Receiver] = {}
         self._senders: dict[str, Sender] = {}
         self._sinks: dict[str, Sink] = {}
@@ -107,9 +128,17 @@ class SlotHost:
 
     # -- control, from other threads -------------------------------------------------------
 
-    def identify(self) -> tuple[int, str | None]:
-        """Return the id of this process, and its host's identity (see `local_sockets`)."""
-        return os.getpid(), host_identity(self._host)
+    def identify(self) -> SlotIdentity:
+        """Say who this is, so that the others know what they share with it."""
+        return SlotIdentity(os.getpid(), host_identity(self._host), self._clock.identity)
+
+    def serve_clock(self) -> str:
+        """Let this slot's clock be the reference; return the endpoint where it answers."""
+        return self._clock.serve()
+
+    def follow_clock(self, endpoint: str) -> None:
+        """Set this slot's clock by the reference's at `endpoint`, and keep it there."""
+        self._clock.follow(endpoint)
 
     def bind(self, hosts: Mapping[str, str | None]) -> dict[str, str]:
         """Listen on every channel that comes from another slot: {channel: endpoint}.
@@ -133,8 +162,12 @@ class SlotHost:
             self._unlink()
         return {name: receiver.endpoint for name, receiver in self._receivers.items()}
 
-    def connect(self, endpoints: Mapping[str, str]) -> None:
-        """Connect every channel that leads to another slot, and open the sinks."""
+    def connect(self, endpoints: Mapping[str, str]) -> int:
+        """Connect every channel that leads to another slot, and open the sinks.
+
+        Returns:
+            The reference's time when that was done.
+        """
         for stage in self._stages:
             for channel in stage.outputs:
                 if channel.name in endpoints and channel.name not in self._receivers:
@@ -150,9 +183,10 @@ class SlotHost:
                 )
                 self._rows[stage.name] = ArrowRows(stage.step.schema)
                 self._meters[stage.name] = SinkMeter(stage.name, "")
+        return self._clock.now_ns()
 
     def start(self, start_ns: int) -> None:
-        """Run. Paced sources hand over their first event at `start_ns`, wall clock."""
+        """Run. Paced sources hand over their first event at `start_ns`."""
         self._slot = Slot(self._name, self._stages, start_ns=start_ns, limits=self._limits)
         self._report.state = "running"
         self._thread = threading.Thread(target=self._main, name=f"slot-{self._name}", daemon=True)
@@ -213,9 +247,11 @@ class SlotHost:
             state = "failed"
         assert self._slot is not None
         try:
-            ended_ns = time.time_ns()
+            ended_ns = self._clock.now_ns()
             self._publish(state, error, kind)
             self._report.ended_ns = ended_ns
+            if state == "failed":
+                self._report.lost = [n for n, end in self._ends().items() if end.is_peer_lost]
             self._slot.close()
         finally:
             self._has_ended.set()
@@ -234,12 +270,12 @@ class SlotHost:
         slot = self._slot
         assert slot is not None
         watch = Watch({**self._receivers, **self._senders}, waker=self._waker)
-        slot.wake_ns(time.time_ns())  # opens the inputs, before the start
+        slot.wake_ns(self._clock.now_ns())  # opens the inputs, before the start
         sharpen_timers()
         peers_ns = looked_ns = worked_ns = 0
         while not self._is_stopping:
-            now_ns = time.time_ns()
-            if now_ns > looked_ns + LOOK_NS:
+            now_ns = self._clock.now_ns()
+            if not 0 <= now_ns - looked_ns <= LOOK_NS:  # below 0: the clock was set
                 self._take_in(slot, watch.ready(), now_ns)
                 looked_ns = now_ns
             if self._wants_report.is_set():
@@ -254,9 +290,9 @@ class SlotHost:
                 continue
             if slot.is_finished and all(sender.is_settled for sender in self._senders.values()):
                 return "done"
-            if now_ns > peers_ns:
+            if not 0 <= now_ns - peers_ns <= PEERS_NS:
                 self._look_at_peers()
-                peers_ns = now_ns + PEERS_NS
+                peers_ns = now_ns
             most_s = NAP_S if now_ns < worked_ns + AWAKE_NS else IDLE_S
             watch.wait(min(self._rest_s(slot, now_ns), most_s))
             looked_ns = 0
@@ -274,26 +310,25 @@ class SlotHost:
     def _perform(self, action: Action) -> None:
         match action:
             case Send(channel, message):
-                self._senders[channel.name].send(message, time.time_ns())
+                self._senders[channel.name].send(message, self._clock.now_ns())
             case Grant(channel, rows):
                 self._receivers[channel.name].grant(rows)
             case Egress(stage, batch, _):
                 if batch is not None:
                     self._sinks[stage].write(self._rows[stage].of(batch))
-                    self._meters[stage].add(batch, time.time_ns())
+                    self._meters[stage].add(batch, self._clock.now_ns())
 
     def _rest_s(self, slot: Slot, looked_ns: int) -> float:
         """Return how long to sleep, the slot having found nothing to do at `looked_ns`."""
         wake_ns = slot.wake_ns(looked_ns)
         if wake_ns is not None and wake_ns > looked_ns:
-            return min(max(wake_ns - time.time_ns(), 0) / 1e9, IDLE_S)
+            return min(max(wake_ns - self._clock.now_ns(), 0) / 1e9, IDLE_S)
         # A source that is due, and yet there was nothing to do, waits for credit.
         is_polling = any(machine.is_polling(looked_ns) for machine in slot.stages.values())
         return POLL_S if is_polling else IDLE_S
 
     def _look_at_peers(self) -> None:
-        ends: dict[str, Receiver | Sender] = {**self._receivers, **self._senders}
-        for name, end in ends.items():
+        for name, end in self._ends().items():
             if end.is_peer_lost:
                 raise WorkerDied(
                     f"slot {self._name!r} lost the other end of channel {name!r}: its worker has "
@@ -306,11 +341,14 @@ class SlotHost:
                     "than lose rows"
                 )
 
+    def _ends(self) -> dict[str, Receiver | Sender]:
+        return {**self._receivers, **self._senders}
+
     def _publish(self, state: str, error: str | None = None, kind: str | None = None) -> None:
         """Make a report that the loop does not change any more: other threads read it."""
         self._wants_report.clear()
         assert self._slot is not None
-        live_stages, live_channels = self._slot.reports(time.time_ns())
+        live_stages, live_channels = self._slot.reports(self._clock.now_ns())
         stages = [replace(stage) for stage in live_stages]
         channels = [replace(channel) for channel in live_channels]
         for stage in stages:
@@ -325,6 +363,9 @@ class SlotHost:
             meter.report.node = next(s.node for s in stages if s.name == name)
         sinks = [copy.deepcopy(meter.report) for meter in self._meters.values()]
         self._report = SlotReport(self._name, state, stages, channels, sinks, error, kind)
+        self._report.clock = self._clock.report(self._name.split("/")[0])
+        strangers = [receiver.refused_peers for receiver in self._receivers.values()]
+        self._report.refused_peers = sum(strangers) + self._clock.refused_peers
         self._has_report.set()
 
 

@@ -16,6 +16,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}
     "join-throughput": ("join_throughput", "4 M events through the join, sparse and dense"),
     "aggregate": ("aggregate", "5 M events, 10 % late, mean and count per key and second"),
     "join-latency": ("join_latency", "the join at 1k, 10k, 50k events/s: on arrival, in order"),
+    "multinode": ("multinode", "the join on 1, 2, 3 hosts, and what the links' delays look like"),
     "memory": ("memory", "ten million events through three nodes: is memory flat?"),
 }
 

@@ -106,7 +106,7 @@ def _measure(cluster: sw.Cluster, run: Run, path: Path, result: Result) -> None:
         job.close()
     check(report.ledger.is_balanced, f"the ledger does not balance: {report.ledger}")
     rows = recorder.read()
-    missing = _verify(run, rows)
+    missing = missing_results(run, rows)
     check(not missing or report.ledger.late_used + report.ledger.late > 0, "missing, none late")
 
     arrival_ns = np.maximum(rows["arrival"], rows["arrival_right"])
@@ -145,7 +145,7 @@ def _measure(cluster: sw.Cluster, run: Run, path: Path, result: Result) -> None:
     result.figures[f"{run.mode}, {run.rate} events/s"] = figures
 
 
-def _verify(run: Run, rows: Arrays) -> int:
+def missing_results(run: Run, rows: Arrays) -> int:
     """Check the results; return how many are missing (on arrival some may be)."""
     left, right = join_offline(run.bus, run.loop, over=run.over)
     expected = {name: run.bus[name][left] for name in ("ts", "arrival", "vehicle")}

@@ -41,7 +41,7 @@ def run(options: Options) -> Result:
         for kind, target in TARGETS.items():
             is_dense = kind == "dense"
             left, right = join_offline(bus, loop, is_dense=is_dense)
-            expected = _results(bus, loop, left, right)
+            expected = results(bus, loop, left, right)
             limit = repeated(repetitions, partial(_offline_rate, bus, loop, is_dense=is_dense))
             figures = {"offline_million_per_s": limit, "results": len(left)}
             for place, placement in PLACES.items():
@@ -75,11 +75,12 @@ def run(options: Options) -> Result:
 
 def _offline_rate(bus: Arrays, loop: Arrays, *, is_dense: bool) -> float:
     began_s = time.perf_counter()
-    _results(bus, loop, *join_offline(bus, loop, is_dense=is_dense))
+    results(bus, loop, *join_offline(bus, loop, is_dense=is_dense))
     return (len(bus["ts"]) + len(loop["ts"])) / (time.perf_counter() - began_s) / 1e6
 
 
-def _results(bus: Arrays, loop: Arrays, left: np.ndarray, right: np.ndarray) -> Arrays:
+def results(bus: Arrays, loop: Arrays, left: np.ndarray, right: np.ndarray) -> Arrays:
+    """Return the columns of the pairs (left[i], right[i])."""
     found = {name: values[left] for name, values in bus.items()}
     found |= {name: loop[name][right] for name in ("flow", "sensor")}
     return found | {"ts_right": loop["ts"][right]}

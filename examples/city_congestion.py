@@ -1,7 +1,8 @@
 """Where is traffic stuck? Late buses joined with busy loops, in a generated city ([ssg] §6).
 
-Run it alone on files, without Spark:  slackwater run examples/city_congestion.py --nodes 3
-With Spark in front of it:             make demo
+Run it alone, without Spark:      slackwater run examples/city_congestion.py --nodes 3
+With Spark in front of it:        make demo
+On a cluster, for half a minute:  slackwater submit examples/city_congestion.py:live --address …
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
 
 import slackwater as sw
 from examples.city import City, generate
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 LATE_S = 300
 BUSY = 1_000
+LIVE = City(seconds=30)
 
 
 def build(
@@ -28,10 +32,9 @@ def build(
     slack: str | None = None,
     out: sw.SinkSpec | None = None,
 ) -> sw.Dataflow:
-    """Return the flow; without inputs it generates a small city of its own."""
+    """Return the flow; without inputs it carries a small city of its own."""
     if buses is None or loops is None:
-        folder = Path(tempfile.mkdtemp(prefix="slackwater-city-"))
-        buses, loops = (sw.parquet(path) for path in generate(City(seconds=20), folder))
+        buses, loops = carried(City(seconds=20))
     flow = sw.Dataflow("city-congestion", slack=slack)
     late = flow.source(
         "buses", buses, event_time="event_time", arrival="arrival", speed=speed
@@ -42,6 +45,19 @@ def build(
     jams = late.join(busy, on="area", within="5s", name="congestion")
     jams.select("area", "vehicle", "delay_s", "loop", "flow").sink("jams", out or sw.collect_sink())
     return flow
+
+
+def live() -> sw.Dataflow:
+    """Return the flow over half a minute of a city, at the speed of the clock."""
+    buses, loops = carried(LIVE)
+    return build(buses, loops, speed=1.0)
+
+
+def carried(city: City) -> tuple[sw.Input, sw.Input]:
+    """Return buses and loops as tables that travel with the flow, whatever node they run on."""
+    with tempfile.TemporaryDirectory(prefix="slackwater-city-") as folder:
+        buses, loops = (sw.table(pq.read_table(path)) for path in generate(city, Path(folder)))
+    return buses, loops
 
 
 def prepare(spark: SparkSession, folder: Path) -> tuple[DataFrame, DataFrame]:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 import pyarrow as pa
@@ -108,8 +108,10 @@ class FrameInput:
 
     Attributes:
         refs: one Arrow table per partition, in the frame's order.
+        ends_with_driver: the blocks are gone with the process that made them.
     """
 
+    ends_with_driver: ClassVar[bool] = True
     refs: tuple[ray.ObjectRef[pa.Table], ...] = field(repr=False)
     columns: pa.Schema
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import pyarrow as pa
 import ray
@@ -88,8 +89,10 @@ class StreamInput:
         keys: the reader's.
         peer: public key of feeder and senders.
         host: address for the reader to listen on; None: its node's.
+        ends_with_driver: the stream ends with the process that runs Spark's driver.
     """
 
+    ends_with_driver: ClassVar[bool] = True
     feeder: str
     keys: Keys = field(repr=False)
     peer: bytes = field(repr=False)

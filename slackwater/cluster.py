@@ -13,9 +13,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from runtime.config import Limits
+from runtime.errors import ClusterError, FlowError
 from runtime.flow.dataflow import Dataflow
 from runtime.flow.place import place
 from runtime.flow.plan import Plan, plan_stages
+from runtime.flow.steps import SourceStep
 from runtime.simulate import CostModel, LinkModel
 from slackwater.jobs import Job, SimulatedJob
 
@@ -66,12 +68,15 @@ class Cluster(_Nodes):
     """A Ray cluster to submit flows to. Use it as a context manager, from one thread.
 
     Attributes:
-        nodes: their names.
+        nodes: their names, as they were at the last plan.
+        detaches: whether `submit` starts detached jobs unless told: so on a cluster that is not
+            ours.
     """
 
     def __init__(self, nodes: RayNodes) -> None:
         self._ray = nodes
-        self._jobs: list[Job] = []
+        self._jobs: list[Job] = []  # the attached ones
+        self.detaches = not nodes.is_simulated
         self._spark: SparkOnRay | None = None
         self.nodes = [node.name for node in nodes.nodes]
 
@@ -94,10 +99,12 @@ class Cluster(_Nodes):
 
     @classmethod
     def connect(cls, address: str | None = None, *, progress: Say | None = None) -> Cluster:
-        """Join an existing Ray cluster, from one of its hosts.
+        """Join an existing Ray cluster, from one of its hosts, or from anywhere through a proxy.
 
         Args:
-            address: `host:port` of its head, or "auto" for the one on this host.
+            address: `host:port` of its head, from one of its hosts; None or "auto": RAY_ADDRESS,
+                else the one on this host. `ray://host:port` of its client proxy works from
+                anywhere, to submit, watch and stop detached jobs and to fetch their results.
             progress: told, in a few words, what is going on.
 
         Raises:
@@ -107,43 +114,88 @@ class Cluster(_Nodes):
 
         return cls(RayNodes.connect(address, progress=progress))
 
+    def plan(self, flow: Dataflow, *, placement: Mapping[str, str] | None = None) -> Plan:
+        """Return the stages of a flow and the node of each, of those that are up now."""
+        self._ray.refresh()
+        self.nodes = [node.name for node in self._ray.nodes]
+        try:
+            return super().plan(flow, placement=placement)
+        except FlowError as problem:
+            for note in self._silent():
+                problem.add_note(f"({note})")
+            raise
+
     def submit(
         self,
         flow: Dataflow,
         *,
         placement: Mapping[str, str] | None = None,
         limits: Limits | None = None,
+        detach: bool | None = None,
     ) -> Job:
-        """Start a flow.
+        """Start a flow; return when its slots run.
 
         Args:
             flow: checked here once more.
             placement: {stage: node} for some stages, or {"*": node} for all.
             limits: what bounds memory and slices.
+            detach: whether the job outlives this process, in the care of a coordinator of its
+                own. None: on a cluster that is not ours yes, unless an input of the flow ends
+                with this process (a Spark frame).
 
         Raises:
             FlowError: the flow or the placement is wrong.
-            ClusterError: a node has too few free CPUs, or its slots could not be started.
+            ClusterError: a node has too few free CPUs, runs other versions than this process, or
+                its slots could not be started.
         """
+        from actors.detached import new_job_id, submit_detached  # noqa: PLC0415
         from actors.job import RayJob  # noqa: PLC0415
         from actors.placement import check_room  # noqa: PLC0415
+        from actors.versions import check_nodes  # noqa: PLC0415
 
         plan = self.plan(flow, placement=placement)
         where = {node.name: node for node in self._ray.nodes}
-        node_ids = {slot: where[slot].node_id for slot in plan.slot_names}
-        check_room(node_ids)
-        job = Job(
-            plan,
-            RayJob(
-                plan,
-                node_ids=node_ids,
-                hosts={slot: where[slot].ip for slot in plan.slot_names},
-                limits=limits,
-                notes=self._ray.notes,
-            ),
-        )
+        nodes = {slot: where[slot] for slot in plan.slot_names}
+        notes = self._ray.notes + self._silent()
+        is_detached = self._will_detach(plan, detach)
+        heads = [node for node in self._ray.nodes if node.is_head] if is_detached else []
+        if not self._ray.is_simulated:
+            check_nodes([*nodes.values(), *heads])
+        if is_detached:
+            head_id = heads[0].node_id if heads else None
+            running = submit_detached(
+                plan, nodes=nodes, head_id=head_id, limits=limits, notes=notes
+            )
+            return Job.detached(running, plan)
+        check_room({slot: node.node_id for slot, node in nodes.items()})
+        started = RayJob(plan, nodes=nodes, limits=limits, notes=notes).start()
+        job = Job.attached(new_job_id(plan.flow), plan, started)
         self._jobs = [one for one in self._jobs if one.status == "running"] + [job]
         return job
+
+    def jobs(self) -> list[Job]:
+        """Return the detached jobs that this cluster knows of, the newest first.
+
+        Those that have ended are there, too: the newest hundred.
+        """
+        from actors.detached import DetachedJob, all_records  # noqa: PLC0415
+
+        return [Job.detached(DetachedJob(record)) for record in all_records()]
+
+    def job(self, wanted: str) -> Job:
+        """Return a detached job, whoever submitted it.
+
+        Args:
+            wanted: its id, or the beginning of that, or the name of its flow (then the one that
+                runs, else the newest).
+
+        Raises:
+            ClusterError: there is none, or several could be meant.
+        """
+        from actors.detached import DetachedJob, all_records  # noqa: PLC0415
+        from actors.records import find_record  # noqa: PLC0415
+
+        return Job.detached(DetachedJob(find_record(all_records(), wanted)))
 
     def spark(self, **settings: Any) -> SparkOnRay:
         """Start Spark on this cluster, once; `.session` is the SparkSession.
@@ -154,7 +206,14 @@ class Cluster(_Nodes):
         Raises:
             JavaError: no Java was found.
             IngestError: Spark did not start.
+            ClusterError: we are outside the cluster.
         """
+        if self._ray.is_client:
+            raise ClusterError(
+                f"Spark does not start through a client proxy ({self._ray.address}): RayDP needs "
+                "its driver on a node of the cluster; run this program there "
+                "(`ray job submit -- python flow.py`)"
+            )
         if self._spark is None:
             from ingest.session import SparkOnRay  # noqa: PLC0415
 
@@ -163,7 +222,10 @@ class Cluster(_Nodes):
         return self._spark
 
     def close(self) -> None:
-        """Stop every job, Spark, and the nodes if they are ours. Safe to call twice."""
+        """Stop every attached job, Spark, and the nodes if they are ours. Safe to call twice.
+
+        Detached jobs go on.
+        """
         with ExitStack() as last_to_first:  # each in its turn, whatever another one raises
             last_to_first.callback(self._ray.close)
             if self._spark is not None:
@@ -171,6 +233,33 @@ class Cluster(_Nodes):
             for job in self._jobs:
                 last_to_first.callback(job.close)
             self._jobs, self._spark = [], None
+
+    def _will_detach(self, plan: Plan, wish: bool | None) -> bool:
+        bound = [
+            stage.name
+            for stage in plan.stages
+            if isinstance(stage.step, SourceStep)
+            and getattr(stage.step.source.input, "ends_with_driver", False)
+        ]
+        detach = self.detaches and not bound if wish is None else wish
+        if detach and bound:
+            raise FlowError(
+                f"source {bound[0]!r} of flow {plan.flow!r} reads a Spark frame, which ends with "
+                "this process, so the job cannot outlive it; submit with detach=False, or let "
+                "Spark write files and read those"
+            )
+        if self._ray.is_client and not detach:
+            raise ClusterError(
+                f"a job cannot be attached to a process outside the cluster ({self._ray.address}); "
+                "submit it detached, or run this program on a node of the cluster"
+            )
+        return detach
+
+    def _silent(self) -> list[str]:
+        return [
+            f"node {node.name} is left out: its host {node.ip} does not answer"
+            for node in self._ray.silent
+        ]
 
 
 class Simulation(_Nodes):

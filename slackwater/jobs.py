@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from runtime.errors import FlowError
-from runtime.flow.plan import Plan
+from runtime.flow.plan import Plan, collect_sinks
 from runtime.flow.steps import SinkStep
 from runtime.measure import JobReport
 from runtime.model import Batch
@@ -18,7 +18,10 @@ from runtime.simulate import CostModel, LinkModel
 from runtime.simulate import Simulation as SimulationRun
 
 if TYPE_CHECKING:
+    from actors.detached import DetachedJob
     from actors.job import RayJob
+    from actors.logs import LogPart
+    from actors.records import JobRecord
     from runtime.config import Limits
 
 OnReport = Callable[[JobReport], None]
@@ -27,25 +30,100 @@ Latency = Mapping[str, Mapping[str, float]]
 REPORT_EVERY_S = 0.25
 
 
-class Job:
-    """A flow that runs on Ray.
+class Running(Protocol):
+    """What a `Job` asks of whoever runs it: this process, or a coordinator in the cluster."""
 
-    Attributes:
-        plan: its stages, each in a slot.
-    """
-
-    def __init__(self, plan: Plan, running: RayJob) -> None:
-        self.plan = plan
-        self._running = running
+    @property
+    def pids(self) -> Mapping[str, int]:
+        """{slot: process id of its worker, on its node}."""
+        ...
 
     @property
     def status(self) -> str:
-        """running, done, stopped or failed."""
+        """starting, running, done, stopped, failed or lost."""
+        ...
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for the end at most so long; return whether it has come; raise what failed."""
+        ...
+
+    def report(self) -> JobReport:
+        """Return the report as it stands."""
+        ...
+
+    def collected(self, sink: str) -> pa.Table:
+        """Return what a collect sink has gathered."""
+        ...
+
+    def stop(self) -> None:
+        """End it now."""
+        ...
+
+
+class Job:
+    """A flow that runs on Ray: attached to this process, or detached from all.
+
+    Attributes:
+        id: its name in the cluster, if it is detached; of this process alone, if not.
+        flow: its flow's name.
+        placement: {stage: slot}.
+        plan: its stages, each in a slot; None for a job that another process submitted.
+        is_detached: whether it outlives this process.
+    """
+
+    def __init__(
+        self,
+        job_id: str,
+        running: Running,
+        *,
+        flow: str,
+        placement: Mapping[str, str],
+        collects: Collection[str],
+        plan: Plan | None = None,
+    ) -> None:
+        self.id = job_id
+        self.flow = flow
+        self.placement = dict(placement)
+        self.plan = plan
+        self.is_detached = False
+        self._collects = collects
+        self._running = running
+
+    @classmethod
+    def attached(cls, job_id: str, plan: Plan, running: RayJob) -> Job:
+        """Return a job that ends with this process."""
+        return cls(
+            job_id,
+            running,
+            flow=plan.flow,
+            placement=plan.slots,
+            collects=collect_sinks(plan),
+            plan=plan,
+        )
+
+    @classmethod
+    def detached(cls, running: DetachedJob, plan: Plan | None = None) -> Job:
+        """Return a job that a coordinator runs."""
+        known = running.record
+        job = cls(
+            known.id,
+            running,
+            flow=known.flow,
+            placement=known.placement,
+            collects=known.collects,
+            plan=plan,
+        )
+        job.is_detached = True
+        return job
+
+    @property
+    def status(self) -> str:
+        """running, done, stopped or failed; of a detached job also starting or lost."""
         return self._running.status
 
     @property
     def latency(self) -> Latency:
-        """{sink: {"p50_ms", "p99_ms", "max_ms", "rows"}} so far; stimulus to egress."""
+        """{sink: {"p50_ms", …, "error_ms", "rows"}} so far; stimulus to egress."""
         return latency_of(self.report())
 
     @property
@@ -56,6 +134,22 @@ class Job:
     def workers(self) -> dict[str, int]:
         """Return {slot: process id of its worker, on its node}."""
         return dict(self._running.pids)
+
+    @property
+    def record(self) -> JobRecord:
+        """What the cluster's store says of a detached job, as it was last heard.
+
+        Raises:
+            FlowError: the job is attached: only this process knows of it.
+        """
+        from actors.detached import DetachedJob  # noqa: PLC0415 (brings in Ray)
+
+        if not isinstance(self._running, DetachedJob):
+            raise FlowError(
+                f"job {self.id} is attached to this process and has neither a record nor logs in "
+                "the cluster; submit it with detach=True"
+            )
+        return self._running.record
 
     def report(self) -> JobReport:
         """Return the report as it stands: stages, channels, sinks, the ledger."""
@@ -82,7 +176,7 @@ class Job:
             rest_s = min(REPORT_EVERY_S, deadline_s - time.monotonic())
             if rest_s <= 0:
                 raise TimeoutError(
-                    f"job {self.plan.flow!r} still runs after {timeout} s; wait longer, or stop()"
+                    f"job {self.flow!r} still runs after {timeout} s; wait longer, or stop()"
                 )
         return self._running.report()
 
@@ -91,17 +185,37 @@ class Job:
 
         Raises:
             FlowError: no such collect sink.
+            WorkerDied: they are gone. A detached job that has ended keeps them until somebody
+                has them, 10 minutes at most.
         """
-        _collect_sink(self.plan, sink)
+        _check_collects(self.flow, self._collects, sink)
         return self._running.collected(sink)
 
     def stop(self) -> None:
         """End it now; the sinks keep the whole batches that they have."""
         self._running.stop()
 
+    def logs(
+        self, *, stage: str | None = None, tail: int | None = None, seen: Sequence[LogPart] = ()
+    ) -> list[LogPart]:
+        """Return what the processes of a detached job printed, also when it has ended.
+
+        Args:
+            stage: only the slot of this stage.
+            tail: the last lines of each stream only.
+            seen: what was returned before; only what is new comes then.
+
+        Raises:
+            FlowError: no such stage; or the job is attached: its log is its driver's.
+        """
+        from actors.logs import read_logs  # noqa: PLC0415 (brings in Ray)
+
+        return read_logs(self.record, stage=stage, tail=tail, seen=seen)
+
     def close(self) -> None:
-        """Stop it, if it still runs; results that were collected stay with this object."""
-        self.stop()
+        """Let go of it. Attached, it is stopped if it still runs; what it collected stays here."""
+        if not self.is_detached:
+            self.stop()
 
 
 class SimulatedJob:
@@ -144,7 +258,7 @@ class SimulatedJob:
 
     @property
     def latency(self) -> Latency:
-        """{sink: {"p50_ms", "p99_ms", "max_ms", "rows"}}, in virtual time."""
+        """{sink: {"p50_ms", …, "error_ms", "rows"}}, in virtual time."""
         return latency_of(self.report())
 
     @property
@@ -175,7 +289,7 @@ class SimulatedJob:
 
     def result(self, sink: str) -> pa.Table:
         """Return what a collect sink has gathered; runs the flow if it has not run."""
-        _collect_sink(self.plan, sink)
+        _check_collects(self.plan.flow, collect_sinks(self.plan), sink)
         self.wait()
         found = self._sinks[sink]
         assert isinstance(found, self._collects), "checked above"
@@ -191,23 +305,28 @@ class SimulatedJob:
 
 
 def latency_of(report: JobReport) -> Latency:
-    """Return {sink: {"p50_ms", "p99_ms", "max_ms", "rows"}} of a report."""
+    """Return {sink: {"p50_ms", "p90_ms", "p99_ms", "p999_ms", "max_ms", "error_ms", "rows"}}.
+
+    What the clocks leave open is in `error_ms`: each latency is within ± that of the true one.
+    """
+    quantiles = {"p50_ms": 0.5, "p90_ms": 0.9, "p99_ms": 0.99, "p999_ms": 0.999, "max_ms": 1.0}
     return {
         sink.name: {
-            "p50_ms": sink.latency.quantile(0.5) / 1e6 if sink.rows else float("nan"),
-            "p99_ms": sink.latency.quantile(0.99) / 1e6 if sink.rows else float("nan"),
-            "max_ms": sink.latency.quantile(1.0) / 1e6 if sink.rows else float("nan"),
+            **{
+                name: sink.latency.quantile(q) / 1e6 if sink.rows else float("nan")
+                for name, q in quantiles.items()
+            },
+            "error_ms": sink.error_ns / 1e6,
             "rows": float(sink.rows),
         }
         for sink in report.sinks
     }
 
 
-def _collect_sink(plan: Plan, name: str) -> None:
-    kinds = {s.name: s.step.sink.kind for s in plan.stages if isinstance(s.step, SinkStep)}
-    if kinds.get(name) != "collect":
-        there = ", ".join(sink for sink, kind in kinds.items() if kind == "collect") or "none"
+def _check_collects(flow: str, collects: Collection[str], name: str) -> None:
+    if name not in collects:
+        there = ", ".join(collects) or "none"
         raise FlowError(
-            f"flow {plan.flow!r} has no collect sink {name!r} (there are: {there}); "
+            f"flow {flow!r} has no collect sink {name!r} (there are: {there}); "
             "give the stream `.sink(name, collect_sink())`, or read the file it was written to"
         )

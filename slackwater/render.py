@@ -13,36 +13,49 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from runtime.measure import ChannelReport, JobReport, Ledger, SinkReport, StageReport, imbalances
+from runtime.measure import (
+    ChannelReport,
+    ClockReport,
+    JobReport,
+    Ledger,
+    SinkReport,
+    StageReport,
+    imbalances,
+)
 from runtime.model import format_ns
 
 PLAIN_COLUMNS = 100
 
-_Column = tuple[str, Sequence[str]]
+Column = tuple[str, Sequence[str]]
 """(heading, cells); names are left-aligned, all else right."""
-_NAMES = frozenset({"stage", "kind", "node", "slot", "channel", "sink", "to"})
+_NAMES = frozenset(
+    {"stage", "kind", "node", "slot", "channel", "sink", "to"}
+    | {"link", "from", "job", "flow", "state", "submitted by", "nodes"}
+)
+_WHOLE = frozenset({"job", "state", "at"})  # to be copied, or too short to break
 
 
 def render_report(report: JobReport, console: Console) -> None:
     """Print a run's report."""
-    _say(console, _header(report))
+    say(console, _header(report))
     if report.error:
-        _say(console, Text(report.error, style="bold red"))
+        say(console, Text(report.error, style="bold red"))
     where, times = _stage_columns(report.stages)
     if console.width < PLAIN_COLUMNS:  # too narrow for one table
-        _tabulate(console, "Stages", where)
-        _tabulate(console, "Work and waiting, per event", [where[0], *times])
+        tabulate(console, "Stages", where)
+        tabulate(console, "Work and waiting, per event", [where[0], *times])
     else:
-        _tabulate(console, "Stages (times per event)", [*where, *times])
-    _tabulate(console, "Where rows took another way", _gate_columns(report.stages))
-    _tabulate(console, "Channels", _channel_columns(report.channels))
-    _tabulate(console, "Sinks (latency: egress − stimulus)", _sink_columns(report.sinks))
-    _say(console, Text())
-    _say(console, ledger_line(report))
+        tabulate(console, "Stages (times per event)", [*where, *times])
+    tabulate(console, "Where rows took another way", _gate_columns(report.stages))
+    tabulate(console, "Channels", _channel_columns(report.channels))
+    tabulate(console, "Sinks (latency: egress − stimulus)", _sink_columns(report.sinks))
+    tabulate(console, "Clocks", _clock_columns(report.clocks))
+    say(console, Text())
+    say(console, ledger_line(report))
     for problem in imbalances(report):
-        _say(console, Text(f"  {problem}", style="red"))
+        say(console, Text(f"  {problem}", style="red"))
     for note in _notes(report):
-        _say(console, Text(f"note: {note}", style="dim"))
+        say(console, Text(f"note: {note}", style="dim"))
 
 
 def report_text(report: JobReport) -> str:
@@ -111,9 +124,9 @@ def _header(report: JobReport) -> Text:
     return line
 
 
-def _stage_columns(stages: Sequence[StageReport]) -> tuple[list[_Column], list[_Column]]:
+def _stage_columns(stages: Sequence[StageReport]) -> tuple[list[Column], list[Column]]:
     """Return where each stage is and what passed it, and what its work and waiting took."""
-    where: list[_Column] = [
+    where: list[Column] = [
         ("stage", [stage.name for stage in stages]),
         ("kind", [stage.kind for stage in stages]),
         ("node", [stage.node for stage in stages]),
@@ -125,7 +138,7 @@ def _stage_columns(stages: Sequence[StageReport]) -> tuple[list[_Column], list[_
             [f"{stage.selectivity:.3g}" if stage.rows_in else "–" for stage in stages],
         ),
     ]
-    times: list[_Column] = [
+    times: list[Column] = [
         ("service", [_each(stage.service_ns, stage.rows_in) for stage in stages]),
         ("queue\nwait", [_each(stage.queue_wait_ns, stage.rows_in) for stage in stages]),
         ("gate\nwait", [_each(stage.gate_wait_ns, stage.rows_in) for stage in stages]),
@@ -135,7 +148,7 @@ def _stage_columns(stages: Sequence[StageReport]) -> tuple[list[_Column], list[_
     return where, times
 
 
-def _gate_columns(stages: Sequence[StageReport]) -> list[_Column]:
+def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
     """Return the stages that did not simply release every row in order, and what they did."""
     told = [
         stage
@@ -154,7 +167,7 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[_Column]:
     ]
 
 
-def _channel_columns(channels: Sequence[ChannelReport]) -> list[_Column]:
+def _channel_columns(channels: Sequence[ChannelReport]) -> list[Column]:
     return [
         ("channel", [one.name for one in channels]),
         ("rows sent", [format_count(one.rows_sent) for one in channels]),
@@ -163,14 +176,15 @@ def _channel_columns(channels: Sequence[ChannelReport]) -> list[_Column]:
         ("rows/message", [_ratio(one.rows_sent, one.messages) for one in channels]),
         ("bytes/row", [_ratio(one.bytes_sent, one.rows_sent) for one in channels]),
         ("on the wire", [_each(one.link_ns, one.messages) for one in channels]),
+        *_error_columns([one.error_ns for one in channels]),
     ]
 
 
-def _sink_columns(sinks: Sequence[SinkReport]) -> list[_Column]:
+def _sink_columns(sinks: Sequence[SinkReport]) -> list[Column]:
     def latency(q: float) -> list[str]:
         return [format_ns(s.latency.quantile(q)) if s.latency.count else "–" for s in sinks]
 
-    columns: list[_Column] = [
+    columns: list[Column] = [
         ("sink", [sink.name for sink in sinks]),
         ("node", [sink.node for sink in sinks]),
         ("rows", [f"{sink.rows:,}" for sink in sinks]),
@@ -178,14 +192,41 @@ def _sink_columns(sinks: Sequence[SinkReport]) -> list[_Column]:
         ("p99", latency(0.99)),
         ("p99.9", latency(0.999)),
         ("max", latency(1)),
+        *_error_columns([sink.error_ns for sink in sinks]),
     ]
     if any(sink.target for sink in sinks):
         columns.append(("to", [sink.target for sink in sinks]))
     return columns
 
 
+def _clock_columns(clocks: Sequence[ClockReport]) -> list[Column]:
+    """Return the nodes' clocks, unless all have one."""
+    told = clocks if any(not clock.is_reference for clock in clocks) else []
+    return [
+        ("node", [clock.node for clock in told]),
+        ("ahead by", ["reference" if c.is_reference else format_ns(-c.offset_ns) for c in told]),
+        *_error_columns([clock.error_ns for clock in told]),
+        ("± at most", ["–" if c.is_reference else format_ns(c.largest_error_ns) for c in told]),
+        ("round trip", ["–" if c.is_reference else format_ns(c.round_trip_ns) for c in told]),
+        ("exchanges", [format_count(clock.exchanges) for clock in told]),
+        ("refused", [format_count(clock.refused) for clock in told]),
+    ]
+
+
+def _error_columns(errors_ns: Sequence[int]) -> list[Column]:
+    """Return what the clocks leave open; nothing where there is one clock."""
+    cells = [format_ns(error_ns) if error_ns else "–" for error_ns in errors_ns]
+    return [("±", cells)] if any(errors_ns) else []
+
+
 def _notes(report: JobReport) -> list[str]:
-    return report.notes + [
+    notes = list(report.notes)
+    if report.refused_peers:
+        notes.append(
+            f"{report.refused_peers:,} connections to this job's sockets were refused: they did "
+            "not show its keys; the logs of its workers name the addresses"
+        )
+    return notes + [
         f"sink {sink.name!r}: {sink.latency.below_zero:,} latencies were below zero and count "
         "as 0: the clocks of two nodes differ by more than these events took"
         for sink in report.sinks
@@ -222,7 +263,8 @@ def _ratio(total: int, parts: int) -> str:
     return format_count(total / parts) if parts else "–"
 
 
-def _tabulate(console: Console, title: str, columns: Sequence[_Column]) -> None:
+def tabulate(console: Console, title: str, columns: Sequence[Column]) -> None:
+    """Print a table under its title; nothing, if it has no rows."""
     if not columns[0][1]:
         return
     plain = not console.is_terminal
@@ -239,15 +281,16 @@ def _tabulate(console: Console, title: str, columns: Sequence[_Column]) -> None:
             heading,
             justify="left" if named else "right",
             overflow="fold",
-            no_wrap=not named,
+            no_wrap=not named or heading in _WHOLE,
             vertical="top",
         )
     for row in zip(*(cells for _, cells in columns), strict=True):
         table.add_row(*(Text(cell) for cell in row))
-    _say(console, Text())
-    _say(console, Text(title, style="bold"))
+    say(console, Text())
+    say(console, Text(title, style="bold"))
     console.print(table)
 
 
-def _say(console: Console, line: Text) -> None:
+def say(console: Console, line: Text) -> None:
+    """Print a line, broken where it must be."""
     console.print(line, soft_wrap=False, overflow="fold")

@@ -145,7 +145,7 @@ def test_no_file_names_a_place_of_one_machine_or_a_registry() -> None:
 
 def test_every_dependency_says_why_it_is_there() -> None:
     page = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
-    told = set(re.findall(r"^\| `([\w-]+)`", page, re.MULTILINE))
+    told = set(re.findall(r"^\| `([\w-]+)(?:\[\w+\])?`", page, re.MULTILINE))
     assert told == required(extras=True)
 
 

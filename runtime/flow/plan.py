@@ -182,6 +182,15 @@ class _Draft:
         )
 
 
+def collect_sinks(plan: Plan) -> list[str]:
+    """Return the names of a plan's collect sinks."""
+    return [
+        stage.name
+        for stage in plan.stages
+        if isinstance(stage.step, SinkStep) and stage.step.sink.kind == "collect"
+    ]
+
+
 def _pruned(step: JoinStep | AggregateStep, needed: frozenset[str]) -> Step:
     if isinstance(step, AggregateStep):
         return step

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from runtime.flow.plan import Plan
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.ledger import ledger_of
-from runtime.measure.report import ChannelReport, JobReport, SinkReport, StageReport
+from runtime.measure.report import (
+    ChannelReport,
+    ClockReport,
+    JobReport,
+    SinkReport,
+    StageReport,
+)
 from runtime.measure.series import LatencySeries
 from runtime.model import Batch, Int64Array
 
@@ -76,12 +83,20 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
     sinks: Iterable[SinkReport],
     error: str | None = None,
     notes: Sequence[str] = (),
+    clocks: Mapping[str, ClockReport] | None = None,
+    refused_peers: int = 0,
 ) -> JobReport:
-    """Return the report of a run, stages and channels in the order of the plan."""
+    """Return the report of a run, stages and channels in the order of the plan.
+
+    `clocks` is {slot: what it says of its clock}; there are none in virtual time.
+    """
+    errors = _ClockErrors(plan, clocks or {})
     by_name = {stage.name: stage for stage in stages}
     ordered = [by_name[stage.name] for stage in plan.stages if stage.name in by_name]
     merged = {channel.name: channel for channel in merge_channels(channels)}
     carried = [merged[c.name] for c in plan.channels if c.name in merged]
+    for channel in carried:
+        channel.error_ns = errors.between(channel.source, channel.target)
     return JobReport(
         flow=plan.flow,
         state=state,
@@ -90,8 +105,45 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
         elapsed_s=elapsed_s,
         stages=ordered,
         channels=carried,
-        sinks=list(sinks),
+        sinks=[replace(sink, error_ns=errors.of_latency(sink.name)) for sink in sinks],
         ledger=ledger_of(ordered, carried),
         error=error,
         notes=list(notes),
+        clocks=_of_nodes(clocks or {}),
+        refused_peers=refused_peers,
     )
+
+
+class _ClockErrors:
+    """What the clocks leave open in a time that begins in one slot and ends in another."""
+
+    def __init__(self, plan: Plan, clocks: Mapping[str, ClockReport]) -> None:
+        self._plan, self._clocks = plan, clocks
+
+    def between(self, one: str, other: str) -> int:
+        """Return the error of a time between two stages, ns; 0 within a slot."""
+        slots = {self._plan.slots[one], self._plan.slots[other]}
+        if len(slots) == 1:
+            return 0
+        return sum(self._clocks[s].largest_error_ns for s in slots if s in self._clocks)
+
+    def of_latency(self, sink: str) -> int:
+        """Return the error of a latency at a sink, ns: its stimulus is one of its sources'."""
+        upstream = {sink}
+        for stage in reversed(self._plan.stages):  # in topological order
+            if any(channel.target in upstream for channel in stage.outputs):
+                upstream.add(stage.name)
+        sources = [s.name for s in self._plan.stages if s.kind == "source" and s.name in upstream]
+        return max((self.between(source, sink) for source in sources), default=0)
+
+
+def _of_nodes(clocks: Mapping[str, ClockReport]) -> list[ClockReport]:
+    """Return one report for each node: of its slots, the one with the largest error."""
+    worst: dict[str, ClockReport] = {}
+    refused: dict[str, int] = {}
+    for clock in clocks.values():
+        known = worst.setdefault(clock.node, clock)
+        if clock.largest_error_ns > known.largest_error_ns:
+            worst[clock.node] = clock
+        refused[clock.node] = refused.get(clock.node, 0) + clock.refused
+    return [replace(clock, refused=refused[node]) for node, clock in worst.items()]

@@ -98,6 +98,9 @@ class ChannelReport:
     messages: int = 0
     link_ns: int = 0
     """Time on the wire, summed over messages; two clocks on two hosts."""
+    error_ns: int = 0
+    """How far off the time on the wire can be, of each message: the error of the sender's clock
+    and that of the receiver's. 0 within one clock."""
 
     @property
     def in_flight(self) -> int:
@@ -115,6 +118,32 @@ class SinkReport:
     target: str = ""
     latency: LatencyHistogram = field(default_factory=LatencyHistogram)
     series: LatencySeries = field(default_factory=LatencySeries)
+    error_ns: int = 0
+    """How far off any latency can be: the error of this slot's clock and that of a source's, the
+    largest over the sources upstream. 0 within one clock."""
+
+
+@dataclass
+class ClockReport:
+    """The clock of a node, and what is known of its distance to the reference's.
+
+    Source: [thesis] §3.2.2.
+    """
+
+    node: str
+    offset_ns: int = 0
+    """What is added to its time to have the reference's."""
+    error_ns: int = 0
+    """How far off that can be now."""
+    largest_error_ns: int = 0
+    """The same, the largest since the start: no time that was measured is off by more."""
+    round_trip_ns: int = 0
+    """Of the exchange that the offset is from."""
+    exchanges: int = 0
+    is_reference: bool = True
+    """Whether it is the reference's own clock: then all else is 0."""
+    refused: int = 0
+    """Messages of the exchange that were malformed or out of turn."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +195,10 @@ class JobReport:
     error: str | None = None
     notes: list[str] = field(default_factory=list)
     """Such as: three nodes simulated on one machine share its clock and its 2 cores."""
+    clocks: list[ClockReport] = field(default_factory=list)
+    """One for each node; none in virtual time."""
+    refused_peers: int = 0
+    """Connections that the job's sockets refused: they did not show its keys."""
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain JSON values; histograms as their quantiles and buckets."""
@@ -202,11 +235,12 @@ class JobReport:
             "channels": [_made(ChannelReport, channel) for channel in plain["channels"]],
             "sinks": [_made(SinkReport, sink) for sink in sinks],
             "ledger": _made(Ledger, plain["ledger"]),
+            "clocks": [_made(ClockReport, clock) for clock in plain.get("clocks", [])],
         }
         return _made(cls, {**plain, **parts})
 
 
-_Part = TypeVar("_Part", StageReport, ChannelReport, SinkReport, Ledger, JobReport)
+_Part = TypeVar("_Part", StageReport, ChannelReport, SinkReport, ClockReport, Ledger, JobReport)
 
 
 def _made(kind: type[_Part], plain: Mapping[str, Any]) -> _Part:

@@ -65,9 +65,12 @@ def test_no_cluster_on_this_host_is_said(here: Callable[..., None]) -> None:
         find_address("auto")
 
 
-def test_a_ray_client_address_is_refused_with_the_reason() -> None:
-    with pytest.raises(ClusterError, match=r"run this program on a node of the cluster"):
-        find_address("ray://10.0.0.1:10001")
+def test_a_ray_client_address_is_taken_as_it_is() -> None:
+    assert find_address("ray://10.0.0.1:10001") == "ray://10.0.0.1:10001"
+    with pytest.raises(ClusterError, match=r"from outside the cluster 'ray://10.0.0.1:10001'"):
+        find_address("ray://10.0.0.1")
+    with pytest.raises(ClusterError, match="is no address of a Ray head"):
+        find_address("http://10.0.0.1:8265")
 
 
 @pytest.mark.parametrize("address", ["", "host", "host:", ":6379", "host:port", "host:70000"])

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 from rich.console import Console
 
+from runtime.measure import JobReport
 from slackwater.render import format_count, ledger_line, render_report, report_text
-from tests.support.reports import city_report, with_lost_rows
+from tests.support.reports import city_report, with_clocks, with_lost_rows
 
 BOX_DRAWING = set("─│┌┐└┘├┤┬┴┼━┃╭╮╰╯═║")
 
@@ -50,6 +51,26 @@ def test_a_sink_without_results_claims_no_latency() -> None:
     assert row.split()[2:7] == ["0", "–", "–", "–", "–"]
 
 
+def test_what_the_clocks_leave_open_stands_beside_what_they_measured() -> None:
+    text = report_text(with_clocks(city_report()))
+    rows = {line.split(" ")[0]: line.split() for line in text.splitlines() if line}
+    assert rows["alerts"][9:13] == ["100", "ms", "250", "µs"]
+    assert rows["buses→jams"][-4:] == ["100", "µs", "100", "µs"]
+    assert rows["jams→alerts"][-4:] == ["100", "µs", "350", "µs"]
+    assert rows["node-1"] == ["node-1", "reference", "–", "–", "–", "0", "0"]
+    assert rows["node-2"][1:7] == ["60.0", "min", "90.0", "µs", "100", "µs"]
+    assert rows["node-3"][1:] == ["-2.00", "ms", "240", "µs", "250", "µs", "400", "µs", "67", "3"]
+    assert max(len(line) for line in text.splitlines()) <= 100
+
+
+def test_of_one_clock_nothing_is_said() -> None:
+    report = city_report()
+    report.clocks = with_clocks(report).clocks[:1]
+    text = report_text(report)
+    assert "Clocks" not in text
+    assert "±" not in text
+
+
 def test_the_ledger_line_gives_every_term_and_its_verdict() -> None:
     line = ledger_line(city_report()).plain
     assert "2,000 in = 1,497 out + 3 late + 500 filtered + 0 in flight  balanced" in line
@@ -76,6 +97,15 @@ def test_latencies_below_zero_and_notes_are_told() -> None:
     text = report_text(report)
     assert "note: three nodes simulated on one machine" in text
     assert "note: sink 'alerts': 2 latencies were below zero" in text
+
+
+def test_refused_peers_are_told() -> None:
+    report = city_report()
+    assert "refused" not in report_text(report)
+    report.refused_peers = 1_234
+    told = " ".join(report_text(report).split())
+    assert "1,234 connections to this job's sockets were refused" in told
+    assert JobReport.from_json(report.to_json()).refused_peers == 1_234
 
 
 def test_the_error_of_a_failed_run_is_shown() -> None:

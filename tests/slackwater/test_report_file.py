@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -8,15 +9,29 @@ import pytest
 
 from runtime.errors import SinkError, SlackwaterError
 from slackwater.report_file import find_file, load_report, save_report
-from tests.support.reports import city_report
+from tests.support.reports import city_report, with_clocks
 
 
 def test_a_report_comes_back_as_it_was_saved(tmp_path: Path) -> None:
-    report = city_report()
+    report = with_clocks(city_report())
     save_report(report, tmp_path / "run" / "report.json")
     loaded = load_report(tmp_path / "run" / "report.json")
     assert loaded.to_json() == report.to_json()
+    assert loaded.clocks == report.clocks
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["report.json"]
+
+
+def test_a_report_of_before_clocks_were_compared_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    save_report(city_report(), path)
+    plain = json.loads(path.read_text())
+    del plain["clocks"], plain["sinks"][0]["error_ns"]
+    for channel in plain["channels"]:
+        del channel["error_ns"]
+    path.write_text(json.dumps(plain))
+    loaded = load_report(path)
+    assert loaded.to_json() == city_report().to_json()
+    assert loaded.clocks == []
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:

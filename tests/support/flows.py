@@ -69,3 +69,12 @@ def counting_flow(events: pa.Table, **options: Any) -> sw.Dataflow:
         p90=sw.quantile("value", 0.9),
     ).sink("counts", sw.collect_sink())
     return flow
+
+
+def ticking(name: str, *, seconds: float = 300) -> tuple[sw.Dataflow, sw.Stream]:
+    """Return a flow of a hundred numbers a second, in real time: it leaves others the CPU."""
+    n = np.arange(round(seconds * 100))
+    times = pa.array(n * 10 * MS, pa.timestamp("ns"))
+    flow = sw.Dataflow(name)
+    table = sw.table(pa.table({"ts": times, "n": n}))
+    return flow, flow.source("numbers", table, event_time="ts", speed=1)

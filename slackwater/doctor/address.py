@@ -1,0 +1,108 @@
+"""The doctor's look at a cluster that is up: who gets in, and what its nodes are like."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from actors.versions import own_versions
+from runtime.errors import ClusterError
+from slackwater.doctor.clock import ask_clock
+from slackwater.doctor.findings import Finding, judge_clock, judge_host, ok, problem, warning
+from slackwater.doctor.own_token import judge_own_token
+
+if TYPE_CHECKING:
+    from actors.nodes import RayNodes
+    from actors.placement import NodeInfo
+
+ANSWER_S = 60.0
+CLUSTER = "cluster"
+
+
+def examine_address(address: str | None, *, say: Callable[[str], None]) -> list[Finding]:
+    """Return what is to be said of a cluster and each of its nodes.
+
+    Args:
+        address: as `Cluster.connect` takes it.
+        say: told, in a few words, what is going on.
+    """
+    from actors.nodes import RayNodes  # noqa: PLC0415 (Ray takes a second to import)
+
+    found = list(judge_own_token(os.environ))
+    try:
+        nodes = RayNodes.connect(address, progress=say)
+    except ClusterError as error:
+        return [*found, problem(CLUSTER, str(error))]
+    with nodes:
+        if nodes.notes:
+            found += [warning(CLUSTER, note) for note in nodes.notes]
+        else:
+            found.append(ok(CLUSTER, "asks for a token, and takes ours"))
+        found += [
+            problem(CLUSTER, f"node {node.name} is up for Ray, but its host {node.ip} is silent")
+            for node in nodes.silent
+        ]
+        say(f"looking at {len(nodes.nodes)} nodes")
+        return [*found, *_examine_nodes(nodes)]
+
+
+def _examine_nodes(nodes: RayNodes) -> Iterator[Finding]:
+    facts = _facts(nodes.nodes)
+    names = {
+        node.node_id: f"{node.name} (head)" if node.is_head else node.name for node in nodes.nodes
+    }
+    for node in nodes.nodes:
+        about, known = names[node.node_id], facts[node.node_id]
+        if isinstance(known, str):
+            yield problem(about, known)
+            continue
+        yield from judge_host(about, known, ours=own_versions(), is_running=True)
+        yield (ok if node.free_cpus >= 1 else warning)(
+            about,
+            f"{node.free_cpus:g} of {node.cpus:g} CPUs are free"
+            + ("" if node.free_cpus >= 1 else ": no slot fits; stop what holds them"),
+        )
+        try:
+            best = ask_clock(lambda node=node: _clock_of(node))  # type: ignore[misc]
+        except Exception as error:  # Ray's kinds are many; the node answered a moment ago
+            yield problem(about, f"its clock cannot be asked: {type(error).__name__}")
+            continue
+        yield judge_clock(about, best.offset_ns, best.error_ns(best.t4_ns))
+
+
+def _facts(nodes: Sequence[NodeInfo]) -> Mapping[str, dict[str, Any] | str]:
+    """Return {node id: facts, or what went wrong}. All are asked at once."""
+    import ray  # noqa: PLC0415
+    from ray.exceptions import RayError  # noqa: PLC0415
+
+    from actors.gateway import on_node  # noqa: PLC0415
+    from actors.host_facts import host_facts  # noqa: PLC0415
+
+    calls = {on_node(host_facts, node_id=node.node_id): node.node_id for node in nodes}
+    done, _ = ray.wait(list(calls), num_returns=len(calls), timeout=ANSWER_S)
+    found: dict[str, dict[str, Any] | str] = dict.fromkeys(
+        calls.values(),
+        f"did not run a small task of ours within {ANSWER_S:.0f} s: see `ray status`",
+    )
+    for call in done:
+        try:
+            found[calls[call]] = ray.get(call)
+        except RayError as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+            found[calls[call]] = (
+                "has no slackwater, or an old one: install it in the Python that Ray runs on"
+                if "No module named" in str(error)
+                else f"cannot run a small task of ours: {reason}"
+            )
+    return found
+
+
+def _clock_of(node: NodeInfo) -> int:
+    import ray  # noqa: PLC0415
+
+    from actors.gateway import on_node  # noqa: PLC0415
+    from actors.host_facts import clock_ns  # noqa: PLC0415
+
+    told: int = ray.get(on_node(clock_ns, node_id=node.node_id), timeout=ANSWER_S)
+    return told

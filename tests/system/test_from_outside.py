@@ -1,0 +1,119 @@
+"""A process that has no node: through Ray's client proxy it submits, watches, stops and fetches."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+import slackwater as sw
+from tests.support.processes import LIMIT_S, driver, environment_of
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.ray
+
+GONE_S = 10.0
+
+
+@pytest.fixture(scope="module")
+def proxy(cluster: sw.Cluster) -> Iterator[str]:
+    """The address of what a Ray client proxy starts for each client that calls it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [f"--address={cluster._ray.address}", "--host=127.0.0.1", f"--port={port}"]
+    with subprocess.Popen(  # noqa: S603 Ray's own program
+        [sys.executable, "-m", "ray.util.client.server", *words, "--mode=specific-server"],
+        env=environment_of(cluster),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as server:
+        try:
+            until(lambda: listens(port), within_s=LIMIT_S, what="the client proxy")
+            yield f"ray://127.0.0.1:{port}"
+        finally:
+            ours = [psutil.Process(server.pid), *psutil.Process(server.pid).children(True)]
+            for process in ours:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            psutil.wait_procs(ours, timeout=GONE_S)
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as call:
+        return call.connect_ex(("127.0.0.1", port)) == 0
+
+
+OUTSIDE = """
+import sys
+import slackwater as sw
+from tests.support.flows import ticking
+
+def double(rows):
+    print("from outside:", rows.num_rows, flush=True)
+
+def refused(what, *arguments, **options):
+    try:
+        what(*arguments, **options)
+    except sw.SlackwaterError as problem:
+        print(type(problem).__name__, str(problem).splitlines()[0])
+
+flow, numbers = ticking("short", seconds=2)
+numbers.sink("calls", sw.callback_sink(double))
+numbers.sink("kept", sw.collect_sink())
+endless, more = ticking("long")
+more.sink("calls", sw.callback_sink(double))
+nowhere, most = ticking("nowhere")
+most.sink("lines", sw.jsonl_sink("/proc/nowhere/out.jsonl"))
+
+with sw.Cluster.connect(sys.argv[1]) as cluster:
+    print(cluster.nodes)
+    stays = cluster.submit(endless, placement={"*": "node-3"})
+    job = cluster.submit(flow)
+    print(job.wait(timeout=60).ledger.is_balanced, job.result("kept").num_rows)
+    print(any("from outside" in line for part in job.logs() for line in part.lines))
+    print([(one.flow, one.status) for one in cluster.jobs()])
+    refused(cluster.submit, flow, detach=False)
+    refused(cluster.submit, nowhere)
+    refused(cluster.submit, flow, placement={"*": "node-9"})
+    refused(cluster.spark)
+"""
+
+
+def test_a_process_without_a_node_submits_watches_and_fetches(
+    cluster: sw.Cluster, proxy: str
+) -> None:
+    done = driver(cluster, OUTSIDE, proxy)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert said[:4] == [
+        "['node-1', 'node-2', 'node-3']",
+        "True 200",
+        "True",
+        "[('short', 'done'), ('long', 'running')]",
+    ]
+    assert said[4].startswith("ClusterError a job cannot be attached to a process outside")
+    assert said[5].startswith("SinkError sink 'lines' could not write /proc/nowhere/out.jsonl")
+    assert said[6].startswith("FlowError placement names node 'node-9', which is not there")
+    assert said[7].startswith("ClusterError Spark does not start through a client proxy")
+    stays = cluster.job("long")
+    assert stays.status == "running"
+    stays.stop()
+    assert {job.flow for job in cluster.jobs()} == {"short", "long"}
+
+
+def test_a_wrong_token_is_refused_by_name(cluster: sw.Cluster, proxy: str) -> None:
+    code = (
+        "import os, sys, slackwater as sw\n"
+        "os.environ['RAY_AUTH_TOKEN'] = 'f' * 64\n"
+        "os.environ.pop('RAY_AUTH_TOKEN_PATH')\n"
+        "sw.Cluster.connect(sys.argv[1])\n"
+    )
+    done = driver(cluster, code, proxy)
+    assert done.returncode == 1
+    assert f"the Ray cluster at {proxy} refuses our token" in done.stderr

@@ -1,0 +1,76 @@
+"""A worker host that falls silent in mid-run: named within 10 s, and the rest is stopped.
+
+The host is a local node whose processes are frozen: what was sent to it is never answered, and
+no connection breaks. Ray itself takes longer than this test to notice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psutil
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from runtime.errors import WorkerDied
+from tests.support.flows import ticking
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.ray
+
+WITHIN_S = 10.0
+SOON_S = 30.0
+
+
+@contextmanager
+def frozen(node: str) -> Iterator[None]:
+    """Stop the raylet of a local node and all its workers, as if its host were gone."""
+    raylets = [
+        one
+        for one in psutil.Process().children(recursive=True)
+        if one.name() == "raylet" and f"--node-name={node}" in " ".join(one.cmdline())
+    ]
+    assert len(raylets) == 1
+    there = raylets + raylets[0].children(recursive=True)
+    for process in there:
+        process.suspend()
+    try:
+        yield
+    finally:
+        for process in there:
+            if process.is_running():
+                process.resume()
+
+
+def ignore(rows: pa.RecordBatch) -> None:
+    pass
+
+
+@pytest.mark.parametrize("detach", [True, False], ids=["detached", "attached"])
+def test_a_host_that_falls_silent_fails_the_job_by_name_and_the_same_flow_runs_again(
+    cluster: sw.Cluster, detach: bool
+) -> None:
+    flow, numbers = ticking("three hosts")
+    numbers.merge(name="gate").sink("calls", sw.callback_sink(ignore))
+    places = {"numbers": "node-1", "gate": "node-2" if detach else "node-3", "calls": "node-1"}
+    silent = places["gate"]
+    job = cluster.submit(flow, placement=places, detach=detach)
+    until(lambda: job.report().sinks[0].rows > 0, within_s=SOON_S, what="rows at the sink")
+    workers = {slot: psutil.Process(pid) for slot, pid in job.workers().items()}
+    with frozen(silent):
+        began_s = time.monotonic()
+        with pytest.raises(WorkerDied) as caught:
+            job.wait(timeout=SOON_S)
+        assert time.monotonic() - began_s < WITHIN_S
+        said = str(caught.value)
+        assert f"the worker of slot {silent!r} (stages: gate) died on node {silent}" in said
+        assert f"Bring {silent} back, or do without" in said
+        assert job.status == job.report().state == "failed"
+        assert psutil.wait_procs([workers["node-1"]], timeout=SOON_S)[1] == []
+        again = cluster.submit(flow, placement={"*": "node-1"}, detach=detach)
+        until(lambda: again.report().sinks[0].rows > 0, within_s=SOON_S, what="rows again")
+        again.stop()
+    assert psutil.wait_procs([workers[silent]], timeout=SOON_S)[1] == []
