@@ -43,6 +43,7 @@ CLIENT = "ray://"
 """What the address of a Ray client's proxy begins with."""
 PROBE = Path(__file__).with_name("probe.py")
 REACH_S = 3.0  # for a TCP connection to open
+CLIENT_TRIES = 3
 ANSWER_S = 20.0  # for a Ray head to answer; loading Ray takes 0.4 s of it on an idle machine
 # "This host" means 127.0.0.1 to Ray when this is 0, else the address of the network card.
 LOOPBACK_ONLY = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
@@ -228,7 +229,7 @@ class Driver:
             # Quiet: what workers print stays in Ray's logs, and Ray's own notices out of sight.
             # `ray.init` has no word for those of raylets ("A worker died …"): they go to stdout.
             _worker._worker_logs_enabled = False
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+            _init(address)
         except Exception as error:
             self.close()
             raise ClusterError(
@@ -249,6 +250,20 @@ class Driver:
                 os.environ[name] = value
         self._before = {}
         _read_settings_again()
+
+
+def _init(address: str) -> None:
+    # A client proxy starts a server for each client, and now and then one ends at once (Ray 2.60).
+    tries = CLIENT_TRIES if address.startswith("ray://") else 1
+    for left in reversed(range(tries)):
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        except ConnectionAbortedError:
+            if not left:
+                raise
+            ray.shutdown()
+        else:
+            return
 
 
 def _read_settings_again() -> None:

@@ -2,7 +2,7 @@
 
 Run it alone, without Spark:      slackwater run examples/city_congestion.py --nodes 3
 With Spark in front of it:        make demo
-On a cluster, for half a minute:  slackwater submit examples/city_congestion.py:live --address …
+On a cluster, for 15 s:           slackwater submit examples/city_congestion.py:live --address …
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LATE_S = 300
 BUSY = 1_000
-LIVE = City(seconds=30)
+LIVE = City(seconds=15)
 
 
 def build(
@@ -48,7 +48,7 @@ def build(
 
 
 def live() -> sw.Dataflow:
-    """Return the flow over half a minute of a city, at the speed of the clock."""
+    """Return the flow over 15 s of a city, at the speed of the clock."""
     buses, loops = carried(LIVE)
     return build(buses, loops, speed=1.0)
 
