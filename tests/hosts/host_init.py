@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import subprocess
+import uuid
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -130,6 +131,11 @@ def give_identity(plan: dict[str, Any], host: dict[str, Any]) -> None:
     Path("/etc/hosts").write_text("\n".join(["127.0.0.1 localhost", *names, ""]))
     Path("/etc/resolv.conf").unlink(missing_ok=True)
     Path("/etc/resolv.conf").write_text("")  # no name server: a look-up fails at once
+    # Hosts of one kernel have one clock, and would know it by this: so that they compare their
+    # clocks as hosts do, each was booted by itself.
+    boot = Path("/run/boot_id")
+    boot.write_text(f"{uuid.uuid4()}\n")
+    mount(str(boot), "/proc/sys/kernel/random/boot_id", None, MS_BIND)
 
 
 def start_sshd(plan: dict[str, Any], host: dict[str, Any]) -> None:
