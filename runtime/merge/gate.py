@@ -108,7 +108,8 @@ class SlackGate:
         Args:
             reader: which one.
             limit: about how many rows at most (more only where that many share one time);
-                read again for the rest.
+                read again for the rest. With 1 the next row alone, or those of one writer and
+                time. Late rows come on top, all that there are.
 
         Source: getSSGTuple, [ssg] Algorithm 3, for all rows that it would return in a row.
         """

@@ -153,6 +153,8 @@ class ReaderState:
 
     def _shorten(self, cut: Cut, limit: int) -> Cut:
         """Return an earlier cut that lets about `limit` rows go, or the same one."""
+        if limit == 1:
+            return min(cut, self._behind_oldest())
         cut_ns, _ = cut
         candidates = [
             times
@@ -171,6 +173,15 @@ class ReaderState:
             return pivot_ns, 0
         # Everything up to the limit happened at once; it cannot be divided.
         return (pivot_ns + 1, 0) if pivot_ns + 1 < cut_ns else cut
+
+    def _behind_oldest(self) -> Cut:
+        """Return the cut behind the oldest row held, and behind those of its writer and time."""
+        if self._heads is not None:
+            place = int(self._heads.argmin())  # the first of equals, as ties break
+            return self._heads.item(place), place + 1
+        heads = [lane.head_ns for lane in self.lanes]
+        head_ns = min(heads)
+        return head_ns, heads.index(head_ns) + 1
 
     def _release_late(self, ready: Cut) -> list[Batch | None]:
         """First out, in order, and checked once more whether it is ready by now."""
