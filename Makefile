@@ -13,7 +13,7 @@ PIP_INSTALL := $(PY) -m pip install --disable-pip-version-check
 CODE := runtime actors ingest slackwater examples benchmarks tests
 FAST := not ray and not spark and not hosts
 
-.PHONY: help setup demo test check check-all lint format bench lock clean
+.PHONY: help setup demo test test-hosts check check-all lint format bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -43,13 +43,16 @@ $(STAMP): pyproject.toml $(LOCKS)
 demo: setup ## run the congestion flow on a generated city; DATA=<folder> for the Warsaw crawl
 	@$(PY) -m examples.demo $(if $(DATA),--data "$(DATA)")
 
-test: setup ## every test that this machine can run; ARGS= goes to pytest
-	@$(PY) -m pytest --durations=10 --durations-min=1 $(ARGS)
+test: setup ## every test but those of a cluster of hosts; ARGS= goes to pytest
+	@$(PY) -m pytest -m "not hosts" --durations=10 --durations-min=1 $(ARGS)
+
+test-hosts: setup ## a real cluster, on hosts made of namespaces: as root, with sshd and rsync
+	@$(PY) -m pytest -m hosts --durations=10 --durations-min=1 $(ARGS)
 
 check: lint ## lints, types and the fast tests (no Ray, no Spark)
 	@$(PY) -m pytest -m "$(FAST)" $(ARGS)
 
-check-all: lint test ## lints, types and every test, examples included
+check-all: lint test test-hosts ## lints, types and every test, examples included
 
 lint: setup ## ruff, formatting and strict types
 	@$(PY) -m ruff check .
