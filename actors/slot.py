@@ -359,6 +359,7 @@ class SlotHost:
                 channel.bytes_sent = sender.bytes
             if receiver is not None:
                 channel.link_ns = receiver.link_ns
+                channel.least_link_ns = receiver.least_link_ns
         for name, meter in self._meters.items():
             meter.report.node = next(s.node for s in stages if s.name == name)
         sinks = [copy.deepcopy(meter.report) for meter in self._meters.values()]

@@ -65,19 +65,21 @@ def run(options: Options) -> Result:
             task = {"paced": paced, "seconds": seconds, "bulk": bulk}
             _add(result, f"{count} hosts", _measured(count, None, task))
         paced = {str(DELAY_RATE): _paced(folder, options, DELAY_RATE, far_seconds, "far")}
-        seen_ms: dict[float, float] = {}  # {delay of a cable: mean time on its wire}
+        seen_ms: dict[float, float] = {}  # {delay of a cable: least time on its wire}
         for pair in cables:
             task = {"paced": paced, "seconds": far_seconds, "bulk": []}
             figures = _measured(3, pair, task)
             _add(result, f"3 hosts, cables of {pair[0]:g} and {pair[1]:g} ms", figures)
             links_ms = figures[str(DELAY_RATE)]["links_ms"]
-            seen_ms |= dict(zip(pair, (links_ms[name] for name in LINKS), strict=True))
+            seen_ms |= dict(zip(pair, (links_ms[name][0] for name in LINKS), strict=True))
     result.claims += [_delay_claim(delay_ms, seen_ms) for delay_ms in seen_ms if delay_ms]
     result.notes += [
         "hosts are namespaces of one machine: they share its clock and its cores, so three of "
         "them compete for what one would have alone",
         "cables: of host-1 (bus source) and host-2 (sensors); a switch of ours, in user space, "
         "holds each frame so long, one way; else the kernel's bridge joins the hosts",
+        "links: the least and the mean time of a message on the wire, as the job's own report has "
+        "them; the least is the link's own delay, the rest is waiting for a core of this machine",
         "p50, p99, max: of all results of a run, as the job's own report has them",
         "every run's results were compared with the offline query's",
     ]
@@ -125,10 +127,11 @@ def _add(result: Result, name: str, figures: dict[str, Any]) -> None:
     for rate, found in figures.items():
         if rate in ("nodes", "throughput"):
             continue
-        links = ", ".join(f"{one} {ms:.2f}" for one, ms in found["links_ms"].items()) or "–"
+        times_ms = found["links_ms"].items()
+        links = ", ".join(f"{one} {least:.2f}, {mean:.2f}" for one, (least, mean) in times_ms)
         times = [found[key] for key in ("p50_ms", "p99_ms", "max_ms", "error_ms")]
         rows = f"{found['results']:,}"
-        result.rows.append([count, link, f"{int(rate):,}", rows, *times, links])
+        result.rows.append([count, link, f"{int(rate):,}", rows, *times, links or "–"])
     if "throughput" in figures:
         speed = figures["throughput"]["million_per_s"]["median"]
         result.rows.append([count, link, f"{speed:.1f} M", *["–"] * 6])
@@ -138,7 +141,7 @@ def _add(result: Result, name: str, figures: dict[str, Any]) -> None:
 def _delay_claim(delay_ms: float, seen_ms: dict[float, float]) -> Claim:
     """Return that the report's time on a wire is longer by its cable's delay than without one."""
     return Claim(
-        f"cable of {delay_ms:g} ms: the report's time on the wire is off by, ms",
+        f"cable of {delay_ms:g} ms: the report's least time on the wire is off by, ms",
         abs(seen_ms[delay_ms] - seen_ms[0.0] - delay_ms),
         "<=",
         max(NEAR_MS, NEAR_PART * delay_ms),

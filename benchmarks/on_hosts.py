@@ -66,13 +66,13 @@ def _latency(cluster: sw.Cluster, rate: int, seconds: int, paths: list[str]) -> 
     }
 
 
-def _links_ms(report: JobReport) -> dict[str, float]:
-    """Return {channel: mean time on the wire} of the channels between two hosts."""
+def _links_ms(report: JobReport) -> dict[str, list[float]]:
+    """Return {channel: [least, mean time on the wire]} of the channels between two hosts."""
     nodes = {stage.name: stage.node for stage in report.stages}
     return {
-        one.name: one.link_ns / one.messages / 1e6
+        one.name: [one.least_link_ns / 1e6, one.link_ns / one.messages / 1e6]
         for one in report.channels
-        if one.messages and nodes[one.source] != nodes[one.target]
+        if one.least_link_ns is not None and nodes[one.source] != nodes[one.target]
     }
 
 

@@ -68,6 +68,8 @@ def merge_channels(parts: Iterable[ChannelReport]) -> list[ChannelReport]:
         whole.bytes_sent += part.bytes_sent
         whole.messages += part.messages
         whole.link_ns += part.link_ns
+        if part.least_link_ns is not None:  # of the two ends, the receiver knows it
+            whole.least_link_ns = part.least_link_ns
     return list(merged.values())
 
 

@@ -98,6 +98,9 @@ class ChannelReport:
     messages: int = 0
     link_ns: int = 0
     """Time on the wire, summed over messages; two clocks on two hosts."""
+    least_link_ns: int | None = None
+    """That of the quickest message: the link's own delay. What others took beyond it, they waited
+    for a busy link or a busy core."""
     error_ns: int = 0
     """How far off the time on the wire can be, of each message: the error of the sender's clock
     and that of the receiver's. 0 within one clock."""

@@ -90,6 +90,7 @@ def test_link_time_is_summed_over_messages(link: Link) -> None:
     until(lambda: bool(receiver.receive(250)) or receiver.messages == 2, [receiver])
     until(lambda: bool(receiver.receive(250)) or receiver.messages == 2, [receiver])
     assert receiver.link_ns == 150 + 50
+    assert receiver.least_link_ns == 50
 
 
 def test_a_message_too_long_for_a_frame_goes_in_pieces(link: Link) -> None:

@@ -16,6 +16,7 @@ def measured() -> JobReport:
     report.sinks[0].error_ns = 300_000
     for channel in report.channels:
         channel.link_ns = channel.messages * 2 * MS
+        channel.least_link_ns = MS
         channel.error_ns = 250_000 if channel.source == "loops" else 0
     return report
 
@@ -28,7 +29,7 @@ def test_each_figure_between_clocks_has_its_error() -> None:
     jams = next(line for line in text.splitlines() if line.startswith("jams "))
     assert " ".join(jams.split()) == "jams node-2 2.00 ms 250 µs 120 ms 40.0 µs 300 ns"
     link = next(line for line in text.splitlines() if line.startswith("loops→jams"))
-    assert " ".join(link.split()) == "loops→jams node-1 node-2 10 2.00 ms 250 µs"
+    assert " ".join(link.split()) == "loops→jams node-1 node-2 10 1.00 ms 2.00 ms 250 µs"
     assert all(len(line) <= 100 for line in text.splitlines())
 
 
@@ -45,7 +46,8 @@ def test_the_same_figures_are_there_as_json() -> None:
         "from": "node-1",
         "to": "node-2",
         "messages": 10,
-        "delay_ms": 2.0,
+        "least_ms": 1.0,
+        "mean_ms": 2.0,
         "error_ms": 0.25,
     }
 
