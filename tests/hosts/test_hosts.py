@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -127,21 +126,30 @@ except TimeoutError:
         assert max(hosts.outside.ping(first, 3)) < 1_000, "the others go on"
 
 
+def pings(first: Host, second: Host, *, near_ms: float) -> list[float]:
+    """Ping until one was as quick as the links allow: a busy machine makes any number slower."""
+    round_trips_ms: list[float] = []
+    for _ in range(20):
+        round_trips_ms += first.ping(second, 10)
+        if min(round_trips_ms) < near_ms + 0.3:
+            break
+    return round_trips_ms
+
+
 @pytest.mark.skipif(NO_DELAYS is not None, reason=str(NO_DELAYS))
 @pytest.mark.parametrize("delay_ms", [0.5, 1.0, 5.0, 20.0])
 def test_a_round_trip_takes_twice_the_delay(delay_ms: float) -> None:
     with Hosts(2, delay_ms=delay_ms) as hosts:
-        round_trips_ms = hosts.hosts[0].ping(hosts.hosts[1], 30)
-    median_ms = statistics.median(round_trips_ms)
-    assert abs(median_ms - 2 * delay_ms) < max(0.3, 0.2 * delay_ms), round_trips_ms
+        round_trips_ms = pings(hosts.hosts[0], hosts.hosts[1], near_ms=2 * delay_ms)
+    assert min(round_trips_ms) == pytest.approx(2 * delay_ms, abs=max(0.3, 0.2 * delay_ms))
 
 
 @pytest.mark.skipif(NO_DELAYS is not None, reason=str(NO_DELAYS))
 def test_a_far_host_is_far_from_all_others_and_they_are_near_each_other() -> None:
     with Hosts(2, delay_ms={"host-2": 3.0}) as hosts:
         first, second = hosts.hosts
-        assert statistics.median(first.ping(second, 15)) == pytest.approx(6.0, abs=0.6)
-        assert statistics.median(first.ping(hosts.outside, 15)) < 0.5
+        assert min(pings(first, second, near_ms=6.0)) == pytest.approx(6.0, abs=0.6)
+        assert min(pings(first, hosts.outside, near_ms=0.0)) < 0.5
 
 
 def test_a_delay_for_no_host_is_refused() -> None:
