@@ -63,13 +63,13 @@ def run(options: Options) -> Result:
         bulk = [] if options.quick else _bulk(folder, options)
         for count in counts:
             task = {"paced": paced, "seconds": seconds, "bulk": bulk}
-            _add(result, f"{count} hosts", _measured(count, None, task))
+            _add(result, count, None, _measured(count, None, task))
         paced = {str(DELAY_RATE): _paced(folder, options, DELAY_RATE, far_seconds, "far")}
         seen_ms: dict[float, float] = {}  # {delay of a cable: least time on its wire}
         for pair in cables:
             task = {"paced": paced, "seconds": far_seconds, "bulk": []}
             figures = _measured(3, pair, task)
-            _add(result, f"3 hosts, cables of {pair[0]:g} and {pair[1]:g} ms", figures)
+            _add(result, 3, pair, figures)
             links_ms = figures[str(DELAY_RATE)]["links_ms"]
             seen_ms |= dict(zip(pair, (links_ms[name][0] for name in LINKS), strict=True))
     result.claims += [_delay_claim(delay_ms, seen_ms) for delay_ms in seen_ms if delay_ms]
@@ -121,9 +121,13 @@ def _measured(
         return figures
 
 
-def _add(result: Result, name: str, figures: dict[str, Any]) -> None:
-    count, _, cables = name.partition(" hosts")
-    link = cables.removeprefix(", cables of ").removesuffix(" ms") or "–"
+def _add(
+    result: Result, count: int, cables_ms: tuple[float, float] | None, figures: dict[str, Any]
+) -> None:
+    name, link = f"{count} hosts", "–"
+    if cables_ms is not None:
+        link = " and ".join(f"{ms:g}" for ms in cables_ms)
+        name += f", cables of {link} ms"
     for rate, found in figures.items():
         if rate in ("nodes", "throughput"):
             continue

@@ -32,6 +32,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = random.SystemRandom().randrange(2**32)
 
 
+@pytest.fixture
+def token(tmp_path: Path) -> Path:
+    """A token file as it ought to be, below a home."""
+    path = tmp_path / ".ray" / "auth_token"
+    path.parent.mkdir()
+    path.write_text("word-that-nobody-may-see")
+    path.chmod(0o600)
+    return path
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     """Say how to repeat this run."""
     if ON_CI:

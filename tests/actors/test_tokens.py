@@ -17,15 +17,6 @@ from actors.tokens import has_token, refuse_shared_token, sharing, token_file
 from runtime.errors import ClusterError
 
 
-@pytest.fixture
-def token(tmp_path: Path) -> Path:
-    path = tmp_path / ".ray" / "auth_token"
-    path.parent.mkdir()
-    path.write_text("word-that-nobody-may-see")
-    path.chmod(0o600)
-    return path
-
-
 def environ(home: Path, **more: str) -> dict[str, str]:
     return {"HOME": str(home), "RAY_AUTH_MODE": "token", **more}
 

@@ -46,15 +46,6 @@ worker_start_ray_commands:
 
 
 @pytest.fixture
-def token(tmp_path: Path) -> Path:
-    path = tmp_path / ".ray" / "auth_token"
-    path.parent.mkdir()
-    path.write_text("word-that-nobody-may-see")
-    path.chmod(0o600)
-    return path
-
-
-@pytest.fixture
 def environ(token: Path, tmp_path: Path) -> dict[str, str]:
     return {"HOME": str(tmp_path), "RAY_AUTH_MODE": "token"}
 
