@@ -41,6 +41,7 @@ from actors import local_sockets
 from actors.channel_end import AT_ONCE, HEARTBEAT_TIMEOUT_S, LINGER_S, Context, End
 from actors.frames import FrameCodec, FrameTooLongError, Grant
 from actors.keys import ChannelKeys, guard_local_receiver
+from actors.listening import listen
 from actors.strangers import Strangers
 from actors.waiting import Waker, Watch, wait
 from runtime.errors import ClusterError, FrameError, WorkerDied
@@ -50,10 +51,6 @@ __all__ = ["ChannelKeys", "Receiver", "Sender", "Waker", "Watch", "wait"]
 
 CONNECT_MS = 10_000
 """How long to wait for libzmq's thread to connect on one host; it takes less than 1 ms."""
-EVERYWHERE = ("", "*", "0.0.0.0", "::", "[::]")  # noqa: S104 the addresses that we refuse
-_HANDSHAKE_MS = 5_000
-"""How long a connection may take to say who it is: until then a stranger may make us hold as
-much as one frame of a peer."""
 _NEVER_MS = 86_400_000
 """A day until a broken connection is tried again, which its receiver would refuse. libzmq's
 own ways to say never left `Context.term` hanging (4.3.5): RECONNECT_IVL -1 after a handshake
@@ -314,22 +311,12 @@ class Receiver(End):
         return True
 
     def _bind_tcp(self, keys: ChannelKeys, bind_host: str) -> None:
-        if bind_host in EVERYWHERE:
-            self.close(linger_s=0)
-            raise ClusterError(
-                f"a channel is to listen on {bind_host!r}, which is every network of this node; "
-                "give the address by which the other nodes know it"
-            )
         keys.guard_receiver(self._socket)
-        self._socket.setsockopt(zmq.HANDSHAKE_IVL, _HANDSHAKE_MS)
-        self._strangers = Strangers(self._socket)
         try:
-            self._socket.bind(f"tcp://{bind_host}:*")
-        except zmq.ZMQError as problem:
+            self._strangers = listen(self._socket, bind_host, what="listen")
+        except ClusterError:
             self.close(linger_s=0)
-            raise ClusterError(
-                f"cannot listen on {bind_host!r}: {problem}; give an address of this node"
-            ) from problem
+            raise
 
     def _accept(self, frame: bytes) -> tuple[Message, int] | None:
         if not self._has_greeted:

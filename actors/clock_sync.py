@@ -27,8 +27,8 @@ from zmq import zmq_poll
 
 from actors.channel_end import HEARTBEAT_TIMEOUT_S, Context
 from actors.keys import ChannelKeys
+from actors.listening import listen
 from actors.local_sockets import boot_id
-from actors.strangers import Strangers
 from runtime.errors import ClusterError
 from runtime.measure.clock import Exchange, ReferenceClock
 from runtime.measure.report import ClockReport
@@ -153,16 +153,11 @@ class ClockServer:
         self._clock_ns = clock_ns
         self._socket = _socket(context, zmq.ROUTER)
         keys.guard_reference(self._socket)
-        self._strangers = Strangers(self._socket)
         try:
-            self._socket.bind(f"tcp://{bind_host}:*")
-        except zmq.ZMQError as problem:
-            self._strangers.close()
+            self._strangers = listen(self._socket, bind_host, what="answer for the clock")
+        except ClusterError:
             self._socket.close()
-            raise ClusterError(
-                f"cannot answer for the clock on {bind_host!r}: {problem}; give an address of "
-                "this node"
-            ) from problem
+            raise
         self.endpoint = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
         threading.Thread(target=self._serve, name="clock-server", daemon=True).start()
 

@@ -228,6 +228,8 @@ def test_addresses_that_cannot_be_are_named(context: zmq.Context[Any]) -> None:
         sync(context, "nowhere")
     with pytest.raises(ClusterError, match=r"cannot answer for the clock on '192\.0\.2\.1'"):
         ClockServer(time.time_ns, keys=KEYS, context=context, bind_host="192.0.2.1")
+    with pytest.raises(ClusterError, match="every network of this node"):
+        ClockServer(time.time_ns, keys=KEYS, context=context, bind_host="0.0.0.0")  # noqa: S104
 
 
 def test_what_is_no_answer_is_refused_counted_and_passed_over(context: zmq.Context[Any]) -> None:
