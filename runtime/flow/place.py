@@ -18,6 +18,7 @@ def place(
     slots: Sequence[str],
     *,
     placement: Mapping[str, str] | None = None,
+    deadline_ns: int | None = None,
 ) -> Plan:
     """Return the plan: every stage in a slot.
 
@@ -26,6 +27,7 @@ def place(
         stages: in topological order.
         slots: names of the slots there are, `node-1` or `node-1/2`, in order.
         placement: {stage: slot or node}, the user's word for some stages, or {"*": slot}.
+        deadline_ns: of the flow.
 
     Raises:
         FlowError: a stage or slot that is not there.
@@ -43,7 +45,7 @@ def place(
             if stage != "*" or name not in (placement or {}):
                 chosen[name] = found
     channels = tuple(channel for stage in stages for channel in stage.outputs)
-    return Plan(flow, tuple(stages), channels, chosen)
+    return Plan(flow, tuple(stages), channels, chosen, deadline_ns)
 
 
 def default_slots(stages: Sequence[Stage], slots: Sequence[str]) -> dict[str, str]:

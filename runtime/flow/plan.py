@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from runtime.flow.steps import (
     ON_ARRIVAL_NS,
+    TUNED_NS,
     AggregateStep,
     AssignStep,
     FilterStep,
@@ -92,8 +93,20 @@ class Stage:
 
     @property
     def slack_ns(self) -> int | None:
-        """The slack of its gate; None: ready-only, or no gate."""
-        return getattr(self.step, "slack_ns", None)
+        """The slack of its gate at the start; None: ready-only, or no gate."""
+        return None if self.is_tuned else getattr(self.step, "slack_ns", None)
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether the slack of its gate follows from the deadline."""
+        return getattr(self.step, "slack_ns", None) == TUNED_NS
+
+    @property
+    def window_ns(self) -> int:
+        """SW of [ssg] §2.1: how long, in event time, a row stays in the operator's state."""
+        if isinstance(self.step, JoinStep):
+            return self.step.within_ns
+        return self.step.window.size_ns if isinstance(self.step, AggregateStep) else 0
 
 
 @dataclass(frozen=True)
@@ -104,6 +117,8 @@ class Plan:
     stages: tuple[Stage, ...]
     channels: tuple[Channel, ...]
     slots: Mapping[str, str]  # {stage: slot}
+    deadline_ns: int | None = None
+    """The latency to keep, [ssg] Eq. 3; None: none."""
 
     def stages_of(self, slot: str) -> tuple[Stage, ...]:
         """Return the stages that run in a slot."""

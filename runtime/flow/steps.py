@@ -27,6 +27,8 @@ READY_ONLY: None = None
 """Slack of a gate that only releases what is ready."""
 ON_ARRIVAL_NS = -1
 """Slack of a gate that holds nothing: newest − event_time > −1 is always true."""
+TUNED_NS = -2
+"""Slack of a gate that follows from the flow's deadline, and changes while it runs."""
 
 
 @dataclass(frozen=True, kw_only=True)

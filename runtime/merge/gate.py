@@ -102,7 +102,9 @@ class SlackGate:
         if promise_stimulus_ns > known_ns:
             self._promise_stimulus_ns = promise_stimulus_ns
 
-    def read(self, reader: int = 0, *, limit: int | None = None) -> Released | None:
+    def read(
+        self, reader: int = 0, *, limit: int | None = None, due_ns: int | None = None
+    ) -> Released | None:
         """Return the rows that this reader may have now, in order; None if nothing changed.
 
         Args:
@@ -110,6 +112,8 @@ class SlackGate:
             limit: about how many rows at most (more only where that many share one time);
                 read again for the rest. With 1 the next row alone, or those of one writer and
                 time. Late rows come on top, all that there are.
+            due_ns: rows up to this event time have waited long enough by the clock, and leave as
+                slack-ready whatever the slack: event time may stand still.
 
         Source: getSSGTuple, [ssg] Algorithm 3, for all rows that it would return in a row.
         """
@@ -118,6 +122,8 @@ class SlackGate:
         if self.slack_ns is not None and self._frontier.newest_ns != START_NS:
             # newest − t > slack  ⇔  t < newest − slack
             cut = max((self._frontier.newest_ns - self.slack_ns, 0), ready)
+        if due_ns is not None:
+            cut = max((due_ns, len(self._order)), cut)
         released = self._readers[reader].release(cut, ready, limit)
         if released is None:
             return None

@@ -30,8 +30,8 @@ class PathQueues:
         self._messages += 1
         self.rows += message.rows
 
-    def pop(self, now_ns: int) -> tuple[str, Message] | None:
-        """Take the message with the earliest stimulus; None when all are empty."""
+    def pop(self, now_ns: int) -> tuple[str, Message, int] | None:
+        """Take the message with the earliest stimulus, and when it came; None: all are empty."""
         channel = self._first()
         if channel is None:
             return None
@@ -39,7 +39,11 @@ class PathQueues:
         self._messages -= 1
         self.rows -= message.rows
         self.wait_ns += message.rows * (now_ns - since_ns)
-        return channel, message
+        return channel, message, since_ns
+
+    def oldest_ns(self) -> int | None:
+        """Return when the message came that has waited longest; None when all are empty."""
+        return min((path[0][2] for path in self._paths.values() if path), default=None)
 
     def earliest_stimulus_ns(self) -> int | None:
         """Return the earliest stimulus time queued; None when all are empty."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from runtime.errors import SettingError
 from runtime.flow.plan import GATED, Channel, Stage
 from runtime.flow.steps import AggregateStep, JoinStep, SourceStep
 from runtime.measure.report import StageReport
+from runtime.measure.samples import StageSample
 from runtime.merge import SlackGate, Writer
 from runtime.model import END_NS, START_NS, Batch, Message, concat_batches
 from runtime.operators.contract import Operator, Released, Stateless
 from runtime.operators.make import make_operator, make_stateless
 from runtime.schedule.queues import PathQueues
+from runtime.schedule.watch import StageWatch
 from runtime.sources.machine import SourceMachine
 
 
@@ -23,7 +26,9 @@ class StageMachine:
     passed on); each move is counted.
     """
 
-    def __init__(self, stage: Stage, *, start_ns: int, source_gap_ns: int = 1) -> None:
+    def __init__(
+        self, stage: Stage, *, start_ns: int, source_gap_ns: int = 1, is_sampled: bool = False
+    ) -> None:
         self.stage = stage
         self.source: SourceMachine | None = None
         self._is_paced = False
@@ -47,6 +52,15 @@ class StageMachine:
                 [Writer(c.port, c.rank, c.is_mixed) for c in stage.inputs],
                 slack_ns=stage.slack_ns,
             )
+        self._watch: StageWatch | None = None
+        if is_sampled:
+            self._watch = StageWatch(
+                stage.name,
+                start_ns=start_ns,
+                window_ns=stage.window_ns,
+                gate=self.gate,
+                is_mixed=[channel.is_mixed for channel in stage.inputs],
+            )
         self.operator: Operator | None = None
         if isinstance(stage.step, JoinStep | AggregateStep):
             self.operator = make_operator(stage.step)
@@ -67,10 +81,13 @@ class StageMachine:
 
     # -- what may be done ---------------------------------------------------------------
 
-    def deliver(self, channel: str, message: Message, now_ns: int) -> None:
-        """Queue a message that has arrived on a channel."""
+    def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
+        """Queue a message that has arrived on a channel, `link_ns` after it was sent."""
         self._queues.push(channel, message, now_ns)
         self.report.rows_in += message.rows
+        if self._watch is not None:
+            self._watch.count(now_ns, self._queues)
+            self._watch.travelled(link_ns)
 
     def urgency_ns(self, now_ns: int) -> int | None:
         """Return the earliest stimulus time of what waits here; None: nothing to do.
@@ -84,6 +101,9 @@ class StageMachine:
             return due_ns if self._is_paced else now_ns
         if self._more:
             return START_NS
+        due_ns = self._hold_ends_ns()
+        if due_ns is not None and due_ns <= now_ns:
+            return due_ns
         return self._queues.earliest_stimulus_ns()
 
     @property
@@ -98,18 +118,45 @@ class StageMachine:
         )
 
     def due_ns(self, now_ns: int) -> int | None:
-        """Return when a source will next have something; None: unknown, ended, or no source.
+        """Return when a source will next have something, or a gate must let a row go by the clock.
 
-        Nothing is due before the start. The first call opens the input.
+        None: unknown, ended, or neither. Nothing is due before the start. The first call opens
+        the input of a source.
         """
-        if self.source is None or self.is_finished:
+        if self.source is None:
+            return self._hold_ends_ns()
+        if self.is_finished:
             return None
         due_ns = self.source.due_ns(now_ns)
         if due_ns is None or due_ns > self._next_take_ns:
             return due_ns
         return self._next_take_ns
 
+    def _hold_ends_ns(self) -> int | None:
+        return None if self._watch is None else self._watch.hold_ends_ns()
+
     # -- doing it -----------------------------------------------------------------------
+
+    def set_slack(self, slack_ns: int | None, *, hold_ns: int | None = None) -> None:
+        """Change the slack of the gate, and how long it may hold a row by the clock.
+
+        Takes effect with the next slice. Source: setSLT of [ssg] §4.1.
+
+        Raises:
+            SettingError: the stage has no gate, or a length is negative.
+        """
+        if self.gate is None:
+            raise SettingError(f"stage {self.stage.name!r} has no gate, so no slack to be set")
+        if hold_ns is not None and (hold_ns < 0 or self._watch is None):
+            raise SettingError(
+                f"stage {self.stage.name!r}: hold_ns={hold_ns} must be None, or at least 0 in a "
+                "slot that takes samples"
+            )
+        if slack_ns != self.gate.slack_ns:
+            self.gate.set_slack(slack_ns)
+            self._more = self.gate.rows_held > 0  # what may go now need not wait for a message
+        if self._watch is not None:
+            self._watch.hold_ns = hold_ns
 
     def run(self, now_ns: int, *, max_rows: int) -> tuple[Message | None, list[tuple[str, int]]]:
         """Work off about `max_rows` rows.
@@ -119,6 +166,10 @@ class StageMachine:
             credit that were used up: [(channel, rows)].
         """
         self._work = []
+        watch = self._watch
+        if watch is not None:
+            watch.count(now_ns, self._queues)
+            watch.begin()
         if self.source is not None:
             message = self.source.take(now_ns, max_rows=max_rows)
             if self._is_paced:
@@ -127,6 +178,8 @@ class StageMachine:
                 self.rows_worked = 0
                 return None, self._work
             self.rows_worked = message.rows
+            if watch is not None:
+                watch.passed(message.batch)
             return self._emit_source(message), self._work
         released, promise_ns = self._release(now_ns, max_rows)
         self.rows_worked = sum([rows for _, rows in self._work])
@@ -144,7 +197,7 @@ class StageMachine:
         return Message(batch, message.promise_ns, message.promise_stimulus_ns)
 
     def _release(self, now_ns: int, max_rows: int) -> tuple[Released | None, int]:
-        gate, queues = self.gate, self._queues
+        gate, queues, watch = self.gate, self._queues, self._watch
         if gate is None:
             return self._pass_through(now_ns)
         rows = 0
@@ -152,20 +205,26 @@ class StageMachine:
         # What can be read already comes first: a message more would only wait in the gate,
         # where it is out of reach of the credit that bounds the queue.
         while not self._more and rows < max_rows and (item := queues.pop(now_ns)) is not None:
-            channel, message = item
+            channel, message, came_ns = item
             rows += message.rows
+            writer = self._writer[channel]
             gate.insert(
-                self._writer[channel],
+                writer,
                 message.batch,
                 promise_ns=message.promise_ns,
                 promise_stimulus_ns=message.promise_stimulus_ns,
             )
             self._work.append((channel, credit_of(message)))
+            if watch is not None:
+                watch.came(writer, message.batch, came_ns)
         held = gate.rows_held
         self.report.max_gate_rows = max(self.report.max_gate_rows, held + queues.rows)
-        released = gate.read(limit=max_rows)
+        due_ns = None if watch is None else watch.due_ns(now_ns)
+        released = gate.read(limit=max_rows, due_ns=due_ns)
         self._more = released is not None and held > max_rows and bool(gate.rows_held)
         frontier_ns = gate.frontier_ns
+        if watch is not None:
+            watch.left(released, None if self._more else due_ns, now_ns)
         if released is None:
             return None, frontier_ns
         return released, min(frontier_ns, released.watermark_ns)
@@ -174,9 +233,11 @@ class StageMachine:
         item = self._queues.pop(now_ns)
         if item is None:
             return None, START_NS
-        channel, message = item
+        channel, message, came_ns = item
         self._work.append((channel, credit_of(message)))
         self.report.ready += message.rows
+        if self._watch is not None:
+            self._watch.passed(message.batch, came_ns)
         return (
             Released([message.batch], [None], message.promise_ns, message.promise_stimulus_ns),
             message.promise_ns,
@@ -217,7 +278,20 @@ class StageMachine:
         report.rows_out += rows
         return batch if rows else None
 
+    def charge(self, now_ns: int, took_ns: int) -> None:
+        """Count what the last slice, begun at `now_ns`, took."""
+        self.report.service_ns += took_ns
+        if self._watch is not None:
+            self._watch.end(now_ns, took_ns)
+
     # -- what it says of itself ---------------------------------------------------------
+
+    def samples(self, now_ns: int) -> list[StageSample]:
+        """Return the samples of the seconds that are over by now, once."""
+        if self._watch is None:
+            return []
+        self._watch.count(now_ns, self._queues)
+        return self._watch.samples()
 
     def may_grant(self, channel: str, limit_rows: int) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
