@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,20 +18,25 @@ class CostModel:
         per_slice_ns: fixed cost of a slice, >= 0.
         per_row_ns: cost of a row, >= 0; `stages` sets it for single stages: {stage: ns}.
         jitter: each slice takes between 1 and 1 + jitter times as long, >= 0.
+        load: what a stage's slices take changes over time: {stage: (virtual ns) -> how many times
+            as long, >= 0}.
     """
 
     per_slice_ns: float = 50_000
     per_row_ns: float = 250
     stages: Mapping[str, float] = field(default_factory=dict)
     jitter: float = 0.0
+    load: Mapping[str, Callable[[int], float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if min(self.per_slice_ns, self.per_row_ns, self.jitter, *self.stages.values()) < 0:
             raise SettingError(f"costs cannot be negative: {self}")
 
-    def slice_ns(self, stage: str, rows: int, rng: np.random.Generator) -> int:
-        """Return how long a slice takes in virtual time."""
+    def slice_ns(self, stage: str, rows: int, rng: np.random.Generator, *, now_ns: int = 0) -> int:
+        """Return how long a slice that begins now takes in virtual time."""
         cost = self.per_slice_ns + rows * self.stages.get(stage, self.per_row_ns)
+        if stage in self.load:
+            cost *= self.load[stage](now_ns)
         return max(1, round(cost * (1 + self.jitter * rng.random())))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from runtime.config import Tuning
 from runtime.errors import SettingError
@@ -11,7 +11,17 @@ from runtime.flow.slack import slack_ns
 from runtime.measure.samples import StageSample
 from runtime.tune.contract import SlackPolicy
 from runtime.tune.paths import Paths
-from runtime.tune.policies import EvenSplit, MaxTimestamp, StaticSlack, TcpAdaptation
+from runtime.tune.policies import (
+    Calibration,
+    EvenSplit,
+    MaxTimestamp,
+    StaticSlack,
+    TcpAdaptation,
+)
+
+MARGIN = 0.02
+"""The share of the deadline that the even split keeps back: a gate takes a little longer than its
+slack, since event time is seen a little later by the clock."""
 
 
 def make_policy(
@@ -32,23 +42,24 @@ def make_policy(
     if deadline_ns is None or not paths.tuned:
         return None
     del history
-    match tuning.policy:
-        case "sltuner" | "even split":
-            return EvenSplit(paths, deadline_ns=deadline_ns)
-        case "even split, last second":
-            return EvenSplit(paths, deadline_ns=deadline_ns, remembers=False)
-        case "max timestamp":
-            return MaxTimestamp(paths)
-        case "tcp":
-            return TcpAdaptation(paths, start_ns=deadline_ns // 2)
-        case "ready-only":
-            return StaticSlack(paths, None)
-        case length:
-            try:
-                return StaticSlack(paths, slack_ns(length, who="policy"))
-            except SettingError as problem:
-                raise SettingError(
-                    f"policy={length!r} is none of 'sltuner', 'even split', "
-                    "'even split, last second', 'max timestamp', 'tcp', 'ready-only', nor a slack "
-                    f"such as '500ms': {problem}"
-                ) from None
+    margin_ns = round(MARGIN * deadline_ns)
+    named: dict[str, Callable[[], SlackPolicy]] = {
+        "sltuner": lambda: EvenSplit(paths, deadline_ns=deadline_ns, margin_ns=margin_ns),
+        "even split": lambda: EvenSplit(paths, deadline_ns=deadline_ns, margin_ns=margin_ns),
+        "even split, last second": lambda: EvenSplit(
+            paths, deadline_ns=deadline_ns, remembers=False, margin_ns=margin_ns
+        ),
+        "max timestamp": lambda: MaxTimestamp(paths),
+        "tcp": lambda: TcpAdaptation(paths, start_ns=deadline_ns // 2),
+        "ready-only": lambda: StaticSlack(paths, None),
+        "calibration": lambda: Calibration(paths, most_ns=deadline_ns, seed=tuning.seed),
+    }
+    if tuning.policy in named:
+        return named[tuning.policy]()
+    try:
+        return StaticSlack(paths, slack_ns(tuning.policy, who="policy"))
+    except SettingError as problem:
+        raise SettingError(
+            f"policy={tuning.policy!r} is none of {', '.join(map(repr, named))}, nor a slack such "
+            f"as '500ms': {problem}"
+        ) from None

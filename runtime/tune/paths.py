@@ -10,6 +10,7 @@ late  ───────────┘
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -49,6 +50,42 @@ class Paths:
             before = max((so_far[feed] for feed in feeds), default=0.0)
             so_far[stage] = before + op_ns.get(stage, 0.0)
         return max(so_far.values(), default=0.0)
+
+    def latency_through_ns(self, stage: str, op_ns: Mapping[str, float]) -> float:
+        """Return the largest sum over the paths through a stage."""
+        ahead: dict[str, float] = {}
+        through: dict[str, float] = {}  # {stage: the same, of the paths that have been there}
+        for one, feeds in self.inputs.items():
+            own_ns = op_ns.get(one, 0.0)
+            ahead[one] = max((ahead[feed] for feed in feeds), default=0.0) + own_ns
+            if one == stage:
+                through[one] = ahead[one]
+            elif been := [through[feed] for feed in feeds if feed in through]:
+                through[one] = max(been) + own_ns
+        return max(through.values())
+
+    def careful_latency_ns(
+        self, op_ns: Mapping[str, float], deviation_ns: Mapping[str, float], *, deviations: float
+    ) -> float:
+        """Return the same with a margin: mean + so many deviations of the sum, of the worst path.
+
+        Deviations of stages are taken to be independent, so variances add up along a path. Of the
+        paths into a stage the one with the larger mean + margin goes on.
+        """
+        so_far: dict[str, tuple[float, float]] = {}
+        worst_ns = 0.0
+        for stage, feeds in self.inputs.items():
+            mean, variance = 0.0, 0.0
+            if feeds:
+                mean, variance = max(
+                    (so_far[feed] for feed in feeds),
+                    key=lambda one: one[0] + deviations * math.sqrt(one[1]),
+                )
+            mean += op_ns.get(stage, 0.0)
+            variance += deviation_ns.get(stage, 0.0) ** 2
+            so_far[stage] = mean, variance
+            worst_ns = max(worst_ns, mean + deviations * math.sqrt(variance))
+        return worst_ns
 
     def even_split_ns(self, op_ns: Mapping[str, float], deadline_ns: int) -> dict[str, int]:
         """Return {tuned stage: its share of the deadline}: what the rest leaves, split evenly.

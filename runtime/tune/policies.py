@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, format_ns
 from runtime.tune.contract import SetSlack
@@ -33,6 +35,34 @@ class StaticSlack:
         """Change nothing."""
         del second, samples
         return []
+
+
+class PlannedSlack:
+    """Holds that are known beforehand, second by second: the clairvoyant reference.
+
+    It sets no slack but the time that a row may wait by the clock: no slack can do better, since a
+    row then leaves out of order only when its deadline leaves no other way.
+
+    Args:
+        plan: {second: {stage: hold_ns}}, for its beginning; one that is missing changes nothing.
+        name: what reports call it.
+    """
+
+    def __init__(self, plan: Mapping[int, Mapping[str, int]], *, name: str = "clairvoyant") -> None:
+        self._plan, self.name = plan, name
+
+    def begin(self) -> Sequence[SetSlack]:
+        """Set the slacks of the first second."""
+        return self._set(0)
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        """Set those of the next."""
+        del samples
+        return self._set(second + 1)
+
+    def _set(self, second: int) -> Sequence[SetSlack]:
+        holds = self._plan.get(second, {})
+        return [SetSlack(stage, None, hold_ns=ns, by=self.name) for stage, ns in holds.items()]
 
 
 class MaxTimestamp:
@@ -139,3 +169,40 @@ class EvenSplit:
         budget_ns = max(self._deadline_ns - self._margin_ns, 0)
         shares = self._paths.even_split_ns(self._rest_ns, budget_ns)
         return [SetSlack(stage, slack_ns, by=self.name) for stage, slack_ns in shares.items()]
+
+
+class Calibration:
+    """Slacks at random, to have samples of all of them: the calibration run of [ssg] §6.
+
+    Args:
+        paths: of the flow.
+        most_ns: the largest slack.
+        every_s: how long each slack stays.
+        seed: of the draws.
+    """
+
+    name = "calibration"
+
+    def __init__(self, paths: Paths, *, most_ns: int, every_s: int = 5, seed: int = 0) -> None:
+        self._paths, self._most_ns, self._every_s = paths, most_ns, every_s
+        self._rng = np.random.default_rng(seed)
+        self._next = every_s
+
+    def begin(self) -> Sequence[SetSlack]:
+        """Draw the first slacks."""
+        return self._draw()
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        """Draw others when it is time."""
+        del samples
+        if second + 1 < self._next:
+            return []
+        self._next = second + 1 + self._every_s
+        return self._draw()
+
+    def _draw(self) -> Sequence[SetSlack]:
+        drawn = self._rng.integers(0, self._most_ns, len(self._paths.tuned), endpoint=True)
+        return [
+            SetSlack(stage, int(slack_ns), by=self.name)
+            for stage, slack_ns in zip(self._paths.tuned, drawn, strict=True)
+        ]
