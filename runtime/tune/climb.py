@@ -39,7 +39,7 @@ def climb(
     start: Mapping[str, int],
     *,
     latency_ns: Callable[[Mapping[str, float], Mapping[str, float]], float],
-    deadline_ns: int,
+    deadline_ns: float,
 ) -> dict[str, int]:
     """Return {gate: place in its grid} of the slacks to set.
 

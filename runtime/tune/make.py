@@ -11,6 +11,7 @@ from runtime.flow.slack import slack_ns
 from runtime.measure.samples import StageSample
 from runtime.tune.contract import SlackPolicy
 from runtime.tune.paths import Paths
+from runtime.tune.tuner import SlackTuner
 from runtime.tune.policies import (
     Calibration,
     EvenSplit,
@@ -41,10 +42,11 @@ def make_policy(
     deadline_ns = plan.deadline_ns
     if deadline_ns is None or not paths.tuned:
         return None
-    del history
     margin_ns = round(MARGIN * deadline_ns)
     named: dict[str, Callable[[], SlackPolicy]] = {
-        "sltuner": lambda: EvenSplit(paths, deadline_ns=deadline_ns, margin_ns=margin_ns),
+        "sltuner": lambda: SlackTuner(
+            paths, deadline_ns=deadline_ns, tuning=tuning, history=history
+        ),
         "even split": lambda: EvenSplit(paths, deadline_ns=deadline_ns, margin_ns=margin_ns),
         "even split, last second": lambda: EvenSplit(
             paths, deadline_ns=deadline_ns, remembers=False, margin_ns=margin_ns
