@@ -38,6 +38,7 @@ class SourceOptions(TypedDict, total=False):
     promise: Expr | None
     out_of_order: OutOfOrder
     disorder: Duration
+    idle: Duration | None
     max_rows: int
 
 
@@ -97,8 +98,9 @@ class Dataflow:
         Args:
             name: of the source.
             source: its settings, or an input and its settings as options.
-            options: as in SourceSpec; `disorder` is its disorder_ns, written "500ms". A
-                `promise` that is an integer is in nanoseconds, whatever `time_unit` says.
+            options: as in SourceSpec; `disorder` is its disorder_ns, written "500ms", and
+                `idle` its idle_ns. A `promise` that is an integer is in nanoseconds, whatever
+                `time_unit` says.
 
         Raises:
             SchemaError, TypeMismatch: a column is not there, or its role does not take its type.
@@ -232,8 +234,12 @@ def _spec(name: str, source: Input, options: dict[str, Any]) -> SourceSpec:
             f"there are: {columns}"
         )
     disorder_ns = duration_ns(options.pop("disorder", 0), what=f"source {name!r}: disorder")
+    idle = options.pop("idle", None)
+    idle_ns = None
+    if idle is not None:
+        idle_ns = duration_ns(idle, what=f"source {name!r}: idle", positive=True)
     try:
-        return SourceSpec(input=source, disorder_ns=disorder_ns, **options)
+        return SourceSpec(input=source, disorder_ns=disorder_ns, idle_ns=idle_ns, **options)
     except SettingError as problem:
         raise SettingError(f"source {name!r}: {problem}") from None
 

@@ -100,6 +100,8 @@ def _times(spec: SourceSpec) -> str:
         words.append(f"a writer for each {spec.writer}")
     if spec.promise is not None:
         words.append(f"promises {spec.promise}")
+    if spec.idle_ns is not None:
+        words.append(f"idle after {format_ns(spec.idle_ns)}")
     words.append(
         {
             "error": "in order, or an error",

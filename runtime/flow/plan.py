@@ -247,4 +247,14 @@ def _is_disordered(stage: _Draft, drafts: Mapping[str, _Draft], heads: Mapping[s
         return spec.promise is not None or spec.out_of_order == "late"
     if stage.kind == "stateless":
         return _is_disordered(drafts[heads[stage.step.inputs[0]]], drafts, heads)
-    return getattr(stage.step, "slack_ns", None) is not None
+    return _may_send_late(stage, drafts, heads)
+
+
+def _may_send_late(stage: _Draft, drafts: Mapping[str, _Draft], heads: Mapping[str, str]) -> bool:
+    """Whether rows may leave a stage behind what it has promised."""
+    if isinstance(stage.step, SourceStep):
+        return stage.step.source.idle_ns is not None
+    if getattr(stage.step, "slack_ns", None) is not None:
+        return True
+    inputs = [drafts[heads[name]] for name in stage.step.inputs]
+    return any(_may_send_late(upstream, drafts, heads) for upstream in inputs)

@@ -22,6 +22,7 @@ from runtime.model import START_NS, Batch, BoolArray, Columns, Int64Array, forma
 from runtime.sources.columns import check_source_columns, read_columns, refuse_nulls, time_ns
 from runtime.sources.pacing import Pace, running_max
 from runtime.sources.promises import PromiseLine, spoken_promise_ns
+from runtime.sources.silence import SilenceRule
 from runtime.sources.spec import EndOfInput, Reader, SourceSpec
 from runtime.sources.writers import WriterTable
 
@@ -92,6 +93,10 @@ class BlockReader:
         self._schema = _schema_to_read(spec, schema, self._carried)
         self._pace = None if spec.speed is None else Pace(spec.speed)
         self._promises = PromiseLine(spec)
+        self._silence: SilenceRule | None = None
+        if spec.waits_for_each_writer and spec.idle_ns is not None:
+            self._silence = SilenceRule(spec.idle_ns)
+        self._uses_arrival = _uses_arrival(spec)
         self._writers = None if spec.writer is None else WriterTable(source, rank)
         self._newest_ns = START_NS
         self._rows_read = 0
@@ -133,7 +138,7 @@ class BlockReader:
     def _read(self, arrow: pa.RecordBatch) -> _Rows:
         """Convert what is needed. All that can be refused is refused here, before any change."""
         source, spec, row = self._source, self._spec, self._rows_read
-        arrival = spec.arrival if self._pace is not None else None
+        arrival = spec.arrival if self._uses_arrival else None
         for name, role in (
             (spec.event_time, "event time"),
             (arrival, "arrival"),
@@ -156,14 +161,23 @@ class BlockReader:
         event_time_ns, spec = rows.event_time_ns, self._spec
         newest_ns = running_max(event_time_ns, self._newest_ns)
         self._newest_ns = int(newest_ns[-1])
-        promised = self._promises.extend(rows.spoken_ns, newest_ns)
-        promised_ns, floor_ns = promised if promised is not None else (None, None)
-        ids = None
+        ids, own_ns, least_ns = None, None, None
         if self._writers is not None and rows.writers is not None:
             ids = self._writers.ids(rows.writers)
             if spec.out_of_order != "sort":  # which puts the events of each writer in order
                 own_ns = self._writers.newest_before(rows.writers, event_time_ns)
-                floor_ns = own_ns if floor_ns is None else np.maximum(floor_ns, own_ns)
+                if self._silence is not None:
+                    least_ns = self._silence.extend(
+                        rows.writers, np.maximum(own_ns, event_time_ns), rows.arrival_ns
+                    )
+        promised = self._promises.extend(rows.spoken_ns, newest_ns, least_ns)
+        promised_ns, floor_ns = promised if promised is not None else (None, None)
+        if own_ns is not None:
+            # Behind the promise a writer may be that was idle, or is new: late at the gate.
+            if floor_ns is None or least_ns is not None:
+                floor_ns = own_ns
+            else:
+                floor_ns = np.maximum(floor_ns, own_ns)
         late, refused_row, refusal = None, None, ""
         if floor_ns is not None:
             late = event_time_ns < floor_ns
@@ -222,11 +236,15 @@ class _Rows:
 
 def _schema_to_read(spec: SourceSpec, schema: pa.Schema, carried: list[str]) -> pa.Schema:
     wanted = {*carried, spec.event_time, spec.writer}
-    if spec.speed is not None:
+    if _uses_arrival(spec):
         wanted.add(spec.arrival)
     if spec.promise is not None:
         wanted |= spec.promise.columns()
     return pa.schema([field for field in schema if field.name in wanted])
+
+
+def _uses_arrival(spec: SourceSpec) -> bool:
+    return spec.speed is not None or spec.waits_for_each_writer
 
 
 def _utc(event_time_ns: int) -> str:

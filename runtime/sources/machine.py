@@ -284,8 +284,10 @@ class SourceMachine:
                 batch, rest, rows = batch.slice(0, limit), batch.slice(limit, rows), limit
             self._rows_out += rows
         self._ready = rest
+        before_ns = self.promise_ns
         self.promise_ns = self._reached_ns
         if rest is not None:  # released, so not older than the promise; yet it is still to come
-            self.promise_ns = min(int(rest.event_time_ns[0]), self._reached_ns, END_NS - 1)
+            first_ns = min(int(rest.event_time_ns[0]), self._reached_ns, END_NS - 1)
+            self.promise_ns = max(before_ns, first_ns)
         self.is_ended = self.promise_ns == END_NS
         return Message(batch, self.promise_ns, self._reached_stimulus_ns)
