@@ -62,6 +62,8 @@ class Channel:
         needs_promises: promises without rows are worth sending (the target has a gate).
         promise_gap_ns: but only this long after the last message. A gate that holds nothing
             waits for no promise; what is behind it only needs to hear of time now and then.
+        idle_ns: of wall-clock time in silence, after which the target's gate goes on without it;
+            None: it never does.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Channel:
     is_mixed: bool
     needs_promises: bool
     promise_gap_ns: int = 0
+    idle_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -223,6 +226,7 @@ def _channels_into(
                 is_mixed=writers or _is_disordered(source, drafts, heads),
                 needs_promises=target.kind != "sink",
                 promise_gap_ns=IDLE_PROMISE_NS if _holds_nothing(target) else 0,
+                idle_ns=_idle_ns(source, drafts, heads) if target.kind in GATED else None,
             )
         )
     return channels
@@ -238,6 +242,15 @@ def _has_writers(stage: _Draft, drafts: Mapping[str, _Draft], heads: Mapping[str
     if stage.kind == "stateless":
         return _has_writers(drafts[heads[stage.step.inputs[0]]], drafts, heads)
     return False
+
+
+def _idle_ns(stage: _Draft, drafts: Mapping[str, _Draft], heads: Mapping[str, str]) -> int | None:
+    """Return how long the source whose rows these are may be silent; None behind a gate."""
+    if isinstance(stage.step, SourceStep):
+        return stage.step.source.idle_ns
+    if stage.kind == "stateless":
+        return _idle_ns(drafts[heads[stage.step.inputs[0]]], drafts, heads)
+    return None
 
 
 def _is_disordered(stage: _Draft, drafts: Mapping[str, _Draft], heads: Mapping[str, str]) -> bool:

@@ -54,6 +54,8 @@ class StageReport:
     """The most rows that queue and gate held at once."""
     waiting_for: list[str] = field(default_factory=list)
     """The inputs that hold the frontier back now."""
+    idle_marks: dict[str, int] = field(default_factory=dict)
+    """{source: how often the gate went on without it, since it had been silent for its `idle`}."""
     frontier_ns: int | None = None
     """Everything older has been seen; None before the first promise."""
     newest_ns: int | None = None

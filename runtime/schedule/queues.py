@@ -46,6 +46,10 @@ class PathQueues:
         channel = self._first()
         return None if channel is None else self._paths[channel][0][0]
 
+    def waiting(self) -> set[str]:
+        """Return the channels that have messages here."""
+        return {channel for channel, path in self._paths.items() if path}
+
     def _first(self) -> str | None:
         """Return the channel of the message with the earliest stimulus."""
         if not self._messages:

@@ -163,7 +163,7 @@ class Slot:
             self._slice_rows[done.stage] = min(2 * rows, limits.max_slice_rows)
 
     def wake_ns(self, now_ns: int) -> int | None:
-        """Return when a source will next have something to hand over; None: not known."""
+        """Return when a source has its next rows, or a gate waits no longer; None: not known."""
         first_ns: int | None = None
         for machine in self._stages.values():
             due_ns = machine.due_ns(now_ns)

@@ -13,6 +13,7 @@ from runtime.model import END_NS, START_NS, Batch, Message, concat_batches
 from runtime.operators.contract import Operator, Released, Stateless
 from runtime.operators.make import make_operator, make_stateless
 from runtime.schedule.queues import PathQueues
+from runtime.schedule.silence import SilentChannels
 from runtime.sources.machine import SourceMachine
 
 
@@ -47,6 +48,9 @@ class StageMachine:
                 [Writer(c.port, c.rank, c.is_mixed) for c in stage.inputs],
                 slack_ns=stage.slack_ns,
             )
+        self._silent: SilentChannels | None = None  # None: nobody is ever idle
+        if self.gate is not None and any(c.idle_ns is not None for c in stage.inputs):
+            self._silent = SilentChannels(stage.inputs, start_ns=start_ns)
         self.operator: Operator | None = None
         if isinstance(stage.step, JoinStep | AggregateStep):
             self.operator = make_operator(stage.step)
@@ -70,6 +74,8 @@ class StageMachine:
     def deliver(self, channel: str, message: Message, now_ns: int) -> None:
         """Queue a message that has arrived on a channel."""
         self._queues.push(channel, message, now_ns)
+        if self._silent is not None:
+            self._silent.heard(channel, now_ns)
         self.report.rows_in += message.rows
 
     def urgency_ns(self, now_ns: int) -> int | None:
@@ -84,7 +90,11 @@ class StageMachine:
             return due_ns if self._is_paced else now_ns
         if self._more:
             return START_NS
-        return self._queues.earliest_stimulus_ns()
+        waiting_ns = self._queues.earliest_stimulus_ns()
+        if waiting_ns is None:
+            silent_ns = self._silent_ns()
+            return silent_ns if silent_ns is not None and silent_ns <= now_ns else None
+        return waiting_ns
 
     @property
     def progress_ns(self) -> int:
@@ -98,16 +108,24 @@ class StageMachine:
         )
 
     def due_ns(self, now_ns: int) -> int | None:
-        """Return when a source will next have something; None: unknown, ended, or no source.
+        """Return when there will next be something to do; None: unknown, or nothing ever.
 
-        Nothing is due before the start. The first call opens the input.
+        A source has its next rows, a gate goes on without a silent channel. Nothing is due
+        before the start. The first call opens the input.
         """
-        if self.source is None or self.is_finished:
+        if self.source is None:
+            return self._silent_ns()
+        if self.is_finished:
             return None
         due_ns = self.source.due_ns(now_ns)
         if due_ns is None or due_ns > self._next_take_ns:
             return due_ns
         return self._next_take_ns
+
+    def _silent_ns(self) -> int | None:
+        if self._silent is None or self.gate is None:
+            return None
+        return self._silent.due_ns(self.gate)
 
     # -- doing it -----------------------------------------------------------------------
 
@@ -161,6 +179,8 @@ class StageMachine:
                 promise_stimulus_ns=message.promise_stimulus_ns,
             )
             self._work.append((channel, credit_of(message)))
+        if self._silent is not None:
+            self._silent.mark(gate, now_ns, queued=queues.waiting())
         held = gate.rows_held
         self.report.max_gate_rows = max(self.report.max_gate_rows, held + queues.rows)
         released = gate.read(limit=max_rows)
@@ -258,6 +278,8 @@ class StageMachine:
         report.late, report.late_dropped = counts.late - dropped, dropped
         report.in_flight = self._queues.rows + gate.rows_held
         report.frontier_ns, report.newest_ns = gate.frontier_ns, gate.newest_ns
+        if self._silent is not None:
+            report.idle_marks = dict(self._silent.marks)
         names = [channel.source for channel in self.stage.inputs]
         report.waiting_for = [names[writer] for writer in gate.holders()]
 
