@@ -157,6 +157,7 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
         or stage.filtered
         or stage.results_filtered
         or stage.idle_marks
+        or stage.early
     ]
     columns: list[Column] = [
         ("stage", [stage.name for stage in told]),
@@ -168,6 +169,8 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
         ("results\nfiltered", [format_count(stage.results_filtered) for stage in told]),
         ("in flight", [format_count(stage.in_flight) for stage in told]),
     ]
+    if any(stage.early for stage in told):
+        columns.append(("held as\nearly", [format_count(stage.early) for stage in told]))
     if any(stage.idle_marks for stage in told):
         marks = [stage.idle_marks.items() for stage in told]
         named = [", ".join(f"{name} ×{format_count(n)}" for name, n in own) for own in marks]

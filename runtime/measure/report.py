@@ -34,6 +34,8 @@ class StageReport:
     """Came behind what was already released, and was still used."""
     late_dropped: int = 0
     """Came too late to be used, or behind its source's promise."""
+    early: int = 0
+    """Had an event time that its arrival could not have seen yet, and were held until then."""
     filtered: int = 0
     """Dropped by the user's filters in this stage, before an operator saw them."""
     results_filtered: int = 0

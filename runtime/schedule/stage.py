@@ -261,6 +261,7 @@ class StageMachine:
             report.rows_in = self.source.rows_in
             report.late_dropped = self.source.late_dropped
             report.in_flight = self.source.held
+            report.early = self.source.early
             report.newest_ns = self.source.newest_ns
             report.frontier_ns = self.source.promise_ns
         elif self.gate is not None:
