@@ -109,7 +109,7 @@ class SlackGate:
             reader: which one.
             limit: about how many rows at most (more only where that many share one time);
                 read again for the rest. With 1 the next row alone, or those of one writer and
-                time. Late rows come on top, all that there are.
+                time (late: of one time). Late rows come first, and others once they are out.
 
         Source: getSSGTuple, [ssg] Algorithm 3, for all rows that it would return in a row.
         """
@@ -149,9 +149,9 @@ class SlackGate:
         return max(reader.rows for reader in self._readers)
 
     def rows_held_of(self, writer: int) -> int:
-        """Rows of one writer that some reader has not had yet (late ones apart)."""
+        """Rows of one writer that some reader has not had yet."""
         place = self._place[writer]
-        return max(reader.lanes[place].rows for reader in self._readers)
+        return max(reader.rows_of(place) for reader in self._readers)
 
     def holders(self) -> list[int]:
         """Return the writers whose promise everybody waits for."""
