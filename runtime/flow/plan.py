@@ -247,7 +247,10 @@ def _has_writers(stage: _Draft, drafts: Mapping[str, _Draft], heads: Mapping[str
 def _idle_ns(stage: _Draft, drafts: Mapping[str, _Draft], heads: Mapping[str, str]) -> int | None:
     """Return how long the source whose rows these are may be silent; None behind a gate."""
     if isinstance(stage.step, SourceStep):
-        return stage.step.source.idle_ns
+        spec = stage.step.source
+        if spec.idle_ns is None or spec.speed is None:
+            return spec.idle_ns
+        return round(spec.idle_ns / min(spec.speed, 1))  # a slow replay is no silence
     if stage.kind == "stateless":
         return _idle_ns(drafts[heads[stage.step.inputs[0]]], drafts, heads)
     return None

@@ -53,6 +53,11 @@ class Frontier:
         if self._array is not None:
             self._array[writer] = END_NS
 
+    @property
+    def idle(self) -> int:
+        """How many writers are idle."""
+        return len(self._idle)
+
     def minimum(self) -> tuple[int, int]:
         """Return the smallest promise and the first writer, in tie order, that made it.
 

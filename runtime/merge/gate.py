@@ -132,6 +132,11 @@ class SlackGate:
         self._frontier.mark_idle(self._place[writer])
 
     @property
+    def only_one_speaks(self) -> bool:
+        """Whether all writers but one, or all, are idle."""
+        return self._frontier.idle >= len(self._writers) - 1
+
+    @property
     def frontier_ns(self) -> int:
         """merge_ts: everything older has been inserted. START_NS before all have promised."""
         return self._frontier.minimum()[0]

@@ -6,8 +6,9 @@ wake    ─▶ due_ns()    when the first of those that everybody waits for is s
 read    ─▶ mark()      those hold nobody back until they speak again
 ```
 
-Only channels of sources with an `idle` are here; without one a gate waits for ever, as the paper's
-does, and time never shows in the results.
+The last one is never marked: nobody is left who could go on, and if all inputs pause, as when the
+network does, what comes then is not late. Only channels of sources with an `idle` are here; without
+one a gate waits for ever, as the paper's does, and the clock never shows in the results.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ class SilentChannels:
             if due_ns <= now_ns and self._names[writer] not in queued
         ]:
             for writer in silent:
+                if gate.only_one_speaks:
+                    return
                 gate.mark_idle(writer)
                 source = self._sources[writer]
                 self.marks[source] = self.marks.get(source, 0) + 1
@@ -65,6 +68,8 @@ class SilentChannels:
     def _waited_for(self, gate: SlackGate) -> list[tuple[int, int]]:
         """Return (writer, wall clock at which it is idle) of those that hold the frontier."""
         waited_for: list[tuple[int, int]] = []
+        if gate.only_one_speaks:
+            return waited_for
         for writer in gate.holders():
             idle_ns = self._idle_ns[writer]
             if idle_ns is not None:

@@ -119,13 +119,33 @@ def test_the_end_of_all_others_is_not_that_of_an_idle_channel(others: int) -> No
     assert gate_report(slot, 300).rows_out == 3
 
 
-def test_all_channels_may_be_idle_at_once() -> None:
+def test_the_last_that_is_not_idle_is_waited_for() -> None:
     slot = slot_of(left="50ns", right="100ns")
+    slot.deliver(RIGHT, message([4]), 0)
     slot.deliver(LEFT, message([5, 9]), 0)
-    assert out(slot, 99) == []
+    assert out(slot, 99) == [4]
     assert out(slot, 100) == [5, 9]
-    assert gate_report(slot, 100).idle_marks == {"left": 1, "right": 1}
-    assert gate_report(slot, 100).waiting_for == []
+    assert slot.wake_ns(1_000) is None
+    assert out(slot, 1_000) == []
+    assert gate_report(slot, 1_000).idle_marks == {"right": 1}
+    assert gate_report(slot, 1_000).waiting_for == ["left"]
+
+
+def test_of_channels_that_never_spoke_one_is_waited_for() -> None:
+    slot = slot_of(left="50ns", right="50ns")
+    assert out(slot, 1_000) == []
+    assert sum(gate_report(slot, 1_000).idle_marks.values()) == 1
+
+
+def test_a_slow_replay_is_not_a_silence() -> None:
+    for speed, expected in ((None, 2), (10.0, 2), (0.5, 4)):
+        flow = sw.Dataflow("slow")
+        source = flow.source("feed", sw.table(ROWS), event_time="ts", idle="2s", speed=speed)
+        source.aggregate(window=sw.tumbling("1s"), n=sw.count(), name="n").sink(
+            "out", sw.collect_sink()
+        )
+        (channel,) = plan_stages(flow)[1].inputs
+        assert channel.idle_ns == expected * 10**9
 
 
 def test_idle_reaches_the_gate_through_stateless_stages_and_no_further() -> None:
