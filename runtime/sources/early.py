@@ -48,7 +48,8 @@ class Rows:
 class EarlyRows:
     """Puts rows in the order in which they have happened, as far as arrivals can tell.
 
-    Beyond [ssg], whose sources have right clocks.
+    Beyond [ssg], whose sources have right clocks. What is held is not bounded: a source all of
+    whose clocks are an hour ahead holds an hour, and `rows` says so.
 
     Args:
         ahead_ns: how far an event time may be ahead of the newest arrival, >= 0.

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ingest
@@ -166,3 +170,77 @@ def test_any_cut_of_a_feed_promises_what_the_rule_promises(feed: Feed) -> None:
             if not message.is_end:
                 assert message.promise_ns == expected[sent - 1]
         assert sent == len(feed.rows)
+
+
+def told(feed: Feed, *, batch_rows: int, ahead_ns: int, restarts: random.Random | None) -> Any:
+    """(row, what is promised from it on), one by one."""
+
+    def opened() -> Any:
+        columns = {name: [row[at] for row in feed.rows] for at, name in enumerate("awt")}
+        return machine(
+            ingest.table({**columns, "row": list(range(len(feed.rows)))}, batch_rows=batch_rows),
+            writer="w",
+            idle_ns=feed.idle_ns,
+            arrival="a",
+            ahead_ns=ahead_ns,
+            out_of_order="late",
+        )
+
+    source, found = opened(), []
+    while not source.is_ended:
+        message = source.take(0, max_rows=1)
+        rows = [] if message.batch is None else message.batch.columns["row"].tolist()
+        found.append((rows, message.promise_ns, source.newest_ns, source.late_dropped))
+        assert source.rows_in == sum(len(rows) for rows, *_ in found) + source.late_dropped + (
+            source.held
+        )
+        if restarts is not None and restarts.random() < 0.2:
+            state = source.snapshot()
+            source = opened()
+            source.restore(state)
+    return found
+
+
+@settings(max_examples=40)
+@given(feeds(), st.integers(0, 3), st.integers(0, 6))
+def test_with_clocks_ahead_too_neither_cut_nor_restart_shows(
+    feed: Feed, ahead_ns: int, fast_ns: int
+) -> None:
+    # Writer 0 has a clock that is fast, so that some of its events are early.
+    feed.rows = [(a, w, t + 2 * fast_ns * (w == 0)) for a, w, t in feed.rows]
+    whole = told(feed, batch_rows=1_000, ahead_ns=ahead_ns, restarts=None)
+    chance = random.Random(feed.seed)  # noqa: S311 - jitter, not a secret
+    for batch_rows in (1, 7):
+        assert told(feed, batch_rows=batch_rows, ahead_ns=ahead_ns, restarts=None) == whole
+        assert told(feed, batch_rows=batch_rows, ahead_ns=ahead_ns, restarts=chance) == whole
+    promises = [promise for _, promise, *_ in whole]
+    assert promises == sorted(promises)
+
+
+@pytest.mark.shared
+def test_the_promise_of_warsaws_buses_moves_with_the_polls_and_none_is_late(
+    shared_data: Path,
+) -> None:
+    fixes = pq.read_table(shared_data / "bus-warsaw-2024" / "2024-02-16_1136.parquet")
+    arrivals, times_s = fixes["recv_time_s"], fixes["event_time_s"]
+    fixes = fixes.filter(pc.less_equal(pc.subtract(arrivals, times_s), 60)).slice(0, 60_000)
+    source = machine(
+        fixes,
+        event_time="event_time_s",
+        time_unit="s",
+        arrival="recv_time_s",
+        writer="vehicle",
+        idle_ns=30 * 10**9,
+        max_rows=500,
+    )
+    event_time_ns = fixes["event_time_s"].to_numpy() * 10**9
+    arrival_ns = fixes["recv_time_s"].to_numpy() * 10**9
+    promised, lags, at = START_NS, [], 0
+    while not (message := source.take(0)).is_end:
+        rows = slice(at, at + message.rows)
+        assert event_time_ns[rows].min() >= promised, "nobody is late at the gate"
+        at, promised = rows.stop, message.promise_ns
+        if arrival_ns[at - 1] > arrival_ns[0] + 60 * 10**9:
+            lags.append((arrival_ns[at - 1] - promised) / 1e9)
+    assert 30 < np.median(lags) < 60
+    assert max(lags) < 90
