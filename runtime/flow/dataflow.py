@@ -38,6 +38,8 @@ class SourceOptions(TypedDict, total=False):
     promise: Expr | None
     out_of_order: OutOfOrder
     disorder: Duration
+    idle: Duration | None
+    ahead: Duration | None
     max_rows: int
 
 
@@ -101,8 +103,9 @@ class Dataflow:
         Args:
             name: of the source.
             source: its settings, or an input and its settings as options.
-            options: as in SourceSpec; `disorder` is its disorder_ns, written "500ms". A
-                `promise` that is an integer is in nanoseconds, whatever `time_unit` says.
+            options: as in SourceSpec; `disorder` is its disorder_ns, written "500ms", and
+                `idle` and `ahead` its idle_ns and ahead_ns. A `promise` that is an integer is in
+                nanoseconds, whatever `time_unit` says.
 
         Raises:
             SchemaError, TypeMismatch: a column is not there, or its role does not take its type.
@@ -236,8 +239,16 @@ def _spec(name: str, source: Input, options: dict[str, Any]) -> SourceSpec:
             f"there are: {columns}"
         )
     disorder_ns = duration_ns(options.pop("disorder", 0), what=f"source {name!r}: disorder")
+    idle, idle_ns = options.pop("idle", None), None
+    if idle is not None:
+        idle_ns = duration_ns(idle, what=f"source {name!r}: idle", positive=True)
+    ahead, ahead_ns = options.pop("ahead", None), None
+    if ahead is not None:
+        ahead_ns = duration_ns(ahead, what=f"source {name!r}: ahead")
     try:
-        return SourceSpec(input=source, disorder_ns=disorder_ns, **options)
+        return SourceSpec(
+            input=source, disorder_ns=disorder_ns, idle_ns=idle_ns, ahead_ns=ahead_ns, **options
+        )
     except SettingError as problem:
         raise SettingError(f"source {name!r}: {problem}") from None
 

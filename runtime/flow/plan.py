@@ -63,6 +63,8 @@ class Channel:
         needs_promises: promises without rows are worth sending (the target has a gate).
         promise_gap_ns: but only this long after the last message. A gate that holds nothing
             waits for no promise; what is behind it only needs to hear of time now and then.
+        idle_ns: of wall-clock time in silence, after which the target's gate goes on without it;
+            None: it never does.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Channel:
     is_mixed: bool
     needs_promises: bool
     promise_gap_ns: int = 0
+    idle_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -238,6 +241,7 @@ def _channels_into(
                 is_mixed=writers or _is_disordered(source, drafts, heads),
                 needs_promises=target.kind != "sink",
                 promise_gap_ns=IDLE_PROMISE_NS if _holds_nothing(target) else 0,
+                idle_ns=_idle_ns(source, drafts, heads) if target.kind in GATED else None,
             )
         )
     return channels
@@ -255,6 +259,18 @@ def _has_writers(stage: _Draft, drafts: Mapping[str, _Draft], heads: Mapping[str
     return False
 
 
+def _idle_ns(stage: _Draft, drafts: Mapping[str, _Draft], heads: Mapping[str, str]) -> int | None:
+    """Return how long the source whose rows these are may be silent; None behind a gate."""
+    if isinstance(stage.step, SourceStep):
+        spec = stage.step.source
+        if spec.idle_ns is None or spec.speed is None:
+            return spec.idle_ns
+        return round(spec.idle_ns / min(spec.speed, 1))  # a slow replay is no silence
+    if stage.kind == "stateless":
+        return _idle_ns(drafts[heads[stage.step.inputs[0]]], drafts, heads)
+    return None
+
+
 def _is_disordered(stage: _Draft, drafts: Mapping[str, _Draft], heads: Mapping[str, str]) -> bool:
     """Whether rows may leave a stage in another order than that of their event times."""
     if isinstance(stage.step, SourceStep):
@@ -262,4 +278,14 @@ def _is_disordered(stage: _Draft, drafts: Mapping[str, _Draft], heads: Mapping[s
         return spec.promise is not None or spec.out_of_order == "late"
     if stage.kind == "stateless":
         return _is_disordered(drafts[heads[stage.step.inputs[0]]], drafts, heads)
-    return getattr(stage.step, "slack_ns", None) is not None
+    return _may_send_late(stage, drafts, heads)
+
+
+def _may_send_late(stage: _Draft, drafts: Mapping[str, _Draft], heads: Mapping[str, str]) -> bool:
+    """Whether rows may leave a stage behind what it has promised."""
+    if isinstance(stage.step, SourceStep):
+        return stage.step.source.idle_ns is not None
+    if getattr(stage.step, "slack_ns", None) is not None:
+        return True
+    inputs = [drafts[heads[name]] for name in stage.step.inputs]
+    return any(_may_send_late(upstream, drafts, heads) for upstream in inputs)

@@ -111,7 +111,7 @@ class SlackGate:
             reader: which one.
             limit: about how many rows at most (more only where that many share one time);
                 read again for the rest. With 1 the next row alone, or those of one writer and
-                time. Late rows come on top, all that there are.
+                time (late: of one time). Late rows come first, and others once they are out.
             due_ns: rows up to this event time have waited long enough by the clock, and leave as
                 slack-ready whatever the slack: event time may stand still.
 
@@ -138,6 +138,11 @@ class SlackGate:
         self._frontier.mark_idle(self._place[writer])
 
     @property
+    def only_one_speaks(self) -> bool:
+        """Whether all writers but one, or all, are idle."""
+        return self._frontier.idle >= len(self._writers) - 1
+
+    @property
     def frontier_ns(self) -> int:
         """merge_ts: everything older has been inserted. START_NS before all have promised."""
         return self._frontier.minimum()[0]
@@ -155,9 +160,9 @@ class SlackGate:
         return max(reader.rows for reader in self._readers)
 
     def rows_held_of(self, writer: int) -> int:
-        """Rows of one writer that some reader has not had yet (late ones apart)."""
+        """Rows of one writer that some reader has not had yet."""
         place = self._place[writer]
-        return max(reader.lanes[place].rows for reader in self._readers)
+        return max(reader.rows_of(place) for reader in self._readers)
 
     def holders(self) -> list[int]:
         """Return the writers whose promise everybody waits for."""

@@ -50,6 +50,10 @@ class PathQueues:
         channel = self._first()
         return None if channel is None else self._paths[channel][0][0]
 
+    def waiting(self) -> set[str]:
+        """Return the channels that have messages here."""
+        return {channel for channel, path in self._paths.items() if path}
+
     def _first(self) -> str | None:
         """Return the channel of the message with the earliest stimulus."""
         if not self._messages:
@@ -81,3 +85,8 @@ def stimulus_ns(message: Message) -> int:
     if message.batch is not None and message.rows:
         return message.batch.stimulus_time_ns.item(0)
     return message.promise_stimulus_ns
+
+
+def credit_of(message: Message) -> int:
+    """Return what a message costs of its channel's credit; one with no rows costs one."""
+    return max(1, message.rows)

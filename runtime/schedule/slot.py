@@ -14,7 +14,8 @@ from runtime.flow.plan import Channel, Stage
 from runtime.measure.report import ChannelReport, StageReport
 from runtime.measure.samples import StageSample
 from runtime.model import Batch, Message
-from runtime.schedule.stage import StageMachine, credit_of
+from runtime.schedule.queues import credit_of
+from runtime.schedule.stage import StageMachine
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +181,7 @@ class Slot:
         return [sample for machine in self._stages.values() for sample in machine.samples(now_ns)]
 
     def wake_ns(self, now_ns: int) -> int | None:
-        """Return when a source will next have something, or a hold ends; None: not known."""
+        """Return when a source has rows, or a gate waits no longer for some; None: not known."""
         first_ns: int | None = None
         for machine in self._stages.values():
             due_ns = machine.due_ns(now_ns)

@@ -14,7 +14,10 @@ from runtime.merge import SlackGate, Writer
 from runtime.model import END_NS, START_NS, Batch, Message, concat_batches
 from runtime.operators.contract import Operator, Released, Stateless
 from runtime.operators.make import make_operator, make_stateless
-from runtime.schedule.queues import PathQueues
+from runtime.schedule.accounts import count_gate
+from runtime.schedule.outlets import Outlets
+from runtime.schedule.queues import PathQueues, credit_of
+from runtime.schedule.silence import SilentChannels
 from runtime.schedule.watch import StageWatch
 from runtime.sources.machine import SourceMachine
 
@@ -61,15 +64,16 @@ class StageMachine:
                 gate=self.gate,
                 is_mixed=[channel.is_mixed for channel in stage.inputs],
             )
+        self._silent: SilentChannels | None = None  # None: nobody is ever idle
+        if self.gate is not None and any(c.idle_ns is not None for c in stage.inputs):
+            self._silent = SilentChannels(stage.inputs, start_ns=start_ns)
         self.operator: Operator | None = None
         if isinstance(stage.step, JoinStep | AggregateStep):
             self.operator = make_operator(stage.step)
         self._chain: list[Stateless] = [make_stateless(step) for step in stage.chain]
         if stage.kind == "stateless":
             self._chain.insert(0, make_stateless(stage.step))
-        # (channel, names of its columns, its place in `_sent_ns`)
-        self._outputs = [(c, c.schema.names, at) for at, c in enumerate(stage.outputs)]
-        self._sent_ns = [start_ns] * len(stage.outputs)
+        self._outlets = Outlets(stage.outputs, start_ns=start_ns)
         self._promise_ns = START_NS
         self._more = False  # the last read was cut short: read again
         self._gate_since_ns = start_ns
@@ -84,6 +88,8 @@ class StageMachine:
     def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
         """Queue a message that has arrived on a channel, `link_ns` after it was sent."""
         self._queues.push(channel, message, now_ns)
+        if self._silent is not None:
+            self._silent.heard(channel, now_ns)
         self.report.rows_in += message.rows
         if self._watch is not None:
             self._watch.count(now_ns, self._queues)
@@ -104,7 +110,11 @@ class StageMachine:
         due_ns = self._hold_ends_ns()
         if due_ns is not None and due_ns <= now_ns:
             return due_ns
-        return self._queues.earliest_stimulus_ns()
+        waiting_ns = self._queues.earliest_stimulus_ns()
+        if waiting_ns is None:
+            silent_ns = self._silent_ns()
+            return silent_ns if silent_ns is not None and silent_ns <= now_ns else None
+        return waiting_ns
 
     @property
     def progress_ns(self) -> int:
@@ -118,13 +128,14 @@ class StageMachine:
         )
 
     def due_ns(self, now_ns: int) -> int | None:
-        """Return when a source will next have something, or a gate must let a row go by the clock.
+        """Return when there will next be something to do; None: unknown, or nothing ever.
 
-        None: unknown, ended, or neither. Nothing is due before the start. The first call opens
-        the input of a source.
+        A source has its next rows, a gate must let rows go by the clock, or goes on without a
+        silent channel. Nothing is due before the start. The first call opens the input.
         """
         if self.source is None:
-            return self._hold_ends_ns()
+            ends = (self._hold_ends_ns(), self._silent_ns())
+            return min([at_ns for at_ns in ends if at_ns is not None], default=None)
         if self.is_finished:
             return None
         due_ns = self.source.due_ns(now_ns)
@@ -134,6 +145,11 @@ class StageMachine:
 
     def _hold_ends_ns(self) -> int | None:
         return None if self._watch is None else self._watch.hold_ends_ns()
+
+    def _silent_ns(self) -> int | None:
+        if self._silent is None or self.gate is None:
+            return None
+        return self._silent.due_ns(self.gate)
 
     # -- doing it -----------------------------------------------------------------------
 
@@ -217,6 +233,8 @@ class StageMachine:
             self._work.append((channel, credit_of(message)))
             if watch is not None:
                 watch.came(writer, message.batch, came_ns)
+        if self._silent is not None:
+            self._silent.mark(gate, now_ns, queued=queues.waiting())
         held = gate.rows_held
         self.report.max_gate_rows = max(self.report.max_gate_rows, held + queues.rows)
         due_ns = None if watch is None else watch.due_ns(now_ns)
@@ -315,47 +333,22 @@ class StageMachine:
             report.rows_in = self.source.rows_in
             report.late_dropped = self.source.late_dropped
             report.in_flight = self.source.held
+            report.early = self.source.early
             report.newest_ns = self.source.newest_ns
             report.frontier_ns = self.source.promise_ns
         elif self.gate is not None:
-            self._report_gate(self.gate)
+            dropped = self.operator.late_dropped if self.operator is not None else 0
+            names = [channel.source for channel in self.stage.inputs]
+            count_gate(report, self.gate, queued=self._queues.rows, dropped=dropped, names=names)
         else:
             report.in_flight = self._queues.rows
         if self.operator is not None:
             report.held = self.operator.rows_held
         return report
 
-    def _report_gate(self, gate: SlackGate) -> None:
-        report, counts = self.report, gate.counts()
-        dropped = self.operator.late_dropped if self.operator is not None else 0
-        report.ready, report.slack_ready = counts.ready, counts.slack_ready
-        report.late, report.late_dropped = counts.late - dropped, dropped
-        report.in_flight = self._queues.rows + gate.rows_held
-        report.frontier_ns, report.newest_ns = gate.frontier_ns, gate.newest_ns
-        names = [channel.source for channel in self.stage.inputs]
-        report.waiting_for = [names[writer] for writer in gate.holders()]
-
     def outgoing(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:
         """Return what goes on each output channel: its columns only; nothing it has no use for."""
-        sends: list[tuple[Channel, Message]] = []
-        batch = message.batch
-        for channel, names, at in self._outputs:
-            part = message
-            if batch is not None:
-                columns = {name: batch.columns[name] for name in names}
-                writers = batch.writers if channel.has_writers else None
-                part = Message(
-                    Batch(batch.event_time_ns, batch.stimulus_time_ns, columns, writers),
-                    message.promise_ns,
-                    message.promise_stimulus_ns,
-                )
-            elif message.promise_ns != END_NS and (
-                not channel.needs_promises or now_ns - self._sent_ns[at] < channel.promise_gap_ns
-            ):
-                continue
-            self._sent_ns[at] = now_ns
-            sends.append((channel, part))
-        return sends
+        return self._outlets.parts(message, now_ns)
 
     def close(self) -> None:
         """Let go of the source's input."""
@@ -386,11 +379,6 @@ class StageMachine:
         self._promise_ns = state["promise_ns"]
         self._more = state["more"]
         self.is_finished = state["is_finished"]
-
-
-def credit_of(message: Message) -> int:
-    """Return what a message costs of its channel's credit; one with no rows costs one."""
-    return max(1, message.rows)
 
 
 def _joined(released: Released) -> Batch | None:

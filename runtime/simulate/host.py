@@ -152,14 +152,15 @@ class Simulation:
         if slot.is_finished:
             return
         wake_ns = slot.wake_ns(self.now_ns)
-        if wake_ns is None or wake_ns <= self.now_ns:
-            # Blocked on credit, or a source that does not know: the former needs no wake.
-            if not any(machine.is_polling(self.now_ns) for machine in slot.stages.values()):
-                return
-            self._idle_polls += 1
+        is_known = wake_ns is not None and wake_ns > self.now_ns
+        if any(machine.is_polling(self.now_ns) for machine in slot.stages.values()):
+            self._idle_polls += not is_known
             if self._idle_polls > GIVE_UP_POLLS:
                 raise JobStopped(self._stall())
-            wake_ns = self.now_ns + POLL_NS
+            poll_ns = self.now_ns + POLL_NS
+            wake_ns = min(wake_ns, poll_ns) if wake_ns is not None and is_known else poll_ns
+        elif wake_ns is None or not is_known:
+            return  # blocked on credit, which needs no wake
         pending = self._wakes.get(name)
         if pending is None or pending > wake_ns or pending <= self.now_ns:
             self._wakes[name] = wake_ns

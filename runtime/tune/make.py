@@ -11,7 +11,6 @@ from runtime.flow.slack import slack_ns
 from runtime.measure.samples import StageSample
 from runtime.tune.contract import SlackPolicy
 from runtime.tune.paths import Paths
-from runtime.tune.tuner import SlackTuner
 from runtime.tune.policies import (
     Calibration,
     EvenSplit,
@@ -19,6 +18,7 @@ from runtime.tune.policies import (
     StaticSlack,
     TcpAdaptation,
 )
+from runtime.tune.tuner import SlackTuner
 
 MARGIN = 0.02
 """The share of the deadline that the even split keeps back: a gate takes a little longer than its

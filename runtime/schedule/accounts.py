@@ -1,0 +1,28 @@
+"""What a stage's report says of its gate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runtime.measure.report import StageReport
+from runtime.merge import SlackGate
+
+
+def count_gate(
+    report: StageReport, gate: SlackGate, *, queued: int, dropped: int, names: Sequence[str]
+) -> None:
+    """Fill in what a gate has let go and what it holds.
+
+    Args:
+        report: to be filled.
+        gate: of the stage.
+        queued: rows that have not come to it yet.
+        dropped: late rows that its operator had no use for.
+        names: of the stages that its writers are.
+    """
+    counts = gate.counts()
+    report.ready, report.slack_ready = counts.ready, counts.slack_ready
+    report.late, report.late_dropped = counts.late - dropped, dropped
+    report.in_flight = queued + gate.rows_held
+    report.frontier_ns, report.newest_ns = gate.frontier_ns, gate.newest_ns
+    report.waiting_for = [names[writer] for writer in gate.holders()]
