@@ -344,6 +344,8 @@ class StageMachine:
             report.in_flight = self._queues.rows
         if self.operator is not None:
             report.held = self.operator.rows_held
+        if self._silent is not None:
+            report.idle_marks = dict(self._silent.marks)
         return report
 
     def outgoing(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:
