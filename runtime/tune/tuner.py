@@ -131,7 +131,10 @@ class SlackTuner:
         now_ns = {gate: float(options[gate].latency_ns[at]) for gate, at in here.items()}
         sure_ns = {gate: float(options[gate].deviation_ns[at]) for gate, at in here.items()}
         search = triggered(
-            latency_ns(now_ns, sure_ns), deadline_ns=self._deadline_ns, alpha=self._tuning.alpha
+            latency_ns(now_ns, sure_ns),
+            deadline_ns=self._deadline_ns,
+            alpha=self._tuning.alpha,
+            slack_ready=sum(float(options[gate].slack_ready[at]) for gate, at in here.items()),
         )
         places = here
         if search is not Search.NONE:
@@ -158,7 +161,11 @@ class SlackTuner:
         at_once = self._estimator.predict(gate, slacks_ns)
         then = self._estimator.predict(gate, slacks_ns, settled=True)
         slack_ready = at_once.slack_ready + (FORESIGHT_S - 1) * then.slack_ready
-        return Options(slacks_ns, then.latency_ns, then.latency_sd_ns, slack_ready)
+        # What waits already leaves in the next second whatever the slack; what a larger slack
+        # lets wait longer is its own doing.
+        own_doing = at_once.latency_ns > at_once.latency_ns[0] + WORTHLESS * self._deadline_ns
+        latency_ns = np.maximum(then.latency_ns, np.where(own_doing, at_once.latency_ns, 0.0))
+        return Options(slacks_ns, latency_ns, then.latency_sd_ns, slack_ready)
 
     def _grid(self, sample: StageSample) -> Int64Array:
         """Return the slacks to compare: from nothing to what the deadline can be worth."""
