@@ -25,6 +25,7 @@ from runtime.tune.features import (
     Examples,
     Moments,
     examples,
+    held_seconds,
     settle,
     slack_seconds,
     speed_of,
@@ -160,7 +161,10 @@ class Estimator:
         for stage, model in self._gates.items():
             self._fit_gate(stage, model)
         for stage, rest in self._rest.items():
-            rest.fit(self._history[stage])
+            try:
+                rest.fit(self._history[stage])
+            except (ValueError, ArithmeticError, np.linalg.LinAlgError) as problem:
+                self._failed(stage, f"the model of latency does not fit: {problem}")
 
     def is_ready(self, stage: str) -> bool:
         """Whether a tuned stage can be predicted: it has a model, and a second to go on from."""
@@ -187,7 +191,9 @@ class Estimator:
         early, early_sd = model.slack_ready.predict(x)
         back = np.empty(len(order), dtype=np.intp)
         back[order] = np.arange(len(order))
-        latency_s = np.maximum.accumulate(np.maximum(latency_s, 0.0))
+        # What has waited so long already will have waited longer when it leaves.
+        least_s = 0.0 if settled else held_seconds(now)
+        latency_s = np.maximum.accumulate(np.maximum(latency_s, least_s))
         early = np.minimum.accumulate(np.maximum(early, 0.0))
         return Prediction(
             latency_s[back] * 1e9, latency_sd_s[back] * 1e9, early[back], early_sd[back]
@@ -214,8 +220,11 @@ class Estimator:
         problem = _train(model, known)
         model.is_fitted, model.new = problem is None, 0
         if problem is not None:
-            self.failures[stage] = problem
-            self.failed_fits[stage] = self.failed_fits.get(stage, 0) + 1
+            self._failed(stage, problem)
+
+    def _failed(self, stage: str, problem: str) -> None:
+        self.failures[stage] = problem
+        self.failed_fits[stage] = self.failed_fits.get(stage, 0) + 1
 
 
 def _train(model: _GateModel, known: Examples) -> str | None:

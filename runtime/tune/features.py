@@ -177,6 +177,11 @@ def settle(states: FloatArray, slack_s: FloatArray) -> FloatArray:
     return later
 
 
+def held_seconds(known: Sequence[float]) -> float:
+    """Return how long the oldest row has waited, of what `state` gave."""
+    return known[_COLUMNS.index("held_s")]
+
+
 def speed_of(known: Sequence[float]) -> float:
     """Return how fast event time runs, of what `state` gave."""
     return known[_COLUMNS.index("speed")]
