@@ -21,6 +21,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}
     "sltuner-zipf": ("sltuner_zipf", "a deadline of 6 s, buses late in waves: all policies"),
     "sltuner-drift": ("sltuner_drift", "a deadline of 35 s, buses fall behind for ever"),
     "sltuner-chain": ("sltuner_chain", "two gates that share a deadline of 6 s"),
+    "sltuner-warsaw": ("sltuner_warsaw", "deadlines of 20 to 60 s over real arrivals of buses"),
     "memory": ("memory", "ten million events through three nodes: is memory flat?"),
 }
 

@@ -37,6 +37,8 @@ better than it is, and slacks would swing."""
 AGAIN = 0.9
 """What a slack-ready row counts at a gate with another one behind it: that one can still put it in
 order, while what leaves the last gate too soon stays out of order, and its window may have gone."""
+RESERVE = 0.015
+"""The share of the deadline that is kept back for what models of whole seconds cannot see."""
 WORTHLESS = 0.01
 """A slack that shortens the latency by less than this share of the deadline is not worth it."""
 SAFE_RULE, MODEL = "safe rule", "model"
@@ -62,7 +64,9 @@ class SlackTuner:
         tuning: Tuning,
         history: Iterable[StageSample] = (),
     ) -> None:
-        self._paths, self._deadline_ns, self._tuning = paths, deadline_ns, tuning
+        self._paths, self._tuning = paths, tuning
+        self._deadline_ns = deadline_ns
+        self._budget_ns = deadline_ns * (1 - RESERVE)
         self._deviations = NormalDist().inv_cdf(tuning.probability)
         self._safe = EvenSplit(paths, deadline_ns=deadline_ns)
         self._estimator = Estimator(
@@ -134,8 +138,8 @@ class SlackTuner:
         # slack can keep must not cost the order of events that would be ready anyway.
         none = dict.fromkeys(gates, 0)
         worthless_ns = WORTHLESS * self._deadline_ns
-        most_soon_ns = max(self._deadline_ns, latency_ns(*chosen(soon, none)) + worthless_ns)
-        most_ns = max(self._deadline_ns, latency_ns(*chosen(then, none)) + worthless_ns)
+        most_soon_ns = max(self._budget_ns, latency_ns(*chosen(soon, none)) + worthless_ns)
+        most_ns = max(self._budget_ns, latency_ns(*chosen(then, none)) + worthless_ns)
 
         here = {
             gate: int(np.abs(option.slacks_ns - self._slacks[gate]).argmin())
@@ -143,7 +147,7 @@ class SlackTuner:
         }
         search = triggered(
             max(latency_ns(*chosen(then, here)), latency_ns(*chosen(soon, here))),
-            deadline_ns=self._deadline_ns,
+            deadline_ns=round(self._budget_ns),
             alpha=self._tuning.alpha,
             slack_ready=sum(float(then[gate].slack_ready[at]) for gate, at in here.items()),
         )
@@ -169,7 +173,7 @@ class SlackTuner:
     def _setting(self, gate: str, slack_ns: int, expected_ns: Mapping[str, float]) -> SetSlack:
         """Return a slack, and behind it the hold that all else leaves of the deadline."""
         others_ns = self._paths.latency_through_ns(gate, {**expected_ns, gate: 0.0})
-        hold_ns = self._deadline_ns * (1 - WORTHLESS) - others_ns
+        hold_ns = self._budget_ns - others_ns
         self._slacks[gate] = slack_ns
         return SetSlack(gate, slack_ns, hold_ns=max(int(hold_ns), 0), by=MODEL)
 
