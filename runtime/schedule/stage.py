@@ -330,6 +330,7 @@ class StageMachine:
         dropped = self.operator.late_dropped if self.operator is not None else 0
         report.ready, report.slack_ready = counts.ready, counts.slack_ready
         report.late, report.late_dropped = counts.late - dropped, dropped
+        report.late_ready = counts.late_ready
         report.in_flight = self._queues.rows + gate.rows_held
         report.frontier_ns, report.newest_ns = gate.frontier_ns, gate.newest_ns
         names = [channel.source for channel in self.stage.inputs]

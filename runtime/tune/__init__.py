@@ -1,7 +1,19 @@
 """Setting slacks by a deadline: policies, predictors, trigger, hill climbing ([ssg] §5.2)."""
 
+from runtime.tune.chosen import chosen_tuning
 from runtime.tune.contract import SetSlack, SlackPolicy
+from runtime.tune.guarded import GuardedPolicy
 from runtime.tune.make import make_policy
 from runtime.tune.paths import Paths, measured_ns
+from runtime.tune.record import TuningRecord
 
-__all__ = ["Paths", "SetSlack", "SlackPolicy", "make_policy", "measured_ns"]
+__all__ = [
+    "GuardedPolicy",
+    "Paths",
+    "SetSlack",
+    "SlackPolicy",
+    "TuningRecord",
+    "chosen_tuning",
+    "make_policy",
+    "measured_ns",
+]
