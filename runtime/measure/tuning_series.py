@@ -131,16 +131,17 @@ class TuningSeries:
             KeyError, TypeError, ValueError: it was not.
         """
         gates = {
-            gate: [
-                GateSpan(*row) for row in zip(*(columns[name] for name in _GATE), strict=True)
-            ]
+            gate: [GateSpan(*row) for row in zip(*(columns[name] for name in _GATE), strict=True)]
             for gate, columns in plain["gates"].items()
         }
         rows = list(zip(*(plain[name] for name in _SPAN), strict=True))
         if len(rows) > MOST_SPANS or any(len(one) != len(rows) for one in gates.values()):
             raise ValueError(f"a series has at most {MOST_SPANS} spans, with all gates in each")
         spans = [
-            TuningSpan(*row, {gate: one[number] for gate, one in gates.items()})
+            TuningSpan(
+                **dict(zip(_SPAN, row, strict=True)),
+                gates={gate: one[number] for gate, one in gates.items()},
+            )
             for number, row in enumerate(rows)
         ]
         return cls(spans, width_s=int(plain["width_s"]))

@@ -8,7 +8,7 @@ slots ── samples ──▶ add ──▶ due: seconds that are whole ──�
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -74,7 +74,7 @@ class TuningRecord:
 
     def due(
         self, *, silent: Collection[str] = ()
-    ) -> list[tuple[int, Mapping[str, StageSample]]]:
+    ) -> Sequence[tuple[int, Mapping[str, StageSample]]]:
         """Return the seconds that are whole, and later than those returned before, ascending.
 
         Args:
@@ -96,14 +96,13 @@ class TuningRecord:
         self._close(until - KEPT)
         return shown
 
-    def was_set(self, setting: SetSlack) -> bool:
-        """Take note of a slack; return whether it is another one than before."""
+    def was_set(self, setting: SetSlack) -> None:
+        """Take note of a slack, and of who has set it."""
         for gate in self._past.gates:
             if gate.stage == setting.stage:
-                is_new = (gate.slack_ns, bool(gate.by)) != (setting.slack_ns, True)
-                gate.slack_ns, gate.by = setting.slack_ns, setting.by or self._past.policy
-                return is_new
-        return True
+                slack_ns = setting.slack_ns
+                gate.slack_ns = None if slack_ns is None else int(slack_ns)
+                gate.by = setting.by or self._past.policy
 
     def report(self, *, is_last: bool = False) -> TuningReport:
         """Return what is known; of the last seconds only what was due, unless `is_last`."""
