@@ -100,7 +100,8 @@ def run(
             print_json({**last.to_json(), "out": str(folder)})
         elif not quiet:
             print_report(last)
-            typer.echo(f"\nreport.json and latency.png are in {folder}")
+            pictures = "latency.png" if last.tuning is None else "latency.png, deadline.png"
+            typer.echo(f"\nreport.json and {pictures} are in {folder}")
         _judge(last, folder)
 
 

@@ -50,7 +50,6 @@ class TuningRecord:
             gates = [GateTuning(stage) for stage in self._paths.tuned]
             resumed = TuningReport(plan.deadline_ns, policy, gates=gates)
         self._past = _copied(resumed)  # the seconds that nothing can be added to any more
-        self._past.policy = policy
         spans = resumed.series.spans
         self._shown = -1  # the last second that was due
         if spans:
