@@ -251,6 +251,8 @@ class Coordinator:
 
     def _write(self, report: JobReport | None = None, **changes: Any) -> None:
         self._recorded_s = time.monotonic()
+        if self._job is not None:
+            changes["tuner_pids"] = list(self._job.tuner.pids)
         self._record = replace(self._record, updated_ns=time.time_ns(), **changes)
         self._records.write(self._record, report)
 

@@ -64,6 +64,7 @@ class RayJob:
 
     Attributes:
         pids: {slot: process id of its worker, on its node}; empty before the start.
+        tuner: who sets its slacks.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class RayJob:
         self._plan = plan
         self._nodes = dict(nodes)
         self._hosts = HostWatch(nodes.values())
-        self._tuner = TunerCare(plan, tuning)
+        self.tuner = TunerCare(plan, tuning)
         self._notes = list(notes)
         self._reports: dict[str, SlotReport] = {}
         self._ended: dict[str, SlotReport] = {}
@@ -142,7 +143,7 @@ class RayJob:
         self._start_ns = max(self._on_all("connect", endpoints)) + LEAD_NS
         self._began_s = time.monotonic() + LEAD_NS / 1e9
         self._on_all("start", self._start_ns)
-        self._tuner.start(self._actors)
+        self.tuner.start(self._actors)
         self._joins = {actor.call.remote("join"): name for name, actor in self._actors.items()}
 
     def _set_clocks(self, clocks: Mapping[str, str | None]) -> None:
@@ -216,7 +217,7 @@ class RayJob:
             return
         self._take_ends(timeout_s)
         self._bury(self._hosts.look())
-        self._tuner.look()
+        self.tuner.look()
         if self._deaths or self._failed():
             self._find_cause()
             self.stop()
@@ -298,7 +299,7 @@ class RayJob:
             notes=self._notes,
             clocks={part.slot: part.clock for part in parts if part.clock is not None},
             refused_peers=sum(part.refused_peers for part in parts),
-            tuning=self._tuner.fresh_report(),
+            tuning=self.tuner.fresh_report(),
         )
 
     def _passed_s(self) -> float:
@@ -380,7 +381,7 @@ class RayJob:
 
     def _finish(self) -> None:
         """Fetch what the collect sinks hold, and let the actors and their CPUs go."""
-        self._tuner.finish()
+        self.tuner.finish()
         ends = [own.ended_ns for own in self._ended.values() if own.ended_ns is not None]
         self._elapsed_s = max(0, max(ends) - self._start_ns) / 1e9 if ends else self._passed_s()
         for sink in collect_sinks(self._plan):
@@ -394,6 +395,6 @@ class RayJob:
 
     def _end_actors(self) -> None:
         self._hosts.close()
-        self._tuner.end()
+        self.tuner.end()
         for actor in self._actors.values():
             ray.kill(actor, no_restart=True)

@@ -44,6 +44,9 @@ class TunerCare:
         plan: every stage in a slot.
         tuning: how its slacks are to be set; None: there is nothing to set, and all calls are
             idle.
+
+    Attributes:
+        pids: of its processes that were heard, the last one last.
     """
 
     def __init__(self, plan: Plan, tuning: Tuning | None) -> None:
@@ -51,6 +54,7 @@ class TunerCare:
         self._slots: Mapping[str, Any] = {}
         self._tuner: Any = None
         self._state: TunerState | None = None
+        self.pids: list[int] = []
         self._samples: deque[StageSample] = deque()
         self._asked: Any = None  # the call that is under way
         self._asked_s = 0.0
@@ -59,11 +63,6 @@ class TunerCare:
         if tuning is not None:
             self._samples = deque(maxlen=tuning.window_s * len(plan.stages))
             self._make(tuning, None)  # its process comes up while those of the slots do
-
-    @property
-    def pid(self) -> int | None:
-        """The process of the tuner that was last heard; None: there was none."""
-        return None if self._state is None else self._state.pid
 
     def start(self, slots: Mapping[str, Any]) -> None:
         """Let it set slacks, now that the slots run; {slot: its actor}."""
@@ -129,6 +128,8 @@ class TunerCare:
 
     def _hear(self, state: TunerState) -> None:
         self._samples.extend(state.samples)
+        if state.pid not in self.pids:
+            self.pids.append(state.pid)
         self._state = replace(state, samples=[])
         self._deaths = 0
 

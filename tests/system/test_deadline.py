@@ -120,6 +120,7 @@ def test_a_detached_job_keeps_a_deadline_in_the_care_of_its_coordinator(
     report = job.wait(timeout=LIMIT_S)
     tuning = check_tuned(report)
     assert tuning.seconds >= 5
+    assert {part.who for part in job.logs()} == {*job.workers(), "coordinator", "tuner"}
     assert job.result("out").num_rows == ROWS
     assert job.report().to_json() == report.to_json()
 
