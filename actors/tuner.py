@@ -27,7 +27,7 @@ from ray.exceptions import RayError
 from actors.slot_report import SlotSamples
 from runtime.config import Tuning
 from runtime.flow.plan import GATED, Plan, Stage
-from runtime.flow.steps import SinkStep, SourceStep
+from runtime.flow.steps import MapBatchesStep, MapRowsStep, SinkStep, SourceStep
 from runtime.measure.samples import StageSample
 from runtime.measure.tuning import TuningReport
 from runtime.model import NS_PER_SECOND
@@ -79,6 +79,8 @@ def _bare(stage: Stage) -> Stage:
         step = replace(step, source=None)  # type: ignore[arg-type]
     elif isinstance(step, SinkStep):
         step = replace(step, sink=None)  # type: ignore[arg-type]
+    elif isinstance(step, MapBatchesStep | MapRowsStep):
+        step = replace(step, function=None)  # type: ignore[arg-type]
     return replace(stage, step=step, chain=())
 
 
