@@ -82,7 +82,7 @@ class RayJob:
         self._plan = plan
         self._nodes = dict(nodes)
         self._hosts = HostWatch(nodes.values())
-        self.tuner = TunerCare(plan, tuning)
+        self.tuner = TunerCare(plan, tuning, folder=folder)
         self._notes = list(notes)
         self._reports: dict[str, SlotReport] = {}
         self._ended: dict[str, SlotReport] = {}

@@ -19,11 +19,13 @@ import traceback
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import ray
 from ray.exceptions import RayError
 
+from actors.sample_history import SampleHistory
 from actors.slot_report import SlotSamples
 from runtime.config import Tuning
 from runtime.flow.plan import GATED, Plan, Stage
@@ -100,6 +102,10 @@ class Tuner:
         self._policy: GuardedPolicy | None = None
         kept = tuning.window_s * len(plan.stages)
         self._samples: deque[StageSample] = deque(maxlen=kept)
+        self._history: SampleHistory | None = None
+        if tuning.history is not None:
+            self._history = SampleHistory(Path(tuning.history), plan, most=kept)
+        self._kept: dict[str, str] = {}  # what there is to say of the history
         self._heard = 0
         self._slots: dict[str, Any] = {}  # {slot: its actor}; those that are gone leave
         self._asked: dict[Any, str] = {}  # {call: slot} that has not answered yet
@@ -127,6 +133,7 @@ class Tuner:
             heard = self._heard
         if self._policy is not None:
             report = self._policy.noted(report)
+        report.status = {**report.status, **self._kept}
         return TunerState(report, samples, heard, os.getpid())
 
     def finish(self) -> TunerState:
@@ -136,6 +143,10 @@ class Tuner:
             self._thread.join(LAST_S)
         if not self._thread.is_alive():
             self._hear()
+        if self._history is not None:
+            problem = self._history.save(list(self._samples), job=f"{time.time_ns()}")
+            if problem is not None:
+                self._kept["history"] = f"not kept: {problem}"
         return self.state(self._heard, is_last=True)
 
     # -- the thread that tunes -----------------------------------------------------------------
@@ -149,7 +160,11 @@ class Tuner:
             os._exit(1)
 
     def _tune(self) -> None:
-        history = [] if self._before is None else self._before.samples
+        history: list[StageSample] = []
+        if self._history is not None:
+            history, self._kept["history"] = self._history.load()
+        if self._before is not None:
+            history += self._before.samples
         gates = [stage.name for stage in self._plan.stages if stage.kind in GATED]
         policy = GuardedPolicy(lambda: _made(self._plan, self._tuning, history), gates)
         self._policy = policy

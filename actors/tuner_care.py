@@ -6,11 +6,13 @@ knows is fetched once a second, for the one that may have to take its place.
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import ray
@@ -44,12 +46,16 @@ class TunerCare:
         plan: every stage in a slot.
         tuning: how its slacks are to be set; None: there is nothing to set, and all calls are
             idle.
+        folder: what a relative path is meant from; this process's unless told.
 
     Attributes:
         pids: of its processes that were heard, the last one last.
     """
 
-    def __init__(self, plan: Plan, tuning: Tuning | None) -> None:
+    def __init__(self, plan: Plan, tuning: Tuning | None, *, folder: str | None = None) -> None:
+        if tuning is not None and tuning.history is not None:
+            history = Path(folder or os.getcwd()) / tuning.history
+            tuning = replace(tuning, history=str(history))
         self._plan, self._tuning = plan, tuning
         self._slots: Mapping[str, Any] = {}
         self._tuner: Any = None

@@ -18,7 +18,9 @@ def test_only_the_graph_travels_no_input_and_no_function_of_the_user() -> None:
     numbers = flow.source("more", sw.table(pa.table({"ts": [1], "n": [2]})), event_time="ts")
     for name in ("one", "two"):  # two readers: so each of them is a stage of its own
         mapped = numbers.map_batches(lambda rows: rows, schema=columns, name=name)
-        mapped.filter(sw.col("n") > 1).sink(f"calls {name}", sw.callback_sink(lambda rows: len(rows)))
+        mapped.filter(sw.col("n") > 1).sink(
+            f"calls {name}", sw.callback_sink(lambda rows: rows.num_rows)
+        )
     with sw.Simulation(2) as nodes:
         plan = nodes.plan(flow)
     sent = pickle.dumps(graph_of(plan))  # which knows no lambda

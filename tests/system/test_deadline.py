@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -107,10 +108,10 @@ def test_a_tuner_that_is_killed_is_replaced_and_the_slacks_stay(cluster: sw.Clus
 
 
 def test_a_detached_job_keeps_a_deadline_in_the_care_of_its_coordinator(
-    cluster: sw.Cluster,
+    cluster: sw.Cluster, tmp_path: Path
 ) -> None:
     flow = late_pair("late apart", seconds=SECONDS, deadline="1s")
-    job = cluster.submit(flow, detach=True)
+    job = cluster.submit(flow, detach=True, tuning=sw.Tuning(history=str(tmp_path)))
     until(lambda: tuning_of(job).gates[0].by, within_s=LIMIT_S, what="a slack")
     running = cluster.job("late apart").report()
     assert running.tuning is not None
@@ -120,6 +121,9 @@ def test_a_detached_job_keeps_a_deadline_in_the_care_of_its_coordinator(
     report = job.wait(timeout=LIMIT_S)
     tuning = check_tuned(report)
     assert tuning.seconds >= 5
+    assert tuning.status["history"] == "0 samples of 0 earlier jobs"
+    (kept,) = (tmp_path / "late_apart").iterdir()
+    assert len(kept.read_text().splitlines()) >= 4 * tuning.seconds
     assert {part.who for part in job.logs()} == {*job.workers(), "coordinator", "tuner"}
     assert job.result("out").num_rows == ROWS
     assert job.report().to_json() == report.to_json()
