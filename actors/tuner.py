@@ -112,17 +112,19 @@ class Tuner:
         self._set_to: dict[str, tuple[int | None, int | None]] = {}  # {stage: slack, hold}
         self._next_s = 0.0
         self._lock = threading.Lock()  # around the record and the samples
+        self._may_begin = threading.Event()
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._live, name="tuner", daemon=True)
         if before is not None:
             self._take(before.samples)
+        self._thread.start()  # a policy may take its time to be made: let it, while slots start
 
     # -- calls from the job --------------------------------------------------------------------
 
     def start(self, slots: Mapping[str, Any]) -> None:
         """Begin to set slacks; {slot: its actor}."""
         self._slots = dict(slots)
-        self._thread.start()
+        self._may_begin.set()
 
     def state(self, known: int, *, is_last: bool = False) -> TunerState:
         """Return what is known now; of samples those behind the first `known`."""
@@ -139,8 +141,8 @@ class Tuner:
     def finish(self) -> TunerState:
         """Hear the slots for a last time, decide nothing more, and return what is known."""
         self._is_over.set()
-        if self._thread.ident is not None:
-            self._thread.join(LAST_S)
+        self._may_begin.set()
+        self._thread.join(LAST_S)
         if not self._thread.is_alive():
             self._hear()
         if self._history is not None:
@@ -168,6 +170,7 @@ class Tuner:
         gates = [stage.name for stage in self._plan.stages if stage.kind in GATED]
         policy = GuardedPolicy(lambda: _made(self._plan, self._tuning, history), gates)
         self._policy = policy
+        self._may_begin.wait()
         # What a tuner before us has set stays.
         was_set = {gate.stage for gate in self._record.report().gates if gate.by}
         self._set([one for one in policy.begin() if one.stage not in was_set])
@@ -215,10 +218,12 @@ class Tuner:
 
     def _set(self, settings: Sequence[SetSlack]) -> None:
         for one in settings:
+            actor = self._slots.get(self._plan.slots[one.stage])
+            if actor is None:
+                continue
             with self._lock:
                 self._record.was_set(one)
-            actor = self._slots.get(self._plan.slots[one.stage])
-            if actor is None or self._set_to.get(one.stage) == (one.slack_ns, one.hold_ns):
+            if self._set_to.get(one.stage) == (one.slack_ns, one.hold_ns):
                 continue
             self._set_to[one.stage] = (one.slack_ns, one.hold_ns)
             actor.call.remote("set_slack", one.stage, one.slack_ns, one.hold_ns)

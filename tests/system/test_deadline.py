@@ -11,9 +11,11 @@ import psutil
 import pytest
 
 import slackwater as sw
+from actors import tuner_care
 from runtime.errors import SettingError
 from runtime.measure import StageReport, TuningReport
 from tests.support.flows import late_pair
+from tests.support.tuners import SLACK_NS, DifficultTuner
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.ray
@@ -105,6 +107,26 @@ def test_a_tuner_that_is_killed_is_replaced_and_the_slacks_stay(cluster: sw.Clus
     assert [span.second for span in spans][:2] == [0, 1]
     assert spans[-1].second >= 4
     assert len(spans) >= spans[-1].second  # one second may have died with it
+
+
+def test_a_policy_that_is_slow_and_raises_holds_nobody_up_and_the_slacks_stay(
+    cluster: sw.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuner_care, "Tuner", DifficultTuner)
+    job = cluster.submit(late_pair("late", seconds=SECONDS, deadline="1s"))
+    report = job.wait(timeout=LIMIT_S)
+    assert report.state == "done"
+    assert report.ledger.is_balanced
+    assert report.elapsed_s < SECONDS + 2
+    tuning = report.tuning
+    assert tuning is not None
+    assert (tuning.policy, tuning.restarts, tuning.errors) == ("difficult", 0, 2)
+    assert tuning.gates[0].slack_ns == SLACK_NS
+    assert (tuning.last_error or "").startswith("SettingError: stage 'gate': slack_ns=-7 must be")
+    assert any("went wrong 2 times, and the slacks stayed" in note for note in report.notes)
+    assert tuning.seconds == len(tuning.series.spans) >= 5  # none was missed meanwhile
+    slacks = [span.gates["gate"].slack_ns for span in tuning.series.spans]
+    assert set(slacks[1:]) == {SLACK_NS}
 
 
 def test_a_detached_job_keeps_a_deadline_in_the_care_of_its_coordinator(
