@@ -100,8 +100,8 @@ def run(
             print_json({**last.to_json(), "out": str(folder)})
         elif not quiet:
             print_report(last)
-            pictures = "latency.png" if last.tuning is None else "latency.png, deadline.png"
-            typer.echo(f"\nreport.json and {pictures} are in {folder}")
+            more = ", latency.png and deadline.png" if last.tuning else " and latency.png"
+            typer.echo(f"\nreport.json{more} are in {folder}")
         _judge(last, folder)
 
 

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 import slackwater as sw
 from runtime.flow.plan import Plan
 from runtime.measure.samples import KEPT, StageSample
@@ -67,6 +70,24 @@ def test_a_second_that_was_never_whole_is_shown_with_the_next_that_is() -> None:
     made = record()
     made.add(second(0, without="slow") + second(1))
     assert [number for number, _ in due_of(made)] == [0, 1]
+
+
+@given(st.data())
+def test_however_late_samples_come_the_report_is_the_same_and_no_second_is_shown_twice(
+    data: st.DataObject,
+) -> None:
+    seconds = data.draw(st.integers(1, 8))
+    sent = [one for number in range(seconds) for one in second(number, 250 * number)]
+    comes = {(one.stage, one.second): one.second + data.draw(st.integers(0, 4)) for one in sent}
+    in_time, delayed = record(), record()
+    in_time.add(sent)
+    shown: list[int] = []
+    for tick in range(seconds + 5):
+        delayed.add([one for one in sent if comes[one.stage, one.second] == tick])
+        silent = data.draw(st.sets(st.sampled_from(STAGES)))
+        shown += [number for number, _ in delayed.due(silent=silent)]
+    assert shown == sorted(set(shown))
+    assert delayed.report(is_last=True).to_json() == in_time.report(is_last=True).to_json()
 
 
 def test_the_report_has_only_what_was_due_until_the_last() -> None:
