@@ -13,7 +13,7 @@ from pathlib import Path
 from runtime.flow.plan import Plan
 from runtime.measure.samples import StageSample
 
-__all__ = ["SampleHistory"]
+__all__ = ["SampleHistory", "in_order"]
 
 JOBS = 20
 """Files that are kept of one flow; the oldest go."""
@@ -61,10 +61,10 @@ class SampleHistory:
         """Keep the samples of a job; return why that was not possible, None if it was.
 
         Args:
-            samples: seconds ascending.
+            samples: in any order.
             job: names the file; the jobs of a flow sort by it.
         """
-        lines = [json.dumps(sample.to_json()) + "\n" for sample in samples]
+        lines = [json.dumps(sample.to_json()) + "\n" for sample in in_order(samples)]
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             half_made = self._folder / f".{job}.incomplete"
@@ -78,3 +78,8 @@ class SampleHistory:
 
     def _files(self) -> list[Path]:
         return sorted(self._folder.glob("*.jsonl")) if self._folder.exists() else []
+
+
+def in_order(samples: Iterable[StageSample]) -> list[StageSample]:
+    """Return the samples of one job, seconds ascending: slots answer as they can."""
+    return sorted(samples, key=lambda sample: sample.second)

@@ -25,7 +25,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from actors.sample_history import SampleHistory
+from actors.sample_history import SampleHistory, in_order
 from actors.slot_report import SlotSamples
 from runtime.config import Tuning
 from runtime.flow.plan import GATED, Plan, Stage
@@ -166,15 +166,16 @@ class Tuner:
         if self._history is not None:
             history, self._kept["history"] = self._history.load()
         if self._before is not None:
-            history += self._before.samples
+            history += in_order(self._before.samples)
         gates = [stage.name for stage in self._plan.stages if stage.kind in GATED]
         policy = GuardedPolicy(lambda: _made(self._plan, self._tuning, history), gates)
         self._policy = policy
+        first = policy.begin()
+        self._tell_trouble(policy)
         self._may_begin.wait()
         # What a tuner before us has set stays.
         was_set = {gate.stage for gate in self._record.report().gates if gate.by}
-        self._set([one for one in policy.begin() if one.stage not in was_set])
-        self._tell_trouble(policy)
+        self._set([one for one in first if one.stage not in was_set])
         while not self._is_over.is_set():
             silent = self._hear()
             with self._lock:

@@ -6,7 +6,8 @@ On a terminal with colour and rules; elsewhere as plain text of at most 100 colu
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -235,8 +236,16 @@ def _render_tuning(tuning: TuningReport, stages: Sequence[StageReport], console:
         words = f"latency of the worst path in each second: p50 {p50}, p99 {p99}, max {most}"
         say(console, Text(words))
     if tuning.status:
-        said = ", ".join(f"{key} {value}" for key, value in tuning.status.items())
-        say(console, Text(f"{tuning.policy}: {said}", style="dim"))
+        say(console, Text(f"{tuning.policy}: {_words(tuning.status)}", style="dim"))
+
+
+def _words(status: Mapping[str, Any]) -> str:
+    """Return what a policy says of itself: 'fits 3, seconds (safe rule 30, model 120)'."""
+    return ", ".join(
+        f"{key} ({_words(value)})" if isinstance(value, Mapping) else f"{key} {value}"
+        for key, value in status.items()
+        if value != {}
+    )
 
 
 def kept(tuning: TuningReport) -> str:

@@ -30,6 +30,14 @@ def test_what_one_job_keeps_the_next_one_reads_job_after_job(tmp_path: Path) -> 
     assert history(tmp_path, most=2).load()[0] == samples(1, 0)
 
 
+def test_samples_are_kept_in_the_order_of_their_seconds_however_slots_answered(
+    tmp_path: Path,
+) -> None:
+    sent = [*samples(0, 2), *samples(0, 1, 2, stage="fast"), *samples(1)]
+    history(tmp_path).save(sent, job="1")
+    assert [one.second for one in history(tmp_path).load()[0]] == [0, 0, 1, 1, 2, 2]
+
+
 def test_stages_that_the_flow_does_not_have_any_more_are_left_out(tmp_path: Path) -> None:
     history(tmp_path).save(samples(0) + samples(0, stage="gone"), job="1")
     assert history(tmp_path).load()[0] == samples(0)

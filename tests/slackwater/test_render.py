@@ -124,8 +124,8 @@ def test_before_the_first_second_is_over_a_deadline_claims_nothing() -> None:
     assert "Deadline 6.00 s: no second is over yet (sltuner)" in text
     assert "jams ready-only nobody yet" in text
     assert "worst path" not in text
-    report.tuning.status = {"model": "none yet"}
-    assert "sltuner: model none yet" in report_text(report)
+    report.tuning.status = {"fits": 3, "failures": {}, "seconds": {"safe rule": 30, "model": 9}}
+    assert "sltuner: fits 3, seconds (safe rule 30, model 9)\n" in report_text(report)
 
 
 def test_the_error_of_a_failed_run_is_shown() -> None:
