@@ -180,11 +180,16 @@ class Slot:
         return [sample for machine in self._stages.values() for sample in machine.samples(now_ns)]
 
     def wake_ns(self, now_ns: int) -> int | None:
-        """Return when a source will next have something, or a hold ends; None: not known."""
+        """Return when a source will next have something, or a hold ends; None: not known.
+
+        What is due by now, and yet could not be done, waits for credit, not for a time.
+        """
         first_ns: int | None = None
         for machine in self._stages.values():
             due_ns = machine.due_ns(now_ns)
-            if due_ns is not None and (first_ns is None or due_ns < first_ns):
+            if due_ns is None or due_ns <= now_ns:
+                continue
+            if first_ns is None or due_ns < first_ns:
                 first_ns = due_ns
         return first_ns
 
