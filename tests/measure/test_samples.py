@@ -1,4 +1,4 @@
-"""Samples of each second: one a second, differences of counters, bounded, there and back as JSON."""
+"""Samples of each second: one a second, differences of counters, bounded, to JSON and back."""
 
 from __future__ import annotations
 
