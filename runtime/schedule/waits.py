@@ -74,7 +74,7 @@ class WaitLog:
             if since_ns is None or message.came_ns < since_ns:
                 since_ns = message.came_ns
             times = message.times_ns
-            message.start += _before(times[message.start :], place, cut)
+            message.start = _before(times, place, cut)
             if message.is_gone:
                 heapq.heappop(by_next)
             else:
@@ -125,6 +125,10 @@ class WaitLog:
 
 
 def _before(times_ns: Int64Array, place: int, cut: Cut) -> int:
-    """Return how many of a writer's rows, sorted, are before a cut."""
+    """Return how many of a writer's rows, sorted, are before a cut: mostly all or none."""
+    if (times_ns.item(0), place) >= cut:
+        return 0
+    if (times_ns.item(-1), place) < cut:
+        return len(times_ns)
     cut_ns, ties = cut
     return int(times_ns.searchsorted(cut_ns, side="right" if place < ties else "left"))

@@ -78,7 +78,9 @@ class StageWatch:
         """Count rows that pass without a gate, and when they came; None: when they were due."""
         if batch is not None and len(batch):
             since_ns = batch.stimulus_time_ns.item(0) if came_ns is None else came_ns
-            self._worked(since_ns, len(batch), int(batch.event_time_ns.max()))
+            times = batch.event_time_ns
+            last_ns = times.item(0) if len(times) == 1 else int(times.max())
+            self._worked(since_ns, len(times), last_ns)
 
     def _worked(self, since_ns: int, rows: int, last_event_ns: int) -> None:
         self._since_ns, self._rows, self._last_event_ns = since_ns, rows, last_event_ns
