@@ -121,7 +121,7 @@ class SecondMeter:
         self._comm_ns = max(self._comm_ns, link_ns)
 
     def came(self, event_time_ns: int) -> None:
-        """Count the first event of a message."""
+        """Count the oldest event of a message, while there is no frontier yet."""
         if self._first_event_ns is None or event_time_ns < self._first_event_ns:
             self._first_event_ns = event_time_ns
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.config import Limits
+from runtime.errors import SettingError
 from runtime.flow.plan import Channel, Stage
 from runtime.measure.report import ChannelReport, StageReport
 from runtime.measure.samples import StageSample
@@ -172,8 +173,24 @@ class Slot:
             self._slice_rows[done.stage] = min(2 * rows, limits.max_slice_rows)
 
     def set_slack(self, stage: str, slack_ns: int | None, *, hold_ns: int | None = None) -> None:
-        """Change the slack of a stage's gate; see StageMachine.set_slack."""
-        self._stages[stage].set_slack(slack_ns, hold_ns=hold_ns)
+        """Change the slack of a stage's gate; see StageMachine.set_slack.
+
+        Raises:
+            SettingError: no such stage here, no gate, a length is negative, or a gate that was
+                planned as ready-only: what is behind it counts on the order of its rows.
+        """
+        machine = self._stages.get(stage)
+        if machine is None:
+            raise SettingError(
+                f"slot {self.name!r} has no stage {stage!r} to set a slack of; it has "
+                f"{', '.join(map(repr, self._stages))}"
+            )
+        if machine.stage.is_ready_only and (slack_ns, hold_ns) != (None, None):
+            raise SettingError(
+                f"stage {stage!r} was planned as ready-only, so what is behind it counts on its "
+                "order; give the flow a deadline, or the step a slack to begin with"
+            )
+        machine.set_slack(slack_ns, hold_ns=hold_ns)
 
     def samples(self, now_ns: int) -> list[StageSample]:
         """Return the samples of all stages, of the seconds that are over by now, once."""

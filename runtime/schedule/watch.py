@@ -60,7 +60,8 @@ class StageWatch:
         place, is_mixed = self._gate.place_of(writer), self._is_mixed[writer]
         seen = self._gate.counts().seen
         self._waits.add(place, batch, came_ns, is_mixed=is_mixed, seen=seen)
-        self._meter.came(batch.event_time_ns.item(0))
+        if self._gate.frontier_ns == START_NS:
+            self._meter.came(int(batch.event_time_ns.min()))
 
     def left(self, released: Released | None, now_ns: int) -> None:
         """Count a read of the gate, and what it let go."""

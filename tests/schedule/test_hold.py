@@ -209,6 +209,23 @@ def test_a_slack_that_cannot_be_is_refused_and_changes_nothing(
     assert one.wake_ns(0) == HOLD
 
 
+def test_a_gate_that_was_planned_as_ready_only_stays_so() -> None:
+    flow = sw.Dataflow("two")
+    left, right = (flow.source(n, sw.table(ROWS), event_time="ts") for n in ("left", "right"))
+    left.merge(right, name="both").sink("out", sw.collect_sink())
+    placed = place(flow.name, plan_stages(flow), ["b"])
+    one = Slot("b", placed.stages_of("b"), start_ns=0, is_sampled=True)
+    one.set_slack("both", None)
+    for slack_ns, hold_ns in ((5, None), (None, 5)):
+        with pytest.raises(SettingError, match="'both' was planned as ready-only"):
+            one.set_slack("both", slack_ns, hold_ns=hold_ns)
+
+
+def test_a_slack_for_a_stage_that_is_elsewhere_is_refused() -> None:
+    with pytest.raises(SettingError, match=r"has no stage 'left'.*'both', 'out'"):
+        slot().set_slack("left", 5)
+
+
 def test_a_hold_needs_a_slot_that_takes_samples() -> None:
     one = slot(is_sampled=False)
     one.set_slack("both", 30)

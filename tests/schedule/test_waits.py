@@ -87,12 +87,16 @@ def test_any_run_gives_the_waits_that_a_log_row_by_row_gives(
             log.add(gate.place_of(at), batch, now_ns, is_mixed=is_mixed[at], seen=seen)
             reference.add(rows, own, now_ns)
         due_ns = None if hold is None else log.due(now_ns - hold)
+        may_release = gate.may_release()
         released = gate.read(limit=limit, due_ns=due_ns)
         out: list[int] = []
         if released is not None:
             for part in (*released.ports, *released.late):
                 out += [] if part is None else part.columns["row"].tolist()
             assert log.left(gate.counts().cut) == reference.left(out)
+        if due_ns is None:
+            is_any = released is not None and any(p is not None for p in released.ports)
+            assert may_release == is_any
         assert log.oldest_ns() == reference.oldest_ns()
         assert all(log.due(until) == reference.due(until) for until in range(-1, now_ns + 1))
         assert sum(len(held) for _, _, held in log.held()) == gate.rows_held

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -146,6 +147,36 @@ def test_settings_and_samples_agree_on_the_slack_of_a_second() -> None:
         assert samples["both"].slack_ns == current
 
 
+def test_two_tuned_gates_in_a_row_lose_nothing_whatever_their_slacks() -> None:
+    flow = sw.Dataflow("chain", deadline="2s")
+    tables = {"on-time": late_table(0), "late": late_table(5), "later": late_table(8)}
+    first, second, third = (
+        flow.source(name, sw.table(one), event_time="ts", arrival="arrival", speed=1.0)
+        for name, one in tables.items()
+    )
+    all_ = first.merge(second, name="both").merge(third, name="all")
+    all_.sink("out", sw.collect_sink())
+    placed = place(
+        flow.name,
+        plan_stages(flow),
+        ["a", "b"],
+        placement={"*": "a", "all": "b"},
+        deadline_ns=flow.deadline_ns,
+    )
+    out: list[int] = []
+
+    def egress(stage: str, batch: Batch | None, is_end: bool) -> None:
+        out.extend([] if batch is None else batch.event_time_ns.tolist())
+
+    policy = Calibration(Paths.of(placed), most_ns=4 * NS_PER_SECOND, every_s=1)
+    one = Simulation(placed, egress=egress, limits=LIMITS, policy=policy)
+    report = one.run()
+    assert report.ledger.is_balanced
+    assert all(stage.slack_ready for stage in report.stages if stage.kind == "merge")
+    assert sorted(out) == sorted(np.concatenate([t["ts"] for t in tables.values()]).tolist())
+    assert [json.loads(json.dumps(s.to_json())) for s in one.samples]
+
+
 class Restless:
     """Sets another slack, or another hold, every second."""
 
@@ -158,6 +189,7 @@ class Restless:
         return self.decide(-1, {})
 
     def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        del samples
         much_ns = 10**15 + second
         if self._holds:
             return [SetSlack("both", None, hold_ns=much_ns)]
@@ -193,6 +225,7 @@ def test_load_makes_a_stage_slower_for_a_time() -> None:
 def test_a_setting_for_a_stage_without_a_gate_is_refused() -> None:
     class Wrong(Restless):
         def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+            del second, samples
             return [SetSlack("out", 5)]
 
     with pytest.raises(SettingError, match="'out' has no gate"):

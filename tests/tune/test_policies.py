@@ -70,6 +70,14 @@ def test_tcp_halves_when_latency_grows_and_adds_a_second_when_it_falls() -> None
         assert found == ({} if slack_ns is None else {"one": slack_ns, "two": slack_ns})
 
 
+def test_tcp_does_not_take_a_second_without_work_for_a_fast_one() -> None:
+    policy = TcpAdaptation(PATHS, start_ns=4 * S)
+    decide(policy, 0, sample("one", latency_ns=5))
+    assert decide(policy, 1, sample("one", rows=0)) == {}
+    assert decide(policy, 2) == {}
+    assert decide(policy, 3, sample("one", latency_ns=6))["one"] == 2 * S
+
+
 def test_tcp_looks_at_the_whole_path() -> None:
     policy = TcpAdaptation(PATHS, start_ns=4 * S)
     decide(policy, 0, sample("one", latency_ns=5), sample("out", comm_ns=5))
