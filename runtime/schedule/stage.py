@@ -57,13 +57,7 @@ class StageMachine:
             )
         self._watch: StageWatch | None = None
         if is_sampled:
-            self._watch = StageWatch(
-                stage.name,
-                start_ns=start_ns,
-                window_ns=stage.window_ns,
-                gate=self.gate,
-                is_mixed=[channel.is_mixed for channel in stage.inputs],
-            )
+            self._watch = StageWatch(stage, self.gate, start_ns=start_ns)
         self._silent: SilentChannels | None = None  # None: nobody is ever idle
         if self.gate is not None and any(c.idle_ns is not None for c in stage.inputs):
             self._silent = SilentChannels(stage.inputs, start_ns=start_ns)
@@ -87,13 +81,13 @@ class StageMachine:
 
     def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
         """Queue a message that has arrived on a channel, `link_ns` after it was sent."""
+        if self._watch is not None:
+            self._watch.count(now_ns, self._queues)
+            self._watch.travelled(link_ns)
         self._queues.push(channel, message, now_ns)
         if self._silent is not None:
             self._silent.heard(channel, now_ns)
         self.report.rows_in += message.rows
-        if self._watch is not None:
-            self._watch.count(now_ns, self._queues)
-            self._watch.travelled(link_ns)
 
     def urgency_ns(self, now_ns: int) -> int | None:
         """Return the earliest stimulus time of what waits here; None: nothing to do.
@@ -170,7 +164,8 @@ class StageMachine:
             )
         if slack_ns != self.gate.slack_ns:
             self.gate.set_slack(slack_ns)
-            self._more = self.gate.rows_held > 0  # what may go now need not wait for a message
+            # What may go now need not wait for a message.
+            self._more = self._more or self.gate.may_release()
         if self._watch is not None:
             self._watch.hold_ns = hold_ns
 
@@ -242,7 +237,7 @@ class StageMachine:
         self._more = released is not None and held > max_rows and bool(gate.rows_held)
         frontier_ns = gate.frontier_ns
         if watch is not None:
-            watch.left(released, None if self._more else due_ns, now_ns)
+            watch.left(released, now_ns)
         if released is None:
             return None, frontier_ns
         return released, min(frontier_ns, released.watermark_ns)
@@ -364,6 +359,7 @@ class StageMachine:
             "gate": self.gate.snapshot() if self.gate else None,
             "operator": self.operator.snapshot() if self.operator else None,
             "source": self.source.snapshot() if self.source else None,
+            "watch": self._watch.snapshot() if self._watch else None,
             "promise_ns": self._promise_ns,
             "more": self._more,
             "is_finished": self.is_finished,
@@ -378,6 +374,8 @@ class StageMachine:
             self.operator.restore(state["operator"])
         if self.source is not None:
             self.source.restore(state["source"])
+        if self._watch is not None:
+            self._watch.restore(state["watch"])
         self._promise_ns = state["promise_ns"]
         self._more = state["more"]
         self.is_finished = state["is_finished"]
