@@ -9,6 +9,13 @@ steps    buses ─ filter ─┐                    stages   [buses ▸ filter] 
                          join ─ select ─ out           [loops] ───────────[join ▸ select]── [out]
          loops ──────────┘
 ```
+
+The replicas of a step are stages of their own, behind a stage that is their gate:
+
+```
+[buses ▸ filter] ─┐            ┌─ [join.1 ▸ select] ─┐
+[loops] ──────────[join.gate]──┴─ [join.2 ▸ select] ─┴─ [out]
+```
 """
 
 from __future__ import annotations
@@ -19,15 +26,18 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
+from runtime.errors import DuplicateName
 from runtime.flow.steps import (
     ON_ARRIVAL_NS,
     AggregateStep,
     AssignStep,
     FilterStep,
+    GateStep,
     JoinStep,
     MapBatchesStep,
     MapRowsStep,
     MergeStep,
+    Replica,
     SelectStep,
     SinkStep,
     SourceStep,
@@ -37,9 +47,10 @@ from runtime.flow.steps import (
 if TYPE_CHECKING:
     from runtime.flow.dataflow import Dataflow
 
-StageKind = Literal["source", "merge", "join", "aggregate", "stateless", "sink"]
+StageKind = Literal["source", "merge", "gate", "join", "aggregate", "stateless", "sink"]
 STATELESS = (FilterStep, AssignStep, SelectStep, MapBatchesStep, MapRowsStep)
-GATED: frozenset[StageKind] = frozenset({"merge", "join", "aggregate"})
+GATED: frozenset[StageKind] = frozenset({"merge", "gate", "join", "aggregate"})
+"""Kinds that have a gate, or (a replica) are told what their gate has read."""
 
 IDLE_PROMISE_NS = 50_000_000
 """How long a channel to a gate that holds nothing may be silent before it carries a promise."""
@@ -92,8 +103,13 @@ class Stage:
 
     @property
     def slack_ns(self) -> int | None:
-        """The slack of its gate; None: ready-only, or no gate."""
+        """The slack of its gate; None: ready-only, or no gate (a replica's is another stage)."""
         return getattr(self.step, "slack_ns", None)
+
+    @property
+    def replica(self) -> Replica | None:
+        """Which replica of its step it is; None: its step is one stage."""
+        return getattr(self.step, "replica", None)
 
 
 @dataclass(frozen=True)
@@ -133,15 +149,68 @@ def plan_stages(flow: Dataflow) -> tuple[Stage, ...]:
         else:
             heads[step.name] = step.name
             chains[step.name] = []
-    stages = [
-        _Draft(name=name, number=number, step=steps[name], chain=tuple(chain))
-        for number, (name, chain) in enumerate(chains.items(), start=1)
-    ]
-    drafts = {draft.name: draft for draft in stages}
+    drafts: dict[str, list[_Draft]] = {}  # {step: the stages that its rows leave}
+    stages: list[_Draft] = []
+    for name, chain in chains.items():
+        parts = _expanded(steps[name], tuple(chain), number=len(stages) + 1)
+        drafts[name] = [part for part in parts if part.kind != "gate"]
+        stages += parts
+    _check_names(stages)
     channels = [
-        channel for draft in stages for channel in _channels_into(draft, drafts, heads, needed)
+        channel
+        for draft in stages
+        for channel in (
+            _channels_into(draft, drafts, heads, needed)
+            if draft.gate is None
+            else _channels_dealt(draft.gate, draft, steps, needed)
+        )
     ]
     return tuple(draft.finished(channels, needed) for draft in stages)
+
+
+def _expanded(step: Step, chain: tuple[Step, ...], *, number: int) -> list[_Draft]:
+    """Return the stages of a step: one; or, of one with replicas, their gate and them."""
+    replicas = step.replicas if isinstance(step, JoinStep | AggregateStep) else 1
+    if not isinstance(step, JoinStep | AggregateStep) or replicas == 1:
+        return [_Draft(step.name, number, step, chain, origin=step)]
+    share = step.share if isinstance(step, JoinStep) else "keys"
+    gate_step = GateStep(
+        name=f"{step.name}.gate",
+        inputs=step.inputs,
+        schema=step.schema,
+        keys=(step.left_on, step.right_on) if isinstance(step, JoinStep) else (step.keys,),
+        replicas=replicas,
+        share=share,
+        slack_ns=step.slack_ns,
+    )
+    gate = _Draft(gate_step.name, number, gate_step, (), origin=step)
+    return [gate] + [
+        _Draft(
+            f"{step.name}.{index + 1}",
+            number + index + 1,
+            replace(
+                step,
+                name=f"{step.name}.{index + 1}",
+                slack_ns=None,
+                replica=Replica(index, replicas, share),
+            ),
+            chain,
+            origin=step,
+            gate=gate,
+        )
+        for index in range(replicas)
+    ]
+
+
+def _check_names(stages: list[_Draft]) -> None:
+    names: set[str] = set()
+    for draft in stages:
+        if draft.name in names:
+            raise DuplicateName(
+                f"two stages would be named {draft.name!r}, a step and a part of one with "
+                f"replicas={getattr(draft.origin, 'replicas', 1)}; rename one of the two steps"
+            )
+        names.add(draft.name)
 
 
 @dataclass(frozen=True)
@@ -150,12 +219,17 @@ class _Draft:
     number: int
     step: Step
     chain: tuple[Step, ...]
+    origin: Step
+    """As the user wrote it."""
+    gate: _Draft | None = None
+    """Of a replica: the stage that feeds it."""
 
     @property
     def kind(self) -> StageKind:
         kinds: dict[type[Step], StageKind] = {
             SourceStep: "source",
             MergeStep: "merge",
+            GateStep: "gate",
             JoinStep: "join",
             AggregateStep: "aggregate",
             SinkStep: "sink",
@@ -169,7 +243,7 @@ class _Draft:
     def finished(self, channels: list[Channel], needed: Mapping[str, frozenset[str]]) -> Stage:
         step = self.step
         if isinstance(step, JoinStep | AggregateStep):
-            step = _pruned(step, needed[step.name])
+            step = _pruned(step, needed[self.origin.name])
         return Stage(
             name=self.name,
             kind=self.kind,
@@ -200,51 +274,83 @@ def _pruned(step: JoinStep | AggregateStep, needed: frozenset[str]) -> Step:
 
 def _channels_into(
     target: _Draft,
-    drafts: Mapping[str, _Draft],
+    drafts: Mapping[str, list[_Draft]],
     heads: Mapping[str, str],
     needed: Mapping[str, frozenset[str]],
 ) -> list[Channel]:
     channels: list[Channel] = []
     for position, name in enumerate(target.step.inputs):
-        source = drafts[heads[name]]
-        port = position if target.kind == "join" else 0
+        port = position if isinstance(target.origin, JoinStep) else 0
         twice = target.step.inputs.count(name) > 1
-        writers = _has_writers(source, drafts, heads)
-        channels.append(
-            Channel(
-                name=f"{source.name}→{target.name}" + (f":{position + 1}" if twice else ""),
-                source=source.name,
-                target=target.name,
-                port=port,
-                # A stage that feeds one port twice is two writers there.
-                rank=(source.number << RANK_SHIFT) + (position if twice and port == 0 else 0),
-                schema=pa.schema([f for f in source.last.schema if f.name in needed[name]]),
-                has_writers=writers and target.kind != "sink",
-                is_mixed=writers or _is_disordered(source, drafts, heads),
-                needs_promises=target.kind != "sink",
-                promise_gap_ns=IDLE_PROMISE_NS if _holds_nothing(target) else 0,
+        for source in drafts[heads[name]]:
+            writers = _has_writers(source, drafts, heads)
+            channels.append(
+                Channel(
+                    name=f"{source.name}→{target.name}" + (f":{position + 1}" if twice else ""),
+                    source=source.name,
+                    target=target.name,
+                    port=port,
+                    # A stage that feeds one port twice is two writers there.
+                    rank=(source.number << RANK_SHIFT) + (position if twice and port == 0 else 0),
+                    schema=_travelling(source.last, needed[name]),
+                    has_writers=writers and target.kind != "sink",
+                    is_mixed=writers or _is_disordered(source, drafts, heads),
+                    needs_promises=target.kind != "sink",
+                    promise_gap_ns=IDLE_PROMISE_NS if _holds_nothing(target) else 0,
+                )
             )
-        )
     return channels
+
+
+def _channels_dealt(
+    gate: _Draft,
+    replica: _Draft,
+    steps: Mapping[str, Step],
+    needed: Mapping[str, frozenset[str]],
+) -> list[Channel]:
+    """Return the channels from a gate to one of its replicas: one for each port."""
+    return [
+        Channel(
+            name=f"{gate.name}→{replica.name}:{port + 1}",
+            source=gate.name,
+            target=replica.name,
+            port=port,
+            rank=(gate.number << RANK_SHIFT) + port,
+            schema=_travelling(steps[name], needed[name]),
+            has_writers=False,
+            is_mixed=False,
+            needs_promises=True,
+        )
+        for port, name in enumerate(gate.step.inputs)
+    ]
+
+
+def _travelling(step: Step, needed: frozenset[str]) -> pa.Schema:
+    return pa.schema([field for field in step.schema if field.name in needed])
 
 
 def _holds_nothing(stage: _Draft) -> bool:
     return getattr(stage.step, "slack_ns", None) == ON_ARRIVAL_NS
 
 
-def _has_writers(stage: _Draft, drafts: Mapping[str, _Draft], heads: Mapping[str, str]) -> bool:
+def _has_writers(
+    stage: _Draft, drafts: Mapping[str, list[_Draft]], heads: Mapping[str, str]
+) -> bool:
     if isinstance(stage.step, SourceStep):
         return stage.step.source.writer is not None
     if stage.kind == "stateless":
-        return _has_writers(drafts[heads[stage.step.inputs[0]]], drafts, heads)
+        feeding = drafts[heads[stage.step.inputs[0]]]
+        return len(feeding) > 1 or _has_writers(feeding[0], drafts, heads)
     return False
 
 
-def _is_disordered(stage: _Draft, drafts: Mapping[str, _Draft], heads: Mapping[str, str]) -> bool:
+def _is_disordered(
+    stage: _Draft, drafts: Mapping[str, list[_Draft]], heads: Mapping[str, str]
+) -> bool:
     """Whether rows may leave a stage in another order than that of their event times."""
     if isinstance(stage.step, SourceStep):
         spec = stage.step.source
         return spec.promise is not None or spec.out_of_order == "late"
     if stage.kind == "stateless":
-        return _is_disordered(drafts[heads[stage.step.inputs[0]]], drafts, heads)
-    return getattr(stage.step, "slack_ns", None) is not None
+        return _is_disordered(drafts[heads[stage.step.inputs[0]]][0], drafts, heads)
+    return getattr(stage.origin, "slack_ns", None) is not None

@@ -87,6 +87,32 @@ class MergeStep(Step):
     slack_ns: int | None
 
 
+Share = Literal["keys", "all"]
+"""What each replica of a step gets: the rows of its keys; or all, of which it stores its share."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateStep(Step):
+    """The gate that the replicas of a step share; made by the plan, never written by a user.
+
+    `keys` are the key columns of each port, `schema` is that of the step behind it.
+    """
+
+    keys: tuple[tuple[str, ...], ...]
+    replicas: int
+    share: Share
+    slack_ns: int | None
+
+
+@dataclass(frozen=True)
+class Replica:
+    """Which replica of its step a stage is: number `index`, from 0, of `of`."""
+
+    index: int
+    of: int
+    share: Share
+
+
 @dataclass(frozen=True, kw_only=True)
 class JoinStep(Step):
     """Sliding-window join of two streams: pairs with equal keys, |Δ event time| ≤ within.
@@ -103,6 +129,10 @@ class JoinStep(Step):
     right_names: Mapping[str, str]
     """{right column: name it leaves under}; the right keys are not in it."""
     slack_ns: int | None
+    replicas: int = 1
+    share: Share = "keys"
+    replica: Replica | None = None
+    """In a plan: which of several this is."""
 
 
 AggregateName = Literal["count", "sum", "mean", "min", "max", "quantile"]
@@ -143,6 +173,9 @@ class AggregateStep(Step):
     window: Window
     aggregates: Mapping[str, Aggregate]
     slack_ns: int | None
+    replicas: int = 1
+    replica: Replica | None = None
+    """In a plan: which of several this is; they share by keys."""
 
 
 SinkKind = Literal["parquet", "jsonl", "callback", "collect"]

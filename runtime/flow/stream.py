@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from runtime.errors import DuplicateName, FlowError, TypeMismatch
+from runtime.errors import FlowError, TypeMismatch
 from runtime.flow import checks
 from runtime.flow.slack import AS_FLOW, Slack
 from runtime.flow.steps import (
@@ -26,6 +26,7 @@ from runtime.flow.steps import (
     MapRowsStep,
     RowFunction,
     SelectStep,
+    Share,
     SinkSpec,
     SinkStep,
     Step,
@@ -90,7 +91,7 @@ class Stream:
         name = self._step_name("assign", name)
         expressions = {
             column: checks.expression(value, step=name, what=column)
-            for column, value in _together(columns, named, step=name).items()
+            for column, value in checks.together(columns, named, step=name).items()
         }
         if not expressions:
             raise FlowError(
@@ -162,7 +163,7 @@ class Stream:
             name: of the step.
         """
         name = self.flow.name_for("map", name)
-        _check_function(function, step=name)
+        checks.function(function, step=name)
         declared = checks.declared_schema(schema, step=name)
         return self._add(
             MapBatchesStep(name=name, inputs=self._in, schema=declared, function=function)
@@ -183,7 +184,7 @@ class Stream:
             name: of the step.
         """
         name = self.flow.name_for("map", name)
-        _check_function(function, step=name)
+        checks.function(function, step=name)
         declared = checks.declared_schema(schema, step=name)
         return self._add(
             MapRowsStep(name=name, inputs=self._in, schema=declared, function=function)
@@ -211,6 +212,8 @@ class Stream:
         window: Window,
         by: Names = (),
         slack: Slack = AS_FLOW,
+        replicas: int = 1,
+        share: Share = "keys",
         name: str | None = None,
         **named: Aggregate,
     ) -> Stream:
@@ -221,6 +224,8 @@ class Stream:
             window: tumbling("1s") or sliding("10s", "2s").
             by: the key columns; none: all rows together.
             slack: how long its gate waits; AS_FLOW: as the flow says.
+            replicas: how many work on it, each on the rows of its keys; see `join`.
+            share: "keys" only.
             name: of the step.
             named: column=aggregate, such as n=count().
         """
@@ -231,7 +236,8 @@ class Stream:
                 "sliding('10s', '2s')"
             )
         keys = _names(by)
-        aggregates = _together(columns, named, step=name)
+        aggregates = checks.together(columns, named, step=name)
+        replicas, _ = checks.replicas(replicas, share, keys=keys, is_join=False, step=name)
         return self._add(
             AggregateStep(
                 name=name,
@@ -241,6 +247,7 @@ class Stream:
                 window=window,
                 aggregates=aggregates,
                 slack_ns=self.flow.slack_of(slack, step=name),
+                replicas=replicas,
             )
         )
 
@@ -255,6 +262,8 @@ class Stream:
         where: Expr | None = None,
         suffix: str = "_right",
         slack: Slack = AS_FLOW,
+        replicas: int = 1,
+        share: Share = "keys",
         name: str | None = None,
     ) -> Stream:
         """Pair rows of two streams with equal keys and event times at most `within` apart.
@@ -268,6 +277,11 @@ class Stream:
             where: what else a pair must satisfy, over the columns that leave.
             suffix: for right columns whose name the left has too.
             slack: how long its gate waits; AS_FLOW: as the flow says.
+            replicas: how many work on it, in slots of their own, behind one gate that is a
+                stage of its own. 1: gate and join are one stage.
+            share: "keys": each replica gets the rows of its keys. "all": each gets all rows,
+                stores its share of them, and compares all with what it stores: for few keys,
+                or some with most of the rows.
             name: of the step.
         """
         name = self.flow.name_for("join", name)
@@ -277,6 +291,9 @@ class Stream:
         left_keys, right_keys = (_names(on),) * 2 if on else (_names(left_on), _names(right_on))
         schema, right_names = checks.joined_schema(
             self.schema, other.schema, (left_keys, right_keys), suffix=suffix, step=name
+        )
+        replicas, share = checks.replicas(
+            replicas, share, keys=left_keys, is_join=True, step=name
         )
         if where is not None:
             where = checks.predicate(where, schema, step=name, what="where")
@@ -291,6 +308,8 @@ class Stream:
                 where=where,
                 right_names=right_names,
                 slack_ns=self.flow.slack_of(slack, step=name),
+                replicas=replicas,
+                share=share,
             )
         )
 
@@ -337,13 +356,13 @@ class KeyedStream:
         *,
         window: Window,
         slack: Slack = AS_FLOW,
+        replicas: int = 1,
         name: str | None = None,
         **named: Aggregate,
     ) -> Stream:
         """Aggregate by these keys; see Stream.aggregate."""
-        return self.stream.aggregate(
-            columns, window=window, by=self.keys, slack=slack, name=name, **named
-        )
+        options: dict[str, Any] = {"slack": slack, "replicas": replicas, "name": name}
+        return self.stream.aggregate(columns, window=window, by=self.keys, **options, **named)
 
     def join(
         self,
@@ -353,6 +372,8 @@ class KeyedStream:
         where: Expr | None = None,
         suffix: str = "_right",
         slack: Slack = AS_FLOW,
+        replicas: int = 1,
+        share: Share = "keys",
         name: str | None = None,
     ) -> Stream:
         """Join on these keys and the other's, pairwise; see Stream.join."""
@@ -369,27 +390,11 @@ class KeyedStream:
             where=where,
             suffix=suffix,
             slack=slack,
+            replicas=replicas,
+            share=share,
             name=name,
         )
 
 
-def _together(
-    first: Mapping[str, Any] | None, named: Mapping[str, Any], *, step: str
-) -> dict[str, Any]:
-    columns = dict(first or {})
-    for name, value in named.items():
-        if name in columns:
-            raise DuplicateName(f"step {step!r}: column {name!r} is given twice; give it once")
-        columns[name] = value
-    return columns
-
-
 def _names(given: Names) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
-
-
-def _check_function(function: Any, *, step: str) -> None:
-    if not callable(function):
-        raise TypeMismatch(
-            f"step {step!r}: {function!r} is no function; expressions go to assign and filter"
-        )

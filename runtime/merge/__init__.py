@@ -2,5 +2,6 @@
 
 from runtime.merge.frontier import Frontier
 from runtime.merge.gate import SlackGate, Writer
+from runtime.merge.replica import Dealer, ReplicaReads
 
-__all__ = ["Frontier", "SlackGate", "Writer"]
+__all__ = ["Dealer", "Frontier", "ReplicaReads", "SlackGate", "Writer"]

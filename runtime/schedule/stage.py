@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from runtime.flow.plan import GATED, Channel, Stage
-from runtime.flow.steps import AggregateStep, JoinStep, SourceStep
+from runtime.flow.steps import AggregateStep, GateStep, JoinStep, SourceStep
 from runtime.measure.report import StageReport
-from runtime.merge import SlackGate, Writer
+from runtime.merge import Dealer, ReplicaReads, SlackGate, Writer
 from runtime.model import END_NS, START_NS, Batch, Message, concat_batches
 from runtime.operators.contract import Operator, Released, Stateless
+from runtime.operators.join import JoinMachine
 from runtime.operators.make import make_operator, make_stateless
 from runtime.schedule.queues import PathQueues
 from runtime.sources.machine import SourceMachine
@@ -42,11 +45,19 @@ class StageMachine:
         self._queues = PathQueues(channel.name for channel in stage.inputs)
         self._writer = {channel.name: n for n, channel in enumerate(stage.inputs)}
         self.gate: SlackGate | None = None
-        if stage.kind in GATED:
+        self.reads: ReplicaReads | None = None  # of a replica, whose gate is another stage
+        self._dealer: Dealer | None = None  # of such a gate
+        self._dealt: list[tuple[Channel, Message]] = []
+        if stage.replica is not None:
+            self.reads = ReplicaReads(len(stage.inputs))
+        elif stage.kind in GATED:
             self.gate = SlackGate(
                 [Writer(c.port, c.rank, c.is_mixed) for c in stage.inputs],
                 slack_ns=stage.slack_ns,
             )
+        if isinstance(stage.step, GateStep):
+            step = stage.step
+            self._dealer = Dealer(step.keys, replicas=step.replicas, share=step.share)
         self.operator: Operator | None = None
         if isinstance(stage.step, JoinStep | AggregateStep):
             self.operator = make_operator(stage.step)
@@ -57,6 +68,8 @@ class StageMachine:
         self._outputs = [(c, c.schema.names, at) for at, c in enumerate(stage.outputs)]
         self._sent_ns = [start_ns] * len(stage.outputs)
         self._promise_ns = START_NS
+        # Without a gate: {channel: its promise}
+        self._promises_ns = {channel.name: START_NS for channel in stage.inputs}
         self._more = False  # the last read was cut short: read again
         self._gate_since_ns = start_ns
         self._work: list[tuple[str, int]] = []
@@ -128,8 +141,11 @@ class StageMachine:
                 return None, self._work
             self.rows_worked = message.rows
             return self._emit_source(message), self._work
-        released, promise_ns = self._release(now_ns, max_rows)
-        self.rows_worked = sum([rows for _, rows in self._work])
+        if self.reads is not None:
+            released, promise_ns = self._release_dealt(self.reads, now_ns, max_rows)
+        else:
+            released, promise_ns = self._release(now_ns, max_rows)
+            self.rows_worked = sum([rows for _, rows in self._work])
         if released is None:
             return None, self._work
         return self._emit(released, promise_ns), self._work
@@ -170,6 +186,24 @@ class StageMachine:
             return None, frontier_ns
         return released, min(frontier_ns, released.watermark_ns)
 
+    def _release_dealt(
+        self, reads: ReplicaReads, now_ns: int, max_rows: int
+    ) -> tuple[Released | None, int]:
+        """Return what the gate of this replica has read. Long reads are worked off in parts."""
+        rows = 0
+        self._count_gate_wait(now_ns)
+        while not self._more and rows < max_rows and (item := self._queues.pop(now_ns)) is not None:
+            channel, message = item
+            rows += message.rows
+            reads.insert(self._writer[channel], message)
+            self._work.append((channel, credit_of(message)))
+        held = reads.rows_held
+        self.report.max_gate_rows = max(self.report.max_gate_rows, held + self._queues.rows)
+        released = reads.read(limit=max_rows)
+        self._more = reads.has_more
+        self.rows_worked = held - reads.rows_held
+        return released, reads.promise_ns
+
     def _pass_through(self, now_ns: int) -> tuple[Released | None, int]:
         item = self._queues.pop(now_ns)
         if item is None:
@@ -177,13 +211,21 @@ class StageMachine:
         channel, message = item
         self._work.append((channel, credit_of(message)))
         self.report.ready += message.rows
-        return (
-            Released([message.batch], [None], message.promise_ns, message.promise_stimulus_ns),
-            message.promise_ns,
-        )
+        batch, promise_ns = message.batch, message.promise_ns
+        if len(self._promises_ns) > 1:
+            # Rows of replicas, as they come: a gate further on tells them apart by writer.
+            self._promises_ns[channel] = promise_ns
+            promise_ns = min(self._promises_ns.values())
+            if batch is not None:
+                rank = self.stage.inputs[self._writer[channel]].rank
+                writers = np.full(message.rows, rank, dtype=np.int64)
+                batch = Batch(batch.event_time_ns, batch.stimulus_time_ns, batch.columns, writers)
+        return Released([batch], [None], promise_ns, message.promise_stimulus_ns), promise_ns
 
     def _emit(self, released: Released, promise_ns: int) -> Message | None:
         self.report.batches += 1
+        if self._dealer is not None:
+            return self._deal(self._dealer, released, promise_ns)
         if self.operator is not None:
             batch = self.operator.process(released)
             promise_ns = self.operator.promise_ns(promise_ns)
@@ -198,6 +240,21 @@ class StageMachine:
         if batch is None and not advanced:
             return None
         return Message(batch, self._promise_ns, released.watermark_stimulus_ns)
+
+    def _deal(self, dealer: Dealer, released: Released, promise_ns: int) -> Message:
+        """Return the promise; what each channel gets is kept for `outgoing`."""
+        self._promise_ns = max(promise_ns, self._promise_ns)
+        self.is_finished = self._promise_ns == END_NS and not self._more
+        hands = dealer.deal(released, self._promise_ns)
+        ports = len(released.ports)
+        self._dealt = [
+            (self.stage.outputs[replica * ports + port], message)
+            for replica, hand in enumerate(hands)
+            for port, message in hand
+        ]
+        for batch in (*released.late, *released.ports):
+            self.report.rows_out += 0 if batch is None else len(batch)
+        return Message(None, self._promise_ns, released.watermark_stimulus_ns)
 
     def _apply_chain(self, batch: Batch | None, *, is_input: bool) -> Batch | None:
         before = 0 if batch is None else len(batch.event_time_ns)
@@ -221,6 +278,8 @@ class StageMachine:
 
     def may_grant(self, channel: str, limit_rows: int) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
+        if self.reads is not None:
+            return self.reads.rows_held < limit_rows or not self.reads.has_more
         if self.gate is None:
             return True
         writer = self._writer[channel]
@@ -228,8 +287,9 @@ class StageMachine:
 
     def _count_gate_wait(self, now_ns: int) -> None:
         # Mean wait × rows = the integral of the rows held over time (Little's law).
-        if self.gate is not None:
-            self.report.gate_wait_ns += self.gate.rows_held * (now_ns - self._gate_since_ns)
+        held = self.gate or self.reads
+        if held is not None:
+            self.report.gate_wait_ns += held.rows_held * (now_ns - self._gate_since_ns)
             self._gate_since_ns = now_ns
 
     def report_at(self, now_ns: int) -> StageReport:
@@ -245,11 +305,21 @@ class StageMachine:
             report.frontier_ns = self.source.promise_ns
         elif self.gate is not None:
             self._report_gate(self.gate)
+        elif self.reads is not None:
+            self._report_reads(self.reads)
         else:
             report.in_flight = self._queues.rows
         if self.operator is not None:
             report.held = self.operator.rows_held
+            report.comparisons = self.comparisons
+        if isinstance(self.stage.step, GateStep):
+            report.share = self.stage.step.share
         return report
+
+    @property
+    def comparisons(self) -> int:
+        """Pairs that its join has compared so far; 0 for other stages."""
+        return self.operator.pairs_compared if isinstance(self.operator, JoinMachine) else 0
 
     def _report_gate(self, gate: SlackGate) -> None:
         report, counts = self.report, gate.counts()
@@ -261,9 +331,19 @@ class StageMachine:
         names = [channel.source for channel in self.stage.inputs]
         report.waiting_for = [names[writer] for writer in gate.holders()]
 
+    def _report_reads(self, reads: ReplicaReads) -> None:
+        report = self.report
+        dropped = self.operator.late_dropped if self.operator is not None else 0
+        report.ready, report.late, report.late_dropped = reads.ready, reads.late - dropped, dropped
+        report.in_flight = self._queues.rows + reads.rows_held
+        report.frontier_ns = reads.promise_ns
+
     def outgoing(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:
         """Return what goes on each output channel: its columns only; nothing it has no use for."""
-        sends: list[tuple[Channel, Message]] = []
+        if self._dealer is not None:
+            sends, self._dealt = self._dealt, []
+            return sends
+        sends = []
         batch = message.batch
         for channel, names, at in self._outputs:
             part = message
@@ -293,6 +373,9 @@ class StageMachine:
         return {
             "queues": self._queues.snapshot(),
             "gate": self.gate.snapshot() if self.gate else None,
+            "reads": self.reads.snapshot() if self.reads else None,
+            "dealer": self._dealer.snapshot() if self._dealer else None,
+            "promises_ns": dict(self._promises_ns),
             "operator": self.operator.snapshot() if self.operator else None,
             "source": self.source.snapshot() if self.source else None,
             "promise_ns": self._promise_ns,
@@ -305,6 +388,11 @@ class StageMachine:
         self._queues.restore(state["queues"])
         if self.gate is not None:
             self.gate.restore(state["gate"])
+        if self.reads is not None:
+            self.reads.restore(state["reads"])
+        if self._dealer is not None:
+            self._dealer.restore(state["dealer"])
+        self._promises_ns = dict(state["promises_ns"])
         if self.operator is not None:
             self.operator.restore(state["operator"])
         if self.source is not None:

@@ -126,7 +126,9 @@ class Simulation:
             self._sleep(name, slot)
             return
         self._idle_polls = 0
-        took_ns = self._cost.slice_ns(done.stage, done.rows, self._rng)
+        took_ns = self._cost.slice_ns(
+            done.stage, done.rows, self._rng, comparisons=done.comparisons
+        )
         slot.charge(done, took_ns)
         self._busy.add(name)
         self._at(self.now_ns + took_ns, lambda: self._complete(name, done))
