@@ -16,7 +16,7 @@ from runtime.errors import DuplicateName, FlowError, SchemaError, SettingError, 
 from runtime.flow.expressions import Expr, lit
 from runtime.flow.nearest import no_column
 from runtime.flow.result_types import family, type_named
-from runtime.flow.steps import Aggregate, Share
+from runtime.flow.steps import Aggregate, Share, SinkSpec, Window
 from runtime.model.schema import inside_schema, inside_type
 from runtime.sources.spec import SourceSpec
 
@@ -323,6 +323,29 @@ def function(given: Any, *, step: str) -> None:
         raise TypeMismatch(
             f"step {step!r}: {given!r} is no function; expressions go to assign and filter"
         )
+
+
+def window(given: Any, *, step: str) -> None:
+    """Check that it is a window.
+
+    Raises:
+        TypeMismatch: it is not.
+    """
+    if not isinstance(given, Window):
+        raise TypeMismatch(
+            f"step {step!r}: window={given!r} is no window; write tumbling('1s') or "
+            "sliding('10s', '2s')"
+        )
+
+
+def sink(given: Any, *, step: str) -> None:
+    """Check that it is a sink.
+
+    Raises:
+        TypeMismatch: it is not.
+    """
+    if not isinstance(given, SinkSpec):
+        raise TypeMismatch(f"step {step!r}: {given!r} is no sink; write parquet_sink('out/'), say")
 
 
 def _aggregate_type(name: str, aggregate: Aggregate, schema: pa.Schema, step: str) -> pa.DataType:

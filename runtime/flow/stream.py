@@ -230,11 +230,7 @@ class Stream:
             named: column=aggregate, such as n=count().
         """
         name = self._step_name("aggregate", name)
-        if not isinstance(window, Window):
-            raise TypeMismatch(
-                f"step {name!r}: window={window!r} is no window; write tumbling('1s') or "
-                "sliding('10s', '2s')"
-            )
+        checks.window(window, step=name)
         keys = _names(by)
         aggregates = checks.together(columns, named, step=name)
         replicas, _ = checks.replicas(replicas, share, keys=keys, is_join=False, step=name)
@@ -292,9 +288,7 @@ class Stream:
         schema, right_names = checks.joined_schema(
             self.schema, other.schema, (left_keys, right_keys), suffix=suffix, step=name
         )
-        replicas, share = checks.replicas(
-            replicas, share, keys=left_keys, is_join=True, step=name
-        )
+        replicas, share = checks.replicas(replicas, share, keys=left_keys, is_join=True, step=name)
         if where is not None:
             where = checks.predicate(where, schema, step=name, what="where")
         return self._add(
@@ -320,10 +314,7 @@ class Stream:
             DuplicateName: a step has this name already.
         """
         name = self.flow.name_for("sink", name)
-        if not isinstance(spec, SinkSpec):
-            raise TypeMismatch(
-                f"step {name!r}: {spec!r} is no sink; write parquet_sink('out/'), say"
-            )
+        checks.sink(spec, step=name)
         self._add(SinkStep(name=name, inputs=self._in, schema=self.schema, sink=spec))
 
     @property
@@ -357,12 +348,21 @@ class KeyedStream:
         window: Window,
         slack: Slack = AS_FLOW,
         replicas: int = 1,
+        share: Share = "keys",
         name: str | None = None,
         **named: Aggregate,
     ) -> Stream:
         """Aggregate by these keys; see Stream.aggregate."""
-        options: dict[str, Any] = {"slack": slack, "replicas": replicas, "name": name}
-        return self.stream.aggregate(columns, window=window, by=self.keys, **options, **named)
+        return self.stream.aggregate(
+            columns,
+            window=window,
+            by=self.keys,
+            slack=slack,
+            replicas=replicas,
+            share=share,
+            name=name,
+            **named,
+        )
 
     def join(
         self,

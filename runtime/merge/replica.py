@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from runtime.errors import FrameError
 from runtime.model import (
@@ -60,12 +61,18 @@ def _whole(column: Column) -> npt.NDArray[np.uint64]:
     if isinstance(column, np.ndarray):
         if column.dtype.kind == "f":
             column = np.nan_to_num(column)
-        return column.astype(np.int64).view(np.uint64)
-    encoded = column.dictionary_encode(null_encoding="encode")
-    texts = encoded.dictionary.to_pylist()
+        whole: npt.NDArray[np.uint64] = column.astype(np.int64).view(np.uint64)
+    else:
+        whole = _hashes(column)
+    return whole
+
+
+def _hashes(texts: pa.Array) -> npt.NDArray[np.uint64]:
+    encoded = texts.dictionary_encode(null_encoding="encode")
     # Not hash(): it differs from process to process.
-    hashes = [0 if text is None else zlib.crc32(text.encode()) for text in texts]
-    return np.array(hashes, dtype=np.uint64).take(encoded.indices.to_numpy())
+    distinct = [0 if t is None else zlib.crc32(t.encode()) for t in encoded.dictionary.to_pylist()]
+    places: Int64Array = encoded.indices.to_numpy()
+    return np.array(distinct, dtype=np.uint64)[places]
 
 
 class Dealer:
@@ -77,7 +84,9 @@ class Dealer:
         share: "keys": each gets the rows of its keys; "all": all rows.
     """
 
-    def __init__(self, keys: Sequence[Sequence[str]], *, replicas: int, share: Literal["keys", "all"]) -> None:
+    def __init__(
+        self, keys: Sequence[Sequence[str]], *, replicas: int, share: Literal["keys", "all"]
+    ) -> None:
         self._keys = keys
         self._replicas = replicas
         self._share = share
@@ -226,28 +235,22 @@ class ReplicaReads:
         return Released(read.ports, read.late, self._watermark_ns, read.stimulus_ns)
 
     def _is_whole(self) -> bool:
-        """Whether all of the next read is there."""
-        rows, expected = 0, -1
+        """Whether all of the next read is there; the last one comes on every channel."""
+        rows, expected, told, is_end = 0, -1, 0, False
         for channel in self._channels:
-            # At the end of the stream each port is told, also where the read was whole before.
-            while channel and _mark(channel[0]).number < self._next:
-                channel.popleft()
+            if channel and _mark(channel[0]).number == self._next:
+                told += 1
             for message in channel:
                 mark = _mark(message)
                 if mark.number != self._next:
                     break
                 rows, expected = rows + message.rows, mark.rows
-        return rows == expected
+                is_end = is_end or message.is_end
+        return rows == expected and (not is_end or told == len(self._channels))
 
     def _has_late_next(self) -> bool:
-        return any(
-            [
-                _mark(message).late
-                for channel in self._channels
-                for message in channel
-                if _mark(message).number == self._next
-            ]
-        )
+        heads = [_mark(channel[0]) for channel in self._channels if channel]
+        return any(mark.late for mark in heads if mark.number == self._next)
 
     def _take(self) -> _Read:
         late: list[Batch | None] = []

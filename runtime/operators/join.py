@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from runtime.errors import SettingError
-from runtime.flow.steps import JoinStep
+from runtime.flow.steps import JoinStep, Replica
 from runtime.model import END_NS, START_NS, Batch, Columns, Int64Array, concat_batches, format_ns
 from runtime.operators.contract import Released
 from runtime.operators.join_rows import Arrivals
@@ -73,6 +73,10 @@ class JoinMachine:
             {name: left[name] for name in left if name in asked},
             {name: right[name] for name in right if name in asked},
         )
+
+        replica = step.replica
+        self._replica = replica if replica is not None and replica.share == "all" else None
+        self._own = (0, 0, 1)  # position of the first new row; which of them are ours: k mod n
         self._start()
 
     def _start(self) -> None:
@@ -81,6 +85,7 @@ class JoinMachine:
         self._keys = KeyIndex(len(self._step.left_on))
         self._watermark_ns = START_NS
         self._late_dropped = 0
+        self._rows_seen = 0
         self.pairs_compared = 0
 
     def process(self, released: Released) -> Batch | None:
@@ -123,6 +128,33 @@ class JoinMachine:
         if left is None and right is None:
             return None
         new = Arrivals(left, right, self._codes(left, _LEFT), self._codes(right, _RIGHT))
+        if self._replica is not None:
+            return self._join_share(new, self._replica)
+        return self._join_new(new)
+
+    def _join_share(self, new: Arrivals, replica: Replica) -> Batch | None:
+        """Return the pairs whose earlier row is ours, and hold of the new rows only our own.
+
+        Row number j, over all that could find a partner, is that of replica j mod n. So each
+        pair is found by one replica, which compares with 1/n of the rows. The new rows are
+        compared with each other everywhere, before the predicate: they are few beside those held.
+        Source: ScaleJoin, [8] in [ssg]: each thread compares every row with those it stores.
+        """
+        state = self._state
+        state.make_fit(new, keys=2 * len(self._keys))
+        state.settle(_LEFT, _RIGHT)
+        first, entries = state.rows.end, state.entries
+        own = (replica.index - self._rows_seen) % replica.of
+        self._rows_seen += len(new.keys)
+        self._own = (first, own, replica.of)
+        results = self._join_new(new)
+        state.take_back(first, entries=entries)
+        stored = new.of_turns(own, every=replica.of)
+        if stored is not None:
+            state.append(stored)
+        return results
+
+    def _join_new(self, new: Arrivals) -> Batch | None:
         first = self._state.rows.end
         rows = len(new.keys)
         if rows <= _FEW_ROWS and rows * len(self._state.rows) <= _COMPARED_AT_MOST:
@@ -212,7 +244,11 @@ class JoinMachine:
             yield np.where(is_left, own, other), np.where(is_left, other, own)
 
     def _selected(self, pairs: Pairs) -> Pairs:
-        """Return those pairs for which the predicate holds."""
+        """Return those pairs for which the predicate holds, if they are ours."""
+        if self._replica is not None and len(pairs[_LEFT]):
+            first, own, of = self._own
+            earlier = np.minimum(*pairs)
+            pairs = _take(pairs, ((earlier < first) | ((earlier - first) % of == own)).nonzero()[0])
         self.pairs_compared += len(pairs[_LEFT])
         if self._step.where is None or not len(pairs[_LEFT]):
             return pairs
@@ -259,6 +295,7 @@ class JoinMachine:
             "state": self._state.snapshot(),
             "watermark_ns": self._watermark_ns,
             "late_dropped": self._late_dropped,
+            "rows_seen": self._rows_seen,
             "pairs_compared": self.pairs_compared,
         }
 
@@ -269,6 +306,7 @@ class JoinMachine:
         self._state.restore(state["state"])
         self._watermark_ns = state["watermark_ns"]
         self._late_dropped = state["late_dropped"]
+        self._rows_seen = state["rows_seen"]
         self.pairs_compared = state["pairs_compared"]
 
 

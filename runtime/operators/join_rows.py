@@ -54,6 +54,21 @@ class Arrivals:
             self.times = np.concatenate([left.event_time_ns, right.event_time_ns])
             self.turns = _turns(left.event_time_ns, right.event_time_ns)
 
+    def of_turns(self, first: int, *, every: int) -> Arrivals | None:
+        """Return the rows at turns first, first + every, …; None for none."""
+        is_own = self.turns % every == first
+        if not is_own.any():
+            return None
+        left, right = self.batches
+        codes = self.keys >> 1
+        masks = is_own[: self.lefts], is_own[self.lefts :]
+        return Arrivals(
+            left.keep(masks[0]) if left is not None and masks[0].any() else None,
+            right.keep(masks[1]) if right is not None and masks[1].any() else None,
+            codes[: self.lefts][masks[0]],
+            codes[self.lefts :][masks[1]],
+        )
+
     def count(self, side: int) -> int:
         """Return how many rows are of one side (0 left, 1 right)."""
         return len(self.keys) - self.lefts if side else self.lefts
@@ -239,6 +254,14 @@ class HeldRows:
         newest = self._newest[first:last]
         self.drop_before(self.start + int(newest.searchsorted(event_time_ns)))
         return True
+
+    def drop_from(self, position: int) -> None:
+        """Let the rows from this position on go; the next to come has it again."""
+        rows = self.end - position
+        right = int(np.bitwise_and(self.keys(position, self.end), 1).sum())
+        self.end = position
+        for side, gone in zip(self.sides, (rows - right, right), strict=True):
+            side.drop_last(gone)
 
     def drop_before(self, position: int) -> None:
         """Let the rows before this position go."""

@@ -62,6 +62,23 @@ class JoinState:
                 self._newest_ns[side] = max(self._newest_ns[side], times.item(-1))
                 self._waiting[side] = True
 
+    @property
+    def entries(self) -> int:
+        """How many entries the index has."""
+        return len(self._index)
+
+    def take_back(self, first: int, *, entries: int) -> None:
+        """Hold the rows from position `first` on no more.
+
+        Args:
+            first: all rows before it were indexed when it came.
+            entries: of the index at that time; the layout has been the same since then.
+        """
+        self.rows.drop_from(first)
+        self._index.forget_from(entries)
+        self._indexed = min(self._indexed, first)
+        self._waiting = [False, False]
+
     def make_fit(self, new: Arrivals, *, keys: int) -> None:
         """See to it that these rows, and searches for them, have entries.
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from runtime.flow.plan import GATED, Channel, Stage
 from runtime.flow.steps import AggregateStep, GateStep, JoinStep, SourceStep
 from runtime.measure.report import StageReport
-from runtime.merge import Dealer, ReplicaReads, SlackGate, Writer
+from runtime.merge import ReplicaReads, SlackGate, Writer
 from runtime.model import END_NS, START_NS, Batch, Message, concat_batches
 from runtime.operators.contract import Operator, Released, Stateless
 from runtime.operators.join import JoinMachine
 from runtime.operators.make import make_operator, make_stateless
 from runtime.schedule.queues import PathQueues
+from runtime.schedule.replicas import Confluence, Hands
 from runtime.sources.machine import SourceMachine
 
 
@@ -46,8 +45,6 @@ class StageMachine:
         self._writer = {channel.name: n for n, channel in enumerate(stage.inputs)}
         self.gate: SlackGate | None = None
         self.reads: ReplicaReads | None = None  # of a replica, whose gate is another stage
-        self._dealer: Dealer | None = None  # of such a gate
-        self._dealt: list[tuple[Channel, Message]] = []
         if stage.replica is not None:
             self.reads = ReplicaReads(len(stage.inputs))
         elif stage.kind in GATED:
@@ -55,9 +52,10 @@ class StageMachine:
                 [Writer(c.port, c.rank, c.is_mixed) for c in stage.inputs],
                 slack_ns=stage.slack_ns,
             )
-        if isinstance(stage.step, GateStep):
-            step = stage.step
-            self._dealer = Dealer(step.keys, replicas=step.replicas, share=step.share)
+        self._hands = Hands(stage, stage.step) if isinstance(stage.step, GateStep) else None
+        self._confluence: Confluence | None = None
+        if len(stage.inputs) > 1 and stage.kind not in GATED:
+            self._confluence = Confluence(stage)
         self.operator: Operator | None = None
         if isinstance(stage.step, JoinStep | AggregateStep):
             self.operator = make_operator(stage.step)
@@ -68,8 +66,6 @@ class StageMachine:
         self._outputs = [(c, c.schema.names, at) for at, c in enumerate(stage.outputs)]
         self._sent_ns = [start_ns] * len(stage.outputs)
         self._promise_ns = START_NS
-        # Without a gate: {channel: its promise}
-        self._promises_ns = {channel.name: START_NS for channel in stage.inputs}
         self._more = False  # the last read was cut short: read again
         self._gate_since_ns = start_ns
         self._work: list[tuple[str, int]] = []
@@ -211,22 +207,19 @@ class StageMachine:
         channel, message = item
         self._work.append((channel, credit_of(message)))
         self.report.ready += message.rows
-        batch, promise_ns = message.batch, message.promise_ns
-        if len(self._promises_ns) > 1:
-            # Rows of replicas, as they come: a gate further on tells them apart by writer.
-            self._promises_ns[channel] = promise_ns
-            promise_ns = min(self._promises_ns.values())
-            if batch is not None:
-                rank = self.stage.inputs[self._writer[channel]].rank
-                writers = np.full(message.rows, rank, dtype=np.int64)
-                batch = Batch(batch.event_time_ns, batch.stimulus_time_ns, batch.columns, writers)
-        return Released([batch], [None], promise_ns, message.promise_stimulus_ns), promise_ns
+        if self._confluence is not None:
+            message = self._confluence.passed(channel, message)
+        return (
+            Released([message.batch], [None], message.promise_ns, message.promise_stimulus_ns),
+            message.promise_ns,
+        )
 
     def _emit(self, released: Released, promise_ns: int) -> Message | None:
         self.report.batches += 1
-        if self._dealer is not None:
-            return self._deal(self._dealer, released, promise_ns)
-        if self.operator is not None:
+        batch: Batch | None = None
+        if self._hands is not None:
+            self.report.rows_out += self._hands.deal(released, max(promise_ns, self._promise_ns))
+        elif self.operator is not None:
             batch = self.operator.process(released)
             promise_ns = self.operator.promise_ns(promise_ns)
             batch = self._apply_chain(batch, is_input=False)
@@ -237,24 +230,9 @@ class StageMachine:
         self._promise_ns = max(promise_ns, self._promise_ns)
         if self._promise_ns == END_NS and not self._more:
             self.is_finished = True
-        if batch is None and not advanced:
+        if batch is None and not advanced and self._hands is None:
             return None
         return Message(batch, self._promise_ns, released.watermark_stimulus_ns)
-
-    def _deal(self, dealer: Dealer, released: Released, promise_ns: int) -> Message:
-        """Return the promise; what each channel gets is kept for `outgoing`."""
-        self._promise_ns = max(promise_ns, self._promise_ns)
-        self.is_finished = self._promise_ns == END_NS and not self._more
-        hands = dealer.deal(released, self._promise_ns)
-        ports = len(released.ports)
-        self._dealt = [
-            (self.stage.outputs[replica * ports + port], message)
-            for replica, hand in enumerate(hands)
-            for port, message in hand
-        ]
-        for batch in (*released.late, *released.ports):
-            self.report.rows_out += 0 if batch is None else len(batch)
-        return Message(None, self._promise_ns, released.watermark_stimulus_ns)
 
     def _apply_chain(self, batch: Batch | None, *, is_input: bool) -> Batch | None:
         before = 0 if batch is None else len(batch.event_time_ns)
@@ -340,10 +318,9 @@ class StageMachine:
 
     def outgoing(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:
         """Return what goes on each output channel: its columns only; nothing it has no use for."""
-        if self._dealer is not None:
-            sends, self._dealt = self._dealt, []
-            return sends
-        sends = []
+        if self._hands is not None:
+            return self._hands.take()
+        sends: list[tuple[Channel, Message]] = []
         batch = message.batch
         for channel, names, at in self._outputs:
             part = message
@@ -374,8 +351,8 @@ class StageMachine:
             "queues": self._queues.snapshot(),
             "gate": self.gate.snapshot() if self.gate else None,
             "reads": self.reads.snapshot() if self.reads else None,
-            "dealer": self._dealer.snapshot() if self._dealer else None,
-            "promises_ns": dict(self._promises_ns),
+            "hands": self._hands.snapshot() if self._hands else None,
+            "confluence": self._confluence.snapshot() if self._confluence else None,
             "operator": self.operator.snapshot() if self.operator else None,
             "source": self.source.snapshot() if self.source else None,
             "promise_ns": self._promise_ns,
@@ -390,9 +367,10 @@ class StageMachine:
             self.gate.restore(state["gate"])
         if self.reads is not None:
             self.reads.restore(state["reads"])
-        if self._dealer is not None:
-            self._dealer.restore(state["dealer"])
-        self._promises_ns = dict(state["promises_ns"])
+        if self._hands is not None:
+            self._hands.restore(state["hands"])
+        if self._confluence is not None:
+            self._confluence.restore(state["confluence"])
         if self.operator is not None:
             self.operator.restore(state["operator"])
         if self.source is not None:
