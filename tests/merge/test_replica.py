@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.errors import FrameError
@@ -35,6 +35,7 @@ CASES: list[tuple[JoinStep | AggregateStep, Share]] = [
     (AGGREGATE, "keys"),
     (QUANTILES, "keys"),
 ]
+fewer = settings(max_examples=25)
 every_case = pytest.mark.parametrize(("step", "share"), CASES)
 chance = st.integers(0, 2**32).map(Random)
 
@@ -44,7 +45,13 @@ def keys_of(step: JoinStep | AggregateStep) -> list[tuple[str, ...]]:
 
 
 def drawn(data: st.DataObject, ports: int) -> list[Segment]:
-    return data.draw(streams([VALUES] * ports))
+    """Draw a stream as a gate releases it: in the order (event time, port) over all reads too."""
+    segments, last = [], (START_NS, 0)
+    for segment in data.draw(streams([VALUES] * ports)):
+        rows = [row for row in segment.rows if (row.time, row.port) >= last]
+        last = max([last, *((row.time, row.port) for row in rows)])
+        segments.append(replace(segment, rows=rows))
+    return segments
 
 
 @dataclass
@@ -106,6 +113,7 @@ def replicas_of(
 
 
 @every_case
+@fewer
 @given(data=st.data(), of=st.integers(2, 5), cut=chance)
 def test_replicas_find_together_what_one_operator_finds_nothing_twice(
     step: Any, share: Share, data: st.DataObject, of: int, cut: Random
@@ -128,6 +136,7 @@ def test_replicas_find_together_what_one_operator_finds_nothing_twice(
 
 
 @every_case
+@fewer
 @given(data=st.data(), cut=chance, again=chance)
 def test_a_replica_gives_the_same_rows_in_the_same_order_however_its_messages_come(
     step: Any, share: Share, data: st.DataObject, cut: Random, again: Random
@@ -141,6 +150,7 @@ def test_a_replica_gives_the_same_rows_in_the_same_order_however_its_messages_co
 
 
 @every_case
+@fewer
 @given(data=st.data(), cut=chance)
 def test_a_replica_promises_no_more_than_its_gate_said_however_far_the_watermark_is(
     step: Any, share: Share, data: st.DataObject, cut: Random
