@@ -19,7 +19,16 @@ import numpy as np
 
 from runtime.errors import SettingError
 from runtime.flow.steps import JoinStep, Replica
-from runtime.model import END_NS, START_NS, Batch, Columns, Int64Array, concat_batches, format_ns
+from runtime.model import (
+    END_NS,
+    START_NS,
+    Batch,
+    BoolArray,
+    Columns,
+    Int64Array,
+    concat_batches,
+    format_ns,
+)
 from runtime.operators.contract import Released
 from runtime.operators.join_rows import Arrivals
 from runtime.operators.join_state import JoinState
@@ -76,7 +85,6 @@ class JoinMachine:
 
         replica = step.replica
         self._replica = replica if replica is not None and replica.share == "all" else None
-        self._own = (0, 0, 1)  # position of the first new row; which of them are ours: k mod n
         self._start()
 
     def _start(self) -> None:
@@ -136,23 +144,34 @@ class JoinMachine:
         """Return the pairs whose earlier row is ours, and hold of the new rows only our own.
 
         Row number j, over all that could find a partner, is that of replica j mod n. So each
-        pair is found by one replica, which compares with 1/n of the rows. The new rows are
-        compared with each other everywhere, before the predicate: they are few beside those held.
-        Source: ScaleJoin, [8] in [ssg]: each thread compares every row with those it stores.
+        pair is found by one replica, and each compares all rows with 1/n of them.
+        Source: ScaleJoin, [8] in [ssg].
         """
         state = self._state
         state.make_fit(new, keys=2 * len(self._keys))
         state.settle(_LEFT, _RIGHT)
-        first, entries = state.rows.end, state.entries
-        own = (replica.index - self._rows_seen) % replica.of
+        first = state.rows.end
+        is_ours = new.turns % replica.of == (replica.index - self._rows_seen) % replica.of
         self._rows_seen += len(new.keys)
-        self._own = (first, own, replica.of)
-        results = self._join_new(new)
-        state.take_back(first, entries=entries)
-        stored = new.of_turns(own, every=replica.of)
+        state.rows.append(new)
+        results = self._found(self._shared_candidates(new, is_ours, first), first)
+        state.rows.drop_from(first)
+        stored = new.keep(is_ours)
         if stored is not None:
             state.append(stored)
         return results
+
+    def _shared_candidates(self, new: Arrivals, is_ours: BoolArray, first: int) -> Iterator[Pairs]:
+        """Yield the pairs of a new row with one held, then of ours with a later new one."""
+        turns, is_left = new.turns, np.arange(len(new.keys)) < new.lefts
+        for search, held in self._state.partners(new.keys, new.times):
+            rows, left = turns.take(search) + first, is_left.take(search)
+            yield np.where(left, rows, held), np.where(left, held, rows)
+        for ours, other in self._state.partners_among(new, is_ours.nonzero()[0]):
+            later = (turns.take(other) > turns.take(ours)).nonzero()[0]
+            one, two = ours.take(later), other.take(later)
+            rows, others, left = turns.take(one) + first, turns.take(two) + first, is_left.take(one)
+            yield np.where(left, rows, others), np.where(left, others, rows)
 
     def _join_new(self, new: Arrivals) -> Batch | None:
         first = self._state.rows.end
@@ -161,9 +180,13 @@ class JoinMachine:
             self._state.append(new)
             pairs = self._selected(self._state.scan(first))
             return self._results(pairs) if len(pairs[_LEFT]) else None
+        return self._found(self._candidates(new), first)
+
+    def _found(self, candidates: Iterator[Pairs], first: int) -> Batch | None:
+        """Return the results of those candidates that are pairs."""
         found = [
             self._selected(pairs if self._state.is_exact else self._close_ones(pairs))
-            for pairs in self._candidates(new)
+            for pairs in candidates
         ]
         found = [pairs for pairs in found if len(pairs[_LEFT])]
         if not found:
@@ -244,11 +267,7 @@ class JoinMachine:
             yield np.where(is_left, own, other), np.where(is_left, other, own)
 
     def _selected(self, pairs: Pairs) -> Pairs:
-        """Return those pairs for which the predicate holds, if they are ours."""
-        if self._replica is not None and len(pairs[_LEFT]):
-            first, own, of = self._own
-            earlier = np.minimum(*pairs)
-            pairs = _take(pairs, ((earlier < first) | ((earlier - first) % of == own)).nonzero()[0])
+        """Return those pairs for which the predicate holds."""
         self.pairs_compared += len(pairs[_LEFT])
         if self._step.where is None or not len(pairs[_LEFT]):
             return pairs

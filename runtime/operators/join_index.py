@@ -93,12 +93,6 @@ class RunIndex:
         self._entries.append(run)
         self._rows.append(order)
 
-    def forget_from(self, size: int) -> None:
-        """Forget what was added since there were so many entries."""
-        self._entries.resize(size)
-        self._rows.resize(size)
-        self._starts = [start for start in self._starts if start < size]
-
     def matches(
         self, low: Int64Array, high: Int64Array, *, first_run: int = 0
     ) -> Iterator[tuple[Int64Array, Int64Array]]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import START_NS, Batch, Column, Int64Array
+from runtime.model import START_NS, Batch, BoolArray, Column, Int64Array
 from runtime.operators.join_columns import HeldColumns
 
 _LEFT, _RIGHT = 0, 1
@@ -54,20 +54,16 @@ class Arrivals:
             self.times = np.concatenate([left.event_time_ns, right.event_time_ns])
             self.turns = _turns(left.event_time_ns, right.event_time_ns)
 
-    def of_turns(self, first: int, *, every: int) -> Arrivals | None:
-        """Return the rows at turns first, first + every, …; None for none."""
-        is_own = self.turns % every == first
-        if not is_own.any():
+    def keep(self, mask: BoolArray) -> Arrivals | None:
+        """Return the rows where `mask`, shape (rows,), is true; None for none."""
+        if not mask.any():
             return None
-        left, right = self.batches
-        codes = self.keys >> 1
-        masks = is_own[: self.lefts], is_own[self.lefts :]
-        return Arrivals(
-            left.keep(masks[0]) if left is not None and masks[0].any() else None,
-            right.keep(masks[1]) if right is not None and masks[1].any() else None,
-            codes[: self.lefts][masks[0]],
-            codes[self.lefts :][masks[1]],
+        masks, codes = (mask[: self.lefts], mask[self.lefts :]), self.keys >> 1
+        left, right = (
+            batch.keep(own) if batch is not None and own.any() else None
+            for batch, own in zip(self.batches, masks, strict=True)
         )
+        return Arrivals(left, right, codes[: self.lefts][masks[0]], codes[self.lefts :][masks[1]])
 
     def count(self, side: int) -> int:
         """Return how many rows are of one side (0 left, 1 right)."""

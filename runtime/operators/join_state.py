@@ -62,23 +62,6 @@ class JoinState:
                 self._newest_ns[side] = max(self._newest_ns[side], times.item(-1))
                 self._waiting[side] = True
 
-    @property
-    def entries(self) -> int:
-        """How many entries the index has."""
-        return len(self._index)
-
-    def take_back(self, first: int, *, entries: int) -> None:
-        """Hold the rows from position `first` on no more.
-
-        Args:
-            first: all rows before it were indexed when it came.
-            entries: of the index at that time; the layout has been the same since then.
-        """
-        self.rows.drop_from(first)
-        self._index.forget_from(entries)
-        self._indexed = min(self._indexed, first)
-        self._waiting = [False, False]
-
     def make_fit(self, new: Arrivals, *, keys: int) -> None:
         """See to it that these rows, and searches for them, have entries.
 
@@ -156,6 +139,18 @@ class JoinState:
         return self._index.matches(
             layout.pack(keys, low), layout.pack(keys, high), first_run=first_run
         )
+
+    def partners_among(self, new: Arrivals, which: Int64Array) -> Found:
+        """Yield what may be paired with these of the new rows, of the new rows.
+
+        Both are places among the new rows; the layout must fit them (`make_fit`).
+        """
+        index, layout, within_ns = RunIndex(), self._layout, self._within_ns
+        index.add(layout.pack(new.keys, new.times), 0)
+        keys, times = new.keys.take(which) ^ 1, new.times.take(which)
+        low, high = layout.pack(keys, times - within_ns), layout.pack(keys, times + within_ns)
+        for search, found in index.matches(low, high):
+            yield which.take(search), found
 
     def held_rows(self, side: int, before: int) -> Int64Array:
         """Return the positions of one side's rows before a position that are not too old."""
