@@ -288,11 +288,10 @@ def replicas(
             f"step {step!r}: share='all' is for joins: there each row is stored once and compared "
             "everywhere, but a window needs all rows of its key in one place; leave share='keys'"
         )
-    if count > 1 and share == "keys" and not keys:
-        way_out = "share='all'" if is_join else "a key, by=..., or replicas=1"
+    if count > 1 and not keys:
         raise FlowError(
             f"step {step!r}: replicas={count} share its rows by key, and it has none; "
-            f"give it {way_out}"
+            "give it a key, by=..., or replicas=1"
         )
     return count, share
 

@@ -163,15 +163,16 @@ class JoinMachine:
 
     def _shared_candidates(self, new: Arrivals, is_ours: BoolArray, first: int) -> Iterator[Pairs]:
         """Yield the pairs of a new row with one held, then of ours with a later new one."""
-        turns, is_left = new.turns, np.arange(len(new.keys)) < new.lefts
-        for search, held in self._state.partners(new.keys, new.times):
-            rows, left = turns.take(search) + first, is_left.take(search)
-            yield np.where(left, rows, held), np.where(left, held, rows)
-        for ours, other in self._state.partners_among(new, is_ours.nonzero()[0]):
-            later = (turns.take(other) > turns.take(ours)).nonzero()[0]
-            one, two = ours.take(later), other.take(later)
-            rows, others, left = turns.take(one) + first, turns.take(two) + first, is_left.take(one)
-            yield np.where(left, rows, others), np.where(left, others, rows)
+        positions = new.turns + first
+        for side in (_LEFT, _RIGHT):
+            rows = slice(0, new.lefts) if side == _LEFT else slice(new.lefts, len(positions))
+            for search, held in self._state.partners(new.keys[rows], new.times[rows]):
+                yield _sided(positions[rows].take(search), held, side)
+            ours = is_ours[rows].nonzero()[0] + rows.start
+            for own, other in self._state.partners_among(new, ours):
+                later = (new.turns.take(other) > new.turns.take(own)).nonzero()[0]
+                pair = positions.take(own.take(later)), positions.take(other.take(later))
+                yield _sided(*pair, side)
 
     def _join_new(self, new: Arrivals) -> Batch | None:
         first = self._state.rows.end

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from actors.buffers import FEW_ROWS
 from actors.frames import HEADER, FrameCodec, FrameTooLongError, Grant
 from runtime.errors import ColumnError, FrameError, SchemaError
-from runtime.model import END_NS, START_NS, Batch, Message, ReadMark, batch_of, concat_batches
+from runtime.model import END_NS, START_NS, Batch, Message, ReadMark, batch_of
 
 SCHEMA = pa.schema(
     [
@@ -214,18 +214,6 @@ def test_the_read_that_a_message_is_of_travels_with_it(batch: Batch | None) -> N
             codec().decode(lying)
     with pytest.raises(FrameError, match="no room"):
         codec().decode(changed(frame[: HEADER.size + 8], size=8))
-
-
-def test_two_halves_of_a_message_mean_the_same_as_the_message() -> None:
-    message = Message(batch_with(9), 50, 60, ReadMark(3, 12, 6, 70))
-    first, second = message.halves((1, 2))
-    assert first.mark == ReadMark(3, 12, 4, 70)
-    assert second.mark == ReadMark(3, 12, 2, 70)
-    assert (first.promise_ns, first.promise_stimulus_ns) == (1, 2)
-    assert (second.promise_ns, second.promise_stimulus_ns) == (50, 60)
-    assert first.batch is not None
-    assert second.batch is not None
-    assert_same(concat_batches([first.batch, second.batch]), message.batch)
 
 
 def changed(frame: bytes, **fields: int | bytes) -> bytes:

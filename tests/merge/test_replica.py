@@ -19,7 +19,7 @@ from runtime.errors import FrameError
 from runtime.flow.steps import AggregateStep, JoinStep, Replica, Share
 from runtime.merge import Dealer, ReplicaReads
 from runtime.merge.replica import owners
-from runtime.model import END_NS, START_NS, Message, batch_of, concat_batches
+from runtime.model import END_NS, START_NS, Message, ReadMark, batch_of, concat_batches
 from runtime.operators import Operator, Released, make_operator
 from runtime.operators.join import JoinMachine
 from tests.contract.test_operators import AGGREGATE, JOIN, QUANTILES, ROWS, VALUES
@@ -238,3 +238,14 @@ def test_a_long_read_is_worked_off_in_parts_that_keep_the_order_over_both_ports(
 def test_a_message_that_says_nothing_of_its_read_is_refused() -> None:
     with pytest.raises(FrameError, match="says nothing of the read"):
         ReplicaReads(1).insert(0, Message(None, 1, 1))
+
+
+def test_two_halves_of_a_message_mean_the_same_as_the_message() -> None:
+    message = Message(batch_of(range(9), {"n": range(9)}), 50, 60, ReadMark(3, 12, 6, 70))
+    first, second = message.halves((1, 2))
+    assert first.mark == ReadMark(3, 12, 4, 70)
+    assert second.mark == ReadMark(3, 12, 2, 70)
+    assert (first.promise_ns, first.promise_stimulus_ns) == (1, 2)
+    assert (second.promise_ns, second.promise_stimulus_ns) == (50, 60)
+    halves = [half.batch for half in (first, second) if half.batch is not None]
+    assert concat_batches(halves).columns["n"].tolist() == list(range(9))
