@@ -89,7 +89,7 @@ def run(options: Options) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         sample = drawn(options.seed, seconds=seconds, folder=Path(folder))
         with sw.Cluster.local(nodes=2) as cluster:
-            reports = {n: measure(cluster, sample, n, repetitions) for n in (1, 2)}
+            reports = measure(cluster, sample, repetitions)
             costs = measured_costs(cluster, sample, reports[1][-1])
         _report_real(result, sample, reports, costs)
         _report_simulated(result, sample, costs, QUICK_NODES if options.quick else NODES)
@@ -156,16 +156,15 @@ def flow_of(sample: Sample, operators: int, *, within_ms: int = WITHIN_MS) -> sw
     return flow
 
 
-def measure(
-    cluster: sw.Cluster, sample: Sample, operators: int, repetitions: int
-) -> list[sw.JobReport]:
-    """Run some times on local nodes, after once to warm up."""
-    placement = {"*": "node-1", f"{JOIN}.2": "node-2"} if operators == 2 else {"*": "node-1"}
-    reports = []
+def measure(cluster: sw.Cluster, sample: Sample, repetitions: int) -> dict[int, list[sw.JobReport]]:
+    """Run 1 and 2 operators in turn on local nodes, some times after once to warm up."""
+    reports: dict[int, list[sw.JobReport]] = {1: [], 2: []}
     for _ in range(repetitions + 1):
-        job = cluster.submit(flow_of(sample, operators), placement=placement)
-        reports.append(_finished(job, sample))
-    return reports[1:]
+        for operators, own in reports.items():
+            placement = {"*": "node-1"} | ({f"{JOIN}.2": "node-2"} if operators == 2 else {})
+            job = cluster.submit(flow_of(sample, operators), placement=placement)
+            own.append(_finished(job, sample))
+    return {operators: own[1:] for operators, own in reports.items()}
 
 
 def _finished(job: Any, sample: Sample) -> sw.JobReport:
