@@ -321,11 +321,12 @@ class SlotHost:
     def _rest_s(self, slot: Slot, looked_ns: int) -> float:
         """Return how long to sleep, the slot having found nothing to do at `looked_ns`."""
         wake_ns = slot.wake_ns(looked_ns)
-        if wake_ns is not None and wake_ns > looked_ns:
-            return min(max(wake_ns - self._clock.now_ns(), 0) / 1e9, IDLE_S)
-        # A source that is due, and yet there was nothing to do, waits for credit.
         is_polling = any(machine.is_polling(looked_ns) for machine in slot.stages.values())
-        return POLL_S if is_polling else IDLE_S
+        most_s = POLL_S if is_polling else IDLE_S
+        if wake_ns is not None and wake_ns > looked_ns:
+            return min(max(wake_ns - self._clock.now_ns(), 0) / 1e9, most_s)
+        # A source that is due, and yet there was nothing to do, waits for credit.
+        return most_s
 
     def _look_at_peers(self) -> None:
         for name, end in self._ends().items():

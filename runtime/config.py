@@ -38,3 +38,45 @@ class Limits:
         for field in fields(self):
             if getattr(self, field.name) < 1:
                 raise SettingError(f"{field.name}={getattr(self, field.name)} must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """How the slacks of a flow with a deadline are set.
+
+    Attributes:
+        policy: "sltuner" ([ssg] §5.2); or, to compare, "even split", "even split, last second",
+            "max timestamp", "tcp", "ready-only", or a slack, such as "500ms", for "static".
+        probability: how likely a second must be to keep the deadline, by the estimator's own
+            uncertainty, in [0.5, 1).
+        predictor: "gp" (Gaussian process), "linear", "isotonic" or "svr".
+        window_s: how many seconds of samples the models are trained with at most.
+        retrain_s: how often they are trained anew.
+        alpha: of [ssg] Eq. 10: slacks are raised when more of the deadline than this is left.
+        history: a folder that keeps samples across jobs of the same flow; None: nowhere.
+        seed: of what is drawn.
+    """
+
+    policy: str = "sltuner"
+    probability: float = 0.99
+    predictor: str = "gp"
+    window_s: int = 900
+    retrain_s: int = 60
+    alpha: float = 0.02
+    history: str | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0.5 <= self.probability < 1:
+            raise SettingError(f"probability={self.probability} must be in [0.5, 1), such as 0.99")
+        if not 0 < self.alpha < 1:
+            raise SettingError(f"alpha={self.alpha} must be between 0 and 1")
+        if self.window_s < 60 or self.retrain_s < 1:
+            raise SettingError(
+                f"window_s={self.window_s} must be at least 60, retrain_s={self.retrain_s} at "
+                "least 1"
+            )
+        if self.predictor not in ("gp", "linear", "isotonic", "svr"):
+            raise SettingError(
+                f"predictor={self.predictor!r} must be 'gp', 'linear', 'isotonic' or 'svr'"
+            )

@@ -39,7 +39,13 @@ class _Nodes(ABC):
 
     def plan(self, flow: Dataflow, *, placement: Mapping[str, str] | None = None) -> Plan:
         """Return the stages of a flow and the node of each, without running it."""
-        return place(flow.name, plan_stages(flow), self.nodes, placement=placement)
+        return place(
+            flow.name,
+            plan_stages(flow),
+            self.nodes,
+            placement=placement,
+            deadline_ns=flow.deadline_ns,
+        )
 
     def explain(self, flow: Dataflow, *, placement: Mapping[str, str] | None = None) -> str:
         """Return the flow's graph and where each stage will run."""

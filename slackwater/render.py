@@ -153,9 +153,13 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
     told = [
         stage
         for stage in stages
-        if stage.ready != stage.rows_in or stage.filtered or stage.results_filtered
+        if stage.ready != stage.rows_in
+        or stage.filtered
+        or stage.results_filtered
+        or stage.idle_marks
+        or stage.early
     ]
-    return [
+    columns: list[Column] = [
         ("stage", [stage.name for stage in told]),
         ("in order", [format_count(stage.ready) for stage in told]),
         ("slack ran out", [format_count(stage.slack_ready) for stage in told]),
@@ -165,6 +169,13 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
         ("results\nfiltered", [format_count(stage.results_filtered) for stage in told]),
         ("in flight", [format_count(stage.in_flight) for stage in told]),
     ]
+    if any(stage.early for stage in told):
+        columns.append(("held as\nearly", [format_count(stage.early) for stage in told]))
+    if any(stage.idle_marks for stage in told):
+        marks = [stage.idle_marks.items() for stage in told]
+        named = [", ".join(f"{name} ×{format_count(n)}" for name, n in own) for own in marks]
+        columns.append(("went on without", named))
+    return columns
 
 
 def _channel_columns(channels: Sequence[ChannelReport]) -> list[Column]:

@@ -21,7 +21,7 @@ from runtime.flow.expressions import Expr
 from runtime.flow.graph import check_runnable, needed_columns, order_steps
 from runtime.flow.nearest import nearest
 from runtime.flow.slack import AS_FLOW, AsFlow, Slack, slack_ns
-from runtime.flow.steps import MergeStep, SourceStep, Step
+from runtime.flow.steps import TUNED_NS, MergeStep, SourceStep, Step
 from runtime.flow.stream import KeyedStream, Stream
 from runtime.model import Duration, duration_ns
 from runtime.sources.spec import Input, OutOfOrder, SourceSpec
@@ -38,6 +38,8 @@ class SourceOptions(TypedDict, total=False):
     promise: Expr | None
     out_of_order: OutOfOrder
     disorder: Duration
+    idle: Duration | None
+    ahead: Duration | None
     max_rows: int
 
 
@@ -49,7 +51,9 @@ class Dataflow:
         slack: of every gate that has none of its own. None: a gate releases what is ready,
             and results are complete. "500ms": it waits at most so long, in event time.
             "0s": it holds nothing.
-        deadline: the latency to keep.
+        deadline: the latency to keep, from the arrival of an event to the end of the work on it
+            ([ssg] Eq. 2, 3). Gates without a slack then wait just as long as it allows; without
+            one they release only what is ready, however long that takes.
 
     Raises:
         SettingError: slack or deadline is not a length of time.
@@ -59,12 +63,14 @@ class Dataflow:
         self, name: str, *, slack: Duration | None = None, deadline: Duration | None = None
     ) -> None:
         self.name = _checked_name(name, "a dataflow")
-        self.slack_ns = slack_ns(slack, who=f"dataflow {name!r}")
         self.deadline_ns = (
             None
             if deadline is None
             else duration_ns(deadline, what=f"dataflow {name!r}: deadline", positive=True)
         )
+        own_ns = slack_ns(slack, who=f"dataflow {name!r}")
+        is_tuned = own_ns is None and self.deadline_ns is not None
+        self.slack_ns = TUNED_NS if is_tuned else own_ns
         self._steps: list[Step] = []
 
     @classmethod
@@ -97,8 +103,9 @@ class Dataflow:
         Args:
             name: of the source.
             source: its settings, or an input and its settings as options.
-            options: as in SourceSpec; `disorder` is its disorder_ns, written "500ms". A
-                `promise` that is an integer is in nanoseconds, whatever `time_unit` says.
+            options: as in SourceSpec; `disorder` is its disorder_ns, written "500ms", and
+                `idle` and `ahead` its idle_ns and ahead_ns. A `promise` that is an integer is in
+                nanoseconds, whatever `time_unit` says.
 
         Raises:
             SchemaError, TypeMismatch: a column is not there, or its role does not take its type.
@@ -232,8 +239,16 @@ def _spec(name: str, source: Input, options: dict[str, Any]) -> SourceSpec:
             f"there are: {columns}"
         )
     disorder_ns = duration_ns(options.pop("disorder", 0), what=f"source {name!r}: disorder")
+    idle, idle_ns = options.pop("idle", None), None
+    if idle is not None:
+        idle_ns = duration_ns(idle, what=f"source {name!r}: idle", positive=True)
+    ahead, ahead_ns = options.pop("ahead", None), None
+    if ahead is not None:
+        ahead_ns = duration_ns(ahead, what=f"source {name!r}: ahead")
     try:
-        return SourceSpec(input=source, disorder_ns=disorder_ns, **options)
+        return SourceSpec(
+            input=source, disorder_ns=disorder_ns, idle_ns=idle_ns, ahead_ns=ahead_ns, **options
+        )
     except SettingError as problem:
         raise SettingError(f"source {name!r}: {problem}") from None
 

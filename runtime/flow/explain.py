@@ -111,6 +111,10 @@ def _times(spec: SourceSpec) -> str:
         words.append(f"a writer for each {spec.writer}")
     if spec.promise is not None:
         words.append(f"promises {spec.promise}")
+    if spec.idle_ns is not None:
+        words.append(f"idle after {format_ns(spec.idle_ns)}")
+    if spec.ahead_ns is not None:
+        words.append(f"held if ahead by more than {format_ns(spec.ahead_ns)}")
     words.append(
         {
             "error": "in order, or an error",

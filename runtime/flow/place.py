@@ -18,6 +18,7 @@ def place(
     slots: Sequence[str],
     *,
     placement: Mapping[str, str] | None = None,
+    deadline_ns: int | None = None,
 ) -> Plan:
     """Return the plan: every stage in a slot.
 
@@ -27,6 +28,7 @@ def place(
         slots: names of the slots there are, `node-1` or `node-1/2`, in order.
         placement: {stage: slot or node}, the user's word for some stages, or {"*": slot}. The
             name of a step with replicas means its gate and all of them.
+        deadline_ns: of the flow.
 
     Raises:
         FlowError: a stage or slot that is not there.
@@ -45,7 +47,7 @@ def place(
             if stage != "*" or name not in said:
                 chosen[name] = found
     channels = tuple(channel for stage in stages for channel in stage.outputs)
-    return Plan(flow, tuple(stages), channels, chosen)
+    return Plan(flow, tuple(stages), channels, chosen, deadline_ns)
 
 
 def _by_stage(placement: Mapping[str, str], stages: Collection[str]) -> dict[str, str]:

@@ -22,13 +22,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from runtime.errors import DuplicateName
+from runtime.flow.draft import (
+    Draft,
+    StageKind,
+    check_names,
+    expanded,
+    has_writers,
+    holds_nothing,
+    idle_ns,
+    is_disordered,
+)
 from runtime.flow.steps import (
-    ON_ARRIVAL_NS,
+    TUNED_NS,
     AggregateStep,
     AssignStep,
     FilterStep,
@@ -36,7 +45,6 @@ from runtime.flow.steps import (
     JoinStep,
     MapBatchesStep,
     MapRowsStep,
-    MergeStep,
     Replica,
     SelectStep,
     SinkStep,
@@ -47,7 +55,6 @@ from runtime.flow.steps import (
 if TYPE_CHECKING:
     from runtime.flow.dataflow import Dataflow
 
-StageKind = Literal["source", "merge", "gate", "join", "aggregate", "stateless", "sink"]
 STATELESS = (FilterStep, AssignStep, SelectStep, MapBatchesStep, MapRowsStep)
 GATED: frozenset[StageKind] = frozenset({"merge", "gate", "join", "aggregate"})
 """Kinds that have a gate, or (a replica) are told what their gate has read."""
@@ -73,6 +80,8 @@ class Channel:
         needs_promises: promises without rows are worth sending (the target has a gate).
         promise_gap_ns: but only this long after the last message. A gate that holds nothing
             waits for no promise; what is behind it only needs to hear of time now and then.
+        idle_ns: of wall-clock time in silence, after which the target's gate goes on without it;
+            None: it never does.
     """
 
     name: str
@@ -85,6 +94,7 @@ class Channel:
     is_mixed: bool
     needs_promises: bool
     promise_gap_ns: int = 0
+    idle_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -103,8 +113,28 @@ class Stage:
 
     @property
     def slack_ns(self) -> int | None:
-        """The slack of its gate; None: ready-only, or no gate (a replica's is another stage)."""
-        return getattr(self.step, "slack_ns", None)
+        """The slack of its gate at the start; None: ready-only, or no gate.
+
+        A replica's gate is another stage.
+        """
+        return None if self.is_tuned else getattr(self.step, "slack_ns", None)
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether the slack of its gate follows from the deadline."""
+        return getattr(self.step, "slack_ns", None) == TUNED_NS
+
+    @property
+    def window_ns(self) -> int:
+        """SW of [ssg] §2.1: how long, in event time, a row stays in the operator's state."""
+        if isinstance(self.step, JoinStep | AggregateStep | GateStep):
+            return self.step.window_ns
+        return 0
+
+    @property
+    def readers(self) -> int:
+        """|PThreads| of [ssg] Eq. 6: the replicas behind its gate; 1 for other stages."""
+        return self.step.replicas if isinstance(self.step, GateStep) else 1
 
     @property
     def replica(self) -> Replica | None:
@@ -120,6 +150,8 @@ class Plan:
     stages: tuple[Stage, ...]
     channels: tuple[Channel, ...]
     slots: Mapping[str, str]  # {stage: slot}
+    deadline_ns: int | None = None
+    """The latency to keep, [ssg] Eq. 3; None: none."""
 
     def stages_of(self, slot: str) -> tuple[Stage, ...]:
         """Return the stages that run in a slot."""
@@ -149,13 +181,13 @@ def plan_stages(flow: Dataflow) -> tuple[Stage, ...]:
         else:
             heads[step.name] = step.name
             chains[step.name] = []
-    drafts: dict[str, list[_Draft]] = {}  # {step: the stages that its rows leave}
-    stages: list[_Draft] = []
+    drafts: dict[str, list[Draft]] = {}  # {step: the stages that its rows leave}
+    stages: list[Draft] = []
     for name, chain in chains.items():
-        parts = _expanded(steps[name], tuple(chain), number=len(stages) + 1)
+        parts = expanded(steps[name], tuple(chain), number=len(stages) + 1)
         drafts[name] = [part for part in parts if part.kind != "gate"]
         stages += parts
-    _check_names(stages)
+    check_names(stages)
     channels = [
         channel
         for draft in stages
@@ -165,95 +197,23 @@ def plan_stages(flow: Dataflow) -> tuple[Stage, ...]:
             else _channels_dealt(draft.gate, draft, steps, needed)
         )
     ]
-    return tuple(draft.finished(channels, needed) for draft in stages)
+    return tuple(_finished(draft, channels, needed) for draft in stages)
 
 
-def _expanded(step: Step, chain: tuple[Step, ...], *, number: int) -> list[_Draft]:
-    """Return the stages of a step: one; or, of one with replicas, their gate and them."""
-    replicas = step.replicas if isinstance(step, JoinStep | AggregateStep) else 1
-    if not isinstance(step, JoinStep | AggregateStep) or replicas == 1:
-        return [_Draft(step.name, number, step, chain, origin=step)]
-    share = step.share if isinstance(step, JoinStep) else "keys"
-    gate_step = GateStep(
-        name=f"{step.name}.gate",
-        inputs=step.inputs,
-        schema=step.schema,
-        keys=(step.left_on, step.right_on) if isinstance(step, JoinStep) else (step.keys,),
-        replicas=replicas,
-        share=share,
-        slack_ns=step.slack_ns,
+def _finished(draft: Draft, channels: list[Channel], needed: Mapping[str, frozenset[str]]) -> Stage:
+    step = draft.step
+    if isinstance(step, JoinStep | AggregateStep):
+        step = _pruned(step, needed[draft.origin.name])
+    return Stage(
+        name=draft.name,
+        kind=draft.kind,
+        number=draft.number,
+        step=step,
+        chain=draft.chain,
+        inputs=tuple(channel for channel in channels if channel.target == draft.name),
+        outputs=tuple(channel for channel in channels if channel.source == draft.name),
+        needed=needed[draft.name] if isinstance(step, SourceStep) else frozenset(),
     )
-    gate = _Draft(gate_step.name, number, gate_step, (), origin=step)
-    return [gate] + [
-        _Draft(
-            f"{step.name}.{index + 1}",
-            number + index + 1,
-            replace(
-                step,
-                name=f"{step.name}.{index + 1}",
-                slack_ns=None,
-                replica=Replica(index, replicas, share),
-            ),
-            chain,
-            origin=step,
-            gate=gate,
-        )
-        for index in range(replicas)
-    ]
-
-
-def _check_names(stages: list[_Draft]) -> None:
-    names: set[str] = set()
-    for draft in stages:
-        if draft.name in names:
-            raise DuplicateName(
-                f"two stages would be named {draft.name!r}, a step and a part of one with "
-                f"replicas={getattr(draft.origin, 'replicas', 1)}; rename one of the two steps"
-            )
-        names.add(draft.name)
-
-
-@dataclass(frozen=True)
-class _Draft:
-    name: str
-    number: int
-    step: Step
-    chain: tuple[Step, ...]
-    origin: Step
-    """As the user wrote it."""
-    gate: _Draft | None = None
-    """Of a replica: the stage that feeds it."""
-
-    @property
-    def kind(self) -> StageKind:
-        kinds: dict[type[Step], StageKind] = {
-            SourceStep: "source",
-            MergeStep: "merge",
-            GateStep: "gate",
-            JoinStep: "join",
-            AggregateStep: "aggregate",
-            SinkStep: "sink",
-        }
-        return kinds.get(type(self.step), "stateless")
-
-    @property
-    def last(self) -> Step:
-        return self.chain[-1] if self.chain else self.step
-
-    def finished(self, channels: list[Channel], needed: Mapping[str, frozenset[str]]) -> Stage:
-        step = self.step
-        if isinstance(step, JoinStep | AggregateStep):
-            step = _pruned(step, needed[self.origin.name])
-        return Stage(
-            name=self.name,
-            kind=self.kind,
-            number=self.number,
-            step=step,
-            chain=self.chain,
-            inputs=tuple(channel for channel in channels if channel.target == self.name),
-            outputs=tuple(channel for channel in channels if channel.source == self.name),
-            needed=needed[self.name] if isinstance(step, SourceStep) else frozenset(),
-        )
 
 
 def collect_sinks(plan: Plan) -> list[str]:
@@ -273,8 +233,8 @@ def _pruned(step: JoinStep | AggregateStep, needed: frozenset[str]) -> Step:
 
 
 def _channels_into(
-    target: _Draft,
-    drafts: Mapping[str, list[_Draft]],
+    target: Draft,
+    drafts: Mapping[str, list[Draft]],
     heads: Mapping[str, str],
     needed: Mapping[str, frozenset[str]],
 ) -> list[Channel]:
@@ -283,7 +243,7 @@ def _channels_into(
         port = position if isinstance(target.origin, JoinStep) else 0
         twice = target.step.inputs.count(name) > 1
         for source in drafts[heads[name]]:
-            writers = _has_writers(source, drafts, heads)
+            writers = has_writers(source, drafts, heads)
             channels.append(
                 Channel(
                     name=f"{source.name}→{target.name}" + (f":{position + 1}" if twice else ""),
@@ -294,17 +254,18 @@ def _channels_into(
                     rank=(source.number << RANK_SHIFT) + (position if twice and port == 0 else 0),
                     schema=_travelling(source.last, needed[name]),
                     has_writers=writers and target.kind != "sink",
-                    is_mixed=writers or _is_disordered(source, drafts, heads),
+                    is_mixed=writers or is_disordered(source, drafts, heads),
                     needs_promises=target.kind != "sink",
-                    promise_gap_ns=IDLE_PROMISE_NS if _holds_nothing(target) else 0,
+                    promise_gap_ns=IDLE_PROMISE_NS if holds_nothing(target) else 0,
+                    idle_ns=idle_ns(source, drafts, heads) if target.kind in GATED else None,
                 )
             )
     return channels
 
 
 def _channels_dealt(
-    gate: _Draft,
-    replica: _Draft,
+    gate: Draft,
+    replica: Draft,
     steps: Mapping[str, Step],
     needed: Mapping[str, frozenset[str]],
 ) -> list[Channel]:
@@ -327,30 +288,3 @@ def _channels_dealt(
 
 def _travelling(step: Step, needed: frozenset[str]) -> pa.Schema:
     return pa.schema([field for field in step.schema if field.name in needed])
-
-
-def _holds_nothing(stage: _Draft) -> bool:
-    return getattr(stage.step, "slack_ns", None) == ON_ARRIVAL_NS
-
-
-def _has_writers(
-    stage: _Draft, drafts: Mapping[str, list[_Draft]], heads: Mapping[str, str]
-) -> bool:
-    if isinstance(stage.step, SourceStep):
-        return stage.step.source.writer is not None
-    if stage.kind == "stateless":
-        feeding = drafts[heads[stage.step.inputs[0]]]
-        return len(feeding) > 1 or _has_writers(feeding[0], drafts, heads)
-    return False
-
-
-def _is_disordered(
-    stage: _Draft, drafts: Mapping[str, list[_Draft]], heads: Mapping[str, str]
-) -> bool:
-    """Whether rows may leave a stage in another order than that of their event times."""
-    if isinstance(stage.step, SourceStep):
-        spec = stage.step.source
-        return spec.promise is not None or spec.out_of_order == "late"
-    if stage.kind == "stateless":
-        return _is_disordered(drafts[heads[stage.step.inputs[0]]][0], drafts, heads)
-    return getattr(stage.origin, "slack_ns", None) is not None

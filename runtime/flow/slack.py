@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from runtime.flow.steps import ON_ARRIVAL_NS, READY_ONLY
+from runtime.flow.steps import ON_ARRIVAL_NS, READY_ONLY, TUNED_NS
 from runtime.model import Duration, duration_ns, format_ns
 
 
@@ -36,4 +36,6 @@ def slack_text(slack: int | None) -> str:
     """Return what a slack in nanoseconds means, in a few words."""
     if slack is None:
         return "ready-only"
+    if slack == TUNED_NS:
+        return "slack by the deadline"
     return "on arrival" if slack == ON_ARRIVAL_NS else f"slack {format_ns(slack)}"

@@ -27,6 +27,8 @@ READY_ONLY: None = None
 """Slack of a gate that only releases what is ready."""
 ON_ARRIVAL_NS = -1
 """Slack of a gate that holds nothing: newest − event_time > −1 is always true."""
+TUNED_NS = -2
+"""Slack of a gate that follows from the flow's deadline, and changes while it runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,13 +97,14 @@ Share = Literal["keys", "all"]
 class GateStep(Step):
     """The gate that the replicas of a step share; made by the plan, never written by a user.
 
-    `keys` are the key columns of each port, `schema` is that of the step behind it.
+    `keys` are the key columns of each port; `schema` and `window_ns` are those of the step behind.
     """
 
     keys: tuple[tuple[str, ...], ...]
     replicas: int
     share: Share
     slack_ns: int | None
+    window_ns: int
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,11 @@ class JoinStep(Step):
     share: Share = "keys"
     replica: Replica | None = None
     """In a plan: which of several this is."""
+
+    @property
+    def window_ns(self) -> int:
+        """SW of [ssg] §2.1: how long, in event time, a row stays in the operator's state."""
+        return self.within_ns
 
 
 AggregateName = Literal["count", "sum", "mean", "min", "max", "quantile"]
@@ -176,6 +184,11 @@ class AggregateStep(Step):
     replicas: int = 1
     replica: Replica | None = None
     """In a plan: which of several this is; they share by keys."""
+
+    @property
+    def window_ns(self) -> int:
+        """SW of [ssg] §2.1: how long, in event time, a row stays in the operator's state."""
+        return self.window.size_ns
 
 
 SinkKind = Literal["parquet", "jsonl", "callback", "collect"]

@@ -34,6 +34,8 @@ class StageReport:
     """Came behind what was already released, and was still used."""
     late_dropped: int = 0
     """Came too late to be used, or behind its source's promise."""
+    early: int = 0
+    """Had an event time that its arrival could not have seen yet, and were held until then."""
     filtered: int = 0
     """Dropped by the user's filters in this stage, before an operator saw them."""
     results_filtered: int = 0
@@ -58,6 +60,8 @@ class StageReport:
     """The most rows that queue and gate held at once."""
     waiting_for: list[str] = field(default_factory=list)
     """The inputs that hold the frontier back now."""
+    idle_marks: dict[str, int] = field(default_factory=dict)
+    """{source: how often the gate went on without it, since it had been silent for its `idle`}."""
     frontier_ns: int | None = None
     """Everything older has been seen; None before the first promise."""
     newest_ns: int | None = None

@@ -46,29 +46,38 @@ class Frontier:
             self._array[writer] = self.promises_ns[writer]
 
     def mark_idle(self, writer: int) -> None:
-        """Leave a silent writer out of the frontier until it speaks again."""
+        """Leave a silent writer out of the frontier until it speaks again; not one at its end."""
+        if self.promises_ns[writer] == END_NS:
+            return
         self._idle.add(writer)
         if self._array is not None:
             self._array[writer] = END_NS
 
+    @property
+    def idle(self) -> int:
+        """How many writers are idle."""
+        return len(self._idle)
+
     def minimum(self) -> tuple[int, int]:
         """Return the smallest promise and the first writer, in tie order, that made it.
 
-        With every writer idle it is the newest event time seen, held by nobody: a writer
-        number past the last.
+        With every writer idle, or ended while one is idle (which may still wake up), it is the
+        newest event time seen, held by nobody: a writer number past the last.
         """
         promises = self.promises_ns
-        if self._idle and len(self._idle) == len(promises):
-            return self.newest_ns, len(promises)
         if self._array is not None:
             writer = int(self._array.argmin())
-            return self._array.item(writer), writer
-        if self._idle:
+            promise = self._array.item(writer)
+        elif self._idle:
             active = [w for w in range(len(promises)) if w not in self._idle]
-            writer = min(active, key=promises.__getitem__)
-            return promises[writer], writer
-        promise = min(promises)
-        return promise, promises.index(promise)
+            writer = min(active, key=promises.__getitem__, default=0)
+            promise = promises[writer] if active else END_NS
+        else:
+            promise = min(promises)
+            return promise, promises.index(promise)
+        if promise == END_NS and self._idle:
+            return self.newest_ns, len(promises)
+        return promise, writer
 
     def holders(self) -> list[int]:
         """Return the writers whose promise the frontier waits for; none at the end."""

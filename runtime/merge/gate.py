@@ -102,14 +102,18 @@ class SlackGate:
         if promise_stimulus_ns > known_ns:
             self._promise_stimulus_ns = promise_stimulus_ns
 
-    def read(self, reader: int = 0, *, limit: int | None = None) -> Released | None:
+    def read(
+        self, reader: int = 0, *, limit: int | None = None, due_ns: int | None = None
+    ) -> Released | None:
         """Return the rows that this reader may have now, in order; None if nothing changed.
 
         Args:
             reader: which one.
             limit: about how many rows at most (more only where that many share one time);
                 read again for the rest. With 1 the next row alone, or those of one writer and
-                time. Late rows come on top, all that there are.
+                time (late: of one time). Late rows come first, and others once they are out.
+            due_ns: rows up to this event time have waited long enough by the clock, and leave as
+                slack-ready whatever the slack: event time may stand still.
 
         Source: getSSGTuple, [ssg] Algorithm 3, for all rows that it would return in a row.
         """
@@ -118,6 +122,8 @@ class SlackGate:
         if self.slack_ns is not None and self._frontier.newest_ns != START_NS:
             # newest − t > slack  ⇔  t < newest − slack
             cut = max((self._frontier.newest_ns - self.slack_ns, 0), ready)
+        if due_ns is not None:
+            cut = max((due_ns, len(self._order)), cut)
         released = self._readers[reader].release(cut, ready, limit)
         if released is None:
             return None
@@ -130,6 +136,11 @@ class SlackGate:
     def mark_idle(self, writer: int) -> None:
         """Let a silent writer hold nobody back until it speaks again."""
         self._frontier.mark_idle(self._place[writer])
+
+    @property
+    def only_one_speaks(self) -> bool:
+        """Whether all writers but one, or all, are idle."""
+        return self._frontier.idle >= len(self._writers) - 1
 
     @property
     def frontier_ns(self) -> int:
@@ -149,9 +160,9 @@ class SlackGate:
         return max(reader.rows for reader in self._readers)
 
     def rows_held_of(self, writer: int) -> int:
-        """Rows of one writer that some reader has not had yet (late ones apart)."""
+        """Rows of one writer that some reader has not had yet."""
         place = self._place[writer]
-        return max(reader.lanes[place].rows for reader in self._readers)
+        return max(reader.rows_of(place) for reader in self._readers)
 
     def holders(self) -> list[int]:
         """Return the writers whose promise everybody waits for."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from runtime.merge.lanes import FifoLane, Lane, Piece, SortedLane, in_order, prefix_before
+from runtime.merge.late import LateRows
 from runtime.merge.pieces import merge_pieces
 from runtime.model import START_NS, Batch, Int64Array
 from runtime.model.times import END_NS
@@ -54,8 +54,7 @@ class ReaderState:
             places = [place for place, writer in enumerate(writers) if writer.port == port]
             is_sorted = len(places) == 1 and not self._is_mixed[places[0]]
             self._ports.append((places, is_sorted))
-        self._late: list[list[Piece]] = [[] for _ in range(ports)]
-        self._has_late = False
+        self._late = LateRows([writer.port for writer in writers])
         self._no_late: list[Batch | None] = [None] * ports
         # Oldest event time in each lane, only kept for many writers.
         self._heads = np.full(len(writers), END_NS, dtype=np.int64) if len(writers) > _FEW else None
@@ -89,7 +88,7 @@ class ReaderState:
         if batch.writers is None and (rows == 1 or not self._is_mixed[place]):
             late_rows = prefix_before(times, bound_ns)
             if late_rows:
-                self._keep_late((place, batch, 0, late_rows))
+                self._late.add((place, batch, 0, late_rows))
             return batch.slice(late_rows, rows) if late_rows < rows else None
         is_late = times < bound_ns
         if place == seen_place and batch.writers is not None:
@@ -97,16 +96,26 @@ class ReaderState:
         if not is_late.any():
             return batch
         late = in_order(batch.keep(is_late))
-        self._keep_late((place, late, 0, len(late)))
+        self._late.add((place, late, 0, len(late)))
         return batch.keep(~is_late) if len(late) < rows else None
-
-    def _keep_late(self, piece: Piece) -> None:
-        self._has_late = True
-        self._late[self._writers[piece[0]].port].append(piece)
 
     def release(self, cut: Cut, ready: Cut, limit: int | None) -> Released | None:
         """Return the rows before the cut, in order, late ones apart; None if nothing changed."""
-        late = self._release_late(ready) if self._has_late else self._no_late
+        if not self._late.rows:
+            return self._release_in_order(cut, ready, limit)
+        before = self.rows
+        late = self._release_late(ready, limit)
+        if limit is not None:
+            limit -= before - self.rows
+        released = None
+        if not self._late.rows and (limit is None or limit > 0):
+            released = self._release_in_order(cut, ready, limit)
+        if released is None:
+            return Released(self._no_late, late, self._watermark_ns, START_NS)
+        released.late = late
+        return released
+
+    def _release_in_order(self, cut: Cut, ready: Cut, limit: int | None) -> Released | None:
         if limit is not None and self.rows > limit:
             cut = self._shorten(cut, limit)
         cut_ns, ties = cut
@@ -146,10 +155,10 @@ class ReaderState:
             self.rows -= found
             self.slack_ready += slack_ready
             self.ready += found - slack_ready
-        elif watermark_ns == self._watermark_ns and late is self._no_late:
+        elif watermark_ns == self._watermark_ns:
             return None
         self._watermark_ns = watermark_ns
-        return Released(ports, late, watermark_ns, START_NS)
+        return Released(ports, self._no_late, watermark_ns, START_NS)
 
     def _shorten(self, cut: Cut, limit: int) -> Cut:
         """Return an earlier cut that lets about `limit` rows go, or the same one."""
@@ -183,29 +192,30 @@ class ReaderState:
         head_ns = min(heads)
         return head_ns, heads.index(head_ns) + 1
 
-    def _release_late(self, ready: Cut) -> list[Batch | None]:
-        """First out, in order, and checked once more whether it is ready by now."""
-        self._has_late = False
+    def _release_late(self, ready: Cut, limit: int | None) -> list[Batch | None]:
+        """First out, oldest first, and checked once more whether they are ready by now."""
         released: list[Batch | None] = []
-        for port, queue in enumerate(self._late):
-            if not queue:
+        for pieces in self._late.take(limit):
+            if not pieces:
                 released.append(None)
                 continue
-            queue.sort(key=itemgetter(0))  # by writer
-            batch = merge_pieces(queue, self._ranks, is_sorted=False)
+            batch = merge_pieces(pieces, self._ranks, is_sorted=False)
             rows = len(batch)
-            self.late_ready += rows - sum([_beyond(ready, piece) for piece in queue])
+            self.late_ready += rows - sum([_beyond(ready, piece) for piece in pieces])
             self.late += rows
             self.rows -= rows
             released.append(batch)
-            self._late[port] = []
         return released
+
+    def rows_of(self, place: int) -> int:
+        """Return how many rows of one writer are held, late ones included."""
+        return self.lanes[place].rows + self._late.rows_of(place)
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state; batches are frozen and shared."""
         return {
             "lanes": [lane.held() for lane in self.lanes],
-            "late": [list(queue) for queue in self._late],
+            "late": self._late.held(),
             "seen": self._seen,
             "watermark_ns": self._watermark_ns,
             "counts": (self.rows, self.ready, self.slack_ready, self.late, self.late_ready),
@@ -218,8 +228,8 @@ class ReaderState:
                 self.lanes[place].add(batch)
             if self._heads is not None:
                 self._heads[place] = self.lanes[place].head_ns
-        self._late = [list(queue) for queue in state["late"]]
-        self._has_late = any(self._late)
+        for piece in state["late"]:
+            self._late.add(piece)
         self._seen = tuple(state["seen"])
         self._watermark_ns = state["watermark_ns"]
         self.rows, self.ready, self.slack_ready, self.late, self.late_ready = state["counts"]

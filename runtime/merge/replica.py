@@ -166,6 +166,10 @@ class _Read:
     def rows(self) -> int:
         return sum([len(batch) for batch in self.ports if batch is not None])
 
+    @property
+    def late_rows(self) -> int:
+        return sum([len(batch) for batch in self.late if batch is not None])
+
 
 class ReplicaReads:
     """What a replica is dealt, put together to reads: the other end of a `Dealer`.
@@ -203,6 +207,16 @@ class ReplicaReads:
         self.rows_held += message.rows
 
     @property
+    def unread(self) -> int:
+        """Number of the first read of which nothing has been returned."""
+        return self._next
+
+    @property
+    def held(self) -> int:
+        """Number of the first read that has not been returned to its end."""
+        return self._next - (self._rest is not None)
+
+    @property
     def has_more(self) -> bool:
         """Whether another read would return something."""
         return self._rest is not None or self._is_whole()
@@ -217,7 +231,7 @@ class ReplicaReads:
             if not self._is_whole():
                 return None
             read = self._take()
-        reads, rows = [read], read.rows
+        reads, rows = [read], read.rows + read.late_rows
         # Late rows go before those in order of their own read, and behind all reads before it.
         while rows < limit and self._is_whole() and not self._has_late_next():
             reads.append(self._take())
@@ -228,7 +242,7 @@ class ReplicaReads:
             read, self._rest = _cut(read, limit)
         self._watermark_ns = max(self._watermark_ns, read.watermark_ns)
         self.promise_ns = max(self.promise_ns, min(read.promise_ns, self._watermark_ns))
-        late = sum([len(batch) for batch in read.late if batch is not None])
+        late = read.late_rows
         self.late += late
         self.ready += read.rows
         self.rows_held -= late + read.rows

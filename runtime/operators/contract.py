@@ -19,7 +19,8 @@ class Released:
     Attributes:
         ports: for each port the rows released on time, in order; None for none.
         late: for each port rows that are older than something released before; in order,
-            and to be processed before `ports`. None for none (always, in ready-only mode).
+            and to be processed before `ports`. None for none (in ready-only mode always, unless
+            a writer was idle).
         watermark_ns: no row older than this will be released again, late ones apart.
             END_NS: the end; close everything.
         watermark_stimulus_ns: stimulus time of what moved the watermark here.

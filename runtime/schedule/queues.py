@@ -30,8 +30,8 @@ class PathQueues:
         self._messages += 1
         self.rows += message.rows
 
-    def pop(self, now_ns: int) -> tuple[str, Message] | None:
-        """Take the message with the earliest stimulus; None when all are empty."""
+    def pop(self, now_ns: int) -> tuple[str, Message, int] | None:
+        """Take the message with the earliest stimulus, and when it came; None: all are empty."""
         channel = self._first()
         if channel is None:
             return None
@@ -39,12 +39,20 @@ class PathQueues:
         self._messages -= 1
         self.rows -= message.rows
         self.wait_ns += message.rows * (now_ns - since_ns)
-        return channel, message
+        return channel, message, since_ns
+
+    def oldest_ns(self) -> int | None:
+        """Return when the message came that has waited longest; None when all are empty."""
+        return min((path[0][2] for path in self._paths.values() if path), default=None)
 
     def earliest_stimulus_ns(self) -> int | None:
         """Return the earliest stimulus time queued; None when all are empty."""
         channel = self._first()
         return None if channel is None else self._paths[channel][0][0]
+
+    def waiting(self) -> set[str]:
+        """Return the channels that have messages here."""
+        return {channel for channel, path in self._paths.items() if path}
 
     def _first(self) -> str | None:
         """Return the channel of the message with the earliest stimulus."""
@@ -77,3 +85,8 @@ def stimulus_ns(message: Message) -> int:
     if message.batch is not None and message.rows:
         return message.batch.stimulus_time_ns.item(0)
     return message.promise_stimulus_ns
+
+
+def credit_of(message: Message) -> int:
+    """Return what a message costs of its channel's credit; one with no rows costs one."""
+    return max(1, message.rows)

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from runtime.config import Limits
 from runtime.flow.plan import Channel, Stage
 from runtime.measure.report import ChannelReport, StageReport
+from runtime.measure.samples import StageSample
 from runtime.model import Batch, Message
-from runtime.schedule.stage import StageMachine, credit_of
+from runtime.schedule.queues import credit_of
+from runtime.schedule.stage import StageMachine
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class Slice:
     stage: str
     rows: int
     actions: list[Action]
+    began_ns: int
     comparisons: int = 0
     """Pairs that a join compared."""
 
@@ -59,13 +62,20 @@ class Slot:
     """The stages of one core and their scheduler. Source: [mace] Def. 7, §VI-A."""
 
     def __init__(
-        self, name: str, stages: Sequence[Stage], *, start_ns: int, limits: Limits | None = None
+        self,
+        name: str,
+        stages: Sequence[Stage],
+        *,
+        start_ns: int,
+        limits: Limits | None = None,
+        is_sampled: bool = False,
     ) -> None:
         self.name = name
         self._limits = limits or Limits()
         gap_ns = self._limits.source_gap_ns
         self._stages = {
-            s.name: StageMachine(s, start_ns=start_ns, source_gap_ns=gap_ns) for s in stages
+            s.name: StageMachine(s, start_ns=start_ns, source_gap_ns=gap_ns, is_sampled=is_sampled)
+            for s in stages
         }
         self._channels: dict[str, Channel] = {
             c.name: c for s in stages for c in (*s.inputs, *s.outputs)
@@ -81,11 +91,11 @@ class Slot:
             c.name: ChannelReport(c.name, c.source, c.target) for c in self._channels.values()
         }
 
-    def deliver(self, channel: str, message: Message, now_ns: int) -> None:
-        """Take a message from another slot."""
+    def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
+        """Take a message from another slot, where it was sent `link_ns` ago."""
         target = self._channels[channel].target
         self._reports[channel].rows_received += message.rows
-        self._stages[target].deliver(channel, message, now_ns)
+        self._stages[target].deliver(channel, message, now_ns, link_ns=link_ns)
 
     def credit(self, channel: str, rows: int) -> None:
         """Take credit that the other end has granted."""
@@ -121,7 +131,7 @@ class Slot:
             self._owed[channel] = self._owed.get(channel, 0) + rows
         if self._owed:
             self._grant(machine, actions)
-        return Slice(name, machine.rows_worked, actions, compared)
+        return Slice(name, machine.rows_worked, actions, now_ns, compared)
 
     def _send(
         self, machine: StageMachine, message: Message, now_ns: int, actions: list[Action]
@@ -158,7 +168,7 @@ class Slot:
         Only by ratios: a cost per row would count what each slice costs anyway, and cut ever
         smaller.
         """
-        self._stages[done.stage].report.service_ns += took_ns
+        self._stages[done.stage].charge(done.began_ns, took_ns)
         limits, rows = self._limits, self._slice_rows[done.stage]
         if took_ns > limits.slice_ns and done.rows > limits.min_slice_rows:
             fitting = round(done.rows * limits.slice_ns / took_ns)
@@ -166,8 +176,16 @@ class Slot:
         elif 2 * took_ns < limits.slice_ns and 2 * done.rows > rows:
             self._slice_rows[done.stage] = min(2 * rows, limits.max_slice_rows)
 
+    def set_slack(self, stage: str, slack_ns: int | None, *, hold_ns: int | None = None) -> None:
+        """Change the slack of a stage's gate; see StageMachine.set_slack."""
+        self._stages[stage].set_slack(slack_ns, hold_ns=hold_ns)
+
+    def samples(self, now_ns: int) -> list[StageSample]:
+        """Return the samples of all stages, of the seconds that are over by now, once."""
+        return [sample for machine in self._stages.values() for sample in machine.samples(now_ns)]
+
     def wake_ns(self, now_ns: int) -> int | None:
-        """Return when a source will next have something to hand over; None: not known."""
+        """Return when a source has rows, or a gate waits no longer for some; None: not known."""
         first_ns: int | None = None
         for machine in self._stages.values():
             due_ns = machine.due_ns(now_ns)

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from runtime.errors import SettingError
 from runtime.flow.plan import GATED, Channel, Stage
 from runtime.flow.steps import AggregateStep, GateStep, JoinStep, SourceStep
 from runtime.measure.report import StageReport
+from runtime.measure.samples import StageSample
 from runtime.merge import ReplicaReads, SlackGate, Writer
 from runtime.model import END_NS, START_NS, Batch, Message, concat_batches
 from runtime.operators.contract import Operator, Released, Stateless
 from runtime.operators.join import JoinMachine
 from runtime.operators.make import make_operator, make_stateless
+from runtime.schedule.intake import DealtIntake, GateIntake, PassIntake
+from runtime.schedule.outlets import Outlets
 from runtime.schedule.queues import PathQueues
-from runtime.schedule.replicas import Confluence, Hands
+from runtime.schedule.replicas import Hands
+from runtime.schedule.watch import StageWatch
 from runtime.sources.machine import SourceMachine
 
 
@@ -25,7 +30,9 @@ class StageMachine:
     passed on); each move is counted.
     """
 
-    def __init__(self, stage: Stage, *, start_ns: int, source_gap_ns: int = 1) -> None:
+    def __init__(
+        self, stage: Stage, *, start_ns: int, source_gap_ns: int = 1, is_sampled: bool = False
+    ) -> None:
         self.stage = stage
         self.source: SourceMachine | None = None
         self._is_paced = False
@@ -42,44 +49,56 @@ class StageMachine:
                 needed=stage.needed,
             )
         self._queues = PathQueues(channel.name for channel in stage.inputs)
-        self._writer = {channel.name: n for n, channel in enumerate(stage.inputs)}
+        self.report = StageReport(stage.name, stage.kind, node="", slot="")
         self.gate: SlackGate | None = None
-        self.reads: ReplicaReads | None = None  # of a replica, whose gate is another stage
+        reads: ReplicaReads | None = None  # of a replica, whose gate is another stage
         if stage.replica is not None:
-            self.reads = ReplicaReads(len(stage.inputs))
+            reads = ReplicaReads(len(stage.inputs))
         elif stage.kind in GATED:
             self.gate = SlackGate(
                 [Writer(c.port, c.rank, c.is_mixed) for c in stage.inputs],
                 slack_ns=stage.slack_ns,
             )
+        self._watch: StageWatch | None = None
+        if is_sampled:
+            self._watch = StageWatch(
+                stage.name,
+                start_ns=start_ns,
+                window_ns=stage.window_ns,
+                gate=self.gate,
+                is_mixed=[channel.is_mixed for channel in stage.inputs],
+                reads=reads,
+                readers=stage.readers,
+            )
+        common = (stage, self._queues, self.report, self._watch)
+        self._intake = PassIntake(*common)
+        if self.gate is not None:
+            self._intake = GateIntake(*common, start_ns=start_ns, gate=self.gate)
+        elif reads is not None:
+            self._intake = DealtIntake(*common, start_ns=start_ns, reads=reads)
         self._hands = Hands(stage, stage.step) if isinstance(stage.step, GateStep) else None
-        self._confluence: Confluence | None = None
-        if len(stage.inputs) > 1 and stage.kind not in GATED:
-            self._confluence = Confluence(stage)
         self.operator: Operator | None = None
         if isinstance(stage.step, JoinStep | AggregateStep):
             self.operator = make_operator(stage.step)
         self._chain: list[Stateless] = [make_stateless(step) for step in stage.chain]
         if stage.kind == "stateless":
             self._chain.insert(0, make_stateless(stage.step))
-        # (channel, names of its columns, its place in `_sent_ns`)
-        self._outputs = [(c, c.schema.names, at) for at, c in enumerate(stage.outputs)]
-        self._sent_ns = [start_ns] * len(stage.outputs)
+        self._outlets = Outlets(stage.outputs, start_ns=start_ns)
         self._promise_ns = START_NS
-        self._more = False  # the last read was cut short: read again
-        self._gate_since_ns = start_ns
-        self._work: list[tuple[str, int]] = []
         self.rows_worked = 0
         """Rows that the last slice took in."""
         self.is_finished = False
-        self.report = StageReport(stage.name, stage.kind, node="", slot="")
 
     # -- what may be done ---------------------------------------------------------------
 
-    def deliver(self, channel: str, message: Message, now_ns: int) -> None:
-        """Queue a message that has arrived on a channel."""
+    def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
+        """Queue a message that has arrived on a channel, `link_ns` after it was sent."""
         self._queues.push(channel, message, now_ns)
+        self._intake.heard(channel, now_ns)
         self.report.rows_in += message.rows
+        if self._watch is not None:
+            self._watch.count(now_ns, self._queues)
+            self._watch.travelled(link_ns)
 
     def urgency_ns(self, now_ns: int) -> int | None:
         """Return the earliest stimulus time of what waits here; None: nothing to do.
@@ -91,9 +110,16 @@ class StageMachine:
             if due_ns is None or due_ns > now_ns:
                 return None
             return due_ns if self._is_paced else now_ns
-        if self._more:
+        if self._intake.more:
             return START_NS
-        return self._queues.earliest_stimulus_ns()
+        due_ns = self._hold_ends_ns()
+        if due_ns is not None and due_ns <= now_ns:
+            return due_ns
+        waiting_ns = self._queues.earliest_stimulus_ns()
+        if waiting_ns is None:
+            silent_ns = self._intake.silent_ns()
+            return silent_ns if silent_ns is not None and silent_ns <= now_ns else None
+        return waiting_ns
 
     @property
     def progress_ns(self) -> int:
@@ -107,18 +133,48 @@ class StageMachine:
         )
 
     def due_ns(self, now_ns: int) -> int | None:
-        """Return when a source will next have something; None: unknown, ended, or no source.
+        """Return when there will next be something to do; None: unknown, or nothing ever.
 
-        Nothing is due before the start. The first call opens the input.
+        A source has its next rows, a gate must let rows go by the clock, or goes on without a
+        silent channel. Nothing is due before the start. The first call opens the input.
         """
-        if self.source is None or self.is_finished:
+        if self.source is None:
+            ends = (self._hold_ends_ns(), self._intake.silent_ns())
+            return min([at_ns for at_ns in ends if at_ns is not None], default=None)
+        if self.is_finished:
             return None
         due_ns = self.source.due_ns(now_ns)
         if due_ns is None or due_ns > self._next_take_ns:
             return due_ns
         return self._next_take_ns
 
+    def _hold_ends_ns(self) -> int | None:
+        return None if self._watch is None else self._watch.hold_ends_ns()
+
     # -- doing it -----------------------------------------------------------------------
+
+    def set_slack(self, slack_ns: int | None, *, hold_ns: int | None = None) -> None:
+        """Change the slack of the gate, and how long it may hold a row by the clock.
+
+        Takes effect with the next slice. Source: setSLT of [ssg] §4.1.
+
+        Raises:
+            SettingError: the stage has no gate, or a length is negative.
+        """
+        if self.gate is None:
+            raise SettingError(f"stage {self.stage.name!r} has no gate, so no slack to be set")
+        if hold_ns is not None and (hold_ns < 0 or self._watch is None):
+            raise SettingError(
+                f"stage {self.stage.name!r}: hold_ns={hold_ns} must be None, or at least 0 in a "
+                "slot that takes samples"
+            )
+        if slack_ns != self.gate.slack_ns:
+            self.gate.set_slack(slack_ns)
+            self._intake.more = (
+                self.gate.rows_held > 0
+            )  # what may go now need not wait for a message
+        if self._watch is not None:
+            self._watch.hold_ns = hold_ns
 
     def run(self, now_ns: int, *, max_rows: int) -> tuple[Message | None, list[tuple[str, int]]]:
         """Work off about `max_rows` rows.
@@ -127,24 +183,27 @@ class StageMachine:
             What goes to every output (None: nothing new), and per input channel the rows of
             credit that were used up: [(channel, rows)].
         """
-        self._work = []
+        watch = self._watch
+        if watch is not None:
+            watch.count(now_ns, self._queues)
+            watch.begin()
         if self.source is not None:
             message = self.source.take(now_ns, max_rows=max_rows)
             if self._is_paced:
                 self._next_take_ns = now_ns + self._source_gap_ns
             if message is None:
                 self.rows_worked = 0
-                return None, self._work
+                return None, []
             self.rows_worked = message.rows
-            return self._emit_source(message), self._work
-        if self.reads is not None:
-            released, promise_ns = self._release_dealt(self.reads, now_ns, max_rows)
-        else:
-            released, promise_ns = self._release(now_ns, max_rows)
-            self.rows_worked = sum([rows for _, rows in self._work])
+            if watch is not None:
+                watch.passed(message.batch)
+            return self._emit_source(message), []
+        intake = self._intake
+        released, promise_ns = intake.take(now_ns, max_rows=max_rows)
+        self.rows_worked = intake.rows_worked
         if released is None:
-            return None, self._work
-        return self._emit(released, promise_ns), self._work
+            return None, intake.work
+        return self._emit(released, promise_ns), intake.work
 
     def _emit_source(self, message: Message) -> Message:
         self.report.batches += 1
@@ -154,65 +213,6 @@ class StageMachine:
         if batch is message.batch:
             return message
         return Message(batch, message.promise_ns, message.promise_stimulus_ns)
-
-    def _release(self, now_ns: int, max_rows: int) -> tuple[Released | None, int]:
-        gate, queues = self.gate, self._queues
-        if gate is None:
-            return self._pass_through(now_ns)
-        rows = 0
-        self._count_gate_wait(now_ns)
-        # What can be read already comes first: a message more would only wait in the gate,
-        # where it is out of reach of the credit that bounds the queue.
-        while not self._more and rows < max_rows and (item := queues.pop(now_ns)) is not None:
-            channel, message = item
-            rows += message.rows
-            gate.insert(
-                self._writer[channel],
-                message.batch,
-                promise_ns=message.promise_ns,
-                promise_stimulus_ns=message.promise_stimulus_ns,
-            )
-            self._work.append((channel, credit_of(message)))
-        held = gate.rows_held
-        self.report.max_gate_rows = max(self.report.max_gate_rows, held + queues.rows)
-        released = gate.read(limit=max_rows)
-        self._more = released is not None and held > max_rows and bool(gate.rows_held)
-        frontier_ns = gate.frontier_ns
-        if released is None:
-            return None, frontier_ns
-        return released, min(frontier_ns, released.watermark_ns)
-
-    def _release_dealt(
-        self, reads: ReplicaReads, now_ns: int, max_rows: int
-    ) -> tuple[Released | None, int]:
-        """Return what the gate of this replica has read. Long reads are worked off in parts."""
-        rows = 0
-        self._count_gate_wait(now_ns)
-        while not self._more and rows < max_rows and (item := self._queues.pop(now_ns)) is not None:
-            channel, message = item
-            rows += message.rows
-            reads.insert(self._writer[channel], message)
-            self._work.append((channel, credit_of(message)))
-        held = reads.rows_held
-        self.report.max_gate_rows = max(self.report.max_gate_rows, held + self._queues.rows)
-        released = reads.read(limit=max_rows)
-        self._more = reads.has_more
-        self.rows_worked = held - reads.rows_held
-        return released, reads.promise_ns
-
-    def _pass_through(self, now_ns: int) -> tuple[Released | None, int]:
-        item = self._queues.pop(now_ns)
-        if item is None:
-            return None, START_NS
-        channel, message = item
-        self._work.append((channel, credit_of(message)))
-        self.report.ready += message.rows
-        if self._confluence is not None:
-            message = self._confluence.passed(channel, message)
-        return (
-            Released([message.batch], [None], message.promise_ns, message.promise_stimulus_ns),
-            message.promise_ns,
-        )
 
     def _emit(self, released: Released, promise_ns: int) -> Message | None:
         self.report.batches += 1
@@ -228,7 +228,7 @@ class StageMachine:
             batch = self._apply_chain(batch, is_input=True)
         advanced = promise_ns > self._promise_ns
         self._promise_ns = max(promise_ns, self._promise_ns)
-        if self._promise_ns == END_NS and not self._more:
+        if self._promise_ns == END_NS and not self._intake.more:
             self.is_finished = True
         if batch is None and not advanced and self._hands is None:
             return None
@@ -252,41 +252,44 @@ class StageMachine:
         report.rows_out += rows
         return batch if rows else None
 
+    def charge(self, now_ns: int, took_ns: int) -> None:
+        """Count what the last slice, begun at `now_ns`, took."""
+        self.report.service_ns += took_ns
+        if self._watch is not None:
+            self._watch.end(now_ns, took_ns)
+
     # -- what it says of itself ---------------------------------------------------------
+
+    def samples(self, now_ns: int) -> list[StageSample]:
+        """Return the samples of the seconds that are over by now, once."""
+        if self._watch is None:
+            return []
+        self._watch.count(now_ns, self._queues)
+        return self._watch.samples()
 
     def may_grant(self, channel: str, limit_rows: int) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
-        if self.reads is not None:
-            return self.reads.rows_held < limit_rows or not self.reads.has_more
-        if self.gate is None:
-            return True
-        writer = self._writer[channel]
-        return self.gate.rows_held_of(writer) < limit_rows or writer in self.gate.holders()
+        return self._intake.may_grant(channel, limit_rows)
 
-    def _count_gate_wait(self, now_ns: int) -> None:
-        # Mean wait × rows = the integral of the rows held over time (Little's law).
-        held = self.gate or self.reads
-        if held is not None:
-            self.report.gate_wait_ns += held.rows_held * (now_ns - self._gate_since_ns)
-            self._gate_since_ns = now_ns
+    @property
+    def comparisons(self) -> int:
+        """Pairs that its join has compared so far; 0 for other stages."""
+        return self.operator.pairs_compared if isinstance(self.operator, JoinMachine) else 0
 
     def report_at(self, now_ns: int) -> StageReport:
         """Return the stage's counters as they stand."""
         report = self.report
-        self._count_gate_wait(now_ns)
+        self._intake.count_wait(now_ns)
         report.queue_wait_ns = self._queues.wait_ns
         if self.source is not None:
             report.rows_in = self.source.rows_in
             report.late_dropped = self.source.late_dropped
             report.in_flight = self.source.held
+            report.early = self.source.early
             report.newest_ns = self.source.newest_ns
             report.frontier_ns = self.source.promise_ns
-        elif self.gate is not None:
-            self._report_gate(self.gate)
-        elif self.reads is not None:
-            self._report_reads(self.reads)
         else:
-            report.in_flight = self._queues.rows
+            self._intake.count(self.operator.late_dropped if self.operator is not None else 0)
         if self.operator is not None:
             report.held = self.operator.rows_held
             report.comparisons = self.comparisons
@@ -294,51 +297,11 @@ class StageMachine:
             report.share = self.stage.step.share
         return report
 
-    @property
-    def comparisons(self) -> int:
-        """Pairs that its join has compared so far; 0 for other stages."""
-        return self.operator.pairs_compared if isinstance(self.operator, JoinMachine) else 0
-
-    def _report_gate(self, gate: SlackGate) -> None:
-        report, counts = self.report, gate.counts()
-        dropped = self.operator.late_dropped if self.operator is not None else 0
-        report.ready, report.slack_ready = counts.ready, counts.slack_ready
-        report.late, report.late_dropped = counts.late - dropped, dropped
-        report.in_flight = self._queues.rows + gate.rows_held
-        report.frontier_ns, report.newest_ns = gate.frontier_ns, gate.newest_ns
-        names = [channel.source for channel in self.stage.inputs]
-        report.waiting_for = [names[writer] for writer in gate.holders()]
-
-    def _report_reads(self, reads: ReplicaReads) -> None:
-        report = self.report
-        dropped = self.operator.late_dropped if self.operator is not None else 0
-        report.ready, report.late, report.late_dropped = reads.ready, reads.late - dropped, dropped
-        report.in_flight = self._queues.rows + reads.rows_held
-        report.frontier_ns = reads.promise_ns
-
     def outgoing(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:
         """Return what goes on each output channel: its columns only; nothing it has no use for."""
         if self._hands is not None:
             return self._hands.take()
-        sends: list[tuple[Channel, Message]] = []
-        batch = message.batch
-        for channel, names, at in self._outputs:
-            part = message
-            if batch is not None:
-                columns = {name: batch.columns[name] for name in names}
-                writers = batch.writers if channel.has_writers else None
-                part = Message(
-                    Batch(batch.event_time_ns, batch.stimulus_time_ns, columns, writers),
-                    message.promise_ns,
-                    message.promise_stimulus_ns,
-                )
-            elif message.promise_ns != END_NS and (
-                not channel.needs_promises or now_ns - self._sent_ns[at] < channel.promise_gap_ns
-            ):
-                continue
-            self._sent_ns[at] = now_ns
-            sends.append((channel, part))
-        return sends
+        return self._outlets.parts(message, now_ns)
 
     def close(self) -> None:
         """Let go of the source's input."""
@@ -349,40 +312,26 @@ class StageMachine:
         """Return the state of queue, gate and operator, or of the source."""
         return {
             "queues": self._queues.snapshot(),
-            "gate": self.gate.snapshot() if self.gate else None,
-            "reads": self.reads.snapshot() if self.reads else None,
+            "intake": self._intake.snapshot(),
             "hands": self._hands.snapshot() if self._hands else None,
-            "confluence": self._confluence.snapshot() if self._confluence else None,
             "operator": self.operator.snapshot() if self.operator else None,
             "source": self.source.snapshot() if self.source else None,
             "promise_ns": self._promise_ns,
-            "more": self._more,
             "is_finished": self.is_finished,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self._queues.restore(state["queues"])
-        if self.gate is not None:
-            self.gate.restore(state["gate"])
-        if self.reads is not None:
-            self.reads.restore(state["reads"])
+        self._intake.restore(state["intake"])
         if self._hands is not None:
             self._hands.restore(state["hands"])
-        if self._confluence is not None:
-            self._confluence.restore(state["confluence"])
         if self.operator is not None:
             self.operator.restore(state["operator"])
         if self.source is not None:
             self.source.restore(state["source"])
         self._promise_ns = state["promise_ns"]
-        self._more = state["more"]
         self.is_finished = state["is_finished"]
-
-
-def credit_of(message: Message) -> int:
-    """Return what a message costs of its channel's credit; one with no rows costs one."""
-    return max(1, message.rows)
 
 
 def _joined(released: Released) -> Batch | None:

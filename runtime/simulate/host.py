@@ -7,7 +7,7 @@ here at moments that the models give. A run is repeated exactly by its seed.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,11 @@ from runtime.errors import JobStopped
 from runtime.flow.plan import Plan
 from runtime.measure.assemble import SinkMeter, job_report
 from runtime.measure.report import JobReport
-from runtime.model import Batch
+from runtime.measure.samples import StageSample, by_second
+from runtime.model import NS_PER_SECOND, Batch, Message
 from runtime.schedule import Egress, Grant, Send, Slice, Slot
 from runtime.simulate.models import CostModel, LinkModel
+from runtime.tune import SetSlack, SlackPolicy
 
 POLL_NS = 5_000_000
 """A source that has nothing right now, and cannot say when, is asked again after this long."""
@@ -43,14 +45,26 @@ class Simulation:
         link: LinkModel | None = None,
         limits: Limits | None = None,
         start_ns: int = 0,
+        policy: SlackPolicy | None = None,
     ) -> None:
         self._plan = plan
+        self._policy = policy
+        self.samples: list[StageSample] = []
+        """What every stage did in every second; none without a policy."""
+        self.settings: list[tuple[int, SetSlack]] = []
+        """The slacks that the policy has set: (in which second, what)."""
         self._egress = egress
         self._rng = np.random.default_rng(seed)
         self._cost, self._link = cost or CostModel(), link or LinkModel()
         self.now_ns = self._start_ns = start_ns
         self._slots = {
-            name: Slot(name, plan.stages_of(name), start_ns=start_ns, limits=limits)
+            name: Slot(
+                name,
+                plan.stages_of(name),
+                start_ns=start_ns,
+                limits=limits,
+                is_sampled=policy is not None,
+            )
             for name in plan.slot_names
         }
         self._meters = {s.name: SinkMeter(s.name, "") for s in plan.stages if s.kind == "sink"}
@@ -68,6 +82,9 @@ class Simulation:
             JobStopped: nothing can move any more; says who waits for whom.
         """
         try:
+            if self._policy is not None:
+                self._apply(0, self._policy.begin())
+                self._at(self._start_ns + NS_PER_SECOND, self._tune)
             for name in self._slots:
                 self._try(name)
             while self._events and not self._is_finished:
@@ -127,7 +144,7 @@ class Simulation:
             return
         self._idle_polls = 0
         took_ns = self._cost.slice_ns(
-            done.stage, done.rows, self._rng, comparisons=done.comparisons
+            done.stage, done.rows, self._rng, comparisons=done.comparisons, now_ns=self.now_ns
         )
         slot.charge(done, took_ns)
         self._busy.add(name)
@@ -137,14 +154,15 @@ class Simulation:
         if slot.is_finished:
             return
         wake_ns = slot.wake_ns(self.now_ns)
-        if wake_ns is None or wake_ns <= self.now_ns:
-            # Blocked on credit, or a source that does not know: the former needs no wake.
-            if not any(machine.is_polling(self.now_ns) for machine in slot.stages.values()):
-                return
-            self._idle_polls += 1
+        is_known = wake_ns is not None and wake_ns > self.now_ns
+        if any(machine.is_polling(self.now_ns) for machine in slot.stages.values()):
+            self._idle_polls += not is_known
             if self._idle_polls > GIVE_UP_POLLS:
                 raise JobStopped(self._stall())
-            wake_ns = self.now_ns + POLL_NS
+            poll_ns = self.now_ns + POLL_NS
+            wake_ns = min(wake_ns, poll_ns) if wake_ns is not None and is_known else poll_ns
+        elif wake_ns is None or not is_known:
+            return  # blocked on credit, which needs no wake
         pending = self._wakes.get(name)
         if pending is None or pending > wake_ns or pending <= self.now_ns:
             self._wakes[name] = wake_ns
@@ -163,7 +181,7 @@ class Simulation:
                 self._travel(
                     (channel.name, "data"),
                     target,
-                    lambda: self._slots[target].deliver(channel.name, message, self.now_ns),
+                    self._delivery(target, channel.name, message),
                 )
             case Grant(channel, rows):
                 source = self._plan.slots[channel.source]
@@ -177,6 +195,15 @@ class Simulation:
                 if batch is not None:
                     self._meters[stage].add(batch, self.now_ns)
 
+    def _delivery(self, target: str, channel: str, message: Message) -> Callable[[], None]:
+        sent_ns = self.now_ns
+
+        def deliver() -> None:
+            link_ns = self.now_ns - sent_ns
+            self._slots[target].deliver(channel, message, self.now_ns, link_ns=link_ns)
+
+        return deliver
+
     def _travel(self, way: tuple[str, str], target: str, arrive: Callable[[], None]) -> None:
         at_ns = self.now_ns + self._link.travel_ns(self._rng)
         at_ns = max(at_ns, self._free_ns.get(way, 0))
@@ -187,6 +214,23 @@ class Simulation:
             self._try(target)
 
         self._at(at_ns, happen)
+
+    def _tune(self) -> None:
+        """Show the policy the second that is over, and set the slacks that it wants."""
+        assert self._policy is not None, "only called with one"
+        new = [sample for slot in self._slots.values() for sample in slot.samples(self.now_ns)]
+        self.samples += new
+        for second, samples in by_second(new).items():
+            self._apply(second + 1, self._policy.decide(second, samples))
+        if self._events:  # else nothing can move any more, and we are no reason to go on
+            self._at(self.now_ns + NS_PER_SECOND, self._tune)
+
+    def _apply(self, second: int, settings: Sequence[SetSlack]) -> None:
+        for one in settings:
+            slot = self._plan.slots[one.stage]
+            self._slots[slot].set_slack(one.stage, one.slack_ns, hold_ns=one.hold_ns)
+            self.settings.append((second, one))
+            self._try(slot)
 
     def _stall(self) -> str:
         waits = [

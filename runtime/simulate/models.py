@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +20,8 @@ class CostModel:
         per_comparison_ns: cost of each pair that a join compares, >= 0; counted in `per_row_ns`
             as long as this is 0.
         jitter: each slice takes between 1 and 1 + jitter times as long, >= 0.
+        load: what a stage's slices take changes over time: {stage: (virtual ns) -> how many times
+            as long, >= 0}.
     """
 
     per_slice_ns: float = 50_000
@@ -27,6 +29,7 @@ class CostModel:
     stages: Mapping[str, float] = field(default_factory=dict)
     per_comparison_ns: float = 0.0
     jitter: float = 0.0
+    load: Mapping[str, Callable[[int], float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         costs = (self.per_slice_ns, self.per_row_ns, self.per_comparison_ns, self.jitter)
@@ -34,11 +37,19 @@ class CostModel:
             raise SettingError(f"costs cannot be negative: {self}")
 
     def slice_ns(
-        self, stage: str, rows: int, rng: np.random.Generator, *, comparisons: int = 0
+        self,
+        stage: str,
+        rows: int,
+        rng: np.random.Generator,
+        *,
+        comparisons: int = 0,
+        now_ns: int = 0,
     ) -> int:
-        """Return how long a slice takes in virtual time."""
+        """Return how long a slice that begins now takes in virtual time."""
         cost = self.per_slice_ns + rows * self.stages.get(stage, self.per_row_ns)
         cost += comparisons * self.per_comparison_ns
+        if stage in self.load:
+            cost *= self.load[stage](now_ns)
         return max(1, round(cost * (1 + self.jitter * rng.random())))
 
 

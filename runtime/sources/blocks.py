@@ -20,8 +20,10 @@ import pyarrow as pa
 
 from runtime.model import START_NS, Batch, BoolArray, Columns, Int64Array, format_ns
 from runtime.sources.columns import check_source_columns, read_columns, refuse_nulls, time_ns
+from runtime.sources.early import EarlyRows, Rows
 from runtime.sources.pacing import Pace, running_max
 from runtime.sources.promises import PromiseLine, spoken_promise_ns
+from runtime.sources.silence import SilenceRule
 from runtime.sources.spec import EndOfInput, Reader, SourceSpec
 from runtime.sources.writers import WriterTable
 
@@ -92,6 +94,11 @@ class BlockReader:
         self._schema = _schema_to_read(spec, schema, self._carried)
         self._pace = None if spec.speed is None else Pace(spec.speed)
         self._promises = PromiseLine(spec)
+        self._silence: SilenceRule | None = None
+        if spec.waits_for_each_writer and spec.idle_ns is not None:
+            self._silence = SilenceRule(spec.idle_ns)
+        self._early = None if spec.ahead_ns is None else EarlyRows(spec.ahead_ns)
+        self._uses_arrival = _uses_arrival(spec)
         self._writers = None if spec.writer is None else WriterTable(source, rank)
         self._newest_ns = START_NS
         self._rows_read = 0
@@ -107,22 +114,26 @@ class BlockReader:
         Raises:
             IngestError: the input cannot be read, or its rows are not what its schema says.
         """
-        while self._rest is None and not self.has_ended:
-            if self._reader is None:
-                self._reader = self._spec.input.open()
-            polled = self._reader.poll()
-            if polled is None:
+        while self._rest is not None or self._has_more():
+            rest = self._rest
+            if rest is None:
                 return None
-            if isinstance(polled, EndOfInput):
-                self.has_ended = True
-            elif len(polled):
-                self._rest = polled
-        if self._rest is None:
-            return None
-        block = self._judged(self._read(self._rest.slice(0, _PIECE_ROWS)), start_ns=start_ns)
-        rest = self._rest
-        self._rest = rest.slice(block.rows) if block.rows < len(rest) else None
-        return block
+            rows = self._read(rest.slice(0, _PIECE_ROWS))
+            self._rows_read += len(rows)
+            self._rest = rest.slice(len(rows)) if len(rows) < len(rest) else None
+            if self._early is not None:
+                if self._pace is not None:
+                    self._pace.begin(int(rows.arrival_ns[0]))  # even if it is held
+                rows = self._early.admit(rows)
+            if len(rows):
+                return self._judged(rows, start_ns=start_ns)
+        last = None if self._early is None else self._early.rest()
+        return None if last is None else self._judged(last, start_ns=start_ns, is_rest=True)
+
+    @property
+    def early(self) -> EarlyRows | None:
+        """Rows that cannot have happened yet; None: nobody looks."""
+        return self._early
 
     def close(self) -> None:
         """Let go of the input. Safe to call twice."""
@@ -130,10 +141,24 @@ class BlockReader:
         if self._reader is not None:
             self._reader.close()
 
-    def _read(self, arrow: pa.RecordBatch) -> _Rows:
+    def _has_more(self) -> bool:
+        """Poll until there are rows, or none right now; return False at the end."""
+        while self._rest is None and not self.has_ended:
+            if self._reader is None:
+                self._reader = self._spec.input.open()
+            polled = self._reader.poll()
+            if polled is None:
+                return True
+            if isinstance(polled, EndOfInput):
+                self.has_ended = True
+            elif len(polled):
+                self._rest = polled
+        return self._rest is not None
+
+    def _read(self, arrow: pa.RecordBatch) -> Rows:
         """Convert what is needed. All that can be refused is refused here, before any change."""
         source, spec, row = self._source, self._spec, self._rows_read
-        arrival = spec.arrival if self._pace is not None else None
+        arrival = spec.arrival if self._uses_arrival else None
         for name, role in (
             (spec.event_time, "event time"),
             (arrival, "arrival"),
@@ -143,27 +168,42 @@ class BlockReader:
                 refuse_nulls(source, arrow, name, role=role, row=row)
         columns = read_columns(source, arrow, self._schema, row=row)
         event_time_ns = self._time_ns(columns, spec.event_time)
-        return _Rows(
+        return Rows(
             columns,
             event_time_ns,
             event_time_ns if arrival is None else self._time_ns(columns, arrival),
             spoken_promise_ns(source, spec, columns, event_time_ns, row=row),
             self._writers.number(columns[spec.writer]) if self._writers and spec.writer else None,
+            np.arange(row, row + len(arrow)),
         )
 
-    def _judged(self, rows: _Rows, *, start_ns: int) -> Block:
-        """Say when each row is due, what it promises, and whether it is late."""
+    def _judged(self, rows: Rows, *, start_ns: int, is_rest: bool = False) -> Block:
+        """Say when each row is due, what it promises, and whether it is late.
+
+        The rest of the input is in order, so each of its rows promises its own event time: else
+        a gate with a slack would let all others go first, as older than these by far.
+        """
         event_time_ns, spec = rows.event_time_ns, self._spec
         newest_ns = running_max(event_time_ns, self._newest_ns)
         self._newest_ns = int(newest_ns[-1])
-        promised = self._promises.extend(rows.spoken_ns, newest_ns)
-        promised_ns, floor_ns = promised if promised is not None else (None, None)
-        ids = None
+        ids, own_ns, least_ns = None, None, None
         if self._writers is not None and rows.writers is not None:
             ids = self._writers.ids(rows.writers)
             if spec.out_of_order != "sort":  # which puts the events of each writer in order
                 own_ns = self._writers.newest_before(rows.writers, event_time_ns)
-                floor_ns = own_ns if floor_ns is None else np.maximum(floor_ns, own_ns)
+                if self._silence is not None:
+                    least_ns = self._silence.extend(
+                        rows.writers, np.maximum(own_ns, event_time_ns), rows.arrival_ns
+                    )
+        made_ns = event_time_ns if is_rest else least_ns
+        promised = self._promises.extend(rows.spoken_ns, newest_ns, made_ns)
+        promised_ns, floor_ns = promised if promised is not None else (None, None)
+        if own_ns is not None:
+            # Behind the promise a writer may be that was idle, or is new: late at the gate.
+            if floor_ns is None or least_ns is not None:
+                floor_ns = own_ns
+            else:
+                floor_ns = np.maximum(floor_ns, own_ns)
         late, refused_row, refusal = None, None, ""
         if floor_ns is not None:
             late = event_time_ns < floor_ns
@@ -172,7 +212,6 @@ class BlockReader:
             elif spec.out_of_order == "error":
                 refused_row = int(late.argmax())
                 refusal = self._refusal(rows, refused_row, floor_ns=int(floor_ns[refused_row]))
-        self._rows_read += len(event_time_ns)
 
         due_ns = None
         if self._pace is not None:
@@ -194,13 +233,13 @@ class BlockReader:
         unit = "ns" if is_timestamp else self._spec.time_unit
         return time_ns(self._source, name, columns[name], unit=unit, row=self._rows_read)
 
-    def _refusal(self, rows: _Rows, position: int, *, floor_ns: int) -> str:
+    def _refusal(self, rows: Rows, position: int, *, floor_ns: int) -> str:
         got_ns = int(rows.event_time_ns[position])
         writer = ""
         if self._writers is not None and rows.writers is not None:
             writer = f" of writer {self._writers.name(int(rows.writers[position]))!r}"
         return (
-            f"source {self._source!r}: row {self._rows_read + position} (counted from 0){writer} "
+            f"source {self._source!r}: row {rows.row[position]} (counted from 0){writer} "
             f"has event time {_utc(got_ns)} (event_time_ns={got_ns}), and nothing older than "
             f"{_utc(floor_ns)} ({floor_ns}) had been promised: it is "
             f"{format_ns(floor_ns - got_ns)} behind. Sort the input; or let the source do it with "
@@ -209,24 +248,17 @@ class BlockReader:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Rows converted, not yet judged; every array has shape (rows,)."""
-
-    columns: Columns
-    event_time_ns: Int64Array
-    arrival_ns: Int64Array
-    spoken_ns: Int64Array | None
-    writers: Int64Array | None  # numbers of WriterTable
-
-
 def _schema_to_read(spec: SourceSpec, schema: pa.Schema, carried: list[str]) -> pa.Schema:
     wanted = {*carried, spec.event_time, spec.writer}
-    if spec.speed is not None:
+    if _uses_arrival(spec):
         wanted.add(spec.arrival)
     if spec.promise is not None:
         wanted |= spec.promise.columns()
     return pa.schema([field for field in schema if field.name in wanted])
+
+
+def _uses_arrival(spec: SourceSpec) -> bool:
+    return spec.speed is not None or spec.ahead_ns is not None or spec.waits_for_each_writer
 
 
 def _utc(event_time_ns: int) -> str:

@@ -1,9 +1,9 @@
 """The source machine: hands over what has arrived by now, and says what may still come.
 
 ```
-Reader ─▶ BlockReader ─▶ (SortBuffer) ─▶ take() ─▶ Message
-          times, promise,  out_of_order=    rows due by now,
-          verdict per row  "sort" only      promise attached
+Reader ─▶ (EarlyRows) ─▶ BlockReader ─▶ (SortBuffer) ─▶ take() ─▶ Message
+          ahead= only    times, promise,  out_of_order=    rows due by now,
+                         verdict per row  "sort" only      promise attached
 ```
 
 How rows were cut into blocks and takes shows in no row, no order and no verdict.
@@ -43,9 +43,9 @@ class SourceMachine:
         needed: the columns to carry; None: all.
 
     Attributes:
-        rows_in: rows taken from the input so far.
-        late_dropped: of these, rows that were older than promised, and dropped.
-        newest_ns: the newest event time among them; START_NS before the first.
+        late_dropped: rows that were older than promised, and dropped.
+        newest_ns: the newest event time of rows that are not held as early; START_NS before
+            the first.
         promise_ns: the promise of the last message; START_NS before the first.
         is_ended: whether the message with END_NS has been handed over.
 
@@ -64,8 +64,9 @@ class SourceMachine:
         needed: frozenset[str] | None = None,
     ) -> None:
         self.name = name
-        self.rows_in = 0
+        self._taken = 0  # rows of the blocks, before a restart too
         self.late_dropped = 0
+        self._early_before = 0  # a restart
         self.newest_ns = START_NS
         self.promise_ns = START_NS
         self.is_ended = False
@@ -76,7 +77,7 @@ class SourceMachine:
         self._block: Block | None = None
         self._position = 0  # rows of the block consumed
         self._next_due_ns: int | None = None  # due time of the row there; None: not looked up
-        self._consumed = 0  # rows consumed since the input was opened; behind rows_in in a replay
+        self._consumed = 0  # of them, since the input was opened; behind them in a replay
         self._ready: Batch | None = None  # released, not handed over: more than one take's worth
         self._rows_out = 0
         self._replayed_out = 0  # rows handed over before a restore, still to be passed over
@@ -86,8 +87,24 @@ class SourceMachine:
         self._is_closed = False
 
     @property
+    def rows_in(self) -> int:
+        """Rows taken from the input so far."""
+        return self._taken + self.early_held
+
+    @property
+    def early_held(self) -> int:
+        """Rows read that have not happened yet by their arrivals; they may be read ahead."""
+        return 0 if self._blocks.early is None else self._blocks.early.rows
+
+    @property
+    def early(self) -> int:
+        """Rows that were held back so, ever."""
+        counted = 0 if self._blocks.early is None else self._blocks.early.counted
+        return max(counted, self._early_before)
+
+    @property
     def held(self) -> int:
-        """Rows held back by "sort", or released by it and not yet handed over."""
+        """Rows held back as early or by "sort", or released and not yet handed over."""
         return self.rows_in - self.late_dropped - self._rows_out
 
     def due_ns(self, now_ns: int) -> int | None:
@@ -137,7 +154,7 @@ class SourceMachine:
             limit = max_rows
         if limit < 1 or self.is_ended or self._is_closed:
             return None
-        if self._consumed < self.rows_in and not self._replay(now_ns):
+        if self._consumed < self._taken and not self._replay(now_ns):
             return None
         if self._ready is None:
             block = self._current_block()
@@ -145,7 +162,7 @@ class SourceMachine:
                 stop = self._due_until(block, now_ns, limit)
                 if stop <= self._position:
                     return None
-                self.rows_in += stop - self._position
+                self._taken += stop - self._position
                 self.newest_ns = block.newest_ns[stop - 1]
                 self.late_dropped += self._consume(block, stop, now_ns)
             elif self._blocks.has_ended:
@@ -163,9 +180,10 @@ class SourceMachine:
     def snapshot(self) -> dict[str, Any]:
         """Return counters and position: enough to read the input from its start again."""
         return {
-            "rows_in": self.rows_in,
+            "rows_in": self._taken,
             "rows_out": self._rows_out,
             "late_dropped": self.late_dropped,
+            "early": self.early,
             "newest_ns": self.newest_ns,
             "promise_ns": self.promise_ns,
             "is_ended": self.is_ended,
@@ -179,8 +197,9 @@ class SourceMachine:
         held then come back with their due time as stimulus time, or, from a source that is
         not paced, with the time of that call.
         """
-        self.rows_in = state["rows_in"]
+        self._taken = state["rows_in"]
         self.late_dropped = state["late_dropped"]
+        self._early_before = state["early"]
         self.newest_ns = state["newest_ns"]
         self.promise_ns = state["promise_ns"]
         self.is_ended = state["is_ended"]
@@ -189,17 +208,17 @@ class SourceMachine:
 
     def _replay(self, now_ns: int) -> bool:
         """Consume again what was consumed before a restore; return whether that is done."""
-        while self._consumed < self.rows_in:
+        while self._consumed < self._taken:
             block = self._current_block()
             if block is None and not self._blocks.has_ended:
                 return False
             if block is None:
                 raise IngestError(
                     f"source {self.name!r}: its input ({self._spec.input.describe()}) ends after "
-                    f"{self._consumed} rows, and {self.rows_in} had been read before the restart; "
+                    f"{self._consumed} rows, and {self._taken} had been read before the restart; "
                     "the input must not change while a job runs: put it back, or start anew"
                 )
-            rows_left = self.rows_in - self._consumed
+            rows_left = self._taken - self._consumed
             self._consume(block, min(block.rows, self._position + rows_left), now_ns)
         return True
 
@@ -284,8 +303,10 @@ class SourceMachine:
                 batch, rest, rows = batch.slice(0, limit), batch.slice(limit, rows), limit
             self._rows_out += rows
         self._ready = rest
+        before_ns = self.promise_ns
         self.promise_ns = self._reached_ns
         if rest is not None:  # released, so not older than the promise; yet it is still to come
-            self.promise_ns = min(int(rest.event_time_ns[0]), self._reached_ns, END_NS - 1)
+            first_ns = min(int(rest.event_time_ns[0]), self._reached_ns, END_NS - 1)
+            self.promise_ns = max(before_ns, first_ns)
         self.is_ended = self.promise_ns == END_NS
         return Message(batch, self.promise_ns, self._reached_stimulus_ns)

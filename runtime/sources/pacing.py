@@ -22,6 +22,12 @@ class Pace:
         self._first_ns: int | None = None
         self._newest_ns = START_NS
 
+    def begin(self, arrival_ns: int) -> int:
+        """Count from this arrival, unless there was one before; return the one that counts."""
+        if self._first_ns is None:
+            self._first_ns = self._newest_ns = arrival_ns
+        return self._first_ns
+
     def due_ns(self, arrival_ns: Int64Array, *, start_ns: int) -> Int64Array:
         """Return when the next rows are due, shape (rows,), no row before the one ahead of it.
 
@@ -29,12 +35,11 @@ class Pace:
             arrival_ns: shape (rows,), rows > 0; where it runs backwards, the newest counts.
             start_ns: wall clock at which the first row of the input is due.
         """
-        if self._first_ns is None:
-            self._first_ns = int(arrival_ns[0])
+        first_ns = self.begin(int(arrival_ns[0]))
         in_order_ns = running_max(arrival_ns, self._newest_ns)
         self._newest_ns = int(in_order_ns[-1])
         # Unsigned, so that any two int64 can be subtracted.
-        since = in_order_ns.view(np.uint64) - np.int64(self._first_ns).view(np.uint64)
+        since = in_order_ns.view(np.uint64) - np.int64(first_ns).view(np.uint64)
         scaled = since if self._speed == 1 else np.rint(since / self._speed)
         due: Int64Array = np.minimum(scaled, _LONGEST_NS).astype(np.int64) + start_ns
         return due

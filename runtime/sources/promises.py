@@ -5,7 +5,8 @@
 | a promise expression | the largest value of it so far |
 | no writer column | newest event time − disorder_ns (in order: the newest itself) |
 | a writer column, disorder_ns > 0 | newest event time − disorder_ns |
-| a writer column, no disorder | nothing is promised: each writer is in order, not all of them |
+| a writer column, no disorder | nothing: each writer is in order, and any may speak again |
+| the same, and idle_ns | the least over the writers that are not idle (`silence.py`) |
 
 With out_of_order="sort" rows are held for `disorder_ns` and no longer, so newest −
 disorder_ns counts there beside the expression.
@@ -71,18 +72,22 @@ class PromiseLine:
         self._reached_ns = START_NS
 
     def extend(
-        self, spoken_ns: Int64Array | None, newest_ns: Int64Array
+        self,
+        spoken_ns: Int64Array | None,
+        newest_ns: Int64Array,
+        least_ns: Int64Array | None = None,
     ) -> tuple[Int64Array, Int64Array] | None:
         """Return (the promise from each row on, the promise before each row), both (rows,).
 
         Args:
             spoken_ns: shape (rows,), from `spoken_promise_ns`.
             newest_ns: shape (rows,), rows > 0, the newest event time up to each row.
+            least_ns: shape (rows,), the least over the writers; None: not known.
 
         Returns:
             None when the source promises nothing.
         """
-        made_ns = self._made_ns(spoken_ns, newest_ns)
+        made_ns = least_ns if least_ns is not None else self._made_ns(spoken_ns, newest_ns)
         if made_ns is None:
             return None
         # END_NS would be taken for the end of the stream.

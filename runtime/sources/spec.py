@@ -83,6 +83,14 @@ class SourceSpec:
             for `disorder_ns` of event time and send them in order, and count what is older
             still as late.
         disorder_ns: how far event time may run behind the newest seen, for "sort"/"late".
+        idle_ns: how long a writer may be silent, by `arrival` (without one, by the newest event
+            time), before it holds nobody back until it speaks again. The source then promises
+            the least over its writers (`silence.py`), unless `promise` or `disorder_ns` says
+            more; what an awakened or new writer sends behind that is late at a gate, no error.
+            None: any writer may always speak.
+        ahead_ns: how far an event time may be ahead of the newest arrival. One that is further
+            has not happened yet: it is held back, and moves neither promise nor newest, until
+            an arrival is as near (or the input ends). Needs `arrival`. None: clocks are right.
         max_rows: at most this many rows are handed over at a time.
     """
 
@@ -95,6 +103,8 @@ class SourceSpec:
     promise: Expr | None = None
     out_of_order: OutOfOrder = "error"
     disorder_ns: int = 0
+    idle_ns: int | None = None
+    ahead_ns: int | None = None
     max_rows: int = 10_000
 
     def __post_init__(self) -> None:
@@ -109,5 +119,24 @@ class SourceSpec:
             )
         if self.out_of_order == "sort" and self.disorder_ns == 0:
             raise SettingError("out_of_order='sort' needs disorder='…', how far events may be out")
+        if self.idle_ns is not None and self.idle_ns < 1:
+            raise SettingError(f"idle_ns={self.idle_ns} must be more than zero, or None for never")
+        if self.ahead_ns is not None and self.arrival is None:
+            raise SettingError(
+                "ahead='…' needs arrival='…', the column of when an event arrived: only beside "
+                "its arrival can an event time be seen to run ahead"
+            )
+        if self.ahead_ns is not None and self.ahead_ns < 0:
+            raise SettingError(f"ahead_ns={self.ahead_ns} must be zero or more, or None")
         if self.max_rows < 1:
             raise SettingError(f"max_rows={self.max_rows} must be at least 1")
+
+    @property
+    def waits_for_each_writer(self) -> bool:
+        """Whether it promises the least over its writers, idle ones apart."""
+        return (
+            self.writer is not None
+            and self.idle_ns is not None
+            and self.promise is None
+            and self.disorder_ns == 0
+        )

@@ -46,9 +46,11 @@ def test_a_source_has_the_columns_of_its_input_as_they_are_inside() -> None:
 def test_a_source_takes_an_input_with_options_or_a_spec_alone() -> None:
     flow = sw.Dataflow("f")
     options: dict[str, Any] = {"writer": "line", "speed": 60.0, "out_of_order": "sort"}
-    made = flow.source("a", FakeInput(BUS), event_time="ts", disorder="500ms", **options)
+    made = flow.source(
+        "a", FakeInput(BUS), event_time="ts", disorder="500ms", idle="30s", **options
+    )
     spec = step_of(made).source
-    assert spec.disorder_ns == 500_000_000
+    assert (spec.disorder_ns, spec.idle_ns) == (500_000_000, 30_000_000_000)
     assert (spec.writer, spec.speed, spec.out_of_order) == ("line", 60.0, "sort")
     same = flow.source("b", SourceSpec(input=FakeInput(BUS), event_time="ts"))
     assert same.schema == made.schema
@@ -77,6 +79,9 @@ def test_integer_event_time_keeps_its_type_as_a_column() -> None:
         ({"time_unit": "m"}, SettingError, "time_unit='m' must be 'ns', 'us', 'ms' or 's'"),
         ({"speed": 0}, SettingError, "source 'a': speed=0 must be a positive number"),
         ({"out_of_order": "sort"}, SettingError, "source 'a': out_of_order='sort' needs disorder"),
+        ({"idle": "0s"}, SettingError, "source 'a': idle='0s' must be more than zero"),
+        ({"ahead": "2s"}, SettingError, "source 'a': ahead='…' needs arrival='…', the column"),
+        ({"ahead": "-2s"}, SettingError, "source 'a': ahead='-2s' is not a length of time"),
         ({"disorder": "soon"}, SettingError, "source 'a': disorder='soon' is not a length"),
         ({"arival": "ts"}, FlowError, "no option 'arival'; the nearest is 'arrival'"),
     ],

@@ -199,7 +199,7 @@ def test_explain_draws_each_step_with_its_inputs_settings_and_columns() -> None:
     assert (
         flow.explain()
         == """\
-dataflow congestion: ready-only, deadline 6.00 s
+dataflow congestion: slack by the deadline, deadline 6.00 s
 
 buses (source)
     reads    a table of 4 columns
@@ -223,7 +223,7 @@ assign-1 (assign) ← filter-1
 join-1 (join) ← assign-1, loops
     on       area, within 5.00 s
     where    col("flow") > 1000
-    gate     ready-only
+    gate     slack by the deadline
     columns  ts timestamp[ns], area int32, speed double, line string, kmh double, \
 ts_right timestamp[ns], flow int64, on bool
 

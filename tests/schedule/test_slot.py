@@ -159,3 +159,30 @@ def test_a_gate_that_can_be_read_takes_nothing_more_in() -> None:
         slot.charge(done, 1)
         assert gate.rows_held <= 110
     assert gate.counts().ready > 9_900
+
+
+def test_a_flood_of_late_rows_leaves_slice_by_slice() -> None:
+    plan = planned(two_sources("5ns"), left="b", right="b")
+    slot = slot_of(plan, "a", max_slice_rows=100, min_slice_rows=100, credit_rows=5_000)
+    gate = slot.stages["both"].gate
+    assert gate is not None
+    slot.deliver("left→both", message([10**6, 10**6 + 9], 0), 1)
+    run(slot)  # reads the first of them
+    late = 0
+    for start in range(0, 4_000, 400):  # right, far behind, has been cut off for a while
+        slot.deliver("right→both", message(list(range(start, start + 400)), start), 2)
+        late += 400
+    out, most_held = 0, 0
+    while (done := slot.step(3)) is not None:
+        slot.charge(done, 1)
+        most_held = max(most_held, gate.rows_held)
+        for action in done.actions:
+            if isinstance(action, Egress) and action.batch is not None:
+                assert len(action.batch) <= 100
+                out += len(action.batch)
+        stages, _ = slot.reports(3)
+        assert all(stage.is_balanced for stage in stages)
+    assert out == late
+    assert most_held <= 401, "one message is taken in, and read to its end"
+    (both,) = [stage for stage in slot.reports(3)[0] if stage.name == "both"]
+    assert both.late == late

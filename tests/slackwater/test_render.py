@@ -71,6 +71,15 @@ def test_of_one_clock_nothing_is_said() -> None:
     assert "±" not in text
 
 
+def test_gates_that_went_on_without_a_silent_source_name_it() -> None:
+    report = city_report()
+    assert "went on without" not in report_text(report)
+    report.stages[2].idle_marks = {"buses": 2, "loops": 1}
+    text = report_text(report)
+    assert "went on without" in text.replace("\n", " ")
+    assert "buses ×2, loops ×1" in text
+
+
 def test_the_ledger_line_gives_every_term_and_its_verdict() -> None:
     line = ledger_line(city_report()).plain
     assert "2,000 in = 1,497 out + 3 late + 500 filtered + 0 in flight  balanced" in line

@@ -1,0 +1,143 @@
+"""The floor of every policy: it knows the run, and holds each row as long as the deadline allows.
+
+One gate: in each second what the rest of the path leaves of the deadline, exact. Several gates on
+a path: of all ways to split it, in steps of 0.1 s, the one with the fewest slack-ready rows.
+What the rest takes depends a little on the holds, so a few runs lead to the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from benchmarks.deadline import LIMITS, Experiment, Floats, MakePolicy, Outcome, run
+from runtime.flow.plan import Plan
+from runtime.measure.samples import StageSample, by_second
+from runtime.model import NS_PER_SECOND
+from runtime.tune import Paths, SlackPolicy, measured_ns
+from runtime.tune.policies import PlannedSlack, StaticSlack
+
+ROUNDS = 4
+STEP_S = 0.1
+MARGIN_NS = 2 * LIMITS.source_gap_ns
+"""What a row may wait beyond its hold until the slot looks."""
+Holds = dict[int, dict[str, int]]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a run has shown; arrays by second.
+
+    Attributes:
+        rest_s: {stage: latency + comm}, gates at 0.
+        skew_s: {gate: max_ts − merge_ts at the end of the second}.
+        rows: {gate: rows that would leave as slack-ready in it under no slack}.
+    """
+
+    rest_s: Mapping[str, Floats]
+    skew_s: Mapping[str, Floats]
+    rows: Mapping[str, Floats]
+
+
+def clairvoyant(experiment: Experiment, *, seed: int) -> Outcome:
+    """Return what the best policy makes of the run."""
+    low = run(experiment, _static(0), seed=seed)
+    paths = Paths.of(experiment.plan(seed))
+    size = experiment.seconds
+    rows = {gate: _series(low.samples, gate, size, "slack_ready") for gate in paths.tuned}
+    outcome = run(experiment, _static(None), seed=seed)
+    skew = {gate: _series(outcome.samples, gate, size, "skew_ns") for gate in paths.tuned}
+    less_ns: dict[int, int] = {}  # {second: what was too much there}
+    best: Outcome | None = None
+    for _ in range(ROUNDS):
+        rest = {
+            stage: _series(outcome.samples, stage, size, "took_ns")
+            for stage in paths.inputs
+            if stage not in paths.tuned
+        }
+        holds = _holds(paths, Known(rest, skew, rows), experiment.deadline_s(seed), less_ns)
+        outcome = run(experiment, _planned(holds), seed=seed)
+        is_better = best is None or (outcome.over, outcome.slack_ready_rows) < (
+            best.over,
+            best.slack_ready_rows,
+        )
+        best = outcome if is_better else best
+        for second in np.flatnonzero(outcome.latency_s > outcome.deadline_s):
+            excess_ns = int((outcome.latency_s[second] - outcome.deadline_s) * NS_PER_SECOND)
+            for near in (int(second) - 1, int(second)):
+                less_ns[near] = less_ns.get(near, 0) + excess_ns
+    assert best is not None, "there is at least one round"
+    return best
+
+
+def _holds(paths: Paths, known: Known, deadline_s: float, less_ns: Mapping[int, int]) -> Holds:
+    """Return {second: {gate: how long it may hold a row}}."""
+    seconds = len(next(iter(known.rest_s.values())))
+    margin_s = MARGIN_NS / NS_PER_SECOND
+    grid = np.arange(0, deadline_s + STEP_S / 2, STEP_S)
+    splits = list(product(grid, repeat=len(paths.tuned) - 1))
+    holds: Holds = {}
+    for second in range(seconds):
+        soon = slice(second, second + 2)  # a hold that is lowered lets go in the next second
+        rest = {stage: float(values[soon].max()) for stage, values in known.rest_s.items()}
+        left_s = deadline_s - margin_s - less_ns.get(second, 0) / NS_PER_SECOND
+        ways = [_way(paths, known, second, rest, left_s, split) for split in splits]
+        _, _, best = min(ways, key=lambda way: way[:2])
+        holds[second] = {gate: int(s * NS_PER_SECOND) for gate, s in best.items()}
+    return holds
+
+
+def _way(
+    paths: Paths,
+    known: Known,
+    second: int,
+    rest: Mapping[str, float],
+    left_s: float,
+    split: Sequence[float],
+) -> tuple[float, float, dict[str, float]]:
+    """Return (slack-ready rows, −seconds held, {gate: hold}): `split`, and the rest to the last.
+
+    A gate waits no longer than its skew, whatever it may.
+    """
+    *first, last = paths.tuned
+    hold = dict(zip(first, split, strict=True))
+    skew = {gate: float(known.skew_s[gate][second : second + 2].max()) for gate in paths.tuned}
+    waits = {gate: min(hold[gate], skew[gate]) for gate in first}
+    hold[last] = max(left_s - paths.latency_ns({**rest, **waits}), 0.0)
+    if split:
+        over_s = paths.latency_ns({**rest, **waits, last: min(hold[last], skew[last])}) - left_s
+        if over_s > 1e-9:
+            return float("inf"), over_s, hold
+    lost = sum(known.rows[g][second] for g in paths.tuned if skew[g] > hold[g])
+    return float(lost), -sum(hold.values()), hold
+
+
+def _series(samples: Sequence[StageSample], stage: str, size: int, what: str) -> Floats:
+    values = np.zeros(size)
+    for second, found in by_second(samples).items():
+        if second < size and stage in found:
+            if what == "took_ns":
+                values[second] = measured_ns(found)[stage] / NS_PER_SECOND
+            elif what == "skew_ns":
+                values[second] = found[stage].skew_ns / NS_PER_SECOND
+            else:
+                values[second] = found[stage].slack_ready
+    return values
+
+
+def _static(slack_ns: int | None) -> MakePolicy:
+    def policy(plan: Plan) -> SlackPolicy:
+        return StaticSlack(Paths.of(plan), slack_ns)
+
+    return policy
+
+
+def _planned(holds: Holds) -> MakePolicy:
+    def policy(plan: Plan) -> SlackPolicy:
+        del plan
+        return PlannedSlack(holds)
+
+    return policy

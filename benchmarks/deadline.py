@@ -1,0 +1,308 @@
+"""Running one flow with a deadline under many policies in the simulator, and judging them.
+
+By intervals of a second, as [ssg] Fig. 12 and 13 are drawn: latency is Eq. 2 over the largest
+latency_op (Eq. 1) of each stage in that second, from second 70 on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+import slackwater as sw
+from benchmarks.frame import Claim, Result, check
+from runtime.config import Limits, Tuning
+from runtime.flow.place import place
+from runtime.flow.plan import Plan, plan_stages
+from runtime.measure.samples import StageSample, by_second
+from runtime.model import NS_PER_SECOND, Batch
+from runtime.simulate import CostModel, LinkModel, Simulation
+from runtime.tune import Paths, SlackPolicy, make_policy, measured_ns
+from runtime.tune.policies import Calibration
+
+FIRST_SECOND = 70
+OVER_AT_MOST = 0.01
+LIMITS = Limits(source_gap_ns=20_000_000)
+"""Sources look every 20 ms: a deadline of seconds needs no more, and the simulation is quicker."""
+
+Floats = npt.NDArray[np.float64]
+MakePolicy = Callable[[Plan], SlackPolicy]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What is run.
+
+    Attributes:
+        name: of the benchmark.
+        build: makes the flow, its sinks given; the seed is that of its streams.
+        seconds: of virtual time.
+        slots: of the simulator.
+        placement: {stage: slot}.
+        cost, link: of the simulator.
+        first_second: from which on a run is judged.
+    """
+
+    name: str
+    build: Callable[[int, sw.SinkSpec], sw.Dataflow]
+    seconds: int
+    slots: Sequence[str]
+    placement: Mapping[str, str]
+    cost: CostModel = field(default_factory=CostModel)
+    link: LinkModel = field(default_factory=LinkModel)
+    first_second: int = FIRST_SECOND
+
+    def deadline_s(self, seed: int) -> float:
+        """Return the flow's deadline."""
+        deadline_ns = self.plan(seed).deadline_ns
+        assert deadline_ns is not None, "an experiment has a deadline"
+        return deadline_ns / NS_PER_SECOND
+
+    def plan(self, seed: int) -> Plan:
+        """Return the plan over the streams of a seed."""
+        flow = self.build(seed, sw.callback_sink(_ignore))
+        return place(
+            flow.name,
+            plan_stages(flow),
+            self.slots,
+            placement=self.placement,
+            deadline_ns=flow.deadline_ns,
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a policy made of the run; arrays by second, shape (seconds,).
+
+    Attributes:
+        policy: its name.
+        latency_s: [ssg] Eq. 2; nan where nothing was worked off.
+        slack_s: {gate: the slack in the second, else the hold}; nan for ready-only.
+        slack_ready: over all gates, Eq. 5.
+        detected: results that left.
+        events: that entered.
+        late: rows that came behind what had been released, and of them dropped.
+        samples: all of them.
+    """
+
+    policy: str
+    deadline_s: float
+    first_second: int
+    latency_s: Floats
+    slack_s: Mapping[str, Floats]
+    slack_ready: Floats
+    detected: Floats
+    events: int
+    late: int
+    late_dropped: int
+    samples: Sequence[StageSample]
+
+    @property
+    def over(self) -> float:
+        """Share of the judged intervals that break the deadline."""
+        return float(np.mean(self.latency_s[self.first_second :] > self.deadline_s))
+
+    @property
+    def most_s(self) -> float:
+        """The largest latency in a judged interval."""
+        return float(np.nanmax(self.latency_s[self.first_second :]))
+
+    @property
+    def slack_ready_rows(self) -> int:
+        """Slack-ready rows in the judged intervals."""
+        return int(self.slack_ready[self.first_second :].sum())
+
+    @property
+    def detected_rows(self) -> int:
+        """Results in the judged intervals."""
+        return int(self.detected[self.first_second :].sum())
+
+    @property
+    def keeps(self) -> bool:
+        """Whether it keeps the deadline, but for 1 % of the intervals."""
+        return self.over <= OVER_AT_MOST
+
+
+def run(experiment: Experiment, policy: MakePolicy, *, seed: int) -> Outcome:
+    """Run the flow once in virtual time."""
+    plan = experiment.plan(seed)
+    paths = Paths.of(plan)
+    detected = np.zeros(experiment.seconds + 1)
+    made = policy(plan)
+
+    def egress(stage: str, batch: Batch | None, is_end: bool) -> None:
+        del stage, is_end
+        if batch is not None:
+            second = min(simulation.now_ns // NS_PER_SECOND, experiment.seconds)
+            detected[second] += len(batch)
+
+    simulation = Simulation(
+        plan,
+        egress=egress,
+        seed=seed,
+        cost=experiment.cost,
+        link=experiment.link,
+        limits=LIMITS,
+        policy=made,
+    )
+    report = simulation.run()
+    check(report.ledger.is_balanced, f"{made.name}: the ledger does not balance: {report.ledger}")
+    seconds = by_second(simulation.samples)
+    size = experiment.seconds
+    latency, slack_ready = np.full(size, np.nan), np.zeros(size)
+    slack = {gate: np.full(size, np.nan) for gate in paths.tuned}
+    for second, samples in seconds.items():
+        if second >= size:
+            continue
+        worked = any(one.rows for one in samples.values())
+        took_ns = paths.latency_ns(measured_ns(samples))
+        latency[second] = took_ns / NS_PER_SECOND if worked else np.nan
+        slack_ready[second] = sum(one.slack_ready for one in samples.values())
+    for second, one in simulation.settings:  # what is not set anew stays
+        wait_ns = one.hold_ns if one.slack_ns is None else one.slack_ns
+        slack[one.stage][second:] = np.nan if wait_ns is None else wait_ns / NS_PER_SECOND
+    assert plan.deadline_ns is not None, "an experiment has a deadline"
+    return Outcome(
+        made.name,
+        plan.deadline_ns / NS_PER_SECOND,
+        experiment.first_second,
+        latency,
+        slack,
+        slack_ready,
+        detected[:size],
+        report.ledger.entered,
+        sum(stage.late for stage in report.stages if stage.name in paths.tuned),
+        sum(stage.late_dropped for stage in report.stages if stage.name in paths.tuned),
+        simulation.samples,
+    )
+
+
+def calibrated(experiment: Experiment, *, seed: int) -> list[StageSample]:
+    """Return the samples of a calibration run over other streams, drawn alike."""
+
+    def policy(plan: Plan) -> SlackPolicy:
+        assert plan.deadline_ns is not None, "an experiment has a deadline"
+        return Calibration(Paths.of(plan), most_ns=plan.deadline_ns, seed=seed)
+
+    return list(run(experiment, policy, seed=seed + 1_000).samples)
+
+
+def judge(
+    result: Result,
+    outcomes: Sequence[Outcome],
+    *,
+    tuner: str = "sltuner",
+    reference: str = "clairvoyant",
+    breaking: Sequence[str] = (),
+) -> None:
+    """Fill in table, figures and claims of one experiment.
+
+    Args:
+        result: to be filled.
+        outcomes: one for each policy.
+        tuner: the policy that the claims are about.
+        reference: the floor.
+        breaking: policies that must break the deadline, or the test is none.
+    """
+    by_name = {one.policy: one for one in outcomes}
+    ours, floor = by_name[tuner], by_name[reference]
+    for one in outcomes:
+        result.rows.append(
+            [
+                one.policy,
+                f"{one.over:.1%}",
+                one.most_s,
+                one.slack_ready_rows,
+                one.late,
+                one.late_dropped,
+                one.detected_rows,
+            ]
+        )
+        result.figures[one.policy] = {
+            "over": one.over,
+            "most_s": one.most_s,
+            "slack_ready": one.slack_ready_rows,
+            "late": one.late,
+            "late_dropped": one.late_dropped,
+            "detected": one.detected_rows,
+            "events": one.events,
+        }
+    allowed = 1.25 * floor.slack_ready_rows + 0.01 * ours.events
+    rivals = [o for o in outcomes if o.policy not in (tuner, reference) and o.keeps]
+    fewest = min((one.slack_ready_rows for one in rivals), default=0)
+    result.claims += [
+        Claim("sltuner: share of seconds over the deadline", ours.over, "<=", OVER_AT_MOST),
+        Claim(
+            "sltuner: slack-ready / (1.25 clairvoyant + 1 % of the events)",
+            ours.slack_ready_rows / allowed,
+            "<=",
+            1.0,
+        ),
+        Claim(
+            "sltuner: detected / clairvoyant",
+            ours.detected_rows / max(floor.detected_rows, 1),
+            ">=",
+            0.95,
+        ),
+    ]
+    if rivals:
+        result.claims.append(
+            Claim(
+                "sltuner: slack-ready rows beside the best rival that keeps the deadline",
+                ours.slack_ready_rows,
+                "<=",
+                fewest - 1,
+            )
+        )
+    for name in breaking:
+        result.claims.append(
+            Claim(f"{name}: share of seconds over", by_name[name].over, ">=", 1.001 * OVER_AT_MOST)
+        )
+
+
+def run_all(
+    experiment: Experiment,
+    *,
+    seed: int,
+    rivals: Sequence[str],
+    floor: Outcome,
+    ours: MakePolicy,
+) -> list[Outcome]:
+    """Return the outcomes of the floor, of ours, and of the rivals: policies by their names."""
+    return [
+        floor,
+        run(experiment, ours, seed=seed),
+        *(run(experiment, named(rival), seed=seed) for rival in rivals),
+    ]
+
+
+def named(policy: str) -> MakePolicy:
+    """Return what makes a policy by its name, as in `Tuning.policy`."""
+
+    def make(plan: Plan) -> SlackPolicy:
+        made = make_policy(plan, Tuning(policy=policy))
+        assert made is not None, "an experiment has a gate to tune"
+        return made
+
+    return make
+
+
+HEADER = ["policy", "over", "largest, s", "slack-ready", "late, used", "late, lost", "detected"]
+
+
+def tuned(samples: Sequence[StageSample]) -> MakePolicy:
+    """Return what makes the SLTuner, with the samples of a calibration run."""
+
+    def policy(plan: Plan) -> SlackPolicy:
+        made = make_policy(plan, Tuning(), history=samples)
+        assert made is not None, "an experiment has a gate to tune"
+        return made
+
+    return policy
+
+
+def _ignore(batch: object) -> None:
+    del batch

@@ -1,0 +1,182 @@
+"""What a stage did in one second: the statistics that slack is tuned by.
+
+The monitor thread of [ssg] §4.2 (MThread), without the thread: the stage's own slot counts, and
+whoever tunes takes the samples of the seconds that are over. Eq. 1, 4 and 6 say what is counted.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from runtime.model import END_NS, NS_PER_SECOND, START_NS
+
+KEPT = 120
+"""Seconds that wait to be taken; when nobody takes them, the oldest go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageSample:
+    """One second of one stage.
+
+    Attributes:
+        stage: its name.
+        second: which one, from the start of the sources on.
+        latency_ns: latency_op of [ssg] Eq. 1: the longest time from the arrival of a row at the
+            stage to the end of the work on it, of the rows worked off in this second; of a
+            source how late it handed over. 0 where none were.
+        comm_ns: comm of Eq. 2: the longest time that a message travelled to the stage.
+        rows: rows worked off.
+        slack_ready: slrTuples of Eq. 4, of all readers.
+        late: rows that came behind what had been released.
+        slack_ns: the slack at the end of the second; None: ready-only, or no gate.
+        readers: |PThreads| of Eq. 6, those that share the gate.
+        window_ns: SW of Eq. 6, of event time; 0 for stages without state.
+        last_event_ns: the newest event time worked off so far; START_NS before the first.
+        newest_ns: max_ts of Def. 3.1; of a stage without a gate as `last_event_ns`.
+        frontier_ns: merge_ts of Def. 2.1, but not before the first event.
+        held: rows in queue and gate at the end of the second.
+        held_ns: how long the one that has waited longest has waited then.
+    """
+
+    stage: str
+    second: int
+    latency_ns: int = 0
+    comm_ns: int = 0
+    rows: int = 0
+    slack_ready: int = 0
+    late: int = 0
+    slack_ns: int | None = None
+    readers: int = 1
+    window_ns: int = 0
+    last_event_ns: int = START_NS
+    newest_ns: int = START_NS
+    frontier_ns: int = START_NS
+    held: int = 0
+    held_ns: int = 0
+
+    @property
+    def skew_ns(self) -> int:
+        """max_ts − merge_ts, how far the slowest writer is behind; ≥ 0, 0 at the end."""
+        return max(self.newest_ns - self.frontier_ns, 0)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> StageSample:
+        """Return the sample that `to_json` described; fields that it does not know are left out.
+
+        Raises:
+            KeyError: stage or second is missing.
+        """
+        known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
+        return cls(**{"stage": plain["stage"], "second": plain["second"], **known})
+
+
+@dataclass(slots=True)
+class GateState:
+    """What a sample says of the stage as it stands at the end of its second."""
+
+    slack_ready: int = 0
+    """Counters since the start: samples are their differences."""
+    late: int = 0
+    slack_ns: int | None = None
+    newest_ns: int = START_NS
+    frontier_ns: int = START_NS
+    held: int = 0
+    held_since_ns: int | None = None
+    """When the row that has waited longest came; None: nothing is held."""
+
+
+class SecondMeter:
+    """Counts one stage second by second.
+
+    Args:
+        stage: its name.
+        start_ns: of the first second.
+        readers, window_ns: as in a sample.
+    """
+
+    def __init__(self, stage: str, *, start_ns: int, readers: int = 1, window_ns: int = 0) -> None:
+        self._stage, self._start_ns = stage, start_ns
+        self._readers, self._window_ns = readers, window_ns
+        self._second = 0
+        self._ends_ns = start_ns + NS_PER_SECOND
+        self._latency_ns = self._comm_ns = self._rows = 0
+        self._slack_ready = self._late = 0  # counters at the end of the last second
+        self._first_event_ns: int | None = None
+        self._last_event_ns = START_NS
+        self._over: deque[StageSample] = deque(maxlen=KEPT)
+
+    def is_over(self, now_ns: int) -> bool:
+        """Whether the second that is counted has ended: then `close` it before counting on."""
+        return now_ns >= self._ends_ns
+
+    def travelled(self, link_ns: int) -> None:
+        """Count a message that came so long after it had been sent."""
+        self._comm_ns = max(self._comm_ns, link_ns)
+
+    def came(self, event_time_ns: int) -> None:
+        """Count the first event of a message."""
+        if self._first_event_ns is None or event_time_ns < self._first_event_ns:
+            self._first_event_ns = event_time_ns
+
+    def worked(self, latency_ns: int, *, rows: int, last_event_ns: int = START_NS) -> None:
+        """Count rows that were worked off, and the longest that one of them took."""
+        self._latency_ns = max(self._latency_ns, latency_ns)
+        self._rows += rows
+        self._last_event_ns = max(self._last_event_ns, last_event_ns)
+
+    def close(self, now_ns: int, state: GateState) -> None:
+        """End every second that is over by now; one in which nothing happened has a sample too."""
+        frontier_ns = state.frontier_ns
+        if frontier_ns == START_NS and self._first_event_ns is not None:
+            frontier_ns = self._first_event_ns
+        newest_ns = max(state.newest_ns, self._last_event_ns)
+        missed = (now_ns - self._ends_ns) // NS_PER_SECOND - KEPT
+        if missed > 0:  # nobody could take so many
+            self._second += missed
+            self._ends_ns += missed * NS_PER_SECOND
+        while now_ns >= self._ends_ns:
+            since_ns = state.held_since_ns
+            self._over.append(
+                StageSample(
+                    stage=self._stage,
+                    second=self._second,
+                    latency_ns=self._latency_ns,
+                    comm_ns=self._comm_ns,
+                    rows=self._rows,
+                    slack_ready=state.slack_ready - self._slack_ready,
+                    late=state.late - self._late,
+                    slack_ns=state.slack_ns,
+                    readers=self._readers,
+                    window_ns=self._window_ns,
+                    last_event_ns=self._last_event_ns,
+                    newest_ns=newest_ns,
+                    frontier_ns=newest_ns if frontier_ns == END_NS else frontier_ns,
+                    held=state.held,
+                    held_ns=0 if since_ns is None else max(self._ends_ns - since_ns, 0),
+                )
+            )
+            self._slack_ready, self._late = state.slack_ready, state.late
+            self._latency_ns = self._comm_ns = self._rows = 0
+            self._second += 1
+            self._ends_ns += NS_PER_SECOND
+
+    def take(self) -> list[StageSample]:
+        """Return the samples of the seconds that are over, once."""
+        taken = list(self._over)
+        self._over.clear()
+        return taken
+
+
+def by_second(samples: Iterable[StageSample]) -> dict[int, dict[str, StageSample]]:
+    """Return {second: {stage: sample}}, seconds ascending."""
+    seconds: dict[int, dict[str, StageSample]] = {}
+    for sample in samples:
+        seconds.setdefault(sample.second, {})[sample.stage] = sample
+    return dict(sorted(seconds.items()))

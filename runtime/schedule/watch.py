@@ -1,0 +1,152 @@
+"""What a stage notes of its work for those who tune: waits, seconds, and whose time is up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runtime.measure.samples import GateState, SecondMeter, StageSample
+from runtime.merge import ReplicaReads, SlackGate
+from runtime.model import END_NS, START_NS, Batch, Message
+from runtime.operators.contract import Released
+from runtime.schedule.queues import PathQueues
+from runtime.schedule.waits import ReadLog, WaitLog
+
+
+class StageWatch:
+    """Samples of one stage, and how long its gate may hold a row by the clock.
+
+    Args:
+        stage: its name.
+        start_ns: of the first second.
+        window_ns: SW of [ssg] Eq. 6.
+        gate: of the stage, if it has one.
+        is_mixed: for each input of the gate, whether its rows may come in any order.
+        reads: of a replica, what its gate, which is another stage, has read.
+        readers: |PThreads| of Eq. 6, the replicas that share the gate.
+    """
+
+    def __init__(
+        self,
+        stage: str,
+        *,
+        start_ns: int,
+        window_ns: int,
+        gate: SlackGate | None,
+        is_mixed: Sequence[bool],
+        reads: ReplicaReads | None = None,
+        readers: int = 1,
+    ) -> None:
+        self._meter = SecondMeter(stage, start_ns=start_ns, readers=readers, window_ns=window_ns)
+        self._gate = gate
+        self._reads = reads
+        self._read_log = ReadLog()
+        self._waits = None if gate is None else WaitLog(is_mixed)
+        self._since_ns = self._rows = 0  # of the last slice
+        self._last_event_ns = START_NS
+        self.hold_ns: int | None = None
+        """The longest that a row may wait in the gate by the clock; None: as long as it takes."""
+
+    def hold_ends_ns(self) -> int | None:
+        """Return when the gate must let a row go by the clock; None: at no time that is known."""
+        if self.hold_ns is None or self._waits is None:
+            return None
+        oldest_ns = self._waits.oldest_ns()
+        return None if oldest_ns is None else oldest_ns + self.hold_ns
+
+    def due_ns(self, now_ns: int) -> int | None:
+        """Return the event time up to which rows must go by the clock; None: none must."""
+        if self.hold_ns is None or self._waits is None:
+            return None
+        return self._waits.due(now_ns - self.hold_ns)
+
+    def travelled(self, link_ns: int) -> None:
+        """Count a message that came, so long after it had been sent."""
+        self._meter.travelled(link_ns)
+
+    def begin(self) -> None:
+        """Begin a slice."""
+        self._rows = 0
+
+    def came(self, writer: int, batch: Batch | None, came_ns: int) -> None:
+        """Count rows that went into the gate, and came at that time."""
+        if self._waits is not None and batch is not None and len(batch):
+            self._waits.add(writer, batch, came_ns)
+            self._meter.came(batch.event_time_ns.item(0))
+
+    def left(self, released: Released | None, due_ns: int | None, now_ns: int) -> None:
+        """Count a read of the gate; `due_ns` if it was whole, and had to let rows go by the clock.
+
+        In order what is older than the frontier has left, by slack or clock what was read too.
+        """
+        assert self._waits is not None, "only gates are read"
+        assert self._gate is not None, "only gates are read"
+        bound_ns = START_NS if due_ns is None else due_ns + 1
+        if released is not None:
+            watermark_ns = released.watermark_ns
+            by_slack = self._gate.frontier_ns < watermark_ns < END_NS
+            bound_ns = max(bound_ns, watermark_ns + by_slack)
+        since_ns = self._waits.left(bound_ns)
+        if released is None:
+            return
+        rows = _rows(released)
+        last_ns = min(released.watermark_ns, self._gate.newest_ns)
+        self._worked(now_ns if since_ns is None else since_ns, rows, last_ns)
+
+    def dealt(self, message: Message, came_ns: int) -> None:
+        """Count a message of a replica's gate, and when it came."""
+        if message.mark is not None and message.rows:
+            self._read_log.add(message.mark.number, came_ns)
+
+    def read(self, released: Released | None, now_ns: int) -> None:
+        """Count what a replica goes on with of its gate's reads."""
+        assert self._reads is not None, "only replicas are dealt to"
+        if released is None:
+            return
+        since_ns = self._read_log.left(self._reads.unread, self._reads.held)
+        rows = _rows(released)
+        if rows:
+            batches = [b for b in (*released.ports, *released.late) if b is not None and len(b)]
+            last_ns = max([int(batch.event_time_ns.max()) for batch in batches])
+            self._worked(now_ns if since_ns is None else since_ns, rows, last_ns)
+
+    def passed(self, batch: Batch | None, came_ns: int | None = None) -> None:
+        """Count rows that pass without a gate, and when they came; None: when they were due."""
+        if batch is not None and len(batch):
+            since_ns = batch.stimulus_time_ns.item(0) if came_ns is None else came_ns
+            self._worked(since_ns, len(batch), int(batch.event_time_ns.max()))
+
+    def _worked(self, since_ns: int, rows: int, last_event_ns: int) -> None:
+        self._since_ns, self._rows, self._last_event_ns = since_ns, rows, last_event_ns
+
+    def end(self, began_ns: int, took_ns: int) -> None:
+        """End the slice."""
+        if self._rows:
+            latency_ns = max(began_ns - self._since_ns, 0) + took_ns
+            self._meter.worked(latency_ns, rows=self._rows, last_event_ns=self._last_event_ns)
+
+    def count(self, now_ns: int, queues: PathQueues) -> None:
+        """End the seconds that are over by now; call before anything is counted."""
+        if not self._meter.is_over(now_ns):
+            return
+        state = GateState(held=queues.rows)
+        since = [queues.oldest_ns()]
+        if (gate := self._gate) is not None and self._waits is not None:
+            counts = gate.counts()
+            state.slack_ready, state.late = counts.slack_ready, counts.late
+            state.slack_ns = gate.slack_ns
+            state.newest_ns, state.frontier_ns = gate.newest_ns, gate.frontier_ns
+            state.held += gate.rows_held
+            since.append(self._waits.oldest_ns())
+        elif self._reads is not None:
+            state.held += self._reads.rows_held
+            since.append(self._read_log.oldest_ns())
+        state.held_since_ns = min([at for at in since if at is not None], default=None)
+        self._meter.close(now_ns, state)
+
+    def samples(self) -> list[StageSample]:
+        """Return the samples of the seconds that are over, once."""
+        return self._meter.take()
+
+
+def _rows(released: Released) -> int:
+    return sum([len(b) for b in (*released.ports, *released.late) if b is not None])

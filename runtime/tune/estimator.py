@@ -1,0 +1,203 @@
+"""The Estimator: what a slack would do in the next second, learned from the seconds before.
+
+```
+StageSample ─ observe ─▶ history ─ fit ─▶ for each gate two models: latency, slack-ready rows
+                                          for each other stage one: latency
+candidates ─────────── predict ─────────▶ mean and deviation of each, for the next second
+```
+
+Source: [ssg] §5.2.1. Beyond it: trained again while running, on a bounded window, and the
+deviations are used.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from runtime.measure.samples import StageSample
+from runtime.model import Int64Array
+from runtime.tune.features import (
+    FAR_S,
+    Examples,
+    Moments,
+    examples,
+    settle,
+    slack_seconds,
+    speed_of,
+    state,
+)
+from runtime.tune.forecast import FloatArray
+from runtime.tune.paths import Paths
+from runtime.tune.predict import Predictor, PredictorFactory, make_predictor
+from runtime.tune.rest import RestModel
+
+LEAST_EXAMPLES = 20
+"""Seconds that a model needs at least."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What the next second brings under m slacks. All arrays of shape (m,), ≥ 0.
+
+    Attributes:
+        latency_ns: latency_op of the stage and comm to it: the longest wait of a row that leaves,
+            or is still held at the end. Never falls as the slack grows.
+        latency_sd_ns: its standard deviation.
+        slack_ready: slrTuples of Eq. 4. Never grows with the slack.
+        slack_ready_sd: its standard deviation.
+    """
+
+    latency_ns: FloatArray
+    latency_sd_ns: FloatArray
+    slack_ready: FloatArray
+    slack_ready_sd: FloatArray
+
+
+@dataclass
+class _GateModel:
+    latency: Predictor
+    slack_ready: Predictor
+    is_fitted: bool = False
+
+
+class Estimator:
+    """Learns what slacks do. Pure: the same samples and seed give the same predictions.
+
+    Args:
+        paths: of the flow.
+        predictor: one of `runtime.tune.predict.PREDICTORS`, or what makes one from a seed.
+        window_s: how many seconds to learn from at most.
+        seed: of what is drawn.
+
+    Attributes:
+        failures: {stage: why it has no model of its own since the last fit}.
+        failed_fits: {stage: how many fits have failed}.
+    """
+
+    def __init__(
+        self,
+        paths: Paths,
+        *,
+        predictor: str | PredictorFactory = "gp",
+        window_s: int = 900,
+        seed: int = 0,
+    ) -> None:
+        self._paths = paths
+        self._history: dict[str, deque[StageSample]] = {
+            stage: deque(maxlen=window_s + 1) for stage in paths.inputs
+        }
+        self._gates = {
+            stage: _GateModel(
+                make_predictor(predictor, seed=seed + 2 * place),
+                make_predictor(predictor, seed=seed + 2 * place + 1),
+            )
+            for place, stage in enumerate(paths.tuned)
+        }
+        others = [stage for stage in paths.inputs if stage not in self._gates]
+        self._rest = {
+            stage: RestModel(make_predictor(predictor, seed=seed + 100 + place))
+            for place, stage in enumerate(others)
+        }
+        self.failures: dict[str, str] = {}
+        self.failed_fits: dict[str, int] = {}
+        self.fits = 0
+
+    def observe(self, second: int, samples: Mapping[str, StageSample]) -> None:
+        """Take the samples of a second; stages may be missing, and seconds; they may start anew.
+
+        Args:
+            second: which; a sample of another one is left out.
+            samples: {stage: its sample}; stages that the flow does not have are left out.
+        """
+        for stage, sample in samples.items():
+            if stage in self._history and sample.second == second:
+                self._history[stage].append(sample)
+
+    def fit(self) -> None:
+        """Train all models with the seconds observed so far. May take a second or two."""
+        self.failures = {}
+        self.fits += 1
+        for stage, model in self._gates.items():
+            self._fit_gate(stage, model)
+        for stage, rest in self._rest.items():
+            rest.fit(self._history[stage])
+
+    def is_ready(self, stage: str) -> bool:
+        """Whether a tuned stage can be predicted: it has a model, and a second to go on from."""
+        return self._gates[stage].is_fitted and bool(self._history[stage])
+
+    def predict(self, stage: str, slacks_ns: Int64Array, *, settled: bool = False) -> Prediction:
+        """Return what each slack would do in the second after the last one observed, or later.
+
+        Args:
+            stage: a tuned one that is ready.
+            slacks_ns: shape (m,), in any order.
+            settled: of the second after that, as if each had held all along. A slack that is
+                lowered lets go at once of what has waited longer, which no slack can undo any
+                more; what it brings from then on is what one chooses it by.
+        """
+        model = self._gates[stage]
+        assert model.is_fitted, "ask is_ready"
+        order = np.argsort(slacks_ns, kind="stable")
+        now = self._now(stage)
+        slack_s = np.array([slack_seconds(int(slacks_ns[place])) for place in order])
+        states = np.tile(now, (len(order), 1))
+        x = Moments(settle(states, slack_s) if settled else states, slack_s).ours()
+        latency_s, latency_sd_s = model.latency.predict(x)
+        early, early_sd = model.slack_ready.predict(x)
+        back = np.empty(len(order), dtype=np.intp)
+        back[order] = np.arange(len(order))
+        latency_s = np.maximum.accumulate(np.maximum(latency_s, 0.0))
+        early = np.minimum.accumulate(np.maximum(early, 0.0))
+        return Prediction(
+            latency_s[back] * 1e9, latency_sd_s[back] * 1e9, early[back], early_sd[back]
+        )
+
+    def speed(self, stage: str) -> float:
+        """Return how fast event time runs at a tuned stage, a second of the clock."""
+        return speed_of(self._now(stage)) if self._history[stage] else 1.0
+
+    def rest(self, stage: str) -> tuple[float, float]:
+        """Return mean and deviation (ns) of latency_op and comm of a stage that is not tuned."""
+        return self._rest[stage].predict(self._history[stage])
+
+    def _now(self, stage: str) -> list[float]:
+        run: list[StageSample] = []
+        for sample in reversed(self._history[stage]):
+            if len(run) > FAR_S or (run and sample.second != run[-1].second - 1):
+                break
+            run.append(sample)
+        return state(run[::-1])
+
+    def _fit_gate(self, stage: str, model: _GateModel) -> None:
+        known = examples(self._history[stage])
+        problem = _train(model, known)
+        if problem is not None:
+            model.is_fitted = False
+            self.failures[stage] = problem
+            self.failed_fits[stage] = self.failed_fits.get(stage, 0) + 1
+        else:
+            model.is_fitted = True
+
+
+def _train(model: _GateModel, known: Examples) -> str | None:
+    """Fit both models; return why it failed, or None."""
+    if len(known.slack_s) < LEAST_EXAMPLES:
+        return f"{len(known.slack_s)} seconds to learn from, {LEAST_EXAMPLES} are needed"
+    x = known.ours()
+    for what, predictor, y in (
+        ("latency", model.latency, known.wait_s),
+        ("slack-ready rows", model.slack_ready, known.slack_ready),
+    ):
+        try:
+            predictor.fit(x, y)
+            mean, deviation = predictor.predict(x[-50:])
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError) as problem:
+            return f"the model of {what} does not fit: {problem}"
+        if not (np.isfinite(mean).all() and np.isfinite(deviation).all()):
+            return f"the model of {what} predicts what is no number"
+    return None

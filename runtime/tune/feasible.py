@@ -1,0 +1,47 @@
+"""Whether a deadline can be met at all, said before the flow runs.
+
+Only what is certain: until a source looks, and what each hop between slots costs at least. What
+the work itself costs is for Mace ([mace] §VI-C), a later issue; until then a deadline that passes
+here may still be broken, and the report says so.
+"""
+
+from __future__ import annotations
+
+from runtime.errors import FlowError
+from runtime.flow.plan import Plan
+from runtime.model import format_ns
+from runtime.tune.paths import Paths
+
+HOP_NS = 200_000
+"""A message from slot to slot takes at least about this: `python -m benchmarks hop` has 0.2 ms."""
+
+
+def check_deadline(plan: Plan, *, source_gap_ns: int, hop_ns: int = HOP_NS) -> None:
+    """Refuse a deadline that no slack can meet.
+
+    Args:
+        plan: placed; without a deadline all is well.
+        source_gap_ns: how often a paced source is asked at most.
+        hop_ns: what a message between two slots takes at least.
+
+    Raises:
+        FlowError: says the least that is possible, and why.
+    """
+    if plan.deadline_ns is None:
+        return
+    hops = {
+        stage.name: float(
+            max((plan.slots[c.source] != plan.slots[c.target] for c in stage.inputs), default=0)
+        )
+        for stage in plan.stages
+    }
+    most = int(Paths.of(plan).latency_ns(hops))
+    least_ns = source_gap_ns + most * hop_ns
+    if plan.deadline_ns < least_ns:
+        raise FlowError(
+            f"dataflow {plan.flow!r} cannot keep its deadline of {format_ns(plan.deadline_ns)}, "
+            f"whatever the slack: an event takes at least {format_ns(least_ns)} here, "
+            f"{format_ns(source_gap_ns)} until its source looks (Limits.source_gap_ns) and "
+            f"{format_ns(hop_ns)} for each of {most} hops between slots, even if nothing waits; "
+            "ask for more, or place the stages together"
+        )

@@ -1,0 +1,79 @@
+"""What a gate does in the next second if its writers go on as they did: the known half of a model.
+
+```
+event time      newest ───────────────╮ moves at `speed`
+                  │  slack            │
+                bound = max(frontier, newest − slack)   what is older has left
+                  │
+                frontier ── catches up or falls behind by `slope`
+clock           now                   now + 1 s
+```
+
+A row waits from its arrival, when it was the newest, until the bound reaches it. Rows that the
+bound of slack reaches before the frontier does are slack-ready. Source: [ssg] Def. 2.1 and 3.1;
+the forecast is ours: the paper's models have to find it in the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+STEPS = 4
+"""In how many parts the second is looked at."""
+
+
+@dataclass(frozen=True)
+class GateStates:
+    """Gates as they stand at the end of a second. All arrays of one shape, (n,) or broadcast.
+
+    Attributes:
+        skew_s: newest − frontier, ≥ 0, in event time.
+        slope: how much the skew grows a second of the clock.
+        speed: how fast the newest runs, event time a second of the clock, > 0.
+        held_s: how long the oldest row has waited, by the clock.
+        held: rows that are held.
+    """
+
+    skew_s: FloatArray
+    slope: FloatArray
+    speed: FloatArray
+    held_s: FloatArray
+    held: FloatArray
+
+
+def next_second(gates: GateStates, slack_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the longest wait (s, by the clock) and how many rows leave as slack-ready.
+
+    The wait counts rows that are still held at the end of the second as well: they will wait at
+    least that long, so it grows with the slack; and the slack-ready rows fall with it.
+
+    Args:
+        gates: their states.
+        slack_s: of event time, in the next second; broadcasts with the states.
+    """
+    skew_s, slope, speed = gates.skew_s, gates.slope, gates.speed
+    oldest_s = np.minimum(gates.held_s * speed, skew_s)  # below newest, in event time
+    density = gates.held / np.maximum(oldest_s, 0.02 * speed)  # rows a second of event time
+    shape = np.broadcast_shapes(skew_s.shape, slack_s.shape)
+    held_from = np.broadcast_to(-oldest_s, shape).copy()  # event time, the newest now being 0
+    longest_s = np.zeros(shape)
+    early_s = np.zeros(shape)  # event time whose rows left as slack-ready
+    for step in range(STEPS + 1):
+        at_s = step / STEPS
+        newest = speed * at_s
+        ahead_s = np.maximum(skew_s + slope * at_s, 0.0)
+        frontier = newest - ahead_s
+        bound = newest - np.minimum(ahead_s, np.maximum(slack_s, 0.0))
+        # What the bound reached since the last step waited until somewhere between the two.
+        until = newest if step == 0 else newest - speed / STEPS
+        waited_s = np.where(bound > held_from, until - held_from, 0.0)
+        longest_s = np.maximum(longest_s, waited_s)
+        early_s += np.maximum(bound - np.maximum(held_from, frontier), 0.0)
+        held_from = np.maximum(held_from, bound)
+        longest_s = np.maximum(longest_s, newest - held_from)
+    return longest_s / speed, early_s * density

@@ -1,0 +1,67 @@
+"""From settings to a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from runtime.config import Tuning
+from runtime.errors import SettingError
+from runtime.flow.plan import Plan
+from runtime.flow.slack import slack_ns
+from runtime.measure.samples import StageSample
+from runtime.tune.contract import SlackPolicy
+from runtime.tune.paths import Paths
+from runtime.tune.policies import (
+    Calibration,
+    EvenSplit,
+    MaxTimestamp,
+    StaticSlack,
+    TcpAdaptation,
+)
+from runtime.tune.tuner import SlackTuner
+
+MARGIN = 0.02
+"""The share of the deadline that the even split keeps back: a gate takes a little longer than its
+slack, since event time is seen a little later by the clock."""
+
+
+def make_policy(
+    plan: Plan, tuning: Tuning, *, history: Iterable[StageSample] = ()
+) -> SlackPolicy | None:
+    """Return the policy of a plan; None if it has no gate to tune.
+
+    Args:
+        plan: with a deadline.
+        tuning: what the user asked for.
+        history: samples of earlier runs, seconds ascending; of several runs one after the other.
+
+    Raises:
+        SettingError: there is no such policy.
+    """
+    paths = Paths.of(plan)
+    deadline_ns = plan.deadline_ns
+    if deadline_ns is None or not paths.tuned:
+        return None
+    margin_ns = round(MARGIN * deadline_ns)
+    named: dict[str, Callable[[], SlackPolicy]] = {
+        "sltuner": lambda: SlackTuner(
+            paths, deadline_ns=deadline_ns, tuning=tuning, history=history
+        ),
+        "even split": lambda: EvenSplit(paths, deadline_ns=deadline_ns, margin_ns=margin_ns),
+        "even split, last second": lambda: EvenSplit(
+            paths, deadline_ns=deadline_ns, remembers=False, margin_ns=margin_ns
+        ),
+        "max timestamp": lambda: MaxTimestamp(paths),
+        "tcp": lambda: TcpAdaptation(paths, start_ns=deadline_ns // 2),
+        "ready-only": lambda: StaticSlack(paths, None),
+        "calibration": lambda: Calibration(paths, most_ns=deadline_ns, seed=tuning.seed),
+    }
+    if tuning.policy in named:
+        return named[tuning.policy]()
+    try:
+        return StaticSlack(paths, slack_ns(tuning.policy, who="policy"))
+    except SettingError as problem:
+        raise SettingError(
+            f"policy={tuning.policy!r} is none of {', '.join(map(repr, named))}, nor a slack such "
+            f"as '500ms': {problem}"
+        ) from None

@@ -1,0 +1,138 @@
+"""Latency over the paths of a flow. Source: [ssg] Eq. 2.
+
+```
+buses ─┐
+       gate 1 ── gate 2 ── out       latency = max over paths of the sum of latency_op and comm
+loops ─┘         │
+late  ───────────┘
+```
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from runtime.flow.plan import Plan
+from runtime.measure.samples import StageSample
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The stages of a flow and what feeds each.
+
+    Attributes:
+        inputs: {stage: the stages that feed it}, in topological order.
+        tuned: the stages whose slack is tuned, in topological order.
+    """
+
+    inputs: Mapping[str, tuple[str, ...]]
+    tuned: tuple[str, ...]
+
+    @classmethod
+    def of(cls, plan: Plan) -> Paths:
+        """Return the paths of a plan."""
+        inputs = {
+            stage.name: tuple(dict.fromkeys(channel.source for channel in stage.inputs))
+            for stage in plan.stages
+        }
+        return cls(inputs, tuple(s.name for s in plan.stages if s.is_tuned))
+
+    def latency_ns(self, op_ns: Mapping[str, float]) -> float:
+        """Return the largest sum over the paths. Source: [ssg] Eq. 2.
+
+        Args:
+            op_ns: {stage: latency_op plus comm to it}; a stage that is not there counts nothing.
+        """
+        so_far: dict[str, float] = {}
+        for stage, feeds in self.inputs.items():
+            before = max((so_far[feed] for feed in feeds), default=0.0)
+            so_far[stage] = before + op_ns.get(stage, 0.0)
+        return max(so_far.values(), default=0.0)
+
+    def latency_through_ns(self, stage: str, op_ns: Mapping[str, float]) -> float:
+        """Return the largest sum over the paths through a stage."""
+        ahead: dict[str, float] = {}
+        through: dict[str, float] = {}  # {stage: the same, of the paths that have been there}
+        for one, feeds in self.inputs.items():
+            own_ns = op_ns.get(one, 0.0)
+            ahead[one] = max((ahead[feed] for feed in feeds), default=0.0) + own_ns
+            if one == stage:
+                through[one] = ahead[one]
+            elif been := [through[feed] for feed in feeds if feed in through]:
+                through[one] = max(been) + own_ns
+        return max(through.values())
+
+    def careful_latency_ns(
+        self, op_ns: Mapping[str, float], deviation_ns: Mapping[str, float], *, deviations: float
+    ) -> float:
+        """Return the same with a margin: mean + so many deviations of the sum, of the worst path.
+
+        Deviations of stages are taken to be independent, so variances add up along a path. Of the
+        paths into a stage the one with the larger mean + margin goes on.
+        """
+        so_far: dict[str, tuple[float, float]] = {}
+        worst_ns = 0.0
+        for stage, feeds in self.inputs.items():
+            mean, variance = 0.0, 0.0
+            if feeds:
+                mean, variance = max(
+                    (so_far[feed] for feed in feeds),
+                    key=lambda one: one[0] + deviations * math.sqrt(one[1]),
+                )
+            mean += op_ns.get(stage, 0.0)
+            variance += deviation_ns.get(stage, 0.0) ** 2
+            so_far[stage] = mean, variance
+            worst_ns = max(worst_ns, mean + deviations * math.sqrt(variance))
+        return worst_ns
+
+    def even_split_ns(self, op_ns: Mapping[str, float], deadline_ns: int) -> dict[str, int]:
+        """Return {tuned stage: its share of the deadline}: what the rest leaves, split evenly.
+
+        For each path: (deadline − what its other stages take) / number of its gates; of the
+        paths through a gate the least counts. Never below 0.
+
+        Args:
+            op_ns: {stage: latency_op plus comm to it}; those of tuned gates do not count.
+            deadline_ns: of the flow.
+        """
+        rest = {s: 0.0 if s in self.tuned else op_ns.get(s, 0.0) for s in self.inputs}
+        feeds_of: dict[str, list[str]] = {stage: [] for stage in self.inputs}
+        for stage, feeds in self.inputs.items():
+            for feed in feeds:
+                feeds_of[feed].append(stage)
+        # {stage: {gates on the way: the largest rest}}, up to it from the sources and behind it
+        ahead = _tables(self.inputs, self.inputs, rest, self.tuned)
+        behind = _tables(dict(reversed(list(self.inputs.items()))), feeds_of, rest, self.tuned)
+        shares: dict[str, int] = {}
+        for gate in self.tuned:
+            share = min(
+                (deadline_ns - one_ns - other_ns) / (one + other - 1)  # the gate is in both
+                for one, one_ns in ahead[gate].items()
+                for other, other_ns in behind[gate].items()
+            )
+            shares[gate] = max(int(share), 0)
+        return shares
+
+
+def measured_ns(samples: Mapping[str, StageSample]) -> dict[str, float]:
+    """Return {stage: latency_op plus comm to it} of one second."""
+    return {stage: float(one.latency_ns + one.comm_ns) for stage, one in samples.items()}
+
+
+def _tables(
+    stages: Mapping[str, object],
+    before: Mapping[str, tuple[str, ...]] | Mapping[str, list[str]],
+    rest: Mapping[str, float],
+    gates: tuple[str, ...],
+) -> dict[str, dict[int, float]]:
+    tables: dict[str, dict[int, float]] = {}
+    for stage in stages:
+        table: dict[int, float] = {} if before[stage] else {0: 0.0}
+        for feed in before[stage]:
+            for count, so_far in tables[feed].items():
+                table[count] = max(table.get(count, 0.0), so_far)
+        own = int(stage in gates)
+        tables[stage] = {count + own: so_far + rest[stage] for count, so_far in table.items()}
+    return tables

@@ -1,0 +1,208 @@
+"""The ways to set slacks that the tuner is measured against, and that users may pick.
+
+Source: [ssg] §6, "SLTuner Evaluation": static, max timestamp (K-slack [16]), TCP adaptation [17];
+§2.2 and [8] for ready-only. The even split is ours: what an engineer would do without the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from runtime.measure.samples import StageSample
+from runtime.model import NS_PER_SECOND, format_ns
+from runtime.tune.contract import SetSlack
+from runtime.tune.paths import Paths, measured_ns
+
+
+class StaticSlack:
+    """The same slack throughout; None: ready-only, as ScaleGate."""
+
+    def __init__(self, paths: Paths, slack_ns: int | None) -> None:
+        self._paths, self._slack_ns = paths, slack_ns
+
+    @property
+    def name(self) -> str:
+        """Its slack."""
+        return "ready-only" if self._slack_ns is None else f"static {format_ns(self._slack_ns)}"
+
+    def begin(self) -> Sequence[SetSlack]:
+        """Set it once."""
+        return [SetSlack(stage, self._slack_ns, by=self.name) for stage in self._paths.tuned]
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        """Change nothing."""
+        del second, samples
+        return []
+
+
+class PlannedSlack:
+    """Holds that are known beforehand, second by second: the clairvoyant reference.
+
+    It sets no slack but the time that a row may wait by the clock: no slack can do better, since a
+    row then leaves out of order only when its deadline leaves no other way.
+
+    Args:
+        plan: {second: {stage: hold_ns}}, for its beginning; one that is missing changes nothing.
+        name: what reports call it.
+    """
+
+    def __init__(self, plan: Mapping[int, Mapping[str, int]], *, name: str = "clairvoyant") -> None:
+        self._plan, self.name = plan, name
+
+    def begin(self) -> Sequence[SetSlack]:
+        """Set the slacks of the first second."""
+        return self._set(0)
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        """Set those of the next."""
+        del samples
+        return self._set(second + 1)
+
+    def _set(self, second: int) -> Sequence[SetSlack]:
+        holds = self._plan.get(second, {})
+        return [SetSlack(stage, None, hold_ns=ns, by=self.name) for stage, ns in holds.items()]
+
+
+class MaxTimestamp:
+    """Slack is the largest delay that was seen: max_ts − merge_ts at the end of a second.
+
+    Source: [ssg] §6, after C. Mutschler and M. Philippsen (IPDPS 2013), K of K-slack.
+    """
+
+    name = "max timestamp"
+
+    def __init__(self, paths: Paths) -> None:
+        self._largest_ns = dict.fromkeys(paths.tuned, 0)
+
+    def begin(self) -> Sequence[SetSlack]:
+        """Nothing was late yet."""
+        return [SetSlack(stage, 0, by=self.name) for stage in self._largest_ns]
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        """Follow the largest delay."""
+        del second
+        changed = []
+        for stage, largest_ns in self._largest_ns.items():
+            sample = samples.get(stage)
+            if sample is not None and sample.skew_ns > largest_ns:
+                self._largest_ns[stage] = sample.skew_ns
+                changed.append(SetSlack(stage, sample.skew_ns, by=self.name))
+        return changed
+
+
+class TcpAdaptation:
+    """Halve the slack when the latency has grown, add a second when it has fallen.
+
+    Source: [ssg] §6, after C. Mutschler and M. Philippsen (DEBS 2013).
+
+    Args:
+        paths: of the flow.
+        start_ns: the slack to start with.
+        step_ns: what is added; 1,000 ms in the paper.
+    """
+
+    name = "TCP adaptation"
+
+    def __init__(self, paths: Paths, *, start_ns: int, step_ns: int = NS_PER_SECOND) -> None:
+        self._paths, self._step_ns = paths, step_ns
+        self._slack_ns = start_ns
+        self._latency_ns: float | None = None
+
+    def begin(self) -> Sequence[SetSlack]:
+        """Set the first slack."""
+        return self._set()
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        """Compare the latency of the flow with that of the second before."""
+        del second
+        before, self._latency_ns = self._latency_ns, self._paths.latency_ns(measured_ns(samples))
+        if before is None or self._latency_ns == before:
+            return []
+        grown = self._latency_ns > before
+        self._slack_ns = self._slack_ns // 2 if grown else self._slack_ns + self._step_ns
+        return self._set()
+
+    def _set(self) -> Sequence[SetSlack]:
+        return [SetSlack(stage, self._slack_ns, by=self.name) for stage in self._paths.tuned]
+
+
+class EvenSplit:
+    """The obvious rule: the deadline less what the rest of the path takes, split evenly.
+
+    Args:
+        paths: of the flow.
+        deadline_ns: of the flow.
+        remembers: what the rest takes is the most that it ever took (careful); else what it took
+            in the last second in which it had work.
+        margin_ns: kept back besides: slack is event time, seen a little later by the clock.
+    """
+
+    def __init__(
+        self, paths: Paths, *, deadline_ns: int, remembers: bool = True, margin_ns: int = 0
+    ) -> None:
+        self._paths, self._deadline_ns = paths, deadline_ns
+        self._remembers, self._margin_ns = remembers, margin_ns
+        self._rest_ns: dict[str, float] = {}
+
+    @property
+    def name(self) -> str:
+        """Which of the two."""
+        return "even split" if self._remembers else "even split, last second"
+
+    def begin(self) -> Sequence[SetSlack]:
+        """Take the rest of the path for free until it was measured."""
+        return self._set()
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        """Measure the rest, and split what it leaves."""
+        del second
+        for stage, took_ns in measured_ns(samples).items():
+            if not samples[stage].rows:
+                continue
+            before = self._rest_ns.get(stage, 0.0) if self._remembers else 0.0
+            self._rest_ns[stage] = max(before, took_ns)
+        return self._set()
+
+    def _set(self) -> Sequence[SetSlack]:
+        budget_ns = max(self._deadline_ns - self._margin_ns, 0)
+        shares = self._paths.even_split_ns(self._rest_ns, budget_ns)
+        return [SetSlack(stage, slack_ns, by=self.name) for stage, slack_ns in shares.items()]
+
+
+class Calibration:
+    """Slacks at random, to have samples of all of them: the calibration run of [ssg] §6.
+
+    Args:
+        paths: of the flow.
+        most_ns: the largest slack.
+        every_s: how long each slack stays.
+        seed: of the draws.
+    """
+
+    name = "calibration"
+
+    def __init__(self, paths: Paths, *, most_ns: int, every_s: int = 5, seed: int = 0) -> None:
+        self._paths, self._most_ns, self._every_s = paths, most_ns, every_s
+        self._rng = np.random.default_rng(seed)
+        self._next = every_s
+
+    def begin(self) -> Sequence[SetSlack]:
+        """Draw the first slacks."""
+        return self._draw()
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        """Draw others when it is time."""
+        del samples
+        if second + 1 < self._next:
+            return []
+        self._next = second + 1 + self._every_s
+        return self._draw()
+
+    def _draw(self) -> Sequence[SetSlack]:
+        drawn = self._rng.integers(0, self._most_ns, len(self._paths.tuned), endpoint=True)
+        return [
+            SetSlack(stage, int(slack_ns), by=self.name)
+            for stage, slack_ns in zip(self._paths.tuned, drawn, strict=True)
+        ]

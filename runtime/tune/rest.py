@@ -1,0 +1,82 @@
+"""What a stage that is not tuned takes: it has no slack to ask about, only a course to follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from runtime.measure.samples import StageSample
+from runtime.model import NS_PER_SECOND
+from runtime.tune.forecast import FloatArray
+from runtime.tune.predict import Predictor
+
+RECENT = 5
+"""Seconds with work in them that the course is read from."""
+AHEAD = 2
+"""A slack that is set now is felt in the next second, and what it has let wait in the one after."""
+LEAST = 20
+
+
+class RestModel:
+    """The largest latency of the next two seconds, from the last ones.
+
+    Args:
+        predictor: learns it; column 0 of its features is the latency of the last second.
+    """
+
+    def __init__(self, predictor: Predictor) -> None:
+        self._predictor = predictor
+        self._is_fitted = False
+
+    def fit(self, history: Sequence[StageSample]) -> None:
+        """Learn from samples by seconds; those without work say nothing. Several runs will do.
+
+        Raises:
+            ValueError, ArithmeticError: it does not fit.
+        """
+        worked = [sample for sample in history if sample.rows]
+        x, y = [], []
+        for last in range(RECENT - 1, len(worked) - AHEAD):
+            run = worked[last - RECENT + 1 : last + AHEAD + 1]
+            if run[-1].second - run[0].second <= 2 * (len(run) - 1):  # of one run, no long gap
+                x.append(_course(run[:RECENT]))
+                y.append(max(_took_s(one) for one in run[RECENT:]))
+        self._is_fitted = len(y) >= LEAST
+        if self._is_fitted:
+            self._predictor.fit(np.array(x), np.array(y))
+
+    def predict(self, history: Sequence[StageSample]) -> tuple[float, float]:
+        """Return mean and deviation (ns) of the largest latency in the next two seconds.
+
+        0 without any work yet; without a model the last latency, and how much it varied.
+        """
+        worked = [one for one in list(history)[-4 * RECENT :] if one.rows][-RECENT:]
+        if not worked:
+            return 0.0, 0.0
+        if not self._is_fitted or len(worked) < RECENT:
+            took = np.array([_took_s(one) for one in worked])
+            return float(took[-1]) * NS_PER_SECOND, float(took.std()) * NS_PER_SECOND
+        mean, deviation = self._predictor.predict(np.array([_course(worked)]))
+        return max(float(mean[0]), 0.0) * NS_PER_SECOND, float(deviation[0]) * NS_PER_SECOND
+
+
+def _took_s(sample: StageSample) -> float:
+    return (sample.latency_ns + sample.comm_ns) / NS_PER_SECOND
+
+
+def _course(run: Sequence[StageSample]) -> FloatArray:
+    """Return what is known at the end of the last of `RECENT` seconds: latency, and what waits."""
+    took = [_took_s(one) for one in run]
+    now = run[-1]
+    return np.array(
+        [
+            took[-1],
+            took[-1] - took[-2],
+            (took[-1] - took[0]) / (RECENT - 1),
+            now.held_ns / NS_PER_SECOND,
+            float(now.held),
+            float(now.held - run[-2].held),
+            float(now.rows),
+        ]
+    )
