@@ -80,7 +80,7 @@ class Costs:
 
 def run(options: Options) -> Result:
     """Measure 1 and 2 operators, then simulate up to 8."""
-    seconds, repetitions = (6, 2) if options.quick else (30, 5)
+    seconds, repetitions = (4, 2) if options.quick else (30, 5)
     result = Result(
         f"{2 * RATE * seconds:,} events, {2 * RATE * WITHIN_MS // 1_000 // KEYS:,} comparisons a "
         f"row, {repetitions} repetitions after one to warm up",
