@@ -142,11 +142,8 @@ class Sender(End):
         except FrameTooLongError:
             if message.batch is None or message.rows < 2:
                 raise
-            middle = message.rows // 2
-            # The promise holds once all rows are there, so the first half repeats the last one.
-            self.send(Message(message.batch.slice(0, middle), *self._promise), now_ns)
-            rest = message.batch.slice(middle, message.rows)
-            self.send(Message(rest, message.promise_ns, message.promise_stimulus_ns), now_ns)
+            for half in message.halves(self._promise):
+                self.send(half, now_ns)
             return
         self._is_lost = self._is_lost or not self._put(frame)
         if self._is_lost:

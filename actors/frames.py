@@ -3,7 +3,9 @@
 ```
 header  64 bytes, little endian: magic, version, kind, flags, rows, promise_ns,
         promise_stimulus_ns, sent_at_ns, frame number, schema fingerprint, body length
-body    for each text column: bytes of text, bytes of validity bitmap (int64 each)
+body    of a message from a shared gate: which read it is of (runtime/model/message.py,
+        ReadMark; 4 int64)
+        for each text column: bytes of text, bytes of validity bitmap (int64 each)
         event time, stimulus time, writers (where the channel has them): int64
         the columns: numbers as they are, timestamps as int64, booleans one byte each, 0 or
         1 (Arrow's bool8), text as Arrow's offsets (int32, from 0), text, and validity
@@ -45,20 +47,21 @@ from actors.buffers import (
     wire_field,
 )
 from runtime.errors import FrameError
-from runtime.model import Batch, Columns, Message
+from runtime.model import Batch, Columns, Message, ReadMark
 from runtime.model.schema import wire_type
 
 MAX_BYTES = 16 * 2**20
 """The longest body, 16 MiB: what each connection of a hostile peer can make us hold."""
 
 HEADER = struct.Struct("<4sBBHqqqqQQQ")
+_MARK = struct.Struct("<4q")  # a ReadMark
 _TEXT = struct.Struct("<2q")  # bytes of text, bytes of validity bitmap
 MAGIC = b"SLKW"
 VERSION = 1
 DATA, GRANT, HELLO = 1, 2, 3
 _KINDS = {DATA: "data", GRANT: "grant", HELLO: "hello"}
-_HAS_BATCH, _IS_FINAL = 1, 1  # the one flag of data, and of grants
-_FLAGS = {DATA: _HAS_BATCH, GRANT: _IS_FINAL, HELLO: 0}  # {kind: flags it may have}
+_HAS_BATCH, _HAS_MARK, _IS_FINAL = 1, 2, 1  # the flags of data, and the one of grants
+_FLAGS = {DATA: _HAS_BATCH | _HAS_MARK, GRANT: _IS_FINAL, HELLO: 0}  # {kind: flags it may have}
 
 
 class FrameTooLongError(FrameError):
@@ -130,6 +133,10 @@ class FrameCodec:
         if batch is not None:
             flags, rows = _HAS_BATCH, len(batch.event_time_ns)
             parts, size = self._body(batch, rows)
+        if message.mark is not None:
+            flags |= _HAS_MARK
+            parts.insert(0, _MARK.pack(*message.mark))
+            size += _MARK.size
         if size > self.max_bytes:
             raise self._too_long(DATA, rows=rows, size=size)
         header = HEADER.pack(
@@ -218,13 +225,15 @@ class FrameCodec:
             FrameError: anything that is not the next frame of this channel, whole and sound.
         """
         flags, rows, promise_ns, promise_stimulus_ns, sent_at_ns = self._open(frame, DATA)
-        batch = None
+        batch, mark, start = None, None, HEADER.size
+        if flags & _HAS_MARK:
+            mark, start = _read_mark(frame, rows), start + _MARK.size
         if flags & _HAS_BATCH:
-            batch = self._read_batch(frame, rows)
-        elif rows or len(frame) > HEADER.size:
+            batch = self._read_batch(frame, rows, start)
+        elif rows or len(frame) > start:
             raise FrameError(f"a frame without a batch says {rows} rows, {len(frame)} bytes")
         self._received += 1
-        return Message(batch, promise_ns, promise_stimulus_ns), sent_at_ns
+        return Message(batch, promise_ns, promise_stimulus_ns, mark), sent_at_ns
 
     def decode_grant(self, frame: bytes) -> Grant:
         """Return the credit of a grant frame.
@@ -303,16 +312,16 @@ class FrameCodec:
                 )
         return "the other end's hello is malformed"
 
-    def _read_batch(self, frame: bytes, rows: int) -> Batch:
-        size = len(frame) - HEADER.size
+    def _read_batch(self, frame: bytes, rows: int, start: int) -> Batch:
+        size = len(frame) - start
         expected = self._texts_size
         for width, columns in self._widths:
             expected += columns * padded(rows * width)
         if expected > size:
             raise FrameError(f"{rows} rows do not fit into a frame of {len(frame)} bytes")
-        at = HEADER.size + self._texts_size
+        at = start + self._texts_size
         texts = []
-        lengths = _TEXT.iter_unpack(frame[HEADER.size : at]) if self._texts_size else ()
+        lengths = _TEXT.iter_unpack(frame[start:at]) if self._texts_size else ()
         for length, bitmap in lengths:
             if length < 0 or bitmap not in (0, (rows + 7) // 8):
                 raise FrameError(f"{rows} texts cannot have {length} bytes, bitmap of {bitmap}")
@@ -341,3 +350,12 @@ class FrameCodec:
                 values[name] = np.frombuffer(frame, dtype, rows, at)
             at += padded(rows * width)
         return Batch(event_time_ns, stimulus_time_ns, values, writers)
+
+
+def _read_mark(frame: bytes, rows: int) -> ReadMark:
+    if len(frame) < HEADER.size + _MARK.size:
+        raise FrameError(f"a frame of {len(frame)} bytes has no room for the read that it is of")
+    mark = ReadMark(*_MARK.unpack_from(frame, HEADER.size))
+    if mark.number < 1 or not 0 <= mark.late <= rows <= mark.rows:
+        raise FrameError(f"a frame of {rows} rows says that it is of the read {tuple(mark)}")
+    return mark

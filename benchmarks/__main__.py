@@ -13,6 +13,7 @@ from benchmarks.frame import Options, Result, last_line
 BENCHMARKS = {  # {name: (module, what it measures)}
     "merge": ("merge", "Slack-ScaleGate alone: 2 and 1,500 writers, batches of 1 to 8,192"),
     "ssg-read": ("ssg_read", "what a read costs 1 to 8 readers: ready-only, with a slack, K-slack"),
+    "ssg-scale": ("ssg_scale", "a join on 1 and 2 operators behind one gate, simulated to 8"),
     "hop": ("hop", "a batch there and back between two nodes: our channel, and a Ray actor call"),
     "join-throughput": ("join_throughput", "4 M events through the join, sparse and dense"),
     "aggregate": ("aggregate", "5 M events, 10 % late, mean and count per key and second"),

@@ -19,7 +19,7 @@ LIVE_EVERY_S = 0.25
 LINE_EVERY_S = 2.0
 
 _RATE_OVER_S = 1.0  # a rate over less would flicker
-_GATED = frozenset({"merge", "join", "aggregate"})
+_GATED = frozenset({"merge", "gate", "join", "aggregate"})
 _NAMED = 2
 
 
@@ -113,8 +113,10 @@ class _Lag:
 
 def _lags(report: JobReport) -> Iterator[_Lag]:
     """Yield how far each gate's frontier is behind the newest it has seen, and why."""
+    gates = {stage.name for stage in report.stages if stage.kind == "gate"}
+    replicas = {channel.target for channel in report.channels if channel.source in gates}
     for stage in report.stages:
-        if stage.kind in _GATED and stage.frontier_ns != END_NS:
+        if stage.kind in _GATED and stage.frontier_ns != END_NS and stage.name not in replicas:
             yield _Lag(stage.name, _lag(stage))
 
 

@@ -16,7 +16,7 @@ from runtime.errors import DuplicateName, FlowError, SchemaError, SettingError, 
 from runtime.flow.expressions import Expr, lit
 from runtime.flow.nearest import no_column
 from runtime.flow.result_types import family, type_named
-from runtime.flow.steps import Aggregate
+from runtime.flow.steps import Aggregate, Share, SinkSpec, Window
 from runtime.model.schema import inside_schema, inside_type
 from runtime.sources.spec import SourceSpec
 
@@ -268,6 +268,83 @@ def declared_schema(columns: Declared, *, step: str) -> pa.Schema:
             raise TypeMismatch(f"step {step!r}: schema of {name!r}: {problem}") from None
         fields.append((name, inside))
     return pa.schema(fields)
+
+
+def replicas(
+    count: Any, share: Any, *, keys: Sequence[str], is_join: bool, step: str
+) -> tuple[int, Share]:
+    """Return how many replicas a step has, and what each of them gets.
+
+    Raises:
+        SettingError: not a whole number >= 1, or neither "keys" nor "all".
+        FlowError: its rows cannot be shared so.
+    """
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise SettingError(f"step {step!r}: replicas={count!r} must be a whole number, 1 or more")
+    if share not in ("keys", "all"):
+        raise SettingError(f"step {step!r}: share={share!r} must be 'keys' or 'all'")
+    if share == "all" and not is_join:
+        raise FlowError(
+            f"step {step!r}: share='all' is for joins: there each row is stored once and compared "
+            "everywhere, but a window needs all rows of its key in one place; leave share='keys'"
+        )
+    if count > 1 and not keys:
+        raise FlowError(
+            f"step {step!r}: replicas={count} share its rows by key, and it has none; "
+            "give it a key, by=..., or replicas=1"
+        )
+    return count, share
+
+
+def together(
+    first: Mapping[str, Any] | None, named: Mapping[str, Any], *, step: str
+) -> dict[str, Any]:
+    """Return the columns of a dict and of keywords.
+
+    Raises:
+        DuplicateName: one is in both.
+    """
+    columns = dict(first or {})
+    for name, value in named.items():
+        if name in columns:
+            raise DuplicateName(f"step {step!r}: column {name!r} is given twice; give it once")
+        columns[name] = value
+    return columns
+
+
+def function(given: Any, *, step: str) -> None:
+    """Check that it can be called.
+
+    Raises:
+        TypeMismatch: it cannot.
+    """
+    if not callable(given):
+        raise TypeMismatch(
+            f"step {step!r}: {given!r} is no function; expressions go to assign and filter"
+        )
+
+
+def window(given: Any, *, step: str) -> None:
+    """Check that it is a window.
+
+    Raises:
+        TypeMismatch: it is not.
+    """
+    if not isinstance(given, Window):
+        raise TypeMismatch(
+            f"step {step!r}: window={given!r} is no window; write tumbling('1s') or "
+            "sliding('10s', '2s')"
+        )
+
+
+def sink(given: Any, *, step: str) -> None:
+    """Check that it is a sink.
+
+    Raises:
+        TypeMismatch: it is not.
+    """
+    if not isinstance(given, SinkSpec):
+        raise TypeMismatch(f"step {step!r}: {given!r} is no sink; write parquet_sink('out/'), say")
 
 
 def _aggregate_type(name: str, aggregate: Aggregate, schema: pa.Schema, step: str) -> pa.DataType:

@@ -17,6 +17,7 @@ from runtime.flow.steps import (
     MapRowsStep,
     MergeStep,
     SelectStep,
+    Share,
     SinkStep,
     SourceStep,
     Step,
@@ -26,6 +27,12 @@ from runtime.sources.spec import SourceSpec
 
 if TYPE_CHECKING:
     from runtime.flow.dataflow import Dataflow
+
+
+_SHARES: dict[Share, str] = {
+    "keys": "each reads the rows of its keys",
+    "all": "each reads all rows and stores its share",
+}
 
 
 def explain_flow(flow: Dataflow) -> str:
@@ -78,6 +85,8 @@ def _settings(step: Step) -> Iterator[str]:  # noqa: PLR0912 - one for each kind
             if step.where is not None:
                 yield f"where    {step.where}"
             yield f"gate     {slack_text(step.slack_ns)}"
+            if step.replicas > 1:
+                yield f"replicas {step.replicas} behind that gate, {_SHARES[step.share]}"
         case AggregateStep():
             window = step.window
             slide = "" if window.is_tumbling else f" every {format_ns(window.slide_ns)}"
@@ -86,6 +95,8 @@ def _settings(step: Step) -> Iterator[str]:  # noqa: PLR0912 - one for each kind
             for name, aggregate in step.aggregates.items():
                 yield f"gives    {name} = {_aggregate(aggregate)}"
             yield f"gate     {slack_text(step.slack_ns)}"
+            if step.replicas > 1:
+                yield f"replicas {step.replicas} behind that gate, {_SHARES['keys']}"
         case SinkStep():
             yield f"writes   {step.sink.kind}{f' {step.sink.path}' if step.sink.path else ''}"
 

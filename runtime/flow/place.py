@@ -6,7 +6,7 @@ Prediction and search (Mace) come in a later issue and replace `default_slots`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from runtime.errors import FlowError
 from runtime.flow.plan import Plan, Stage
@@ -26,14 +26,16 @@ def place(
         flow: the flow's name.
         stages: in topological order.
         slots: names of the slots there are, `node-1` or `node-1/2`, in order.
-        placement: {stage: slot or node}, the user's word for some stages, or {"*": slot}.
+        placement: {stage: slot or node}, the user's word for some stages, or {"*": slot}. The
+            name of a step with replicas means its gate and all of them.
         deadline_ns: of the flow.
 
     Raises:
         FlowError: a stage or slot that is not there.
     """
     chosen = default_slots(stages, slots)
-    for stage, slot in (placement or {}).items():
+    said = _by_stage(placement or {}, chosen)
+    for stage, slot in said.items():
         if stage != "*" and stage not in chosen:
             raise FlowError(_unknown("stage", stage, list(chosen)))
         found = (
@@ -42,10 +44,25 @@ def place(
         if found is None:
             raise FlowError(_unknown("node", slot, list(slots)))
         for name in chosen if stage == "*" else [stage]:
-            if stage != "*" or name not in (placement or {}):
+            if stage != "*" or name not in said:
                 chosen[name] = found
     channels = tuple(channel for stage in stages for channel in stage.outputs)
     return Plan(flow, tuple(stages), channels, chosen, deadline_ns)
+
+
+def _by_stage(placement: Mapping[str, str], stages: Collection[str]) -> dict[str, str]:
+    """Return a placement that names stages only; what is said of one part of a step prevails."""
+    found: dict[str, str] = {}
+    for name, slot in placement.items():
+        if name not in stages and f"{name}.gate" in stages:
+            number, parts = 1, [f"{name}.gate"]
+            while (replica := f"{name}.{number}") in stages:
+                parts.append(replica)
+                number += 1
+            found |= {part: placement.get(part, slot) for part in parts}
+        else:
+            found[name] = slot
+    return found
 
 
 def default_slots(stages: Sequence[Stage], slots: Sequence[str]) -> dict[str, str]:

@@ -9,26 +9,43 @@ steps    buses ─ filter ─┐                    stages   [buses ▸ filter] 
                          join ─ select ─ out           [loops] ───────────[join ▸ select]── [out]
          loops ──────────┘
 ```
+
+The replicas of a step are stages of their own, behind a stage that is their gate:
+
+```
+[buses ▸ filter] ─┐            ┌─ [join.1 ▸ select] ─┐
+[loops] ──────────[join.gate]──┴─ [join.2 ▸ select] ─┴─ [out]
+```
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from runtime.flow.draft import (
+    Draft,
+    StageKind,
+    check_names,
+    expanded,
+    has_writers,
+    holds_nothing,
+    idle_ns,
+    is_disordered,
+)
 from runtime.flow.steps import (
-    ON_ARRIVAL_NS,
     TUNED_NS,
     AggregateStep,
     AssignStep,
     FilterStep,
+    GateStep,
     JoinStep,
     MapBatchesStep,
     MapRowsStep,
-    MergeStep,
+    Replica,
     SelectStep,
     SinkStep,
     SourceStep,
@@ -38,9 +55,9 @@ from runtime.flow.steps import (
 if TYPE_CHECKING:
     from runtime.flow.dataflow import Dataflow
 
-StageKind = Literal["source", "merge", "join", "aggregate", "stateless", "sink"]
 STATELESS = (FilterStep, AssignStep, SelectStep, MapBatchesStep, MapRowsStep)
-GATED: frozenset[StageKind] = frozenset({"merge", "join", "aggregate"})
+GATED: frozenset[StageKind] = frozenset({"merge", "gate", "join", "aggregate"})
+"""Kinds that have a gate, or (a replica) are told what their gate has read."""
 
 IDLE_PROMISE_NS = 50_000_000
 """How long a channel to a gate that holds nothing may be silent before it carries a promise."""
@@ -96,7 +113,10 @@ class Stage:
 
     @property
     def slack_ns(self) -> int | None:
-        """The slack of its gate at the start; None: ready-only, or no gate."""
+        """The slack of its gate at the start; None: ready-only, or no gate.
+
+        A replica's gate is another stage.
+        """
         return None if self.is_tuned else getattr(self.step, "slack_ns", None)
 
     @property
@@ -112,9 +132,19 @@ class Stage:
     @property
     def window_ns(self) -> int:
         """SW of [ssg] §2.1: how long, in event time, a row stays in the operator's state."""
-        if isinstance(self.step, JoinStep):
-            return self.step.within_ns
-        return self.step.window.size_ns if isinstance(self.step, AggregateStep) else 0
+        if isinstance(self.step, JoinStep | AggregateStep | GateStep):
+            return self.step.window_ns
+        return 0
+
+    @property
+    def readers(self) -> int:
+        """|PThreads| of [ssg] Eq. 6: the replicas behind its gate; 1 for other stages."""
+        return self.step.replicas if isinstance(self.step, GateStep) else 1
+
+    @property
+    def replica(self) -> Replica | None:
+        """Which replica of its step it is; None: its step is one stage."""
+        return getattr(self.step, "replica", None)
 
 
 @dataclass(frozen=True)
@@ -156,53 +186,39 @@ def plan_stages(flow: Dataflow) -> tuple[Stage, ...]:
         else:
             heads[step.name] = step.name
             chains[step.name] = []
-    stages = [
-        _Draft(name=name, number=number, step=steps[name], chain=tuple(chain))
-        for number, (name, chain) in enumerate(chains.items(), start=1)
-    ]
-    drafts = {draft.name: draft for draft in stages}
+    drafts: dict[str, list[Draft]] = {}  # {step: the stages that its rows leave}
+    stages: list[Draft] = []
+    for name, chain in chains.items():
+        parts = expanded(steps[name], tuple(chain), number=len(stages) + 1)
+        drafts[name] = [part for part in parts if part.kind != "gate"]
+        stages += parts
+    check_names(stages)
     channels = [
-        channel for draft in stages for channel in _channels_into(draft, drafts, heads, needed)
-    ]
-    return tuple(draft.finished(channels, needed) for draft in stages)
-
-
-@dataclass(frozen=True)
-class _Draft:
-    name: str
-    number: int
-    step: Step
-    chain: tuple[Step, ...]
-
-    @property
-    def kind(self) -> StageKind:
-        kinds: dict[type[Step], StageKind] = {
-            SourceStep: "source",
-            MergeStep: "merge",
-            JoinStep: "join",
-            AggregateStep: "aggregate",
-            SinkStep: "sink",
-        }
-        return kinds.get(type(self.step), "stateless")
-
-    @property
-    def last(self) -> Step:
-        return self.chain[-1] if self.chain else self.step
-
-    def finished(self, channels: list[Channel], needed: Mapping[str, frozenset[str]]) -> Stage:
-        step = self.step
-        if isinstance(step, JoinStep | AggregateStep):
-            step = _pruned(step, needed[step.name])
-        return Stage(
-            name=self.name,
-            kind=self.kind,
-            number=self.number,
-            step=step,
-            chain=self.chain,
-            inputs=tuple(channel for channel in channels if channel.target == self.name),
-            outputs=tuple(channel for channel in channels if channel.source == self.name),
-            needed=needed[self.name] if isinstance(step, SourceStep) else frozenset(),
+        channel
+        for draft in stages
+        for channel in (
+            _channels_into(draft, drafts, heads, needed)
+            if draft.gate is None
+            else _channels_dealt(draft.gate, draft, steps, needed)
         )
+    ]
+    return tuple(_finished(draft, channels, needed) for draft in stages)
+
+
+def _finished(draft: Draft, channels: list[Channel], needed: Mapping[str, frozenset[str]]) -> Stage:
+    step = draft.step
+    if isinstance(step, JoinStep | AggregateStep):
+        step = _pruned(step, needed[draft.origin.name])
+    return Stage(
+        name=draft.name,
+        kind=draft.kind,
+        number=draft.number,
+        step=step,
+        chain=draft.chain,
+        inputs=tuple(channel for channel in channels if channel.target == draft.name),
+        outputs=tuple(channel for channel in channels if channel.source == draft.name),
+        needed=needed[draft.name] if isinstance(step, SourceStep) else frozenset(),
+    )
 
 
 def collect_sinks(plan: Plan) -> list[str]:
@@ -222,75 +238,58 @@ def _pruned(step: JoinStep | AggregateStep, needed: frozenset[str]) -> Step:
 
 
 def _channels_into(
-    target: _Draft,
-    drafts: Mapping[str, _Draft],
+    target: Draft,
+    drafts: Mapping[str, list[Draft]],
     heads: Mapping[str, str],
     needed: Mapping[str, frozenset[str]],
 ) -> list[Channel]:
     channels: list[Channel] = []
     for position, name in enumerate(target.step.inputs):
-        source = drafts[heads[name]]
-        port = position if target.kind == "join" else 0
+        port = position if isinstance(target.origin, JoinStep) else 0
         twice = target.step.inputs.count(name) > 1
-        writers = _has_writers(source, drafts, heads)
-        channels.append(
-            Channel(
-                name=f"{source.name}→{target.name}" + (f":{position + 1}" if twice else ""),
-                source=source.name,
-                target=target.name,
-                port=port,
-                # A stage that feeds one port twice is two writers there.
-                rank=(source.number << RANK_SHIFT) + (position if twice and port == 0 else 0),
-                schema=pa.schema([f for f in source.last.schema if f.name in needed[name]]),
-                has_writers=writers and target.kind != "sink",
-                is_mixed=writers or _is_disordered(source, drafts, heads),
-                needs_promises=target.kind != "sink",
-                promise_gap_ns=IDLE_PROMISE_NS if _holds_nothing(target) else 0,
-                idle_ns=_idle_ns(source, drafts, heads) if target.kind in GATED else None,
+        for source in drafts[heads[name]]:
+            writers = has_writers(source, drafts, heads)
+            channels.append(
+                Channel(
+                    name=f"{source.name}→{target.name}" + (f":{position + 1}" if twice else ""),
+                    source=source.name,
+                    target=target.name,
+                    port=port,
+                    # A stage that feeds one port twice is two writers there.
+                    rank=(source.number << RANK_SHIFT) + (position if twice and port == 0 else 0),
+                    schema=_travelling(source.last, needed[name]),
+                    has_writers=writers and target.kind != "sink",
+                    is_mixed=writers or is_disordered(source, drafts, heads),
+                    needs_promises=target.kind != "sink",
+                    promise_gap_ns=IDLE_PROMISE_NS if holds_nothing(target) else 0,
+                    idle_ns=idle_ns(source, drafts, heads) if target.kind in GATED else None,
+                )
             )
-        )
     return channels
 
 
-def _holds_nothing(stage: _Draft) -> bool:
-    return getattr(stage.step, "slack_ns", None) == ON_ARRIVAL_NS
+def _channels_dealt(
+    gate: Draft,
+    replica: Draft,
+    steps: Mapping[str, Step],
+    needed: Mapping[str, frozenset[str]],
+) -> list[Channel]:
+    """Return the channels from a gate to one of its replicas: one for each port."""
+    return [
+        Channel(
+            name=f"{gate.name}→{replica.name}:{port + 1}",
+            source=gate.name,
+            target=replica.name,
+            port=port,
+            rank=(gate.number << RANK_SHIFT) + port,
+            schema=_travelling(steps[name], needed[name]),
+            has_writers=False,
+            is_mixed=False,
+            needs_promises=True,
+        )
+        for port, name in enumerate(gate.step.inputs)
+    ]
 
 
-def _has_writers(stage: _Draft, drafts: Mapping[str, _Draft], heads: Mapping[str, str]) -> bool:
-    if isinstance(stage.step, SourceStep):
-        return stage.step.source.writer is not None
-    if stage.kind == "stateless":
-        return _has_writers(drafts[heads[stage.step.inputs[0]]], drafts, heads)
-    return False
-
-
-def _idle_ns(stage: _Draft, drafts: Mapping[str, _Draft], heads: Mapping[str, str]) -> int | None:
-    """Return how long the source whose rows these are may be silent; None behind a gate."""
-    if isinstance(stage.step, SourceStep):
-        spec = stage.step.source
-        if spec.idle_ns is None or spec.speed is None:
-            return spec.idle_ns
-        return round(spec.idle_ns / min(spec.speed, 1))  # a slow replay is no silence
-    if stage.kind == "stateless":
-        return _idle_ns(drafts[heads[stage.step.inputs[0]]], drafts, heads)
-    return None
-
-
-def _is_disordered(stage: _Draft, drafts: Mapping[str, _Draft], heads: Mapping[str, str]) -> bool:
-    """Whether rows may leave a stage in another order than that of their event times."""
-    if isinstance(stage.step, SourceStep):
-        spec = stage.step.source
-        return spec.promise is not None or spec.out_of_order == "late"
-    if stage.kind == "stateless":
-        return _is_disordered(drafts[heads[stage.step.inputs[0]]], drafts, heads)
-    return _may_send_late(stage, drafts, heads)
-
-
-def _may_send_late(stage: _Draft, drafts: Mapping[str, _Draft], heads: Mapping[str, str]) -> bool:
-    """Whether rows may leave a stage behind what it has promised."""
-    if isinstance(stage.step, SourceStep):
-        return stage.step.source.idle_ns is not None
-    if getattr(stage.step, "slack_ns", None) is not None:
-        return True
-    inputs = [drafts[heads[name]] for name in stage.step.inputs]
-    return any(_may_send_late(upstream, drafts, heads) for upstream in inputs)
+def _travelling(step: Step, needed: frozenset[str]) -> pa.Schema:
+    return pa.schema([field for field in step.schema if field.name in needed])

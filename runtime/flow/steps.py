@@ -89,6 +89,33 @@ class MergeStep(Step):
     slack_ns: int | None
 
 
+Share = Literal["keys", "all"]
+"""What each replica of a step gets: the rows of its keys; or all, of which it stores its share."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateStep(Step):
+    """The gate that the replicas of a step share; made by the plan, never written by a user.
+
+    `keys` are the key columns of each port; `schema` and `window_ns` are those of the step behind.
+    """
+
+    keys: tuple[tuple[str, ...], ...]
+    replicas: int
+    share: Share
+    slack_ns: int | None
+    window_ns: int
+
+
+@dataclass(frozen=True)
+class Replica:
+    """Which replica of its step a stage is: number `index`, from 0, of `of`."""
+
+    index: int
+    of: int
+    share: Share
+
+
 @dataclass(frozen=True, kw_only=True)
 class JoinStep(Step):
     """Sliding-window join of two streams: pairs with equal keys, |Δ event time| ≤ within.
@@ -105,6 +132,15 @@ class JoinStep(Step):
     right_names: Mapping[str, str]
     """{right column: name it leaves under}; the right keys are not in it."""
     slack_ns: int | None
+    replicas: int = 1
+    share: Share = "keys"
+    replica: Replica | None = None
+    """In a plan: which of several this is."""
+
+    @property
+    def window_ns(self) -> int:
+        """SW of [ssg] §2.1: how long, in event time, a row stays in the operator's state."""
+        return self.within_ns
 
 
 AggregateName = Literal["count", "sum", "mean", "min", "max", "quantile"]
@@ -145,6 +181,14 @@ class AggregateStep(Step):
     window: Window
     aggregates: Mapping[str, Aggregate]
     slack_ns: int | None
+    replicas: int = 1
+    replica: Replica | None = None
+    """In a plan: which of several this is; they share by keys."""
+
+    @property
+    def window_ns(self) -> int:
+        """SW of [ssg] §2.1: how long, in event time, a row stays in the operator's state."""
+        return self.window.size_ns
 
 
 SinkKind = Literal["parquet", "jsonl", "callback", "collect"]

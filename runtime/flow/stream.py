@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from runtime.errors import DuplicateName, FlowError, TypeMismatch
+from runtime.errors import FlowError, TypeMismatch
 from runtime.flow import checks
 from runtime.flow.slack import AS_FLOW, Slack
 from runtime.flow.steps import (
@@ -26,6 +26,7 @@ from runtime.flow.steps import (
     MapRowsStep,
     RowFunction,
     SelectStep,
+    Share,
     SinkSpec,
     SinkStep,
     Step,
@@ -90,7 +91,7 @@ class Stream:
         name = self._step_name("assign", name)
         expressions = {
             column: checks.expression(value, step=name, what=column)
-            for column, value in _together(columns, named, step=name).items()
+            for column, value in checks.together(columns, named, step=name).items()
         }
         if not expressions:
             raise FlowError(
@@ -162,7 +163,7 @@ class Stream:
             name: of the step.
         """
         name = self.flow.name_for("map", name)
-        _check_function(function, step=name)
+        checks.function(function, step=name)
         declared = checks.declared_schema(schema, step=name)
         return self._add(
             MapBatchesStep(name=name, inputs=self._in, schema=declared, function=function)
@@ -183,7 +184,7 @@ class Stream:
             name: of the step.
         """
         name = self.flow.name_for("map", name)
-        _check_function(function, step=name)
+        checks.function(function, step=name)
         declared = checks.declared_schema(schema, step=name)
         return self._add(
             MapRowsStep(name=name, inputs=self._in, schema=declared, function=function)
@@ -211,6 +212,8 @@ class Stream:
         window: Window,
         by: Names = (),
         slack: Slack = AS_FLOW,
+        replicas: int = 1,
+        share: Share = "keys",
         name: str | None = None,
         **named: Aggregate,
     ) -> Stream:
@@ -221,17 +224,16 @@ class Stream:
             window: tumbling("1s") or sliding("10s", "2s").
             by: the key columns; none: all rows together.
             slack: how long its gate waits; AS_FLOW: as the flow says.
+            replicas: how many work on it, each on the rows of its keys; see `join`.
+            share: "keys" only.
             name: of the step.
             named: column=aggregate, such as n=count().
         """
         name = self._step_name("aggregate", name)
-        if not isinstance(window, Window):
-            raise TypeMismatch(
-                f"step {name!r}: window={window!r} is no window; write tumbling('1s') or "
-                "sliding('10s', '2s')"
-            )
+        checks.window(window, step=name)
         keys = _names(by)
-        aggregates = _together(columns, named, step=name)
+        aggregates = checks.together(columns, named, step=name)
+        replicas, _ = checks.replicas(replicas, share, keys=keys, is_join=False, step=name)
         return self._add(
             AggregateStep(
                 name=name,
@@ -241,6 +243,7 @@ class Stream:
                 window=window,
                 aggregates=aggregates,
                 slack_ns=self.flow.slack_of(slack, step=name),
+                replicas=replicas,
             )
         )
 
@@ -255,6 +258,8 @@ class Stream:
         where: Expr | None = None,
         suffix: str = "_right",
         slack: Slack = AS_FLOW,
+        replicas: int = 1,
+        share: Share = "keys",
         name: str | None = None,
     ) -> Stream:
         """Pair rows of two streams with equal keys and event times at most `within` apart.
@@ -268,6 +273,11 @@ class Stream:
             where: what else a pair must satisfy, over the columns that leave.
             suffix: for right columns whose name the left has too.
             slack: how long its gate waits; AS_FLOW: as the flow says.
+            replicas: how many work on it, in slots of their own, behind one gate that is a
+                stage of its own. 1: gate and join are one stage.
+            share: "keys": each replica gets the rows of its keys. "all": each gets all rows,
+                stores its share of them, and compares all with what it stores: for few keys,
+                or some with most of the rows.
             name: of the step.
         """
         name = self.flow.name_for("join", name)
@@ -278,6 +288,7 @@ class Stream:
         schema, right_names = checks.joined_schema(
             self.schema, other.schema, (left_keys, right_keys), suffix=suffix, step=name
         )
+        replicas, share = checks.replicas(replicas, share, keys=left_keys, is_join=True, step=name)
         if where is not None:
             where = checks.predicate(where, schema, step=name, what="where")
         return self._add(
@@ -291,6 +302,8 @@ class Stream:
                 where=where,
                 right_names=right_names,
                 slack_ns=self.flow.slack_of(slack, step=name),
+                replicas=replicas,
+                share=share,
             )
         )
 
@@ -301,10 +314,7 @@ class Stream:
             DuplicateName: a step has this name already.
         """
         name = self.flow.name_for("sink", name)
-        if not isinstance(spec, SinkSpec):
-            raise TypeMismatch(
-                f"step {name!r}: {spec!r} is no sink; write parquet_sink('out/'), say"
-            )
+        checks.sink(spec, step=name)
         self._add(SinkStep(name=name, inputs=self._in, schema=self.schema, sink=spec))
 
     @property
@@ -337,12 +347,21 @@ class KeyedStream:
         *,
         window: Window,
         slack: Slack = AS_FLOW,
+        replicas: int = 1,
+        share: Share = "keys",
         name: str | None = None,
         **named: Aggregate,
     ) -> Stream:
         """Aggregate by these keys; see Stream.aggregate."""
         return self.stream.aggregate(
-            columns, window=window, by=self.keys, slack=slack, name=name, **named
+            columns,
+            window=window,
+            by=self.keys,
+            slack=slack,
+            replicas=replicas,
+            share=share,
+            name=name,
+            **named,
         )
 
     def join(
@@ -353,6 +372,8 @@ class KeyedStream:
         where: Expr | None = None,
         suffix: str = "_right",
         slack: Slack = AS_FLOW,
+        replicas: int = 1,
+        share: Share = "keys",
         name: str | None = None,
     ) -> Stream:
         """Join on these keys and the other's, pairwise; see Stream.join."""
@@ -369,27 +390,11 @@ class KeyedStream:
             where=where,
             suffix=suffix,
             slack=slack,
+            replicas=replicas,
+            share=share,
             name=name,
         )
 
 
-def _together(
-    first: Mapping[str, Any] | None, named: Mapping[str, Any], *, step: str
-) -> dict[str, Any]:
-    columns = dict(first or {})
-    for name, value in named.items():
-        if name in columns:
-            raise DuplicateName(f"step {step!r}: column {name!r} is given twice; give it once")
-        columns[name] = value
-    return columns
-
-
 def _names(given: Names) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
-
-
-def _check_function(function: Any, *, step: str) -> None:
-    if not callable(function):
-        raise TypeMismatch(
-            f"step {step!r}: {function!r} is no function; expressions go to assign and filter"
-        )

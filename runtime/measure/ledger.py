@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from runtime.measure.report import ChannelReport, JobReport, Ledger, StageReport
+from runtime.measure.shared import as_one_stage
 
 _PASS_ON = frozenset({"source", "stateless", "merge"})
 """Kinds whose rows leave as the events that they came in as."""
@@ -33,7 +34,11 @@ def ledger_of(stages: list[StageReport], channels: list[ChannelReport]) -> Ledge
     side too, a merge included. It cannot tell which of them were late, so its late rows and
     then its rows in flight count as source events, as far as there were any: the ledger may
     blame too much, never too little.
+
+    A gate and the replicas behind it count as one stage (runtime/measure/shared.py), so an event
+    counts once, however many replicas get it.
     """
+    stages, channels = as_one_stage(stages, channels)
     by_name = {stage.name: stage for stage in stages}
     side = _source_side(stages, channels)
     tally = _Tally(entered=sum(stage.rows_in for stage in stages if stage.kind == "source"))

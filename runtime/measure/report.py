@@ -22,7 +22,7 @@ class StageReport:
 
     name: str
     kind: str
-    """source, merge, join, aggregate, stateless or sink."""
+    """source, merge, gate, join, aggregate, stateless or sink."""
     node: str
     slot: str
     rows_in: int = 0
@@ -48,6 +48,10 @@ class StageReport:
     """Queued, or held by the gate."""
     held: int = 0
     """Rows in the operator's state (windows, join sides)."""
+    comparisons: int = 0
+    """Pairs of rows with equal keys and close times that a join compared."""
+    share: str = ""
+    """Of a gate: what each of the replicas behind it gets, "keys" or "all"."""
     batches: int = 0
     service_ns: int = 0
     """Busy time, summed."""

@@ -10,7 +10,7 @@ from runtime.model.batch import (
     concat_batches,
     concat_columns,
 )
-from runtime.model.message import Message
+from runtime.model.message import Message, ReadMark
 from runtime.model.times import END_NS, NS_PER_SECOND, START_NS, Duration, duration_ns, format_ns
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Duration",
     "Int64Array",
     "Message",
+    "ReadMark",
     "batch_of",
     "concat_batches",
     "concat_columns",

@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from runtime.model.batch import Batch
 from runtime.model.times import END_NS
+
+
+class ReadMark(NamedTuple):
+    """Which read of a shared gate a message is part of (runtime/merge/replica.py).
+
+    A read goes to a replica in one message or several: of each port, or cut in two because a
+    frame would have been too long. It is whole once they have `rows` rows together.
+    """
+
+    number: int
+    """Of the read, from 1 on; each replica gets something of every read."""
+    rows: int
+    """Of this read, to this replica, over all its messages."""
+    late: int
+    """How many rows of this message, its first ones, came late."""
+    watermark_ns: int
+    """Of the read: no row older than this will be released again, late ones apart."""
 
 
 class Message:
@@ -18,20 +37,47 @@ class Message:
             that was idle.
         promise_stimulus_ns: when the stimulus behind the promise reached us, so that what
             the promise sets free (a window, a held row) can be timed.
+        mark: from a shared gate to its replicas: which read this is of; else None.
     """
 
-    __slots__ = ("batch", "promise_ns", "promise_stimulus_ns", "rows")
+    __slots__ = ("batch", "mark", "promise_ns", "promise_stimulus_ns", "rows")
 
-    def __init__(self, batch: Batch | None, promise_ns: int, promise_stimulus_ns: int) -> None:
+    def __init__(
+        self,
+        batch: Batch | None,
+        promise_ns: int,
+        promise_stimulus_ns: int,
+        mark: ReadMark | None = None,
+    ) -> None:
         self.batch = batch
         self.rows = 0 if batch is None else len(batch.event_time_ns)
         self.promise_ns = promise_ns
         self.promise_stimulus_ns = promise_stimulus_ns
+        self.mark = mark
 
     @property
     def is_end(self) -> bool:
         """Whether the stream ends with this message."""
         return self.promise_ns == END_NS
+
+    def halves(self, known: tuple[int, int]) -> tuple[Message, Message]:
+        """Return two messages of half the rows each, at least one, that mean the same.
+
+        Args:
+            known: (promise, its stimulus) of the message before: the new ones hold only once
+                all rows are there.
+        """
+        assert self.batch is not None
+        middle, mark = self.rows // 2, self.mark
+        marks = (mark, mark)
+        if mark is not None:
+            first = min(mark.late, middle)
+            marks = mark._replace(late=first), mark._replace(late=mark.late - first)
+        rest = self.batch.slice(middle, self.rows)
+        return (
+            Message(self.batch.slice(0, middle), *known, marks[0]),
+            Message(rest, self.promise_ns, self.promise_stimulus_ns, marks[1]),
+        )
 
     def __repr__(self) -> str:
         return f"Message({self.rows} rows, promise={self.promise_ns})"

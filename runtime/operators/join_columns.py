@@ -69,6 +69,12 @@ class HeldColumns:
             for name in names
         ]
 
+    def drop_last(self, rows: int) -> None:
+        """Let so many rows at the end go."""
+        self.end -= rows
+        for text in self._texts.values():
+            text.drop_from(self.end)
+
     def drop(self, rows: int) -> None:
         """Let so many rows at the front go."""
         self.start += rows
@@ -111,6 +117,17 @@ class TextQueue:
             return self._pieces[0].take(places - self._start)
         found = pa.chunked_array(self._pieces, pa.string()).take(places - self._start)
         return concat_columns(found.chunks) if found.num_chunks else pa.array([], pa.string())
+
+    def drop_from(self, place: int) -> None:
+        """Let the rows from this place on go."""
+        pieces = self._pieces
+        kept = place - self._start
+        for number, piece in enumerate(pieces):
+            if kept <= len(piece):
+                pieces[number] = piece[:kept]
+                del pieces[number + 1 :]
+                return
+            kept -= len(piece)
 
     def drop_before(self, place: int) -> None:
         """Let the rows before this place go; memory is given back piece by piece."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import START_NS, Batch, Column, Int64Array
+from runtime.model import START_NS, Batch, BoolArray, Column, Int64Array
 from runtime.operators.join_columns import HeldColumns
 
 _LEFT, _RIGHT = 0, 1
@@ -53,6 +53,17 @@ class Arrivals:
             self.keys[self.lefts :] |= 1
             self.times = np.concatenate([left.event_time_ns, right.event_time_ns])
             self.turns = _turns(left.event_time_ns, right.event_time_ns)
+
+    def keep(self, mask: BoolArray) -> Arrivals | None:
+        """Return the rows where `mask`, shape (rows,), is true; None for none."""
+        if not mask.any():
+            return None
+        masks, codes = (mask[: self.lefts], mask[self.lefts :]), self.keys >> 1
+        left, right = (
+            batch.keep(own) if batch is not None and own.any() else None
+            for batch, own in zip(self.batches, masks, strict=True)
+        )
+        return Arrivals(left, right, codes[: self.lefts][masks[0]], codes[self.lefts :][masks[1]])
 
     def count(self, side: int) -> int:
         """Return how many rows are of one side (0 left, 1 right)."""
@@ -239,6 +250,14 @@ class HeldRows:
         newest = self._newest[first:last]
         self.drop_before(self.start + int(newest.searchsorted(event_time_ns)))
         return True
+
+    def drop_from(self, position: int) -> None:
+        """Let the rows from this position on go; the next to come has it again."""
+        rows = self.end - position
+        right = int(np.bitwise_and(self.keys(position, self.end), 1).sum())
+        self.end = position
+        for side, gone in zip(self.sides, (rows - right, right), strict=True):
+            side.drop_last(gone)
 
     def drop_before(self, position: int) -> None:
         """Let the rows before this position go."""

@@ -140,6 +140,18 @@ class JoinState:
             layout.pack(keys, low), layout.pack(keys, high), first_run=first_run
         )
 
+    def partners_among(self, new: Arrivals, which: Int64Array) -> Found:
+        """Yield what may be paired with these of the new rows, of the new rows.
+
+        Both are places among the new rows; the layout must fit them (`make_fit`).
+        """
+        index, layout, within_ns = RunIndex(), self._layout, self._within_ns
+        index.add(layout.pack(new.keys, new.times), 0)
+        keys, times = new.keys.take(which) ^ 1, new.times.take(which)
+        low, high = layout.pack(keys, times - within_ns), layout.pack(keys, times + within_ns)
+        for search, found in index.matches(low, high):
+            yield which.take(search), found
+
     def held_rows(self, side: int, before: int) -> Int64Array:
         """Return the positions of one side's rows before a position that are not too old."""
         keys = self.rows.keys(self.rows.start, before)

@@ -1,11 +1,11 @@
-"""What a stage's report says of its gate."""
+"""What a stage's report says of its gate, or, a replica's, of what it was dealt."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from runtime.measure.report import StageReport
-from runtime.merge import SlackGate
+from runtime.merge import ReplicaReads, SlackGate
 
 
 def count_gate(
@@ -27,3 +27,10 @@ def count_gate(
     report.in_flight = queued + gate.rows_held
     report.frontier_ns, report.newest_ns = gate.frontier_ns, gate.newest_ns
     report.waiting_for = [names[writer] for writer in gate.holders()]
+
+
+def count_reads(report: StageReport, reads: ReplicaReads, *, queued: int, dropped: int) -> None:
+    """Fill in what a replica has gone on with of what it was dealt, and what it still holds."""
+    report.ready, report.late, report.late_dropped = reads.ready, reads.late - dropped, dropped
+    report.in_flight = queued + reads.rows_held
+    report.frontier_ns = reads.promise_ns

@@ -55,6 +55,8 @@ class Slice:
     rows: int
     actions: list[Action]
     began_ns: int
+    comparisons: int = 0
+    """Pairs that a join compared."""
 
 
 class Slot:
@@ -120,7 +122,9 @@ class Slot:
 
     def _run(self, machine: StageMachine, now_ns: int) -> Slice:
         name = machine.stage.name
+        compared = machine.comparisons
         message, used = machine.run(now_ns, max_rows=self._slice_rows[name])
+        compared = machine.comparisons - compared
         actions: list[Action] = []
         if message is not None:
             self._send(machine, message, now_ns, actions)
@@ -128,7 +132,7 @@ class Slot:
             self._owed[channel] = self._owed.get(channel, 0) + rows
         if self._owed:
             self._grant(machine, actions)
-        return Slice(name, machine.rows_worked, actions, now_ns)
+        return Slice(name, machine.rows_worked, actions, now_ns, compared)
 
     def _send(
         self, machine: StageMachine, message: Message, now_ns: int, actions: list[Action]

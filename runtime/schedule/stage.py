@@ -7,17 +7,18 @@ from typing import Any
 
 from runtime.errors import SettingError
 from runtime.flow.plan import GATED, Channel, Stage
-from runtime.flow.steps import AggregateStep, JoinStep, SourceStep
+from runtime.flow.steps import AggregateStep, GateStep, JoinStep, SourceStep
 from runtime.measure.report import StageReport
 from runtime.measure.samples import StageSample
-from runtime.merge import SlackGate, Writer
+from runtime.merge import ReplicaReads, SlackGate, Writer
 from runtime.model import END_NS, START_NS, Batch, Message, concat_batches
 from runtime.operators.contract import Operator, Released, Stateless
+from runtime.operators.join import JoinMachine
 from runtime.operators.make import make_operator, make_stateless
-from runtime.schedule.accounts import count_gate
+from runtime.schedule.intake import DealtIntake, GateIntake, PassIntake
 from runtime.schedule.outlets import Outlets
-from runtime.schedule.queues import PathQueues, credit_of
-from runtime.schedule.silence import SilentChannels
+from runtime.schedule.queues import PathQueues
+from runtime.schedule.replicas import Hands
 from runtime.schedule.watch import StageWatch
 from runtime.sources.machine import SourceMachine
 
@@ -48,19 +49,26 @@ class StageMachine:
                 needed=stage.needed,
             )
         self._queues = PathQueues(channel.name for channel in stage.inputs)
-        self._writer = {channel.name: n for n, channel in enumerate(stage.inputs)}
+        self.report = StageReport(stage.name, stage.kind, node="", slot="")
         self.gate: SlackGate | None = None
-        if stage.kind in GATED:
+        reads: ReplicaReads | None = None  # of a replica, whose gate is another stage
+        if stage.replica is not None:
+            reads = ReplicaReads(len(stage.inputs))
+        elif stage.kind in GATED:
             self.gate = SlackGate(
                 [Writer(c.port, c.rank, c.is_mixed) for c in stage.inputs],
                 slack_ns=stage.slack_ns,
             )
         self._watch: StageWatch | None = None
         if is_sampled:
-            self._watch = StageWatch(stage, self.gate, start_ns=start_ns)
-        self._silent: SilentChannels | None = None  # None: nobody is ever idle
-        if self.gate is not None and any(c.idle_ns is not None for c in stage.inputs):
-            self._silent = SilentChannels(stage.inputs, start_ns=start_ns)
+            self._watch = StageWatch(stage, self.gate, start_ns=start_ns, reads=reads)
+        common = (stage, self._queues, self.report, self._watch)
+        self._intake = PassIntake(*common)
+        if self.gate is not None:
+            self._intake = GateIntake(*common, start_ns=start_ns, gate=self.gate)
+        elif reads is not None:
+            self._intake = DealtIntake(*common, start_ns=start_ns, reads=reads)
+        self._hands = Hands(stage, stage.step) if isinstance(stage.step, GateStep) else None
         self.operator: Operator | None = None
         if isinstance(stage.step, JoinStep | AggregateStep):
             self.operator = make_operator(stage.step)
@@ -69,13 +77,9 @@ class StageMachine:
             self._chain.insert(0, make_stateless(stage.step))
         self._outlets = Outlets(stage.outputs, start_ns=start_ns)
         self._promise_ns = START_NS
-        self._more = False  # the last read was cut short: read again
-        self._gate_since_ns = start_ns
-        self._work: list[tuple[str, int]] = []
         self.rows_worked = 0
         """Rows that the last slice took in."""
         self.is_finished = False
-        self.report = StageReport(stage.name, stage.kind, node="", slot="")
 
     # -- what may be done ---------------------------------------------------------------
 
@@ -85,8 +89,7 @@ class StageMachine:
             self._watch.count(now_ns, self._queues)
             self._watch.travelled(link_ns)
         self._queues.push(channel, message, now_ns)
-        if self._silent is not None:
-            self._silent.heard(channel, now_ns)
+        self._intake.heard(channel, now_ns)
         self.report.rows_in += message.rows
 
     def urgency_ns(self, now_ns: int) -> int | None:
@@ -99,14 +102,14 @@ class StageMachine:
             if due_ns is None or due_ns > now_ns:
                 return None
             return due_ns if self._is_paced else now_ns
-        if self._more:
+        if self._intake.more:
             return START_NS
         due_ns = self._hold_ends_ns()
         if due_ns is not None and due_ns <= now_ns:
             return due_ns
         waiting_ns = self._queues.earliest_stimulus_ns()
         if waiting_ns is None:
-            silent_ns = self._silent_ns()
+            silent_ns = self._intake.silent_ns()
             return silent_ns if silent_ns is not None and silent_ns <= now_ns else None
         return waiting_ns
 
@@ -128,7 +131,7 @@ class StageMachine:
         silent channel. Nothing is due before the start. The first call opens the input.
         """
         if self.source is None:
-            ends = (self._hold_ends_ns(), self._silent_ns())
+            ends = (self._hold_ends_ns(), self._intake.silent_ns())
             return min([at_ns for at_ns in ends if at_ns is not None], default=None)
         if self.is_finished:
             return None
@@ -139,11 +142,6 @@ class StageMachine:
 
     def _hold_ends_ns(self) -> int | None:
         return None if self._watch is None else self._watch.hold_ends_ns()
-
-    def _silent_ns(self) -> int | None:
-        if self._silent is None or self.gate is None:
-            return None
-        return self._silent.due_ns(self.gate)
 
     # -- doing it -----------------------------------------------------------------------
 
@@ -165,7 +163,7 @@ class StageMachine:
         if slack_ns != self.gate.slack_ns:
             self.gate.set_slack(slack_ns)
             # What may go now need not wait for a message.
-            self._more = self._more or self.gate.may_release()
+            self._intake.more = self._intake.more or self.gate.may_release()
         if self._watch is not None:
             self._watch.hold_ns = hold_ns
 
@@ -176,7 +174,6 @@ class StageMachine:
             What goes to every output (None: nothing new), and per input channel the rows of
             credit that were used up: [(channel, rows)].
         """
-        self._work = []
         watch = self._watch
         if watch is not None:
             watch.count(now_ns, self._queues)
@@ -187,16 +184,17 @@ class StageMachine:
                 self._next_take_ns = now_ns + self._source_gap_ns
             if message is None:
                 self.rows_worked = 0
-                return None, self._work
+                return None, []
             self.rows_worked = message.rows
             if watch is not None:
                 watch.passed(message.batch)
-            return self._emit_source(message), self._work
-        released, promise_ns = self._release(now_ns, max_rows)
-        self.rows_worked = sum([rows for _, rows in self._work])
+            return self._emit_source(message), []
+        intake = self._intake
+        released, promise_ns = intake.take(now_ns, max_rows=max_rows)
+        self.rows_worked = intake.rows_worked
         if released is None:
-            return None, self._work
-        return self._emit(released, promise_ns), self._work
+            return None, intake.work
+        return self._emit(released, promise_ns), intake.work
 
     def _emit_source(self, message: Message) -> Message:
         self.report.batches += 1
@@ -207,58 +205,12 @@ class StageMachine:
             return message
         return Message(batch, message.promise_ns, message.promise_stimulus_ns)
 
-    def _release(self, now_ns: int, max_rows: int) -> tuple[Released | None, int]:
-        gate, queues, watch = self.gate, self._queues, self._watch
-        if gate is None:
-            return self._pass_through(now_ns)
-        rows = 0
-        self._count_gate_wait(now_ns)
-        # What can be read already comes first: a message more would only wait in the gate,
-        # where it is out of reach of the credit that bounds the queue.
-        while not self._more and rows < max_rows and (item := queues.pop(now_ns)) is not None:
-            channel, message, came_ns = item
-            rows += message.rows
-            writer = self._writer[channel]
-            gate.insert(
-                writer,
-                message.batch,
-                promise_ns=message.promise_ns,
-                promise_stimulus_ns=message.promise_stimulus_ns,
-            )
-            self._work.append((channel, credit_of(message)))
-            if watch is not None:
-                watch.came(writer, message.batch, came_ns)
-        if self._silent is not None:
-            self._silent.mark(gate, now_ns, queued=queues.waiting())
-        held = gate.rows_held
-        self.report.max_gate_rows = max(self.report.max_gate_rows, held + queues.rows)
-        due_ns = None if watch is None else watch.due_ns(now_ns)
-        released = gate.read(limit=max_rows, due_ns=due_ns)
-        self._more = released is not None and held > max_rows and bool(gate.rows_held)
-        frontier_ns = gate.frontier_ns
-        if watch is not None:
-            watch.left(released, now_ns)
-        if released is None:
-            return None, frontier_ns
-        return released, min(frontier_ns, released.watermark_ns)
-
-    def _pass_through(self, now_ns: int) -> tuple[Released | None, int]:
-        item = self._queues.pop(now_ns)
-        if item is None:
-            return None, START_NS
-        channel, message, came_ns = item
-        self._work.append((channel, credit_of(message)))
-        self.report.ready += message.rows
-        if self._watch is not None:
-            self._watch.passed(message.batch, came_ns)
-        return (
-            Released([message.batch], [None], message.promise_ns, message.promise_stimulus_ns),
-            message.promise_ns,
-        )
-
     def _emit(self, released: Released, promise_ns: int) -> Message | None:
         self.report.batches += 1
-        if self.operator is not None:
+        batch: Batch | None = None
+        if self._hands is not None:
+            self.report.rows_out += self._hands.deal(released, max(promise_ns, self._promise_ns))
+        elif self.operator is not None:
             batch = self.operator.process(released)
             promise_ns = self.operator.promise_ns(promise_ns)
             batch = self._apply_chain(batch, is_input=False)
@@ -267,9 +219,9 @@ class StageMachine:
             batch = self._apply_chain(batch, is_input=True)
         advanced = promise_ns > self._promise_ns
         self._promise_ns = max(promise_ns, self._promise_ns)
-        if self._promise_ns == END_NS and not self._more:
+        if self._promise_ns == END_NS and not self._intake.more:
             self.is_finished = True
-        if batch is None and not advanced:
+        if batch is None and not advanced and self._hands is None:
             return None
         return Message(batch, self._promise_ns, released.watermark_stimulus_ns)
 
@@ -308,21 +260,17 @@ class StageMachine:
 
     def may_grant(self, channel: str, limit_rows: int) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
-        if self.gate is None:
-            return True
-        writer = self._writer[channel]
-        return self.gate.rows_held_of(writer) < limit_rows or writer in self.gate.holders()
+        return self._intake.may_grant(channel, limit_rows)
 
-    def _count_gate_wait(self, now_ns: int) -> None:
-        # Mean wait × rows = the integral of the rows held over time (Little's law).
-        if self.gate is not None:
-            self.report.gate_wait_ns += self.gate.rows_held * (now_ns - self._gate_since_ns)
-            self._gate_since_ns = now_ns
+    @property
+    def comparisons(self) -> int:
+        """Pairs that its join has compared so far; 0 for other stages."""
+        return self.operator.pairs_compared if isinstance(self.operator, JoinMachine) else 0
 
     def report_at(self, now_ns: int) -> StageReport:
         """Return the stage's counters as they stand."""
         report = self.report
-        self._count_gate_wait(now_ns)
+        self._intake.count_wait(now_ns)
         report.queue_wait_ns = self._queues.wait_ns
         if self.source is not None:
             report.rows_in = self.source.rows_in
@@ -331,20 +279,19 @@ class StageMachine:
             report.early = self.source.early
             report.newest_ns = self.source.newest_ns
             report.frontier_ns = self.source.promise_ns
-        elif self.gate is not None:
-            dropped = self.operator.late_dropped if self.operator is not None else 0
-            names = [channel.source for channel in self.stage.inputs]
-            count_gate(report, self.gate, queued=self._queues.rows, dropped=dropped, names=names)
         else:
-            report.in_flight = self._queues.rows
+            self._intake.count(self.operator.late_dropped if self.operator is not None else 0)
         if self.operator is not None:
             report.held = self.operator.rows_held
-        if self._silent is not None:
-            report.idle_marks = dict(self._silent.marks)
+            report.comparisons = self.comparisons
+        if isinstance(self.stage.step, GateStep):
+            report.share = self.stage.step.share
         return report
 
     def outgoing(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:
         """Return what goes on each output channel: its columns only; nothing it has no use for."""
+        if self._hands is not None:
+            return self._hands.take()
         return self._outlets.parts(message, now_ns)
 
     def close(self) -> None:
@@ -356,20 +303,21 @@ class StageMachine:
         """Return the state of queue, gate and operator, or of the source."""
         return {
             "queues": self._queues.snapshot(),
-            "gate": self.gate.snapshot() if self.gate else None,
+            "intake": self._intake.snapshot(),
+            "hands": self._hands.snapshot() if self._hands else None,
             "operator": self.operator.snapshot() if self.operator else None,
             "source": self.source.snapshot() if self.source else None,
             "watch": self._watch.snapshot() if self._watch else None,
             "promise_ns": self._promise_ns,
-            "more": self._more,
             "is_finished": self.is_finished,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self._queues.restore(state["queues"])
-        if self.gate is not None:
-            self.gate.restore(state["gate"])
+        self._intake.restore(state["intake"])
+        if self._hands is not None:
+            self._hands.restore(state["hands"])
         if self.operator is not None:
             self.operator.restore(state["operator"])
         if self.source is not None:
@@ -377,7 +325,6 @@ class StageMachine:
         if self._watch is not None:
             self._watch.restore(state["watch"])
         self._promise_ns = state["promise_ns"]
-        self._more = state["more"]
         self.is_finished = state["is_finished"]
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from runtime.flow.plan import Stage
 from runtime.measure.samples import GateState, SecondMeter, StageSample
-from runtime.merge import SlackGate
-from runtime.model import END_NS, START_NS, Batch
+from runtime.merge import ReplicaReads, SlackGate
+from runtime.model import END_NS, START_NS, Batch, Message
 from runtime.operators.contract import Released
 from runtime.schedule.queues import PathQueues
-from runtime.schedule.waits import WaitLog
+from runtime.schedule.waits import ReadLog, WaitLog
 
 
 class StageWatch:
@@ -20,11 +20,23 @@ class StageWatch:
         stage: which.
         gate: of the stage, if it has one.
         start_ns: of the first second.
+        reads: of a replica, what its gate, which is another stage, has read.
     """
 
-    def __init__(self, stage: Stage, gate: SlackGate | None, *, start_ns: int) -> None:
-        self._meter = SecondMeter(stage.name, start_ns=start_ns, window_ns=stage.window_ns)
+    def __init__(
+        self,
+        stage: Stage,
+        gate: SlackGate | None,
+        *,
+        start_ns: int,
+        reads: ReplicaReads | None = None,
+    ) -> None:
+        self._meter = SecondMeter(
+            stage.name, start_ns=start_ns, readers=stage.readers, window_ns=stage.window_ns
+        )
         self._gate = gate
+        self._reads = reads
+        self._read_log = ReadLog()
         self._waits = None if gate is None else WaitLog()
         self._is_mixed = [channel.is_mixed for channel in stage.inputs]
         self._since_ns = self._rows = 0  # of the last slice
@@ -71,10 +83,27 @@ class StageWatch:
             return
         counts = self._gate.counts()
         since_ns = self._waits.left(counts.cut, has_late=counts.has_late)
+        rows = _rows(released)
         in_order = [batch for batch in released.ports if batch is not None]
-        rows = sum([len(batch) for batch in (*in_order, *released.late) if batch is not None])
         last_ns = max([batch.event_time_ns.item(-1) for batch in in_order], default=START_NS)
         self._worked(now_ns if since_ns is None else since_ns, rows, last_ns)
+
+    def dealt(self, message: Message, came_ns: int) -> None:
+        """Count a message of a replica's gate, and when it came."""
+        if message.mark is not None and message.rows:
+            self._read_log.add(message.mark.number, came_ns)
+
+    def read(self, released: Released | None, now_ns: int) -> None:
+        """Count what a replica goes on with of its gate's reads."""
+        assert self._reads is not None, "only replicas are dealt to"
+        if released is None:
+            return
+        since_ns = self._read_log.left(self._reads.unread, self._reads.held)
+        rows = _rows(released)
+        if rows:
+            batches = [b for b in (*released.ports, *released.late) if b is not None and len(b)]
+            last_ns = max([int(batch.event_time_ns.max()) for batch in batches])
+            self._worked(now_ns if since_ns is None else since_ns, rows, last_ns)
 
     def passed(self, batch: Batch | None, came_ns: int | None = None) -> None:
         """Count rows that pass without a gate, and when they came; None: when they were due."""
@@ -108,6 +137,9 @@ class StageWatch:
             since.append(self._waits.oldest_ns())
         else:
             state.frontier_ns = END_NS  # nobody is behind
+            if self._reads is not None:
+                state.held += self._reads.rows_held
+                since.append(self._read_log.oldest_ns())
         state.held_since_ns = min([at for at in since if at is not None], default=None)
         self._meter.close(now_ns, state)
 
@@ -134,3 +166,7 @@ class StageWatch:
         if self._gate is not None:
             counts = self._gate.counts()
             self._meter.restart(counts.slack_ready, counts.late)
+
+
+def _rows(released: Released) -> int:
+    return sum([len(b) for b in (*released.ports, *released.late) if b is not None])

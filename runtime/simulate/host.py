@@ -152,7 +152,9 @@ class Simulation:
             self._sleep(name, slot)
             return
         self._idle_polls = 0
-        took_ns = self._cost.slice_ns(done.stage, done.rows, self._rng, now_ns=self.now_ns)
+        took_ns = self._cost.slice_ns(
+            done.stage, done.rows, self._rng, comparisons=done.comparisons, now_ns=self.now_ns
+        )
         slot.charge(done, took_ns)
         self._busy.add(name)
         self._at(self.now_ns + took_ns, lambda: self._complete(name, done))

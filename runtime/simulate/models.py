@@ -12,11 +12,13 @@ from runtime.errors import SettingError
 
 @dataclass(frozen=True, kw_only=True)
 class CostModel:
-    """How long a slice of work takes: per slice, plus per row, varied at random.
+    """How long a slice of work takes: per slice, per row and per comparison, varied at random.
 
     Attributes:
         per_slice_ns: fixed cost of a slice, >= 0.
         per_row_ns: cost of a row, >= 0; `stages` sets it for single stages: {stage: ns}.
+        per_comparison_ns: cost of each pair that a join compares, >= 0; counted in `per_row_ns`
+            as long as this is 0.
         jitter: each slice takes between 1 and 1 + jitter times as long, >= 0.
         load: what a stage's slices take changes over time: {stage: (virtual ns) -> how many times
             as long, >= 0}.
@@ -25,16 +27,27 @@ class CostModel:
     per_slice_ns: float = 50_000
     per_row_ns: float = 250
     stages: Mapping[str, float] = field(default_factory=dict)
+    per_comparison_ns: float = 0.0
     jitter: float = 0.0
     load: Mapping[str, Callable[[int], float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if min(self.per_slice_ns, self.per_row_ns, self.jitter, *self.stages.values()) < 0:
+        costs = (self.per_slice_ns, self.per_row_ns, self.per_comparison_ns, self.jitter)
+        if min(*costs, *self.stages.values()) < 0:
             raise SettingError(f"costs cannot be negative: {self}")
 
-    def slice_ns(self, stage: str, rows: int, rng: np.random.Generator, *, now_ns: int = 0) -> int:
+    def slice_ns(
+        self,
+        stage: str,
+        rows: int,
+        rng: np.random.Generator,
+        *,
+        comparisons: int = 0,
+        now_ns: int = 0,
+    ) -> int:
         """Return how long a slice that begins now takes in virtual time."""
         cost = self.per_slice_ns + rows * self.stages.get(stage, self.per_row_ns)
+        cost += comparisons * self.per_comparison_ns
         if stage in self.load:
             cost *= self.load[stage](now_ns)
         return max(1, round(cost * (1 + self.jitter * rng.random())))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from actors.buffers import FEW_ROWS
 from actors.frames import HEADER, FrameCodec, FrameTooLongError, Grant
 from runtime.errors import ColumnError, FrameError, SchemaError
-from runtime.model import END_NS, START_NS, Batch, Message, batch_of
+from runtime.model import END_NS, START_NS, Batch, Message, ReadMark, batch_of
 
 SCHEMA = pa.schema(
     [
@@ -200,6 +200,22 @@ def test_a_frame_over_the_limit_is_refused() -> None:
         codec(max_bytes=100).decode(sound_frame())
 
 
+@pytest.mark.parametrize("batch", [batch_with(9), None], ids=["rows", "no rows"])
+def test_the_read_that_a_message_is_of_travels_with_it(batch: Batch | None) -> None:
+    rows = 0 if batch is None else len(batch)
+    mark = ReadMark(7, rows + 2, min(rows, 3), -5)
+    frame = codec().encode(Message(batch, 5, 6, mark), sent_at_ns=8)
+    message, _ = codec().decode(frame)
+    assert message.mark == mark
+    assert_same(message.batch, batch)
+    for wrong in (mark._replace(late=rows + 1), mark._replace(rows=rows - 1), (0, rows, 0, 0)):
+        lying = codec().encode(Message(batch, 5, 6, ReadMark(*wrong)), sent_at_ns=8)
+        with pytest.raises(FrameError, match="says that it is of the read"):
+            codec().decode(lying)
+    with pytest.raises(FrameError, match="no room"):
+        codec().decode(changed(frame[: HEADER.size + 8], size=8))
+
+
 def changed(frame: bytes, **fields: int | bytes) -> bytes:
     numbers = ("flags", "rows", "promise", "stimulus", "sent", "number", "fingerprint", "size")
     names = ("magic", "version", "kind", *numbers)
@@ -214,7 +230,8 @@ def changed(frame: bytes, **fields: int | bytes) -> bytes:
         ({"version": 2}, "version 2"),
         ({"kind": 2}, "kind grant"),
         ({"kind": 77}, "kind 77"),
-        ({"flags": 2}, "flags 0x2"),
+        ({"flags": 4}, "flags 0x4"),
+        ({"flags": 3}, "says that it is of the read"),
         ({"flags": 0}, "without a batch"),
         ({"rows": -1}, "-1 rows"),
         ({"rows": 8}, "8 texts"),

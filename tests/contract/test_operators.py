@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.flow.expressions import col
-from runtime.flow.steps import Aggregate, AggregateStep, JoinStep, Step, Window
+from runtime.flow.steps import Aggregate, AggregateStep, JoinStep, Replica, Step, Window
 from runtime.model import END_NS, START_NS, Batch
 from runtime.operators import Operator, Released, make_operator
 from tests.operators.literal import Leaves, Segment, leaves_of, reads_of, run, streams
@@ -101,6 +101,7 @@ CASES = [
         replace(JOIN, left_on=("line", "area"), right_on=("line", "area"), where=col("delay") > 0),
         2,
     ),
+    Case("a share of a join", replace(JOIN, replica=Replica(1, 3, "all")), 2),
 ]
 every_operator = pytest.mark.parametrize("case", CASES, ids=str)
 

@@ -255,3 +255,47 @@ def test_a_report_survives_json() -> None:
     report = report_of([stage("a", "source", 3)], [channel("a", "out", 3)], "done")
     plain = report.to_json()
     assert JobReport.from_json(plain).to_json() == plain
+
+
+def shared(
+    share: str, *, received: tuple[int, int]
+) -> tuple[list[StageReport], list[ChannelReport]]:
+    """100 events through a gate, 10 of them late there, to two replicas of a join."""
+    gate = stage("jams.gate", "gate", 100, slack_ready=30, late=10)
+    gate.share = share
+    first, second = (
+        stage(f"jams.{n}", "join", rows, late=3, late_dropped=2, rows_out=5)
+        for n, rows in enumerate(received, start=1)
+    )
+    sent = (100, 100) if share == "all" else (60, 40)
+    stages = [stage("buses", "source", 100), gate, first, second, stage("out", "sink", 10)]
+    channels = [
+        channel("buses", "jams.gate", 100),
+        channel("jams.gate", "jams.1", sent[0], received[0]),
+        channel("jams.gate", "jams.2", sent[1], received[1]),
+        channel("jams.1", "out", 5),
+        channel("jams.2", "out", 5),
+    ]
+    return stages, channels
+
+
+def test_a_gate_and_replicas_that_share_by_keys_count_each_event_once() -> None:
+    found = ledger_of(*shared("keys", received=(60, 33)))
+    assert (found.entered, found.copies, found.late, found.in_flight) == (100, 0, 4, 7)
+    assert (found.out, found.slack_ready, found.late_used) == (89, 30, 6)
+    assert found.is_balanced
+
+
+def test_a_gate_and_replicas_that_share_all_count_each_event_once() -> None:
+    found = ledger_of(*shared("all", received=(90, 100)))
+    assert (found.entered, found.copies, found.late, found.in_flight) == (100, 0, 2, 10)
+    assert (found.out, found.slack_ready, found.late_used) == (88, 30, 8)
+    assert found.is_balanced
+
+
+def test_rows_that_a_gate_deals_to_nobody_are_missing() -> None:
+    stages, channels = shared("keys", received=(60, 40))
+    channels[2].rows_sent = channels[2].rows_received = 35
+    lost = stage("jams.2", "join", 35, late=3, late_dropped=2)
+    found = ledger_of([lost if s.name == "jams.2" else s for s in stages], channels)
+    assert found.missing == 5

@@ -1,0 +1,63 @@
+"""A gate and the replicas behind it, as the one stage that they are to whoever counts events.
+
+```
+buses ─▶ join.gate ─▶ join.1 ─▶ out             buses ─▶ join.gate ─▶ out
+              └─────▶ join.2 ─────┘        ⇒
+```
+
+Of replicas that get all rows the first one speaks for all, since all decide alike on what is too
+late. Of those that share by keys the counts add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from runtime.measure.report import ChannelReport, StageReport
+
+
+def as_one_stage(
+    stages: Sequence[StageReport], channels: Sequence[ChannelReport]
+) -> tuple[list[StageReport], list[ChannelReport]]:
+    """Return the reports with each gate and its replicas as one, under the gate's name."""
+    gates = {stage.name: stage for stage in stages if stage.kind == "gate"}
+    if not gates:
+        return list(stages), list(channels)
+    gate_of = {c.target: c.source for c in channels if c.source in gates}  # {replica: its gate}
+    by_name = {stage.name: stage for stage in stages}
+    whole: list[StageReport] = []
+    for stage in stages:
+        if stage.name in gates:
+            whole.append(_whole(stage, by_name, [c for c in channels if c.source == stage.name]))
+        elif stage.name not in gate_of:
+            whole.append(stage)
+    carried = [
+        replace(channel, source=gate_of.get(channel.source, channel.source))
+        for channel in channels
+        if channel.source not in gates
+    ]
+    return whole, carried
+
+
+def _whole(
+    gate: StageReport, by_name: Mapping[str, StageReport], dealt: Sequence[ChannelReport]
+) -> StageReport:
+    names = list(dict.fromkeys(channel.target for channel in dealt))
+    counted = names[:1] if gate.share == "all" else names
+    replicas = [by_name[name] for name in counted if name in by_name]  # one may have died unheard
+    on_the_wire = sum(channel.in_flight for channel in dealt if channel.target in counted)
+    used = sum(replica.used for replica in replicas)
+    dropped = sum(replica.late_dropped for replica in replicas)
+    late = min(max(gate.late - dropped, 0), used)
+    slack_ready = min(gate.slack_ready, used - late)
+    return replace(
+        gate,
+        kind="join",
+        ready=used - slack_ready - late,
+        slack_ready=slack_ready,
+        late=late,
+        late_dropped=dropped,
+        in_flight=gate.in_flight + on_the_wire + sum(replica.in_flight for replica in replicas),
+        rows_out=sum(by_name[name].rows_out for name in names if name in by_name),
+    )

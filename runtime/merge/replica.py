@@ -1,0 +1,354 @@
+"""A gate shared by the replicas of an operator: what it read is dealt out, and put together again.
+
+```
+gate     read 1: rows a b c d   ──▶ replica 1: a c   ┐ each is told of every read: its share of
+         read 2: rows e, late f ──▶ replica 2: b d   ┘ the rows, which came late, the watermark
+```
+
+Each replica's operator gets the reads that it would have had of a gate of its own, with its share
+of the rows: so what rows were late, and how far the watermark was, is the same everywhere.
+Source: [ssg] Fig. 5 (threads that read one gate); here they are in slots of their own.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from runtime.errors import FrameError
+from runtime.model import (
+    END_NS,
+    START_NS,
+    Batch,
+    Column,
+    Int64Array,
+    Message,
+    ReadMark,
+    concat_batches,
+)
+from runtime.operators.contract import Released
+
+
+def owners(columns: Sequence[Column], rows: int, *, replicas: int) -> Int64Array:
+    """Return which replica has each row's keys, from 0; the same in every process, on every run.
+
+    Args:
+        columns: the key columns: whole numbers, booleans or text, of shape (rows,). Equal values
+            of two types (int32, int64) have one owner.
+        rows: how many.
+        replicas: how many.
+    """
+    mixed = np.zeros(rows, dtype=np.uint64)
+    for column in columns:
+        mixed ^= _whole(column)
+        # The finaliser of splitmix64: neighbouring keys get owners that have no pattern.
+        mixed += np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(31)
+    return (mixed % np.uint64(replicas)).astype(np.int64)
+
+
+def _whole(column: Column) -> npt.NDArray[np.uint64]:
+    """Return values as whole numbers, equal ones alike; null and NaN as 0."""
+    if isinstance(column, np.ndarray):
+        if column.dtype.kind == "f":
+            column = np.nan_to_num(column)
+        whole: npt.NDArray[np.uint64] = column.astype(np.int64).view(np.uint64)
+    else:
+        whole = _hashes(column)
+    return whole
+
+
+def _hashes(texts: pa.Array) -> npt.NDArray[np.uint64]:
+    encoded = texts.dictionary_encode(null_encoding="encode")
+    # Not hash(): it differs from process to process.
+    distinct = [0 if t is None else zlib.crc32(t.encode()) for t in encoded.dictionary.to_pylist()]
+    places: Int64Array = encoded.indices.to_numpy()
+    return np.array(distinct, dtype=np.uint64)[places]
+
+
+class Dealer:
+    """Deals what a gate has read to its replicas.
+
+    Args:
+        keys: for each port its key columns.
+        replicas: how many.
+        share: "keys": each gets the rows of its keys; "all": all rows.
+    """
+
+    def __init__(
+        self, keys: Sequence[Sequence[str]], *, replicas: int, share: Literal["keys", "all"]
+    ) -> None:
+        self._keys = keys
+        self._replicas = replicas
+        self._share = share
+        self._number = 0
+
+    def deal(self, released: Released, promise_ns: int) -> list[list[tuple[int, Message]]]:
+        """Return for each replica its messages, (port, message): at least one each.
+
+        At the end there is one for each port, since each channel must hear of it.
+
+        Args:
+            released: a read of the gate.
+            promise_ns: what an operator that has processed it may promise on. By slack that is
+                less than its watermark: late rows may follow.
+        """
+        self._number += 1
+        # {port: (rows, late ones first; how many are late)} of each replica
+        hands: list[dict[int, tuple[Batch, int]]] = [{} for _ in range(self._replicas)]
+        for port, (late, batch) in enumerate(zip(released.late, released.ports, strict=True)):
+            rows = [part for part in (late, batch) if part is not None and len(part)]
+            if rows:
+                late_rows = 0 if late is None else len(late)
+                self._add(hands, port, concat_batches(rows), late_rows)
+        ports = range(len(released.ports))
+        dealt: list[list[tuple[int, Message]]] = []
+        for hand in hands:
+            total = sum([len(batch) for batch, _ in hand.values()])
+            told = ports if promise_ns == END_NS else (list(hand) or [0])
+            messages = []
+            for port in told:
+                own, late_rows = hand.get(port, (None, 0))
+                mark = ReadMark(self._number, total, late_rows, released.watermark_ns)
+                message = Message(own, promise_ns, released.watermark_stimulus_ns, mark)
+                messages.append((port, message))
+            dealt.append(messages)
+        return dealt
+
+    def _add(
+        self, hands: list[dict[int, tuple[Batch, int]]], port: int, rows: Batch, late: int
+    ) -> None:
+        if self._share == "all":
+            for hand in hands:
+                hand[port] = (rows, late)
+            return
+        columns = [rows.columns[name] for name in self._keys[port]]
+        owner = owners(columns, len(rows), replicas=self._replicas)
+        order = owner.argsort(kind="stable")  # so that late rows stay first, and all in order
+        rows = rows.take(order)
+        stops = np.bincount(owner, minlength=self._replicas).cumsum().tolist()
+        lates = np.bincount(owner[:late], minlength=self._replicas).tolist()
+        start = 0
+        for hand, stop, own_late in zip(hands, stops, lates, strict=True):
+            if stop > start:
+                hand[port] = (rows.slice(start, stop), own_late)
+            start = stop
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state."""
+        return {"number": self._number}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._number = state["number"]
+
+
+@dataclass(slots=True)
+class _Read:
+    """A read that is whole, or what is left of it."""
+
+    late: list[Batch | None]
+    ports: list[Batch | None]
+    watermark_ns: int
+    promise_ns: int
+    stimulus_ns: int
+
+    @property
+    def rows(self) -> int:
+        return sum([len(batch) for batch in self.ports if batch is not None])
+
+    @property
+    def late_rows(self) -> int:
+        return sum([len(batch) for batch in self.late if batch is not None])
+
+
+class ReplicaReads:
+    """What a replica is dealt, put together to reads: the other end of a `Dealer`.
+
+    Args:
+        ports: how many the operator has; there is one channel for each.
+
+    Attributes:
+        promise_ns: what may be promised on, once all that `read` has returned is processed.
+        rows_held: rows that have come and not been read.
+        ready: rows read so far that the gate had released in order.
+        late: rows read so far that had come late to the gate.
+    """
+
+    def __init__(self, ports: int) -> None:
+        self._channels: list[deque[Message]] = [deque() for _ in range(ports)]
+        self._next = 1
+        self._rest: _Read | None = None
+        self._watermark_ns = START_NS
+        self.promise_ns = START_NS
+        self.rows_held = self.ready = self.late = 0
+
+    def insert(self, port: int, message: Message) -> None:
+        """Take a message, in the order of its channel.
+
+        Raises:
+            FrameError: it says nothing of the read that it is of.
+        """
+        if message.mark is None:
+            raise FrameError(
+                f"a message for port {port} of a replica says nothing of the read that it is of; "
+                "only the replica's gate may feed it: run one release of slackwater everywhere"
+            )
+        self._channels[port].append(message)
+        self.rows_held += message.rows
+
+    @property
+    def unread(self) -> int:
+        """Number of the first read of which nothing has been returned."""
+        return self._next
+
+    @property
+    def held(self) -> int:
+        """Number of the first read that has not been returned to its end."""
+        return self._next - (self._rest is not None)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether another read would return something."""
+        return self._rest is not None or self._is_whole()
+
+    def read(self, *, limit: int) -> Released | None:
+        """Return what the gate had read, about `limit` rows at most; None if nothing is whole.
+
+        Short reads are put together and long ones cut, where that cannot change a result.
+        """
+        read, self._rest = self._rest, None
+        if read is None:
+            if not self._is_whole():
+                return None
+            read = self._take()
+        reads, rows = [read], read.rows + read.late_rows
+        # Late rows go before those in order of their own read, and behind all reads before it.
+        while rows < limit and self._is_whole() and not self._has_late_next():
+            reads.append(self._take())
+            rows += reads[-1].rows
+        if len(reads) > 1:
+            read = _together(reads)
+        if read.rows > limit:
+            read, self._rest = _cut(read, limit)
+        self._watermark_ns = max(self._watermark_ns, read.watermark_ns)
+        self.promise_ns = max(self.promise_ns, min(read.promise_ns, self._watermark_ns))
+        late = read.late_rows
+        self.late += late
+        self.ready += read.rows
+        self.rows_held -= late + read.rows
+        return Released(read.ports, read.late, self._watermark_ns, read.stimulus_ns)
+
+    def _is_whole(self) -> bool:
+        """Whether all of the next read is there; the last one comes on every channel."""
+        rows, expected, told, is_end = 0, -1, 0, False
+        for channel in self._channels:
+            if channel and _mark(channel[0]).number == self._next:
+                told += 1
+            for message in channel:
+                mark = _mark(message)
+                if mark.number != self._next:
+                    break
+                rows, expected = rows + message.rows, mark.rows
+                is_end = is_end or message.is_end
+        return rows == expected and (not is_end or told == len(self._channels))
+
+    def _has_late_next(self) -> bool:
+        heads = [_mark(channel[0]) for channel in self._channels if channel]
+        return any(mark.late for mark in heads if mark.number == self._next)
+
+    def _take(self) -> _Read:
+        late: list[Batch | None] = []
+        ports: list[Batch | None] = []
+        last: Message | None = None
+        for channel in self._channels:
+            parts: tuple[list[Batch], list[Batch]] = ([], [])
+            while channel and _mark(channel[0]).number == self._next:
+                message = channel.popleft()
+                mark, batch = _mark(message), message.batch
+                if batch is not None and mark.late:
+                    parts[0].append(batch.slice(0, mark.late))
+                if batch is not None and mark.late < message.rows:
+                    parts[1].append(batch.slice(mark.late, message.rows))
+                if last is None or message.promise_ns >= last.promise_ns:
+                    last = message  # of two halves the second has the promise
+            late.append(concat_batches(parts[0]) if parts[0] else None)
+            ports.append(concat_batches(parts[1]) if parts[1] else None)
+        assert last is not None
+        self._next += 1
+        stimulus_ns = last.promise_stimulus_ns
+        return _Read(late, ports, _mark(last).watermark_ns, last.promise_ns, stimulus_ns)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state; messages are frozen and shared."""
+        rest = self._rest
+        return {
+            "channels": [list(channel) for channel in self._channels],
+            "next": self._next,
+            "rest": None if rest is None else (list(rest.late), list(rest.ports)),
+            "rest_times": None
+            if rest is None
+            else (rest.watermark_ns, rest.promise_ns, rest.stimulus_ns),
+            "times": (self._watermark_ns, self.promise_ns),
+            "counts": (self.rows_held, self.ready, self.late),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._channels = [deque(channel) for channel in state["channels"]]
+        self._next = state["next"]
+        self._rest = None
+        if state["rest"] is not None:
+            late, ports = state["rest"]
+            self._rest = _Read(list(late), list(ports), *state["rest_times"])
+        self._watermark_ns, self.promise_ns = state["times"]
+        self.rows_held, self.ready, self.late = state["counts"]
+
+
+def _mark(message: Message) -> ReadMark:
+    assert message.mark is not None
+    return message.mark
+
+
+def _together(reads: list[_Read]) -> _Read:
+    """Return several reads as one; only the first may have late rows."""
+    ports: list[Batch | None] = []
+    for parts in zip(*[read.ports for read in reads], strict=True):
+        batches = [batch for batch in parts if batch is not None]
+        ports.append(concat_batches(batches) if batches else None)
+    last = reads[-1]
+    return _Read(reads[0].late, ports, last.watermark_ns, last.promise_ns, last.stimulus_ns)
+
+
+def _cut(read: _Read, limit: int) -> tuple[_Read, _Read | None]:
+    """Return about `limit` rows of a read, in order over its ports, and the rest (None: none)."""
+    times = np.concatenate([b.event_time_ns for b in read.ports if b is not None])
+    pivot_ns = int(np.partition(times, limit)[limit])
+    if not bool((times < pivot_ns).any()):
+        # Everything up to the limit happened at once; it is not divided.
+        later = times[times > pivot_ns]
+        if not len(later):
+            return read, None
+        pivot_ns = int(later.min())
+    first: list[Batch | None] = []
+    rest: list[Batch | None] = []
+    for batch in read.ports:
+        stop = 0 if batch is None else int(batch.event_time_ns.searchsorted(pivot_ns))
+        first.append(batch.slice(0, stop) if batch is not None and stop else None)
+        is_done = batch is None or stop == len(batch)
+        rest.append(None if is_done or batch is None else batch.slice(stop, len(batch)))
+    watermark_ns = min(pivot_ns, read.watermark_ns)
+    none: list[Batch | None] = [None] * len(read.late)
+    return (
+        _Read(read.late, first, watermark_ns, read.promise_ns, read.stimulus_ns),
+        _Read(none, rest, read.watermark_ns, read.promise_ns, read.stimulus_ns),
+    )

@@ -1,0 +1,260 @@
+"""How rows that have come to a stage go on to its operator: in the order of its gate, or at once.
+
+```
+queue ─▶ GateIntake    as the stage's own gate lets them go
+      ─▶ DealtIntake   as the gate of this replica, another stage, has read them
+      ─▶ PassIntake    as they come: no gate
+```
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime.flow.plan import Stage
+from runtime.measure.report import StageReport
+from runtime.merge import ReplicaReads, SlackGate
+from runtime.model import START_NS
+from runtime.operators.contract import Released
+from runtime.schedule.accounts import count_gate, count_reads
+from runtime.schedule.queues import PathQueues, credit_of
+from runtime.schedule.replicas import Confluence
+from runtime.schedule.silence import SilentChannels
+from runtime.schedule.watch import StageWatch
+
+Taken = tuple[Released | None, int]
+"""(what goes on to the operator, None: nothing new; what it may promise when that is done)"""
+
+
+class PassIntake:
+    """Of a stage without a gate: a message at a time, as they come. The other two are alike.
+
+    Args:
+        stage: whose it is.
+        queues: of the stage.
+        report: of the stage, to be kept.
+        watch: of the stage; None: it takes no samples.
+
+    Attributes:
+        more: the last read was cut short: take again, whatever has come.
+        work: per input channel the rows of credit that the last `take` used up.
+        rows_worked: rows that the last `take` took in.
+    """
+
+    def __init__(
+        self, stage: Stage, queues: PathQueues, report: StageReport, watch: StageWatch | None
+    ) -> None:
+        self.more = False
+        self.work: list[tuple[str, int]] = []
+        self.rows_worked = 0
+        self._queues, self._report, self._watch = queues, report, watch
+        self._writer = {channel.name: n for n, channel in enumerate(stage.inputs)}
+        self._confluence: Confluence | None = None
+        if type(self) is PassIntake and len(stage.inputs) > 1:
+            self._confluence = Confluence(stage)
+
+    def heard(self, channel: str, now_ns: int) -> None:
+        """Note that a channel has spoken."""
+
+    def silent_ns(self) -> int | None:
+        """Return when a channel will have been silent for too long; None: never."""
+        return None
+
+    def take(self, now_ns: int, *, max_rows: int) -> Taken:
+        """Return what goes on now, about `max_rows` rows at most."""
+        del max_rows
+        self.work, self.rows_worked = [], 0
+        item = self._queues.pop(now_ns)
+        if item is None:
+            return None, START_NS
+        channel, message, came_ns = item
+        self.work.append((channel, credit_of(message)))
+        self.rows_worked = credit_of(message)
+        self._report.ready += message.rows
+        if self._watch is not None:
+            self._watch.passed(message.batch, came_ns)
+        if self._confluence is not None:
+            message = self._confluence.passed(channel, message)
+        return (
+            Released([message.batch], [None], message.promise_ns, message.promise_stimulus_ns),
+            message.promise_ns,
+        )
+
+    def may_grant(self, channel: str, limit_rows: int) -> bool:
+        """Whether there is room for more of a channel, or everybody waits for it."""
+        del channel, limit_rows
+        return True
+
+    def count_wait(self, now_ns: int) -> None:
+        """Count how long rows have been held by now."""
+
+    def count(self, dropped: int) -> None:
+        """Fill in the report; so many late rows the operator had no use for."""
+        del dropped
+        self._report.in_flight = self._queues.rows
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, the queue apart."""
+        return {"confluence": self._confluence.snapshot() if self._confluence else None}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        if self._confluence is not None:
+            self._confluence.restore(state["confluence"])
+
+
+class _Held(PassIntake):
+    """Of a stage where rows are held until they may go on."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        queues: PathQueues,
+        report: StageReport,
+        watch: StageWatch | None,
+        *,
+        start_ns: int,
+        held: SlackGate | ReplicaReads,
+    ) -> None:
+        super().__init__(stage, queues, report, watch)
+        self._held = held
+        self._since_ns = start_ns
+
+    def count_wait(self, now_ns: int) -> None:
+        # Mean wait × rows = the integral of the rows held over time (Little's law).
+        self._report.gate_wait_ns += self._held.rows_held * (now_ns - self._since_ns)
+        self._since_ns = now_ns
+
+    def _count_most(self) -> int:
+        held = self._held.rows_held
+        self._report.max_gate_rows = max(self._report.max_gate_rows, held + self._queues.rows)
+        return held
+
+    def snapshot(self) -> dict[str, Any]:
+        return {"held": self._held.snapshot(), "more": self.more}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._held.restore(state["held"])
+        self.more = state["more"]
+
+
+class GateIntake(_Held):
+    """Of a stage with a gate of its own."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        queues: PathQueues,
+        report: StageReport,
+        watch: StageWatch | None,
+        *,
+        start_ns: int,
+        gate: SlackGate,
+    ) -> None:
+        super().__init__(stage, queues, report, watch, start_ns=start_ns, held=gate)
+        self._gate = gate
+        self._sources = [channel.source for channel in stage.inputs]
+        self._silent: SilentChannels | None = None  # None: nobody is ever idle
+        if any(channel.idle_ns is not None for channel in stage.inputs):
+            self._silent = SilentChannels(stage.inputs, start_ns=start_ns)
+
+    def heard(self, channel: str, now_ns: int) -> None:
+        """Note that a channel has spoken, and is not idle."""
+        if self._silent is not None:
+            self._silent.heard(channel, now_ns)
+
+    def silent_ns(self) -> int | None:
+        """Return when a channel that the gate waits for is idle; None: never."""
+        return None if self._silent is None else self._silent.due_ns(self._gate)
+
+    def take(self, now_ns: int, *, max_rows: int) -> Taken:
+        """Put what has come into the gate, and read that."""
+        gate, queues, watch = self._gate, self._queues, self._watch
+        self.work, rows = [], 0
+        self.count_wait(now_ns)
+        # What can be read already comes first: a message more would only wait in the gate,
+        # where it is out of reach of the credit that bounds the queue.
+        while not self.more and rows < max_rows and (item := queues.pop(now_ns)) is not None:
+            channel, message, came_ns = item
+            rows += message.rows
+            writer = self._writer[channel]
+            gate.insert(
+                writer,
+                message.batch,
+                promise_ns=message.promise_ns,
+                promise_stimulus_ns=message.promise_stimulus_ns,
+            )
+            self.work.append((channel, credit_of(message)))
+            if watch is not None:
+                watch.came(writer, message.batch, came_ns)
+        self.rows_worked = sum([rows for _, rows in self.work])
+        if self._silent is not None:
+            self._silent.mark(gate, now_ns, queued=queues.waiting())
+        held = self._count_most()
+        due_ns = None if watch is None else watch.due_ns(now_ns)
+        released = gate.read(limit=max_rows, due_ns=due_ns)
+        self.more = released is not None and held > max_rows and bool(gate.rows_held)
+        frontier_ns = gate.frontier_ns
+        if watch is not None:
+            watch.left(released, now_ns)
+        if released is None:
+            return None, frontier_ns
+        return released, min(frontier_ns, released.watermark_ns)
+
+    def may_grant(self, channel: str, limit_rows: int) -> bool:
+        """Whether the gate has room for more of a channel, or everybody waits for it."""
+        writer = self._writer[channel]
+        return self._gate.rows_held_of(writer) < limit_rows or writer in self._gate.holders()
+
+    def count(self, dropped: int) -> None:
+        """Fill in what the gate has let go, and whom it went on without."""
+        names = self._sources
+        count_gate(self._report, self._gate, queued=self._queues.rows, dropped=dropped, names=names)
+        if self._silent is not None:
+            self._report.idle_marks = dict(self._silent.marks)
+
+
+class DealtIntake(_Held):
+    """Of a replica, whose gate is another stage: as that has read. Long reads go on in parts."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        queues: PathQueues,
+        report: StageReport,
+        watch: StageWatch | None,
+        *,
+        start_ns: int,
+        reads: ReplicaReads,
+    ) -> None:
+        super().__init__(stage, queues, report, watch, start_ns=start_ns, held=reads)
+        self._reads = reads
+
+    def take(self, now_ns: int, *, max_rows: int) -> Taken:
+        """Return the reads that are whole by now."""
+        reads, watch = self._reads, self._watch
+        self.work, rows = [], 0
+        self.count_wait(now_ns)
+        while not self.more and rows < max_rows and (item := self._queues.pop(now_ns)) is not None:
+            channel, message, came_ns = item
+            rows += message.rows
+            reads.insert(self._writer[channel], message)
+            self.work.append((channel, credit_of(message)))
+            if watch is not None:
+                watch.dealt(message, came_ns)
+        held = self._count_most()
+        released = reads.read(limit=max_rows)
+        self.more = reads.has_more
+        self.rows_worked = held - reads.rows_held
+        if watch is not None:
+            watch.read(released, now_ns)
+        return released, reads.promise_ns
+
+    def may_grant(self, channel: str, limit_rows: int) -> bool:
+        """Whether there is room for more; always if what is there is no whole read."""
+        del channel
+        return self._reads.rows_held < limit_rows or not self._reads.has_more
+
+    def count(self, dropped: int) -> None:
+        """Fill in what of the reads has gone on."""
+        count_reads(self._report, self._reads, queued=self._queues.rows, dropped=dropped)

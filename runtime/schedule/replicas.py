@@ -1,0 +1,79 @@
+"""What stages do around replicas: their gate deals to them, and behind them streams flow together.
+
+```
+join.gate ─┬─▶ join.1 ─┐
+           └─▶ join.2 ─┴─▶ filter or sink, which has no gate
+   Hands                Confluence
+```
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.flow.plan import Channel, Stage
+from runtime.flow.steps import GateStep
+from runtime.merge import Dealer
+from runtime.model import START_NS, Batch, Message
+from runtime.operators.contract import Released
+
+
+class Hands:
+    """What a shared gate has read, on its way to the channels of the replicas."""
+
+    def __init__(self, stage: Stage, step: GateStep) -> None:
+        self._dealer = Dealer(step.keys, replicas=step.replicas, share=step.share)
+        self._ports = len(step.keys)
+        self._outputs = stage.outputs  # of each replica in turn, those of its ports
+        self._sends: list[tuple[Channel, Message]] = []
+
+    def deal(self, released: Released, promise_ns: int) -> int:
+        """Deal a read; return how many rows it has. `take` has what goes out."""
+        for replica, hand in enumerate(self._dealer.deal(released, promise_ns)):
+            first = replica * self._ports
+            self._sends += [(self._outputs[first + port], message) for port, message in hand]
+        return sum([len(b) for b in (*released.late, *released.ports) if b is not None])
+
+    def take(self) -> list[tuple[Channel, Message]]:
+        """Return what goes on which channel, once."""
+        sends, self._sends = self._sends, []
+        return sends
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state; between slices nothing waits to be taken."""
+        return self._dealer.snapshot()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._dealer.restore(state)
+
+
+class Confluence:
+    """Several channels into a stage without a gate: rows pass as they come.
+
+    What it promises is the least of their promises. Each row is given the channel's rank as its
+    writer, so that a gate further on finds the same order however the channels took turns.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self._ranks = {channel.name: channel.rank for channel in stage.inputs}
+        self._promises_ns = dict.fromkeys(self._ranks, START_NS)
+
+    def passed(self, channel: str, message: Message) -> Message:
+        """Return a message as the stage passes it on."""
+        self._promises_ns[channel] = message.promise_ns
+        batch = message.batch
+        if batch is not None:
+            writers = np.full(message.rows, self._ranks[channel], dtype=np.int64)
+            batch = Batch(batch.event_time_ns, batch.stimulus_time_ns, batch.columns, writers)
+        return Message(batch, min(self._promises_ns.values()), message.promise_stimulus_ns)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state."""
+        return dict(self._promises_ns)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._promises_ns = dict(state)

@@ -1,0 +1,96 @@
+"""What a user writes to have replicas: checked at once, planned as a gate and its readers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from runtime.errors import DuplicateName, FlowError, SettingError
+from runtime.flow.place import place
+from runtime.flow.plan import plan_stages
+
+ROWS = pa.table({"ts": [1, 2], "key": [1, 1], "v": [1.0, 2.0]})
+
+
+def streams(**options: Any) -> tuple[sw.Dataflow, sw.Stream, sw.Stream]:
+    flow = sw.Dataflow("f", **options)
+    left, right = (flow.source(name, sw.table(ROWS), event_time="ts") for name in "ab")
+    return flow, left, right
+
+
+def joined(*, slack: str | None = None, **options: Any) -> sw.Dataflow:
+    flow, left, right = streams(slack=slack)
+    pairs = left.join(right, on="key", within="1s", name="pairs", **options)
+    pairs.select("v").sink("out", sw.collect_sink())
+    return flow
+
+
+def test_one_replica_is_the_operator_behind_its_own_gate_as_ever() -> None:
+    assert [s.name for s in plan_stages(joined(replicas=1))] == ["a", "b", "pairs", "out"]
+
+
+def test_replicas_are_stages_behind_a_gate_that_keeps_the_slack() -> None:
+    stages = {s.name: s for s in plan_stages(joined(replicas=2, slack="3s"))}
+    assert list(stages) == ["a", "b", "pairs.gate", "pairs.1", "pairs.2", "out"]
+    gate, first = stages["pairs.gate"], stages["pairs.1"]
+    assert (gate.kind, gate.slack_ns, gate.replica) == ("gate", 3_000_000_000, None)
+    assert (first.kind, first.slack_ns) == ("join", None)
+    assert [(c.port, c.schema.names) for c in first.inputs] == [(0, ["key", "v"]), (1, ["key"])]
+    assert [step.name for step in first.chain] == ["select-1"]
+    assert all(channel.is_mixed for channel in stages["out"].inputs)  # late results may come
+
+
+def test_gate_and_replicas_have_slots_of_their_own_by_default() -> None:
+    plan = place("f", plan_stages(joined(replicas=2)), [f"node-{n}" for n in range(1, 6)])
+    own = [plan.slots[name] for name in ("pairs.gate", "pairs.1", "pairs.2")]
+    assert own == ["node-5", "node-4", "node-3"]
+    assert plan.slots["a"] == "node-1"
+    assert plan.slots["b"] == "node-2"
+
+
+def test_the_name_of_the_step_places_all_its_parts_but_those_named_themselves() -> None:
+    placement = {"pairs.2": "node-1", "pairs": "node-2"}
+    slots = ["node-1", "node-2", "node-3"]
+    plan = place("f", plan_stages(joined(replicas=2)), slots, placement=placement)
+    own = [plan.slots[name] for name in ("pairs.gate", "pairs.1", "pairs.2")]
+    assert own == ["node-2", "node-2", "node-1"]
+
+
+def test_explain_says_how_replicas_share() -> None:
+    assert (
+        "replicas 2 behind that gate, each reads the rows of its keys"
+        in joined(replicas=2).explain()
+    )
+    assert "stores its share" in joined(replicas=2, share="all").explain()
+    assert "replicas" not in joined().explain()
+
+
+@pytest.mark.parametrize("replicas", [0, -1, 1.5, True, "2"])
+def test_replicas_are_a_whole_number(replicas: Any) -> None:
+    with pytest.raises(SettingError, match=r"'pairs': replicas=.* must be a whole number"):
+        joined(replicas=replicas)
+
+
+def test_a_share_that_is_not_there_is_refused() -> None:
+    with pytest.raises(SettingError, match="share='rows' must be 'keys' or 'all'"):
+        joined(replicas=2, share="rows")
+
+
+def test_a_window_is_shared_by_keys_only() -> None:
+    _, left, _ = streams()
+    share: Any = "all"
+    with pytest.raises(FlowError, match=r"share='all' is for joins.*leave share='keys'"):
+        left.aggregate(by="key", window=sw.tumbling("1s"), n=sw.count(), replicas=2, share=share)
+    with pytest.raises(FlowError, match="it has none; give it a key"):
+        left.aggregate(window=sw.tumbling("1s"), n=sw.count(), replicas=2)
+
+
+def test_a_step_may_not_have_the_name_of_a_replica() -> None:
+    flow, left, right = streams()
+    pairs = left.join(right, on="key", within="1s", name="pairs", replicas=2)
+    pairs.sink("pairs.2", sw.collect_sink())
+    with pytest.raises(DuplicateName, match=r"'pairs\.2'"):
+        plan_stages(flow)

@@ -1,0 +1,96 @@
+"""A gate's slot and a replica's: what they send each other, and go on with after a restore."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+import slackwater as sw
+from runtime.config import Limits
+from runtime.flow.place import place
+from runtime.flow.plan import plan_stages
+from runtime.model import END_NS, Message, batch_of
+from runtime.schedule import Egress, Send, Slot
+
+ROWS = pa.table({"ts": [1, 2], "key": [1, 1]})
+SLOTS = {"l": "far", "r": "far", "pairs.gate": "gate", "pairs.1": "one", "pairs.2": "two"}
+
+
+def slots(slack: str | None = None) -> dict[str, Slot]:
+    flow = sw.Dataflow("f", slack=slack)
+    left, right = (flow.source(name, sw.table(ROWS), event_time="ts") for name in "lr")
+    pairs = left.join(right, on="key", within="9ns", replicas=2, share="all", name="pairs")
+    pairs.sink("out", sw.collect_sink())
+    plan = place(
+        "f", plan_stages(flow), sorted({*SLOTS.values(), "out"}), placement={**SLOTS, "out": "out"}
+    )
+    limits = Limits(max_slice_rows=3, min_slice_rows=1)
+    return {
+        name: Slot(name, plan.stages_of(name), start_ns=0, limits=limits)
+        for name in ("gate", "one", "two", "out")
+    }
+
+
+def message(times: list[int], promise_ns: int) -> Message:
+    return Message(batch_of(times, {"ts": times, "key": [1] * len(times)}), promise_ns, 0)
+
+
+def run(made: dict[str, Slot], *, most: int = 10_000) -> list[tuple[int, ...]]:
+    """Run all slots to rest, or so many slices; return the times of the pairs that left."""
+    found: list[tuple[int, ...]] = []
+    targets = {"pairs.1": "one", "pairs.2": "two", "out": "out"}
+    while most > 0:
+        steps: list[Any] = [made[name].step(10) for name in made]
+        if not any(steps):
+            return found
+        most -= len(steps)
+        for action in [action for step in steps if step for action in step.actions]:
+            if isinstance(action, Send):
+                made[targets[action.channel.target]].deliver(
+                    action.channel.name, action.message, 10
+                )
+            elif isinstance(action, Egress) and action.batch is not None:
+                columns = [action.batch.columns[name].tolist() for name in ("ts", "ts_right")]
+                found += zip(*columns, strict=True)
+    return found
+
+
+FIRST = {"l→pairs.gate": message([1, 5, 30], 0), "r→pairs.gate": message([2, 3, 31], 0)}
+SECOND = {"l→pairs.gate": message([4, 32], END_NS), "r→pairs.gate": message([33], END_NS)}
+PAIRS = [(l, r) for l in (1, 4, 5, 30, 32) for r in (2, 3, 31, 33) if abs(l - r) <= 9]  # noqa: E741
+
+
+def insert(made: dict[str, Slot], messages: dict[str, Message]) -> None:
+    for channel, one in messages.items():
+        made["gate"].deliver(channel, one, 10)
+
+
+def test_every_replica_drops_what_is_too_late_and_the_counts_of_each_stage_add_up() -> None:
+    made = slots("0s")
+    insert(made, FIRST)
+    found = run(made)
+    insert(made, SECOND)
+    found += run(made)
+    # The left 30 was read first, so the right 2 and 3 and the left 4 are more than 9 behind.
+    assert sorted(found) == sorted(pair for pair in PAIRS if min(pair) >= 30)
+    reports = {stage.name: stage for slot in made.values() for stage in slot.reports(10)[0]}
+    assert reports["pairs.gate"].late == 3
+    assert [reports[f"pairs.{n}"].late_dropped for n in (1, 2)] == [3, 3]
+    assert all(stage.is_balanced for stage in reports.values())
+    assert all(slot.is_finished for slot in made.values())
+
+
+def test_restore_continues_gate_and_replicas_where_their_snapshots_left() -> None:
+    for slices in range(0, 40, 4):
+        made, again = slots("20ns"), slots("20ns")
+        insert(made, FIRST)
+        found = run(made, most=slices)
+        for name, slot in made.items():
+            for stage, machine in slot.stages.items():
+                again[name].stages[stage].restore(machine.snapshot())
+        for one in (made, again):
+            insert(one, SECOND)
+        rest = run(made)
+        assert run(again) == rest
+        assert sorted(found + rest) == sorted(PAIRS)

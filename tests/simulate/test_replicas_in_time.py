@@ -1,0 +1,200 @@
+"""A shared gate and time: a deadline that its replicas keep, samples of both, silent sources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from runtime.config import Limits, Tuning
+from runtime.flow.place import place
+from runtime.flow.plan import Plan, plan_stages
+from runtime.measure import imbalances
+from runtime.measure.report import JobReport
+from runtime.measure.samples import by_second
+from runtime.model import NS_PER_SECOND
+from runtime.simulate import CostModel, LinkModel, Simulation
+from runtime.tune import Paths, make_policy, measured_ns
+
+SECONDS = 12
+DEADLINE_NS = 2 * NS_PER_SECOND
+LIMITS = Limits(source_gap_ns=5_000_000)
+"""Sources look every 5 ms, which is quicker to simulate."""
+SHARES = pytest.mark.parametrize("share", ["keys", "all"])
+
+
+def rows(seed: int, *, most_late_s: float) -> pa.Table:
+    """50 rows a second of 6 keys that arrive up to so much late."""
+    rng = np.random.default_rng(seed)
+    times = np.arange(SECONDS * 50) * (NS_PER_SECOND // 50)
+    arrivals = times + rng.integers(0, round(most_late_s * NS_PER_SECOND) + 1, len(times))
+    arrivals[0] = 0
+    order = arrivals.argsort(kind="stable")
+    known = np.minimum.accumulate(times[order][::-1])[::-1]
+    return pa.table(
+        {
+            "t": times[order],
+            "a": arrivals[order],
+            "p": known,
+            "key": rng.integers(0, 6, len(times)),
+        }
+    )
+
+
+def planned(share: Any) -> Plan:
+    """One stream is up to 5 s late, so that the deadline cannot wait for all of it."""
+    flow = sw.Dataflow("deadline", deadline="2s")
+    left, right = (
+        flow.source(
+            name,
+            sw.table(rows(seed, most_late_s=late_s)),
+            event_time="t",
+            arrival="a",
+            speed=1.0,
+            promise=sw.col("p"),
+        )
+        for name, seed, late_s in (("left", 1, 0.0), ("right", 2, 5.0))
+    )
+    pairs = left.join(right, on="key", within="1s", replicas=2, share=share, name="pairs")
+    pairs.sink("out", sw.collect_sink())
+    return place(
+        flow.name,
+        plan_stages(flow),
+        ["node-1", "node-2", "node-3"],
+        placement={"*": "node-1", "pairs.1": "node-2", "pairs.2": "node-3"},
+        deadline_ns=flow.deadline_ns,
+    )
+
+
+def run(plan: Plan, *, policy: str, egress: Any = None) -> tuple[Simulation, JobReport]:
+    simulation = Simulation(
+        plan,
+        egress=egress or (lambda *_: None),
+        cost=CostModel(per_comparison_ns=1_000.0, jitter=1.0),
+        link=LinkModel(jitter_ns=5_000_000),
+        limits=LIMITS,
+        policy=make_policy(plan, Tuning(policy=policy)),
+    )
+    return simulation, simulation.run()
+
+
+@SHARES
+def test_replicas_keep_a_deadline_and_every_event_is_accounted_for(share: Any) -> None:
+    plan = planned(share)
+    paths = Paths.of(plan)
+    assert paths.tuned == ("pairs.gate",)
+    simulation, report = run(plan, policy="even split")
+    assert imbalances(report) == []
+    assert report.ledger.is_balanced
+    # Behind the end of event time a slack is no limit: nothing is newer.
+    seconds = [one for second, one in by_second(simulation.samples).items() if second < SECONDS]
+    took_ns = [paths.latency_ns(measured_ns(samples)) for samples in seconds]
+    assert 0.5 * DEADLINE_NS < max(took_ns) <= DEADLINE_NS
+    # And it is slack that keeps it.
+    gate = next(stage for stage in report.stages if stage.kind == "gate")
+    assert gate.slack_ready > 0
+    assert gate.late > 0
+    waiting, _ = run(plan, policy="ready-only")
+    longest_ns = max(
+        paths.latency_ns(measured_ns(one)) for one in by_second(waiting.samples).values()
+    )
+    assert longest_ns > 2 * DEADLINE_NS
+
+
+@SHARES
+def test_samples_count_what_is_slack_ready_or_late_once_and_name_the_readers(share: Any) -> None:
+    simulation, report = run(planned(share), policy="even split")
+    stages = {stage.name: stage for stage in report.stages}
+    counted: dict[str, list[int]] = {}
+    for sample in simulation.samples:
+        sums = counted.setdefault(sample.stage, [0, 0, 0])
+        sums[0] += sample.rows
+        sums[1] += sample.slack_ready
+        sums[2] += sample.late
+        assert sample.readers == (2 if sample.stage == "pairs.gate" else 1)
+        if sample.stage.startswith("pairs"):
+            assert sample.window_ns == NS_PER_SECOND
+    gate = stages["pairs.gate"]
+    # The last second is not over when the run ends.
+    assert 0.9 * gate.slack_ready <= counted["pairs.gate"][1] <= gate.slack_ready
+    assert 0.9 * gate.late <= counted["pairs.gate"][2] <= gate.late
+    for name in ("pairs.1", "pairs.2"):
+        assert counted[name][1:] == [0, 0]
+        assert 0.9 * stages[name].rows_in <= counted[name][0] <= stages[name].rows_in
+
+
+def test_a_slow_replica_shows_in_its_own_samples_not_in_those_of_the_gate() -> None:
+    plan = planned("keys")
+    simulation = Simulation(
+        plan,
+        egress=lambda *_: None,
+        cost=CostModel(stages={"pairs.2": 60_000_000.0}),
+        limits=LIMITS,
+        policy=make_policy(plan, Tuning(policy="0s")),
+    )
+    simulation.run()
+    latest = {
+        name: max(one.latency_ns for one in simulation.samples if one.stage == name)
+        for name in ("pairs.gate", "pairs.1", "pairs.2")
+    }
+    held = {
+        name: max(one.held_ns for one in simulation.samples if one.stage == name) for name in latest
+    }
+    # 50 rows/s at 60 ms each: three times more than it can do, so rows wait longer and longer.
+    assert latest["pairs.2"] > 2 * NS_PER_SECOND
+    assert held["pairs.2"] > NS_PER_SECOND
+    assert latest["pairs.1"] < NS_PER_SECOND // 10
+    assert latest["pairs.gate"] < NS_PER_SECOND // 10
+
+
+def silent(*, replicas: int, idle: str | None) -> sw.Dataflow:
+    """Two sources, of which one is silent from 3 s to 20 s."""
+    flow = sw.Dataflow("silent")
+    talks = {"t": list(range(30)), "key": [t % 3 for t in range(30)]}
+    falls_silent = {"t": [0, 1, 2, 5, 21, 22], "key": [0, 1, 2, 0, 1, 2]}
+    arrives = {"left": talks["t"], "right": [0, 1, 2, 20, 21, 22]}
+    left, right = (
+        flow.source(
+            name,
+            sw.table(pa.table({**table, "a": arrives[name]})),
+            event_time="t",
+            time_unit="s",
+            arrival="a",
+            speed=1.0,
+            idle=idle,
+        )
+        for name, table in (("left", talks), ("right", falls_silent))
+    )
+    pairs = left.join(right, on="key", within="30s", replicas=replicas, name="pairs")
+    behind = pairs.filter(sw.col("key") >= 0)
+    behind.merge(name="merged").sink("out", sw.collect_sink())
+    return flow
+
+
+def test_a_shared_gate_goes_on_without_a_silent_source_and_says_so() -> None:
+    found = {}
+    for replicas in (1, 2):
+        job = sw.Simulation(nodes=3).submit(silent(replicas=replicas, idle="4s"))
+        report = job.wait()
+        assert imbalances(report) == []
+        name = "pairs" if replicas == 1 else "pairs.gate"
+        gate = next(stage for stage in report.stages if stage.name == name)
+        assert gate.idle_marks == {"right": 1}
+        assert gate.late > 0
+        pairs = job.result("out").to_pylist()
+        found[replicas] = sorted((row["key"], row["t"], row["t_right"]) for row in pairs)
+        assert report.ledger.is_balanced
+    assert found[1] == found[2]
+
+
+def test_behind_replicas_rows_are_mixed_if_a_source_before_their_gate_may_fall_silent() -> None:
+    for idle in ("4s", None):
+        stages = {stage.name: stage for stage in plan_stages(silent(replicas=2, idle=idle))}
+        expected = None if idle is None else 4 * NS_PER_SECOND
+        assert [channel.idle_ns for channel in stages["pairs.gate"].inputs] == [expected] * 2
+        for name in ("pairs.1", "pairs.2"):
+            assert [channel.idle_ns for channel in stages[name].inputs] == [None] * 2
+        assert all(c.is_mixed is (idle is not None) for c in stages["merged"].inputs)
