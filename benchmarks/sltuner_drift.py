@@ -44,21 +44,21 @@ def run(options: Options) -> Result:
     return result
 
 
-def experiment(seconds: int) -> Experiment:
+def experiment(seconds: int, deadline_s: int = DEADLINE_S) -> Experiment:
     """Return the experiment of a length."""
     return Experiment(
         "sltuner-drift",
-        lambda seed, sink: flow_of(seed, sink, seconds=seconds),
+        lambda seed, sink: flow_of(seed, sink, seconds=seconds, deadline_s=deadline_s),
         seconds,
         ("node-1", "node-2", "node-3"),
         {},
     )
 
 
-def flow_of(seed: int, sink: sw.SinkSpec, *, seconds: int) -> sw.Dataflow:
+def flow_of(seed: int, sink: sw.SinkSpec, *, seconds: int, deadline_s: int) -> sw.Dataflow:
     """Return the flow over `seconds` of streams drawn from a seed."""
     rng = np.random.default_rng(seed)
-    flow = sw.Dataflow("drift", deadline=f"{DEADLINE_S}s")
+    flow = sw.Dataflow("drift", deadline=f"{deadline_s}s")
     bus_times = late_city.times(seconds)
     arrival_ns = constant_delays(bus_times, rng)
     arrived = arrival_ns < seconds * NS_PER_SECOND  # nobody waits for what comes after the end

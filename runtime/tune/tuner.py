@@ -34,7 +34,7 @@ FORESIGHT_S = 4
 """Slack-ready rows are counted over so many seconds. A slack that is lowered lets go at once of all
 that has waited longer: with the next second alone it would look worse, with those after it alone
 better than it is, and slacks would swing."""
-AGAIN = 0.9
+AGAIN = 0.5
 """What a slack-ready row counts at a gate with another one behind it: that one can still put it in
 order, while what leaves the last gate too soon stays out of order, and its window may have gone."""
 RESERVE = 0.015

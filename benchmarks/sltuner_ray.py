@@ -1,0 +1,141 @@
+"""The four flows with a deadline on Ray, in real time, a minute each, beside the simulator.
+
+The same flow, streams, policy and calibration samples on both. What differs: on Ray a slack is set
+some 10 ms after the second is over, slots share this machine's two cores, and a sink or a source
+that should look at a time looks when its process is given a core.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import slackwater as sw
+from actors.sample_history import SampleHistory
+from benchmarks import sltuner_chain, sltuner_drift, sltuner_warsaw, sltuner_zipf
+from benchmarks.deadline import LIMITS, Experiment, Outcome, calibrated, tuned
+from benchmarks.deadline import run as simulate
+from benchmarks.frame import Claim, Options, Result, check
+from runtime.measure.samples import StageSample
+from runtime.measure.tuning import TuningReport
+from runtime.model import NS_PER_SECOND
+
+SECONDS, QUICK_SECONDS = 70, 40
+CALIBRATION_S = 200
+WARM_S = 10
+DRIFT_DEADLINE_S = 10
+"""In a minute buses fall 20 s behind."""
+WARSAW_DEADLINE_S = 30
+OVER_AT_MOST = 0.05
+NODES = 4
+
+
+@dataclass(frozen=True)
+class SlowSink:
+    """A sink that takes as long for a result as the simulator's cost model says.
+
+    Attributes:
+        experiment: with the costs.
+        stage: the sink's name.
+    """
+
+    per_row_s: float
+    load: object
+
+    def __call__(self, rows: pa.RecordBatch) -> None:
+        """Take so long."""
+        factor = self.load(time.time_ns()) if callable(self.load) else 1.0
+        time.sleep(self.per_row_s * factor * rows.num_rows)
+
+
+def run(options: Options) -> Result:
+    """Run each flow once on Ray, and the same in the simulator."""
+    seconds = QUICK_SECONDS if options.quick else SECONDS
+    flows = {
+        "zipf": (sltuner_zipf.experiment(seconds), sltuner_zipf.experiment(CALIBRATION_S)),
+        "drift": (
+            sltuner_drift.experiment(seconds, DRIFT_DEADLINE_S),
+            sltuner_drift.experiment(CALIBRATION_S, DRIFT_DEADLINE_S),
+        ),
+        "chain": (sltuner_chain.experiment(seconds), sltuner_chain.experiment(CALIBRATION_S)),
+        "warsaw": (
+            sltuner_warsaw.experiment(seconds, WARSAW_DEADLINE_S),
+            sltuner_warsaw.experiment(CALIBRATION_S, WARSAW_DEADLINE_S),
+        ),
+    }
+    if options.quick:
+        flows = {"zipf": flows["zipf"]}
+    result = Result(
+        f"{seconds} s each, from second {WARM_S} on, {NODES} simulated nodes on one machine",
+        ["flow", "deadline, s", "where", "over", "largest, s", "slack-ready", "late", "restarts"],
+    )
+    with sw.Cluster.local(nodes=NODES) as cluster:
+        for name, (one, calibration) in flows.items():
+            samples = calibrated(calibration, seed=options.seed)
+            virtual = simulate(one, tuned(samples), seed=options.seed)
+            report = _on_ray(cluster, one, samples, seed=options.seed)
+            _compare(result, name, virtual, report)
+    return result
+
+
+def _on_ray(
+    cluster: sw.Cluster, one: Experiment, samples: Sequence[StageSample], *, seed: int
+) -> TuningReport:
+    sink = sw.callback_sink(_ignore)
+    if "jams" in one.cost.stages:
+        began_ns = time.time_ns()
+        load = one.cost.load["jams"]
+        sink = sw.callback_sink(
+            SlowSink(one.cost.stages["jams"] / 1e9, lambda now_ns: load(now_ns - began_ns))
+        )
+    with tempfile.TemporaryDirectory(prefix="slackwater-history-") as folder:
+        SampleHistory(Path(folder), one.plan(seed), most=0).save(samples, job="calibration")
+        job = cluster.submit(
+            one.build(seed, sink),
+            placement=one.placement,
+            limits=LIMITS,
+            tuning=sw.Tuning(history=folder),
+        )
+        try:
+            report = job.wait(timeout=20.0 * SECONDS)
+        finally:
+            job.close()
+    check(report.ledger.is_balanced, f"the ledger does not balance: {report.ledger}")
+    assert report.tuning is not None, "a flow with a deadline is tuned"
+    check(not report.tuning.errors, f"the policy went wrong: {report.tuning.last_error}")
+    return report.tuning
+
+
+def _compare(result: Result, name: str, virtual: Outcome, real: TuningReport) -> None:
+    spans = [span for span in real.series.spans if span.second >= WARM_S]
+    latency_s = np.array([span.latency_ns / NS_PER_SECOND for span in spans])
+    over = float(np.mean(latency_s > virtual.deadline_s))
+    slack_ready = sum(gate.slack_ready for span in spans for gate in span.gates.values())
+    late = sum(gate.late for span in spans for gate in span.gates.values())
+    judged = virtual.latency_s[WARM_S:]
+    judged = judged[~np.isnan(judged)]
+    simulated_ready = int(virtual.slack_ready[WARM_S:].sum())
+    simulated_over = float(np.mean(judged > virtual.deadline_s))
+    real_row = [f"{over:.1%}", float(latency_s.max()), slack_ready, late, real.restarts]
+    virtual_row = [f"{simulated_over:.1%}", float(judged.max()), simulated_ready, virtual.late, "-"]
+    result.rows += [
+        [name, virtual.deadline_s, "Ray", *real_row],
+        [name, virtual.deadline_s, "simulated", *virtual_row],
+    ]
+    result.figures[name] = {
+        "over_on_ray": over,
+        "largest_on_ray_s": float(latency_s.max()),
+        "slack_ready_on_ray": slack_ready,
+        "slack_ready_simulated": simulated_ready,
+    }
+    result.claims.append(Claim(f"{name}: share of seconds over on Ray", over, "<=", OVER_AT_MOST))
+
+
+def _ignore(rows: pa.RecordBatch) -> None:
+    del rows
