@@ -19,6 +19,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}
     "join-latency": ("join_latency", "the join at 1k, 10k, 50k events/s: on arrival, in order"),
     "multinode": ("multinode", "the join on 1, 2, 3 hosts, and what the links' delays look like"),
     "memory": ("memory", "ten million events through three nodes: is memory flat?"),
+    "predictors": ("predictors", "the next second of a gate, predicted by four models"),
 }
 
 

@@ -185,8 +185,9 @@ class IsotonicPredictor:
         """Pool adjacent violators."""
         from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415
 
-        self._model = IsotonicRegression(increasing="auto", out_of_bounds="clip")
-        self._model.fit(x[:, 0], y)
+        slack = x[:, 0]
+        rises = bool(((slack - slack.mean()) * (y - y.mean())).sum() >= 0)
+        self._model = IsotonicRegression(increasing=rises, out_of_bounds="clip").fit(slack, y)
         self._deviation = float(np.std(y - self._model.predict(x[:, 0])))
 
     def predict(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
