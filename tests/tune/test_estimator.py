@@ -103,7 +103,7 @@ def test_only_the_window_is_remembered() -> None:
 
 class Failing(LinearPredictor):
     def fit(self, x: FloatArray, y: FloatArray) -> None:
-        raise ValueError(f"singular: {len(x)} rows for {len(y)}")
+        raise ValueError(f"{max(len(x), len(y))} rows are too many")
 
 
 class Nonsense(LinearPredictor):
@@ -114,7 +114,7 @@ class Nonsense(LinearPredictor):
 def test_a_model_that_fails_to_fit_is_counted_and_says_why() -> None:
     estimator = taught(course(60, seed=1), Failing)
     assert not estimator.is_ready("join")
-    assert estimator.failures == {"join": "the model of latency does not fit: singular: 59 rows for 59"}
+    assert estimator.failures == {"join": "the model of latency does not fit: 59 rows are too many"}
     estimator.fit()
     assert estimator.failed_fits == {"join": 2}
 
