@@ -10,7 +10,8 @@ import pytest
 from runtime.measure.samples import StageSample
 from runtime.tune.estimator import Estimator, Prediction
 from runtime.tune.forecast import FloatArray
-from runtime.tune.predict import LinearPredictor, PredictorFactory
+from runtime.tune.linear import LinearPredictor
+from runtime.tune.predict import PredictorFactory
 from tests.support.gates import PATHS, S, course, second
 
 SLACKS = np.arange(0, 9) * S
