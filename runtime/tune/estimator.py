@@ -13,7 +13,7 @@ deviations are used.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -123,6 +123,7 @@ class Estimator:
             for place, stage in enumerate(paths.tuned)
         }
         self._rest = {s: RestModel() for s in paths.inputs if s not in self._gates}
+        self._live: set[str] = set()  # stages that were observed, not only recalled
         self.failures: dict[str, str] = {}
         self.failed_fits: dict[str, int] = {}
 
@@ -136,8 +137,22 @@ class Estimator:
         for stage, sample in samples.items():
             if stage in self._history and sample.second == second:
                 self._history[stage].append(sample)
+                self._live.add(stage)
                 if stage in self._gates:
                     self._gates[stage].new += 1
+
+    def history(self) -> list[StageSample]:
+        """Return all that is remembered, stage by stage, to be kept across jobs."""
+        return [sample for samples in self._history.values() for sample in samples]
+
+    def recall(self, history: Iterable[StageSample]) -> None:
+        """Take samples of earlier runs, each stage's in their order, one run after the other.
+
+        They are learned from; but what comes next is not predicted from them.
+        """
+        for sample in history:
+            if sample.stage in self._history:
+                self._history[sample.stage].append(sample)
 
     def fit(self) -> None:
         """Train all models with the seconds observed so far. May take a second or two."""
@@ -149,7 +164,7 @@ class Estimator:
 
     def is_ready(self, stage: str) -> bool:
         """Whether a tuned stage can be predicted: it has a model, and a second to go on from."""
-        return self._gates[stage].is_fitted and bool(self._history[stage])
+        return self._gates[stage].is_fitted and stage in self._live
 
     def predict(self, stage: str, slacks_ns: Int64Array) -> Prediction:
         """Return what each slack would do in the second after the last one observed.

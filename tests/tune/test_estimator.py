@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -100,6 +101,20 @@ def test_only_the_window_is_remembered() -> None:
     old, new = course(100, seed=1), course(80, seed=2, first=100)
     bounded = taught([*old, *new], window_s=79)
     assert same(bounded.predict("join", SLACKS), taught(new).predict("join", SLACKS))
+
+
+def test_history_outlives_a_job_as_json_and_a_new_job_is_ready_with_its_first_second() -> None:
+    before = taught(course(80, seed=1))
+    lines = [json.dumps(sample.to_json()) for sample in before.history()]
+    after = Estimator(PATHS, predictor="linear")
+    after.recall(StageSample.from_json(json.loads(line)) for line in lines)
+    after.fit()
+    assert not after.is_ready("join")
+    first = second(0, skew_s=0.5, slack_s=1.0)
+    for estimator in (before, after):
+        estimator.observe(0, first)
+    assert after.is_ready("join")
+    assert same(after.predict("join", SLACKS), before.predict("join", SLACKS))
 
 
 class Failing(LinearPredictor):
