@@ -22,16 +22,13 @@ from runtime.measure.samples import StageSample
 from runtime.model import Int64Array
 from runtime.tune.features import FAR_S, Examples, Moments, examples, slack_seconds, state
 from runtime.tune.forecast import FloatArray
+from runtime.tune.judged import Judged
 from runtime.tune.paths import Paths
-from runtime.tune.predict import Predictor, PredictorFactory, make_predictor
+from runtime.tune.predict import PredictorFactory, make_predictor
 from runtime.tune.rest import RestModel
 
 LEAST_EXAMPLES = 20
 """Seconds that a model needs at least."""
-
-
-JUDGED, MOST_STRETCH = 300, 10.0
-"""By how many seconds a model is judged, and how far its deviations are stretched for it."""
 
 
 @dataclass(frozen=True)
@@ -52,39 +49,10 @@ class Prediction:
     slack_ready_sd: FloatArray
 
 
-class _Judged:
-    """A predictor whose deviations are stretched by how far off it was on what came after.
-
-    Args:
-        predictor: what is judged.
-    """
-
-    def __init__(self, predictor: Predictor) -> None:
-        self.predictor = predictor
-        self._off: deque[float] = deque(maxlen=JUDGED)  # in deviations, of seconds not learned from
-
-    def judge(self, x: FloatArray, y: FloatArray) -> None:
-        """Compare with what came of moments that it has not learned from."""
-        mean, deviation = self.predictor.predict(x)
-        self._off.extend(np.abs(y - mean) / np.maximum(deviation, 1e-9))
-
-    def predict(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return mean and deviation."""
-        mean, deviation = self.predictor.predict(x)
-        return mean, deviation * self.stretch
-
-    @property
-    def stretch(self) -> float:
-        """So that 98 of 100 lie within the 2.33 deviations of a normal distribution; at least 1."""
-        if len(self._off) < LEAST_EXAMPLES:
-            return 1.0
-        return float(np.clip(np.quantile(self._off, 0.98) / 2.33, 1.0, MOST_STRETCH))
-
-
 @dataclass
 class _GateModel:
-    latency: _Judged
-    slack_ready: _Judged
+    latency: Judged
+    slack_ready: Judged
     is_fitted: bool = False
     new: int = 0  # samples since the last fit
 
@@ -117,8 +85,8 @@ class Estimator:
         }
         self._gates = {
             stage: _GateModel(
-                _Judged(make_predictor(predictor, seed=seed + 2 * place)),
-                _Judged(make_predictor(predictor, seed=seed + 2 * place + 1)),
+                Judged(make_predictor(predictor, seed=seed + 2 * place)),
+                Judged(make_predictor(predictor, seed=seed + 2 * place + 1)),
             )
             for place, stage in enumerate(paths.tuned)
         }
