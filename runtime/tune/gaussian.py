@@ -3,7 +3,8 @@
 Two shapes are tried. One has a length for each feature and the same noise everywhere: it finds
 which features matter. The other has one length and the noise of the nearest examples: counts of
 slack-ready rows are exactly 0 most of the time, and anybody's guess in the second in which the
-skew passes the slack. Which one predicts blocks of time that it has not seen better is taken.
+skew passes the slack. The first is taken if it clearly predicts blocks of time better that it
+has not seen.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class GaussianProcess:
         seed: of which examples give the lengths.
     """
 
-    SHAPE_ROWS, SHAPE_EVERY = 250, 15
+    SHAPE_ROWS, SHAPE_EVERY = 300, 15
+    CLEARLY = 0.95
+    """A length for each feature must pay: with so many, some fit what was chance."""
 
     def __init__(self, seed: int = 0) -> None:
         self._rng = np.random.default_rng(seed)
@@ -50,11 +53,12 @@ class GaussianProcess:
         at, left = self._x_scale.to(x), self._y_scale.to(left)
         if self._fits % self.SHAPE_EVERY == 0 or len(y) > 1.5 * self._shaped_rows:
             some = self._rng.permutation(len(left))[: self.SHAPE_ROWS]
-            shapes = [_Process(is_local=False), _Process(is_local=True)]
-            for one in shapes:
+            rich, plain = _Process(is_local=False), _Process(is_local=True)
+            for one in (rich, plain):
                 one.shape(at, left, some)
                 one.fit(at, left)
-            self._process = min(shapes, key=_Process.error_on_blocks)
+            is_better = rich.error_on_blocks() < self.CLEARLY * plain.error_on_blocks()
+            self._process = rich if is_better else plain
             self._shaped_rows = len(y)
         else:
             self._process.fit(at, left)
@@ -77,7 +81,7 @@ class _Process:
     LEAST_NOISE, MOST_NOISE = 1e-3, 50.0
     """Of the variance that the linear model leaves: nothing is foreseen without any error, and
     one example far off is no reason to believe nothing around it."""
-    NEIGHBOURS, BLOCKS = 25, 10
+    NEIGHBOURS, BLOCKS = 50, (2, 3, 5)
 
     def __init__(self, *, is_local: bool) -> None:
         self._is_local = is_local
@@ -113,14 +117,16 @@ class _Process:
     def error_on_blocks(self) -> float:
         """Return the root mean square error on blocks of examples, each left out in turn.
 
-        No fit is needed for it: the error on block b is (K⁻¹)_bb⁻¹ (K⁻¹ y)_b.
+        The blocks are long, halves, thirds and fifths: what a model learned from the seconds
+        around must not count. No fit is needed: the error on block b is (K⁻¹)_bb⁻¹ (K⁻¹ y)_b.
         """
         weights = np.ravel(self._model.alpha_)
         half = np.linalg.inv(self._model.L_)
         inverse = half.T @ half
         errors = [
             np.linalg.solve(inverse[np.ix_(block, block)], weights[block])
-            for block in np.array_split(np.arange(len(weights)), min(self.BLOCKS, len(weights)))
+            for count in self.BLOCKS
+            for block in np.array_split(np.arange(len(weights)), count)
         ]
         return float(np.sqrt(np.mean(np.concatenate(errors) ** 2)))
 
