@@ -13,7 +13,7 @@ deviations are used.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,16 +32,13 @@ from runtime.tune.features import (
     state,
 )
 from runtime.tune.forecast import FloatArray
+from runtime.tune.judged import Judged
 from runtime.tune.paths import Paths
-from runtime.tune.predict import Predictor, PredictorFactory, make_predictor
+from runtime.tune.predict import PredictorFactory, make_predictor
 from runtime.tune.rest import RestModel
 
 LEAST_EXAMPLES = 20
 """Seconds that a model needs at least."""
-
-
-JUDGED, MOST_STRETCH = 300, 10.0
-"""By how many seconds a model is judged, and how far its deviations are stretched for it."""
 
 
 @dataclass(frozen=True)
@@ -62,39 +59,10 @@ class Prediction:
     slack_ready_sd: FloatArray
 
 
-class _Judged:
-    """A predictor whose deviations are stretched by how far off it was on what came after.
-
-    Args:
-        predictor: what is judged.
-    """
-
-    def __init__(self, predictor: Predictor) -> None:
-        self.predictor = predictor
-        self._off: deque[float] = deque(maxlen=JUDGED)  # in deviations, of seconds not learned from
-
-    def judge(self, x: FloatArray, y: FloatArray) -> None:
-        """Compare with what came of moments that it has not learned from."""
-        mean, deviation = self.predictor.predict(x)
-        self._off.extend(np.abs(y - mean) / np.maximum(deviation, 1e-9))
-
-    def predict(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return mean and deviation."""
-        mean, deviation = self.predictor.predict(x)
-        return mean, deviation * self.stretch
-
-    @property
-    def stretch(self) -> float:
-        """So that 98 of 100 lie within the 2.33 deviations of a normal distribution; at least 1."""
-        if len(self._off) < LEAST_EXAMPLES:
-            return 1.0
-        return float(np.clip(np.quantile(self._off, 0.98) / 2.33, 1.0, MOST_STRETCH))
-
-
 @dataclass
 class _GateModel:
-    latency: _Judged
-    slack_ready: _Judged
+    latency: Judged
+    slack_ready: Judged
     is_fitted: bool = False
     new: int = 0  # samples since the last fit
 
@@ -127,8 +95,8 @@ class Estimator:
         }
         self._gates = {
             stage: _GateModel(
-                _Judged(make_predictor(predictor, seed=seed + 2 * place)),
-                _Judged(make_predictor(predictor, seed=seed + 2 * place + 1)),
+                Judged(make_predictor(predictor, seed=seed + 2 * place)),
+                Judged(make_predictor(predictor, seed=seed + 2 * place + 1)),
             )
             for place, stage in enumerate(paths.tuned)
         }
@@ -137,6 +105,7 @@ class Estimator:
             stage: RestModel(make_predictor(predictor, seed=seed + 100 + place))
             for place, stage in enumerate(others)
         }
+        self._live: set[str] = set()  # stages that were observed, not only recalled
         self.failures: dict[str, str] = {}
         self.failed_fits: dict[str, int] = {}
         self.fits = 0
@@ -151,8 +120,22 @@ class Estimator:
         for stage, sample in samples.items():
             if stage in self._history and sample.second == second:
                 self._history[stage].append(sample)
+                self._live.add(stage)
                 if stage in self._gates:
                     self._gates[stage].new += 1
+
+    def history(self) -> list[StageSample]:
+        """Return all that is remembered, stage by stage, to be kept across jobs."""
+        return [sample for samples in self._history.values() for sample in samples]
+
+    def recall(self, history: Iterable[StageSample]) -> None:
+        """Take samples of earlier runs, each stage's in their order, one run after the other.
+
+        They are learned from; but what comes next is not predicted from them.
+        """
+        for sample in history:
+            if sample.stage in self._history:
+                self._history[sample.stage].append(sample)
 
     def fit(self) -> None:
         """Train all models with the seconds observed so far. May take a second or two."""
@@ -168,7 +151,7 @@ class Estimator:
 
     def is_ready(self, stage: str) -> bool:
         """Whether a tuned stage can be predicted: it has a model, and a second to go on from."""
-        return self._gates[stage].is_fitted and bool(self._history[stage])
+        return self._gates[stage].is_fitted and stage in self._live
 
     def predict(self, stage: str, slacks_ns: Int64Array, *, settled: bool = False) -> Prediction:
         """Return what each slack would do in the second after the last one observed, or later.

@@ -27,6 +27,10 @@ STEPS = 4
 """In how many parts the second is looked at."""
 
 
+FOREVER_S = 1e6
+"""An infinite slack counts as this one."""
+
+
 @dataclass(frozen=True)
 class GateStates:
     """Gates as they stand at the end of a second. All arrays of one shape, (n,) or broadcast.
@@ -59,21 +63,41 @@ def next_second(gates: GateStates, slack_s: FloatArray) -> tuple[FloatArray, Flo
     skew_s, slope, speed = gates.skew_s, gates.slope, gates.speed
     oldest_s = np.minimum(gates.held_s * speed, skew_s)  # below newest, in event time
     density = gates.held / np.maximum(oldest_s, 0.02 * speed)  # rows a second of event time
+    slack_s = np.clip(slack_s, 0.0, FOREVER_S)
     shape = np.broadcast_shapes(skew_s.shape, slack_s.shape)
-    held_from = np.broadcast_to(-oldest_s, shape).copy()  # event time, the newest now being 0
-    longest_s = np.zeros(shape)
-    early_s = np.zeros(shape)  # event time whose rows left as slack-ready
+    held_from = np.broadcast_to(-oldest_s, shape)  # event time, the newest now being 0
+    longest_s, early_s = np.zeros(shape), np.zeros(shape)  # early: event time that is slack-ready
+    before = _At(np.zeros_like(skew_s), skew_s, np.asarray(skew_s - slack_s))
     for step in range(STEPS + 1):
-        at_s = step / STEPS
-        newest = speed * at_s
-        ahead_s = np.maximum(skew_s + slope * at_s, 0.0)
-        frontier = newest - ahead_s
-        bound = newest - np.minimum(ahead_s, np.maximum(slack_s, 0.0))
-        # What the bound reached since the last step waited until somewhere between the two.
-        until = newest if step == 0 else newest - speed / STEPS
-        waited_s = np.where(bound > held_from, until - held_from, 0.0)
+        newest = speed * step / STEPS
+        ahead_s = np.maximum(skew_s + slope * step / STEPS, 0.0)
+        after = _At(newest, ahead_s, ahead_s - slack_s)
+        bound = newest - np.minimum(ahead_s, slack_s)
+        # What the bound reached since the last step waited at least until then.
+        waited_s = np.where(bound > held_from, before.newest - held_from, 0.0)
         longest_s = np.maximum(longest_s, waited_s)
-        early_s += np.maximum(bound - np.maximum(held_from, frontier), 0.0)
+        early_s += np.where(bound > held_from, _early_s(before, after, held_from), 0.0)
         held_from = np.maximum(held_from, bound)
         longest_s = np.maximum(longest_s, newest - held_from)
+        before = after
     return longest_s / speed, early_s * density
+
+
+@dataclass(frozen=True)
+class _At:
+    newest: FloatArray
+    ahead_s: FloatArray  # newest − frontier
+    excess_s: FloatArray  # by which that is more than the slack
+
+
+def _early_s(before: _At, after: _At, held_from: FloatArray) -> FloatArray:
+    """Return the event time that the slack's bound reached while it was ahead of the frontier."""
+    change_s = after.excess_s - before.excess_s
+    share = np.clip(-before.excess_s / np.where(change_s == 0.0, 1.0, change_s), 0.0, 1.0)
+    newest = before.newest + share * (after.newest - before.newest)  # where the two cross
+    crossing = newest - before.ahead_s - share * (after.ahead_s - before.ahead_s)
+    begin = np.where(before.excess_s > 0, held_from, np.maximum(held_from, crossing))
+    slack_bound = after.newest - after.ahead_s + after.excess_s
+    end = np.where(after.excess_s > 0, slack_bound, crossing)
+    is_ahead = (before.excess_s > 0) | (after.excess_s > 0)
+    return np.where(is_ahead, np.maximum(end - begin, 0.0), 0.0)
