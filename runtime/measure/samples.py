@@ -32,6 +32,8 @@ class StageSample:
         slack_ready: slrTuples of Eq. 4, of all readers.
         late: rows that came behind what had been released.
         slack_ns: the slack at the end of the second; None: ready-only, or no gate.
+        hold_ns: the longest that a row may wait in the gate by the clock, at the end of the second;
+            None: as long as it takes.
         readers: |PThreads| of Eq. 6, those that share the gate.
         window_ns: SW of Eq. 6, of event time; 0 for stages without state.
         last_event_ns: the newest event time worked off so far; START_NS before the first.
@@ -49,6 +51,7 @@ class StageSample:
     slack_ready: int = 0
     late: int = 0
     slack_ns: int | None = None
+    hold_ns: int | None = None
     readers: int = 1
     window_ns: int = 0
     last_event_ns: int = START_NS
@@ -85,6 +88,7 @@ class GateState:
     """Counters since the start: samples are their differences."""
     late: int = 0
     slack_ns: int | None = None
+    hold_ns: int | None = None
     newest_ns: int = START_NS
     frontier_ns: int = START_NS
     held: int = 0
@@ -153,6 +157,7 @@ class SecondMeter:
                     slack_ready=state.slack_ready - self._slack_ready,
                     late=state.late - self._late,
                     slack_ns=state.slack_ns,
+                    hold_ns=state.hold_ns,
                     readers=self._readers,
                     window_ns=self._window_ns,
                     last_event_ns=self._last_event_ns,

@@ -131,7 +131,7 @@ class StageWatch:
         if (gate := self._gate) is not None and self._waits is not None:
             counts = gate.counts()
             state.slack_ready, state.late = counts.slack_ready, counts.late
-            state.slack_ns = gate.slack_ns
+            state.slack_ns, state.hold_ns = gate.slack_ns, self.hold_ns
             state.newest_ns, state.frontier_ns = gate.newest_ns, gate.frontier_ns
             state.held += gate.rows_held
             since.append(self._waits.oldest_ns())

@@ -26,6 +26,7 @@ from runtime.tune.features import (
     Moments,
     examples,
     held_seconds,
+    jump_s,
     settle,
     slack_seconds,
     speed_of,
@@ -37,6 +38,8 @@ from runtime.tune.paths import Paths
 from runtime.tune.predict import PredictorFactory, make_predictor
 from runtime.tune.rest import RestModel
 
+JUMP_S = 2.0
+"""Event time that runs so far ahead of the clock in one second comes in jumps."""
 LEAST_EXAMPLES = 20
 """Seconds that a model needs at least."""
 
@@ -186,17 +189,32 @@ class Estimator:
         """Return how fast event time runs at a tuned stage, a second of the clock."""
         return speed_of(self._now(stage)) if self._history[stage] else 1.0
 
+    def spread_s(self, stage: str) -> float:
+        """Return how far apart rows that come together are, in event time; 0 if they flow evenly.
+
+        Of a feed that is polled event time stands still and then jumps, and brings rows of all
+        ages at once. A slack, which is age, then lets the older of them go at once.
+        """
+        run = self._run(stage)
+        if not run or jump_s(run) < JUMP_S:
+            return 0.0
+        return max(one.skew_ns for one in run) / 1e9
+
     def rest(self, stage: str) -> tuple[float, float]:
         """Return mean and deviation (ns) of latency_op and comm of a stage that is not tuned."""
         return self._rest[stage].predict(self._history[stage])
 
     def _now(self, stage: str) -> list[float]:
+        return state(self._run(stage))
+
+    def _run(self, stage: str) -> list[StageSample]:
+        """Return the last seconds that follow each other, the newest last."""
         run: list[StageSample] = []
         for sample in reversed(self._history[stage]):
             if len(run) > FAR_S or (run and sample.second != run[-1].second - 1):
                 break
             run.append(sample)
-        return state(run[::-1])
+        return run[::-1]
 
     def _fit_gate(self, stage: str, model: _GateModel) -> None:
         known = examples(self._history[stage])

@@ -120,7 +120,7 @@ def examples(samples: Sequence[StageSample]) -> Examples:
     wait_s = [_seconds(max(one.latency_ns, one.held_ns) + one.comm_ns) for one in after]
     return Examples(
         table,
-        np.array([slack_seconds(one.slack_ns) for one in after]),
+        np.array([felt_slack_s(one, speed_of(s)) for one, s in zip(after, states, strict=True)]),
         np.array([float(one.second) for one in after]),
         np.array([_seconds(s.latency_ns + s.comm_ns) if s.rows else np.nan for s in after]),
         np.array(wait_s),
@@ -135,12 +135,13 @@ def state(run: Sequence[StageSample]) -> list[float]:
     near, far = run[-min(len(run), NEAR_S + 1)], run[-min(len(run), FAR_S + 1)]
     day_s = (now.last_event_ns // NS_PER_SECOND) % 86_400 if now.last_event_ns > START_NS else 0
     skew_s = _skew_s(now)
-    slack_s = slack_seconds(now.slack_ns)
+    speed = _speed(far, now)
+    slack_s = felt_slack_s(now, speed)
     return [
         skew_s,
         skew_s - _skew_s(before),
         (skew_s - _skew_s(near)) / max(now.second - near.second, 1),
-        _speed(far, now),
+        speed,
         _seconds(now.held_ns),
         float(now.held),
         _seconds(now.latency_ns + now.comm_ns),
@@ -185,6 +186,19 @@ def held_seconds(known: Sequence[float]) -> float:
 def speed_of(known: Sequence[float]) -> float:
     """Return how fast event time runs, of what `state` gave."""
     return known[_COLUMNS.index("speed")]
+
+
+def felt_slack_s(sample: StageSample, speed: float) -> float:
+    """Return the slack of a second, or what its hold by the clock is in event time if less."""
+    slack_s = slack_seconds(sample.slack_ns)
+    return slack_s if sample.hold_ns is None else min(slack_s, _seconds(sample.hold_ns) * speed)
+
+
+def jump_s(run: Sequence[StageSample]) -> float:
+    """Return how far event time jumped ahead of the clock, at most, in one of these seconds."""
+    speed = _speed(run[0], run[-1])
+    steps = [_seconds(now.newest_ns - one.newest_ns) for one, now in pairwise(run)]
+    return max([step - speed for step in steps if step < MOST_S], default=0.0)
 
 
 def slack_seconds(slack_ns: int | None) -> float:

@@ -13,13 +13,14 @@ probability; and a hold by the clock stands behind each slack, since event time 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
 from runtime.config import Tuning
-from runtime.measure.samples import StageSample, by_second
+from runtime.measure.samples import StageSample
 from runtime.model import Int64Array
 from runtime.tune.climb import Options, chosen, climb
 from runtime.tune.contract import SetSlack
@@ -28,8 +29,10 @@ from runtime.tune.paths import Paths
 from runtime.tune.policies import EvenSplit
 from runtime.tune.trigger import Search, triggered
 
-GRID = 64
-"""Slacks that are compared for a gate."""
+GRID, FINER = 64, 16
+"""Slacks that are compared for a gate, and then between the one chosen and the next."""
+FIRST_FIT_S = 30
+"""Seconds until the first fit of a run that has no history."""
 FORESIGHT_S = 4
 """Slack-ready rows are counted over so many seconds. A slack that is lowered lets go at once of all
 that has waited longer: with the next second alone it would look worse, with those after it alone
@@ -37,8 +40,9 @@ better than it is, and slacks would swing."""
 AGAIN = 0.5
 """What a slack-ready row counts at a gate with another one behind it: that one can still put it in
 order, while what leaves the last gate too soon stays out of order, and its window may have gone."""
-RESERVE = 0.015
-"""The share of the deadline that is kept back for what models of whole seconds cannot see."""
+RESERVE_NS, RESERVE = 150_000_000, 0.025
+"""What is kept back for what models of whole seconds cannot see: so much, or that share of the
+deadline, whichever is less."""
 WORTHLESS = 0.01
 """A slack that shortens the latency by less than this share of the deadline is not worth it."""
 SAFE_RULE, MODEL = "safe rule", "model"
@@ -66,7 +70,7 @@ class SlackTuner:
     ) -> None:
         self._paths, self._tuning = paths, tuning
         self._deadline_ns = deadline_ns
-        self._budget_ns = deadline_ns * (1 - RESERVE)
+        self._budget_ns = deadline_ns - min(RESERVE_NS, RESERVE * deadline_ns)
         self._deviations = NormalDist().inv_cdf(tuning.probability)
         self._safe = EvenSplit(paths, deadline_ns=deadline_ns)
         self._estimator = Estimator(
@@ -76,10 +80,9 @@ class SlackTuner:
         self._seconds = 0
         self._fit_due = FIRST_FIT_S
         self._counts = {SAFE_RULE: 0, MODEL: 0}
-        self._has_history = False
-        for second, samples in by_run(history):
-            self._estimator.observe(second, samples)
-            self._has_history = True
+        known = list(history)
+        self._estimator.recall(known)
+        self._has_history = bool(known)
 
     def begin(self) -> Sequence[SetSlack]:
         """Train on what there is; until a model exists, use the safe rule."""
@@ -100,7 +103,7 @@ class SlackTuner:
             self._counts[SAFE_RULE] += 1
             return self._safely(safe)
         self._counts[MODEL] += 1
-        return self._tuned(samples)
+        return self._tuned()
 
     def status(self) -> Mapping[str, object]:
         """Return what the reports say of it: seconds under each rule, and failures to fit."""
@@ -117,13 +120,9 @@ class SlackTuner:
             for one in settings
         ]
 
-    def _tuned(self, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+    def _tuned(self) -> Sequence[SetSlack]:
         gates = self._paths.tuned
-        soon: dict[str, Options] = {}  # the next second
-        then: dict[str, Options] = {}  # those after it
-        for gate in gates:
-            soon[gate], then[gate] = self._options(gate, samples[gate])
-        rest = {s: self._estimator.rest(s) for s in self._paths.inputs if s not in then}
+        rest = {s: self._estimator.rest(s) for s in self._paths.inputs if s not in gates}
         rest_ns = {stage: mean for stage, (mean, _) in rest.items()}
         rest_deviation_ns = {stage: deviation for stage, (_, deviation) in rest.items()}
 
@@ -134,78 +133,115 @@ class SlackTuner:
                 deviations=self._deviations,
             )
 
+        soon, then = self._options({gate: self._grid(gate) for gate in gates})
+        none = dict.fromkeys(gates, 0)
         # What waits too long already leaves in the next second, whatever the slacks; and what no
         # slack can keep must not cost the order of events that would be ready anyway.
-        none = dict.fromkeys(gates, 0)
         worthless_ns = WORTHLESS * self._deadline_ns
-        most_soon_ns = max(self._budget_ns, latency_ns(*chosen(soon, none)) + worthless_ns)
-        most_ns = max(self._budget_ns, latency_ns(*chosen(then, none)) + worthless_ns)
-
-        here = {
+        limits = _Limits(
+            latency_ns,
+            soon_ns=max(self._budget_ns, latency_ns(*chosen(soon, none)) + worthless_ns),
+            then_ns=max(self._budget_ns, latency_ns(*chosen(then, none)) + worthless_ns),
+        )
+        places = {
             gate: int(np.abs(option.slacks_ns - self._slacks[gate]).argmin())
             for gate, option in then.items()
         }
         search = triggered(
-            max(latency_ns(*chosen(then, here)), latency_ns(*chosen(soon, here))),
+            max(latency_ns(*chosen(then, places)), latency_ns(*chosen(soon, places))),
             deadline_ns=round(self._budget_ns),
             alpha=self._tuning.alpha,
-            slack_ready=sum(float(then[gate].slack_ready[at]) for gate, at in here.items()),
+            slack_ready=sum(float(then[gate].slack_ready[at]) for gate, at in places.items()),
         )
-        places = here
+        slacks = self._slacks
         if search is not Search.NONE:
-            start = here if search is Search.RAISE else none
-            wanted = climb(then, start, latency_ns=latency_ns, deadline_ns=most_ns)
-            # What is lowered is so at once; what is raised, only as far as the others, which have
-            # still to let go of what waits there, allow it.
-            places = {gate: min(here[gate], wanted[gate]) for gate in gates}
-            for gate in gates:
-                while places[gate] < wanted[gate]:
-                    raised = places | {gate: places[gate] + 1}
-                    if latency_ns(*chosen(soon, raised)) > most_soon_ns:
-                        break
-                    places = raised
-        expected_ns, _ = chosen(then, places)
-        return [
-            self._setting(gate, int(then[gate].slacks_ns[place]), {**rest_ns, **expected_ns})
-            for gate, place in places.items()
-        ]
+            start = places if search is Search.RAISE else none
+            places = limits.reached(soon, then, places, limits.wanted(then, start))
+            soon, then = self._options(
+                {g: _finer(then[g].slacks_ns, at) for g, at in places.items()}
+            )
+            places = limits.reached(soon, then, none, limits.wanted(then, none))
+            slacks = {gate: int(then[gate].slacks_ns[place]) for gate, place in places.items()}
+        expected_ns = {**rest_ns, **chosen(then, places)[0]}
+        return [self._setting(gate, slack_ns, expected_ns) for gate, slack_ns in slacks.items()]
 
     def _setting(self, gate: str, slack_ns: int, expected_ns: Mapping[str, float]) -> SetSlack:
-        """Return a slack, and behind it the hold that all else leaves of the deadline."""
+        """Return a slack, and behind it the hold that all else leaves of the deadline.
+
+        Where event time comes in jumps the hold stands in for the slack.
+        """
         others_ns = self._paths.latency_through_ns(gate, {**expected_ns, gate: 0.0})
-        hold_ns = self._budget_ns - others_ns
+        hold_ns = max(self._budget_ns - others_ns, 0.0)
         self._slacks[gate] = slack_ns
-        return SetSlack(gate, slack_ns, hold_ns=max(int(hold_ns), 0), by=MODEL)
+        spread_s = self._estimator.spread_s(gate)
+        if spread_s:
+            hold_ns = min(hold_ns, slack_ns / self._estimator.speed(gate))
+            slack_ns += int(spread_s * 1e9)
+        return SetSlack(gate, slack_ns, hold_ns=int(hold_ns), by=MODEL)
 
-    def _options(self, gate: str, sample: StageSample) -> tuple[Options, Options]:
-        """Return what slacks bring in the next second, and what in those after it."""
-        slacks_ns = self._grid(sample)
-        soon = self._estimator.predict(gate, slacks_ns)
-        then = self._estimator.predict(gate, slacks_ns, settled=True)
-        worth = AGAIN ** self._paths.gates_behind(gate)
-        slack_ready = worth * (soon.slack_ready + (FORESIGHT_S - 1) * then.slack_ready)
-        return (
-            Options(slacks_ns, soon.latency_ns, soon.latency_sd_ns, slack_ready),
-            Options(slacks_ns, then.latency_ns, then.latency_sd_ns, slack_ready),
-        )
+    def _options(
+        self, grids: Mapping[str, Int64Array]
+    ) -> tuple[dict[str, Options], dict[str, Options]]:
+        """Return what slacks bring in the next second, and what in those after it: {gate: …}."""
+        both: tuple[dict[str, Options], dict[str, Options]] = ({}, {})
+        for gate, slacks_ns in grids.items():
+            soon = self._estimator.predict(gate, slacks_ns)
+            then = self._estimator.predict(gate, slacks_ns, settled=True)
+            worth = AGAIN ** self._paths.gates_behind(gate)
+            slack_ready = worth * (soon.slack_ready + (FORESIGHT_S - 1) * then.slack_ready)
+            for options, brings in zip(both, (soon, then), strict=True):
+                options[gate] = Options(
+                    slacks_ns, brings.latency_ns, brings.latency_sd_ns, slack_ready
+                )
+        return both
 
-    def _grid(self, sample: StageSample) -> Int64Array:
+    def _grid(self, gate: str) -> Int64Array:
         """Return the slacks to compare: from nothing to what the deadline can be worth."""
-        most_ns = self._deadline_ns * max(1.0, self._estimator.speed(sample.stage))
+        most_ns = self._deadline_ns * max(1.0, self._estimator.speed(gate))
         return np.linspace(0, most_ns, GRID).astype(np.int64)
 
 
-FIRST_FIT_S = 30
+@dataclass(frozen=True)
+class _Limits:
+    """What the latency may be.
+
+    Attributes:
+        latency_ns: ({gate: latency}, {gate: deviation}) -> that of the flow, with its margin.
+        soon_ns: the most in the next second.
+        then_ns: the most in those after it.
+    """
+
+    latency_ns: Callable[[Mapping[str, float], Mapping[str, float]], float]
+    soon_ns: float
+    then_ns: float
+
+    def wanted(self, then: Mapping[str, Options], start: Mapping[str, int]) -> dict[str, int]:
+        """Return the places that the climb finds for the seconds after the next."""
+        return climb(then, start, latency_ns=self.latency_ns, deadline_ns=self.then_ns)
+
+    def reached(
+        self,
+        soon: Mapping[str, Options],
+        then: Mapping[str, Options],
+        here: Mapping[str, int],
+        wanted: Mapping[str, int],
+    ) -> dict[str, int]:
+        """Return how far one can go from here to what is wanted in the next second.
+
+        What is lowered is so at once; what is raised, only as far as the others, which have still
+        to let go of what waits there, allow it.
+        """
+        places = {gate: min(here[gate], wanted[gate]) for gate in then}
+        for gate in then:
+            while places[gate] < wanted[gate]:
+                raised = places | {gate: places[gate] + 1}
+                if self.latency_ns(*chosen(soon, raised)) > self.soon_ns:
+                    break
+                places = raised
+        return places
 
 
-def by_run(history: Iterable[StageSample]) -> Iterable[tuple[int, Mapping[str, StageSample]]]:
-    """Return (second, {stage: sample}) of several runs, one after the other."""
-    run: list[StageSample] = []
-    last = -1
-    for sample in history:
-        if sample.second < last:
-            yield from by_second(run).items()
-            run = []
-        run.append(sample)
-        last = sample.second
-    yield from by_second(run).items()
+def _finer(slacks_ns: Int64Array, place: int) -> Int64Array:
+    """Return slacks from a place of a grid to the next one."""
+    above = min(place + 1, len(slacks_ns) - 1)
+    return np.linspace(slacks_ns[place], slacks_ns[above], FINER).astype(np.int64)
