@@ -29,7 +29,7 @@ from actors.job import RayJob
 from actors.own_errors import not_importable
 from actors.placement import NodeInfo, check_room, list_nodes
 from actors.records import JobRecord, Records, Worker, json_bytes
-from runtime.config import Limits
+from runtime.config import Limits, Tuning
 from runtime.errors import ClusterError, SlackwaterError, WorkerDied
 from runtime.flow.plan import Plan
 from runtime.measure.report import JobReport
@@ -89,6 +89,7 @@ class Coordinator:
         *,
         nodes: Mapping[str, NodeInfo],
         limits: Limits | None,
+        tuning: Tuning | None,
         notes: Sequence[str],
         folder: str,
     ) -> JobRecord:
@@ -99,6 +100,7 @@ class Coordinator:
                 not Ray, whose client would lose its connection over that.
             nodes: {slot: the node it runs on}.
             limits: what bounds memory and slices.
+            tuning: how the slacks are to be set.
             notes: what the report must say about these nodes.
             folder: what sinks' relative paths are meant from.
 
@@ -109,7 +111,9 @@ class Coordinator:
             self._write()
             plan = _unpickled(pickled)
             check_room({slot: node.node_id for slot, node in nodes.items()})
-            job = RayJob(plan, nodes=nodes, limits=limits, notes=notes, folder=folder)
+            job = RayJob(
+                plan, nodes=nodes, limits=limits, notes=notes, tuning=tuning, folder=folder
+            )
             self._job = job
             if not self._is_unwanted:
                 job.start()
@@ -247,6 +251,8 @@ class Coordinator:
 
     def _write(self, report: JobReport | None = None, **changes: Any) -> None:
         self._recorded_s = time.monotonic()
+        if self._job is not None:
+            changes["tuner_pids"] = list(self._job.tuner.pids)
         self._record = replace(self._record, updated_ns=time.time_ns(), **changes)
         self._records.write(self._record, report)
 

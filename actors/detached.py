@@ -29,7 +29,7 @@ from actors.own_errors import own_error
 from actors.placement import NodeInfo, dead_nodes
 from actors.records import JobRecord, Records, check_connected
 from runtime import errors
-from runtime.config import Limits
+from runtime.config import Limits, Tuning
 from runtime.errors import ClusterError, SlackwaterError, WorkerDied
 from runtime.flow.plan import Plan, collect_sinks
 from runtime.measure.report import JobReport
@@ -51,6 +51,7 @@ def submit_detached(
     nodes: Mapping[str, NodeInfo],
     head_id: str | None,
     limits: Limits | None = None,
+    tuning: Tuning | None = None,
     notes: Sequence[str] = (),
 ) -> DetachedJob:
     """Start a job that outlives this process; return when its slots run.
@@ -60,6 +61,7 @@ def submit_detached(
         nodes: {slot: the node it runs on}.
         head_id: the node where the coordinator runs: it needs no CPU. None: any.
         limits: what bounds memory and slices.
+        tuning: how the slacks are to be set; None: nothing is to be set.
         notes: what the report must say about these nodes.
 
     Raises:
@@ -93,6 +95,7 @@ def submit_detached(
                 pickled,
                 nodes=dict(nodes),
                 limits=limits,
+                tuning=tuning,
                 notes=list(notes),
                 folder=os.getcwd(),
             ),

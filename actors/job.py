@@ -25,12 +25,13 @@ from actors.hosts import HostWatch
 from actors.obituary import obituary, silent_peers
 from actors.own_errors import own_error
 from actors.placement import NodeInfo, dead_nodes
-from actors.slot import SlotActor, SlotReport
+from actors.slot import SlotActor
+from actors.slot_report import SlotReport
+from actors.tuner_care import TunerCare
 from runtime import errors
-from runtime.config import Limits
+from runtime.config import Limits, Tuning
 from runtime.errors import ClusterError, SlackwaterError, WorkerDied
-from runtime.flow.plan import Plan
-from runtime.flow.steps import SinkStep
+from runtime.flow.plan import Plan, collect_sinks
 from runtime.measure.assemble import job_report
 from runtime.measure.report import JobReport
 
@@ -57,11 +58,13 @@ class RayJob:
         plan: every stage in a slot.
         nodes: {slot: the node it runs on}.
         notes: what the report must say about these nodes.
+        tuning: how the slacks are to be set; None: nothing is to be set.
         folder: what sinks' relative paths are meant from; this process's unless told.
         clock_shifts: for tests, {node: by how many ns its slots take its clock to be ahead}.
 
     Attributes:
         pids: {slot: process id of its worker, on its node}; empty before the start.
+        tuner: who sets its slacks.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class RayJob:
         nodes: Mapping[str, NodeInfo],
         limits: Limits | None = None,
         notes: Sequence[str] = (),
+        tuning: Tuning | None = None,
         folder: str | None = None,
         clock_shifts: Mapping[str, int] | None = None,
     ) -> None:
@@ -78,6 +82,7 @@ class RayJob:
         self._plan = plan
         self._nodes = dict(nodes)
         self._hosts = HostWatch(nodes.values())
+        self.tuner = TunerCare(plan, tuning, folder=folder)
         self._notes = list(notes)
         self._reports: dict[str, SlotReport] = {}
         self._ended: dict[str, SlotReport] = {}
@@ -92,13 +97,14 @@ class RayJob:
             "keys": ChannelKeys.generate(),
             "folder": os.getcwd() if folder is None else folder,
             "limits": limits,
+            "is_sampled": tuning is not None,
         }
         actor: Any = ray.remote(SlotActor)
         self._actors: dict[str, Any] = {
             name: actor.options(
                 num_cpus=1,
                 max_restarts=0,
-                max_concurrency=4,
+                max_concurrency=6,
                 scheduling_strategy=NodeAffinitySchedulingStrategy(nodes[name].node_id, soft=False),
             ).remote(
                 name,
@@ -137,6 +143,7 @@ class RayJob:
         self._start_ns = max(self._on_all("connect", endpoints)) + LEAD_NS
         self._began_s = time.monotonic() + LEAD_NS / 1e9
         self._on_all("start", self._start_ns)
+        self.tuner.start(self._actors)
         self._joins = {actor.call.remote("join"): name for name, actor in self._actors.items()}
 
     def _set_clocks(self, clocks: Mapping[str, str | None]) -> None:
@@ -210,6 +217,7 @@ class RayJob:
             return
         self._take_ends(timeout_s)
         self._bury(self._hosts.look())
+        self.tuner.look()
         if self._deaths or self._failed():
             self._find_cause()
             self.stop()
@@ -291,6 +299,7 @@ class RayJob:
             notes=self._notes,
             clocks={part.slot: part.clock for part in parts if part.clock is not None},
             refused_peers=sum(part.refused_peers for part in parts),
+            tuning=self.tuner.fresh_report(),
         )
 
     def _passed_s(self) -> float:
@@ -372,19 +381,20 @@ class RayJob:
 
     def _finish(self) -> None:
         """Fetch what the collect sinks hold, and let the actors and their CPUs go."""
+        self.tuner.finish()
         ends = [own.ended_ns for own in self._ended.values() if own.ended_ns is not None]
         self._elapsed_s = max(0, max(ends) - self._start_ns) / 1e9 if ends else self._passed_s()
-        for stage in self._plan.stages:
-            is_collect = isinstance(stage.step, SinkStep) and stage.step.sink.kind == "collect"
-            slot = self._plan.slots[stage.name]
-            if is_collect and slot in self._ended and self._nodes[slot].node_id not in self._lost:
-                data = self._fetch_collected(stage.name)
+        for sink in collect_sinks(self._plan):
+            slot = self._plan.slots[sink]
+            if slot in self._ended and self._nodes[slot].node_id not in self._lost:
+                data = self._fetch_collected(sink)
                 if data is not None:
-                    self._collected[stage.name] = data
+                    self._collected[sink] = data
         self._is_over = True
         self._end_actors()
 
     def _end_actors(self) -> None:
         self._hosts.close()
+        self.tuner.end()
         for actor in self._actors.values():
             ray.kill(actor, no_restart=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,10 @@ from actors.records import JobRecord, Worker
 from runtime.errors import ClusterError, FlowError
 from runtime.flow.nearest import listed, nearest
 
-__all__ = ["COORDINATOR", "LogPart", "read_logs"]
+__all__ = ["COORDINATOR", "TUNER", "LogPart", "read_logs"]
 
 COORDINATOR = "coordinator"
+TUNER = "tuner"
 ANSWER_S = 20.0
 MOST_BYTES = 4_000_000
 """Of one file, from its end."""
@@ -34,7 +35,7 @@ class LogPart:
     """What one process has printed since it was last asked.
 
     Attributes:
-        who: the slot, or "coordinator".
+        who: the slot, "coordinator", or "tuner" ("tuner 2" if that one had died).
         stream: "out" or "err".
         end: how much of the file has been read, bytes; to be given the next time.
         problem: why there are no lines; None: there is none.
@@ -105,7 +106,12 @@ def _wanted(record: JobRecord, stage: str | None) -> dict[str, Worker]:
     if stage is not None:
         slot = record.placement[stage]
         return {slot: record.workers[slot]}
-    own = {COORDINATOR: record.coordinator} if record.coordinator else {}
+    own = {}
+    if record.coordinator:
+        own[COORDINATOR] = record.coordinator
+        for number, pid in enumerate(record.tuner_pids, start=1):
+            name = TUNER if number == 1 else f"{TUNER} {number}"
+            own[name] = replace(record.coordinator, pid=pid)
     return {**record.workers, **own}
 
 

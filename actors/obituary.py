@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from actors.placement import NodeInfo
-from actors.slot import SlotReport
+from actors.slot_report import SlotReport
 from runtime.flow.plan import Plan
 
 __all__ = ["obituary", "silent_peers"]

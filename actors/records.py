@@ -67,6 +67,7 @@ class JobRecord:
     collects: list[str] = field(default_factory=list)  # its collect sinks
     coordinator: Worker | None = None
     workers: dict[str, Worker] = field(default_factory=dict)  # {slot: where it runs}
+    tuner_pids: list[int] = field(default_factory=list)  # on its coordinator's node; last: now
     error: str | None = None
     error_type: str | None = None
 

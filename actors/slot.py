@@ -6,7 +6,8 @@ channels ──▶ deliver / credit ──▶ Slot.step ──▶ Send · Grant 
                   └──────── wait (channels, a source's next event) ┘
 ```
 
-The loop has a thread of its own; other threads make the control calls (report, stop, join).
+The loop has a thread of its own; other threads make the control calls (report, stop, join), of
+which it carries out between two slices what touches the slot (`actors/orders.py`).
 `SlotActor` is the same as a Ray actor, in few methods: Ray wraps each method of an actor's class,
 which the loop had better not pay for.
 """
@@ -20,8 +21,8 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,14 +32,16 @@ from actors.channel import ChannelKeys, Receiver, Sender, Waker, Watch
 from actors.clock_sync import SlotClock
 from actors.frames import FrameCodec
 from actors.local_sockets import host_identity
+from actors.orders import Orders
 from actors.sinks import CollectSink, Sink, open_sink
+from actors.slot_report import SlotIdentity, SlotReport, SlotSamples
 from actors.waiting import sharpen_timers
 from runtime.config import Limits
 from runtime.errors import FrameError, SlackwaterError, WorkerDied
 from runtime.flow.plan import Channel, Stage
 from runtime.flow.steps import SinkStep
 from runtime.measure.assemble import SinkMeter
-from runtime.measure.report import ChannelReport, ClockReport, SinkReport, StageReport
+from runtime.model import NS_PER_SECOND
 from runtime.model.schema import ArrowRows
 from runtime.schedule import Action, Egress, Grant, Send, Slot
 
@@ -54,36 +57,6 @@ LOOK_NS = 500_000
 PEERS_NS = 100_000_000
 """How often to look whether the other ends are still there."""
 REPORT_S = 2.0
-
-
-class SlotIdentity(NamedTuple):
-    """Who a slot is, and what it shares with others that have the same."""
-
-    pid: int
-    host: str | None
-    """See `local_sockets.host_identity`."""
-    clock: str | None
-    """See `SlotClock.identity`."""
-
-
-@dataclass
-class SlotReport:
-    """What one slot says of itself: its share of the job's report."""
-
-    slot: str
-    state: str  # ready, running, done, stopped or failed
-    stages: list[StageReport] = field(default_factory=list)
-    channels: list[ChannelReport] = field(default_factory=list)
-    sinks: list[SinkReport] = field(default_factory=list)
-    error: str | None = None
-    error_type: str | None = None
-    ended_ns: int | None = None
-    """The reference's time at the end, its sinks closed."""
-    lost: list[str] = field(default_factory=list)
-    """The channels whose other end was gone when this slot failed."""
-    clock: ClockReport | None = None
-    refused_peers: int = 0
-    """Connections refused by its sockets of TCP; see `actors/strangers.py`."""
 
 
 class SlotHost:
@@ -103,9 +76,10 @@ class SlotHost:
         folder: str = "",
         limits: Limits | None = None,
         clock_shift_ns: int = 0,
+        is_sampled: bool = False,
     ) -> None:
         self._name, self._stages, self._keys, self._host = name, stages, keys, host
-        self._limits, self._folder = limits, folder
+        self._limits, self._folder, self._is_sampled = limits, folder, is_sampled
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._clock = SlotClock(
             keys=keys, context=self._context, host=host, shift_ns=clock_shift_ns
@@ -116,7 +90,9 @@ class SlotHost:
         self._rows: dict[str, ArrowRows] = {}
         self._meters: dict[str, SinkMeter] = {}
         self._slot: Slot | None = None
+        self._start_ns = 0
         self._waker = Waker()
+        self._orders = Orders(self._waker.wake)
         self._is_stopping = False
         self._wants_report = threading.Event()
         self._has_report = threading.Event()
@@ -187,7 +163,14 @@ class SlotHost:
 
     def start(self, start_ns: int) -> None:
         """Run. Paced sources hand over their first event at `start_ns`."""
-        self._slot = Slot(self._name, self._stages, start_ns=start_ns, limits=self._limits)
+        self._start_ns = start_ns
+        self._slot = Slot(
+            self._name,
+            self._stages,
+            start_ns=start_ns,
+            limits=self._limits,
+            is_sampled=self._is_sampled,
+        )
         self._report.state = "running"
         self._thread = threading.Thread(target=self._main, name=f"slot-{self._name}", daemon=True)
         self._thread.start()
@@ -200,6 +183,20 @@ class SlotHost:
             self._waker.wake()
             self._has_report.wait(REPORT_S)
         return self._report
+
+    def samples(self) -> SlotSamples:
+        """Return what the stages did in the seconds that are over, once.
+
+        Raises:
+            TimeoutError: a slice takes long; the samples are kept for the next who asks.
+        """
+        return self._orders.ask(self._take_samples, within_s=REPORT_S)
+
+    def set_slack(self, stage: str, slack_ns: int | None, hold_ns: int | None) -> None:
+        """Let the slack of a stage's gate be another from the next slice on; do not wait."""
+        slot = self._slot
+        assert slot is not None, "the tuner starts after the slots"
+        self._orders.tell(lambda: slot.set_slack(stage, slack_ns, hold_ns=hold_ns))
 
     def join(self) -> SlotReport:
         """Return when the slot is done, stopped or has failed."""
@@ -254,6 +251,7 @@ class SlotHost:
                 self._report.lost = [n for n, end in self._ends().items() if end.is_peer_lost]
             self._slot.close()
         finally:
+            self._orders.close()
             self._has_ended.set()
 
     def _keep_what_is_whole(self) -> str:
@@ -280,6 +278,8 @@ class SlotHost:
                 looked_ns = now_ns
             if self._wants_report.is_set():
                 self._publish("running")
+            if self._orders.waiting:
+                self._orders.obey()
             began_ns = time.thread_time_ns()
             done = slot.step(now_ns)
             if done is not None:
@@ -301,11 +301,18 @@ class SlotHost:
     def _take_in(self, slot: Slot, ready: list[str], now_ns: int) -> None:
         for name in ready:
             if name in self._receivers:
-                for message, _ in self._receivers[name].receive(now_ns):
-                    slot.deliver(name, message, now_ns)
+                for message, sent_ns in self._receivers[name].receive(now_ns):
+                    slot.deliver(name, message, now_ns, link_ns=max(now_ns - sent_ns, 0))
             else:
                 for rows in self._senders[name].poll():
                     slot.credit(name, rows)
+
+    def _take_samples(self) -> SlotSamples:
+        assert self._slot is not None, "the tuner starts after the slots"
+        now_ns = self._clock.now_ns()
+        passed_ns = now_ns - self._start_ns
+        left_ns = NS_PER_SECOND - (passed_ns % NS_PER_SECOND if passed_ns > 0 else passed_ns)
+        return SlotSamples(self._slot.samples(now_ns), left_ns)
 
     def _perform(self, action: Action) -> None:
         match action:

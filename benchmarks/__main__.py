@@ -19,9 +19,11 @@ BENCHMARKS = {  # {name: (module, what it measures)}
     "aggregate": ("aggregate", "5 M events, 10 % late, mean and count per key and second"),
     "join-latency": ("join_latency", "the join at 1k, 10k, 50k events/s: on arrival, in order"),
     "multinode": ("multinode", "the join on 1, 2, 3 hosts, and what the links' delays look like"),
+    "ssg-threshold": ("ssg_threshold", "fixed slacks: latency, detected, out-of-order tuples"),
     "sltuner-zipf": ("sltuner_zipf", "a deadline of 6 s, buses late in waves: all policies"),
     "sltuner-drift": ("sltuner_drift", "a deadline of 35 s, buses fall behind for ever"),
     "sltuner-chain": ("sltuner_chain", "two gates that share a deadline of 6 s"),
+    "sltuner-warsaw": ("sltuner_warsaw", "deadlines of 20 to 60 s over real arrivals of buses"),
     "memory": ("memory", "ten million events through three nodes: is memory flat?"),
 }
 

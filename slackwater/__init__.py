@@ -16,7 +16,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from ingest import blocks, csv, jsonl, parquet, table
-from runtime.config import Limits
+from runtime.config import Limits, Tuning
 from runtime.errors import SlackwaterError
 from runtime.flow import (
     Dataflow,
@@ -69,6 +69,7 @@ __all__ = [
     "SlackwaterError",
     "SourceSpec",
     "Stream",
+    "Tuning",
     "__version__",
     "blocks",
     "callback_sink",

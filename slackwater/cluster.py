@@ -12,13 +12,14 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from runtime.config import Limits
+from runtime.config import Limits, Tuning
 from runtime.errors import ClusterError, FlowError
 from runtime.flow.dataflow import Dataflow
 from runtime.flow.place import place
 from runtime.flow.plan import Plan, plan_stages
 from runtime.flow.steps import SourceStep
 from runtime.simulate import CostModel, LinkModel
+from runtime.tune import check_deadline, chosen_tuning
 from slackwater.jobs import Job, SimulatedJob
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ class Cluster(_Nodes):
         *,
         placement: Mapping[str, str] | None = None,
         limits: Limits | None = None,
+        tuning: Tuning | None = None,
         detach: bool | None = None,
     ) -> Job:
         """Start a flow; return when its slots run.
@@ -145,12 +147,14 @@ class Cluster(_Nodes):
             flow: checked here once more.
             placement: {stage: node} for some stages, or {"*": node} for all.
             limits: what bounds memory and slices.
+            tuning: how the deadline of the flow is kept; None: as well as we can.
             detach: whether the job outlives this process, in the care of a coordinator of its
                 own. None: on a cluster that is not ours yes, unless an input of the flow ends
                 with this process (a Spark frame).
 
         Raises:
-            FlowError: the flow or the placement is wrong.
+            FlowError: the flow or the placement is wrong, or no slack can keep the deadline.
+            SettingError: `tuning` is wrong, or the flow has no deadline for it.
             ClusterError: a node has too few free CPUs, runs other versions than this process, or
                 its slots could not be started.
         """
@@ -160,6 +164,8 @@ class Cluster(_Nodes):
         from actors.versions import check_nodes  # noqa: PLC0415
 
         plan = self.plan(flow, placement=placement)
+        check_deadline(plan, source_gap_ns=(limits or Limits()).source_gap_ns)
+        tuning = chosen_tuning(plan, tuning)
         where = {node.name: node for node in self._ray.nodes}
         nodes = {slot: where[slot] for slot in plan.slot_names}
         notes = self._ray.notes + self._silent()
@@ -170,11 +176,11 @@ class Cluster(_Nodes):
         if is_detached:
             head_id = heads[0].node_id if heads else None
             running = submit_detached(
-                plan, nodes=nodes, head_id=head_id, limits=limits, notes=notes
+                plan, nodes=nodes, head_id=head_id, limits=limits, tuning=tuning, notes=notes
             )
             return Job.detached(running, plan)
         check_room({slot: node.node_id for slot, node in nodes.items()})
-        started = RayJob(plan, nodes=nodes, limits=limits, notes=notes).start()
+        started = RayJob(plan, nodes=nodes, limits=limits, notes=notes, tuning=tuning).start()
         job = Job.attached(new_job_id(plan.flow), plan, started)
         self._jobs = [one for one in self._jobs if one.status == "running"] + [job]
         return job
@@ -296,14 +302,29 @@ class Simulation(_Nodes):
         *,
         placement: Mapping[str, str] | None = None,
         limits: Limits | None = None,
+        tuning: Tuning | None = None,
     ) -> SimulatedJob:
         """Take a flow; it runs when the job is waited for.
 
         Raises:
-            FlowError: the flow or the placement is wrong.
+            FlowError: the flow or the placement is wrong, or no slack can keep the deadline.
+            SettingError: `tuning` is wrong, or the flow has no deadline for it.
         """
         plan = self.plan(flow, placement=placement)
-        job = SimulatedJob(plan, seed=self._seed, cost=self._cost, link=self._link, limits=limits)
+        check_deadline(
+            plan,
+            source_gap_ns=(limits or Limits()).source_gap_ns,
+            hop_ns=(self._link or LinkModel()).delay_ns,
+        )
+        tuning = chosen_tuning(plan, tuning)
+        job = SimulatedJob(
+            plan,
+            seed=self._seed,
+            cost=self._cost,
+            link=self._link,
+            limits=limits,
+            tuning=tuning,
+        )
         self._jobs.append(job)
         return job
 

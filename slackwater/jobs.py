@@ -16,13 +16,14 @@ from runtime.model import Batch
 from runtime.model.schema import ArrowRows
 from runtime.simulate import CostModel, LinkModel
 from runtime.simulate import Simulation as SimulationRun
+from runtime.tune import make_policy
 
 if TYPE_CHECKING:
     from actors.detached import DetachedJob
     from actors.job import RayJob
     from actors.logs import LogPart
     from actors.records import JobRecord
-    from runtime.config import Limits
+    from runtime.config import Limits, Tuning
 
 OnReport = Callable[[JobReport], None]
 Latency = Mapping[str, Mapping[str, float]]
@@ -229,6 +230,7 @@ class SimulatedJob:
         cost: CostModel | None,
         link: LinkModel | None,
         limits: Limits | None,
+        tuning: Tuning | None,
     ) -> None:
         from actors.sinks import CollectSink, Sink, open_sink  # noqa: PLC0415 (brings in Ray)
 
@@ -241,7 +243,13 @@ class SimulatedJob:
             if isinstance(s.step, SinkStep)
         }
         self._run = SimulationRun(
-            plan, egress=self._egress, seed=seed, cost=cost, link=link, limits=limits
+            plan,
+            egress=self._egress,
+            seed=seed,
+            cost=cost,
+            link=link,
+            limits=limits,
+            policy=None if tuning is None else make_policy(plan, tuning),
         )
         self._report: JobReport | None = None
 

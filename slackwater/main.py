@@ -100,7 +100,8 @@ def run(
             print_json({**last.to_json(), "out": str(folder)})
         elif not quiet:
             print_report(last)
-            typer.echo(f"\nreport.json and latency.png are in {folder}")
+            more = ", latency.png and deadline.png" if last.tuning else " and latency.png"
+            typer.echo(f"\nreport.json{more} are in {folder}")
         _judge(last, folder)
 
 

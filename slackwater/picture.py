@@ -38,7 +38,7 @@ def draw_latency(report: JobReport, path: Path) -> None:
     figure = Figure(figsize=(9, 1.1 + 3.1 * panels), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(
-        f"{_plain(report.flow)}: latency over stimulus time ({report.host}, "
+        f"{plain_text(report.flow)}: latency over stimulus time ({report.host}, "
         f"{len(report.nodes)} node{'s' if len(report.nodes) != 1 else ''}, {report.state})",
         fontsize=12,
         color=_INK,
@@ -94,7 +94,7 @@ def _draw_sink(panel: Axes, sink: SinkReport, *, origin_ns: int) -> None:
     if whole.count:
         p50, p99, most = (format_ns(whole.quantile(q)) for q in (0.5, 0.99, 1))
         summary = f"{whole.count:,} rows, p50 {p50}, p99 {p99}, max {most}"
-    panel.set_title(f"sink {_plain(sink.name)}: {summary}", fontsize=10, loc="left", color=_INK)
+    panel.set_title(f"sink {plain_text(sink.name)}: {summary}", fontsize=10, loc="left", color=_INK)
     panel.set_ylabel("latency (log scale)", color=_INK)
     bins = sink.series.bins()
     if not bins:
@@ -163,6 +163,6 @@ def _tick(value_ns: float) -> str:
     return f"{value_ns:g} ns"
 
 
-def _plain(name: str) -> str:
+def plain_text(name: str) -> str:
     """Return a name that Matplotlib does not take for a formula."""
     return name.replace("$", r"\$")

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from runtime.measure import JobReport, LatencyHistogram, StageReport
 from runtime.model import END_NS, START_NS, format_ns
-from slackwater.render import format_count
+from slackwater.render import format_count, slack_words
 
 LIVE_EVERY_S = 0.25
 LINE_EVERY_S = 2.0
@@ -80,6 +80,7 @@ def progress_line(report: JobReport, now: Rates) -> str:
         f"{format_count(now.events_per_s)} events/s",
         f"in {report.ledger.entered:,} out {rows_out:,}",
         _latency(now),
+        *_deadline(report),
         *(f"{lag.gate} {lag.text}" for lag in _lags(report)),
     ]
     return "  ".join(parts)
@@ -132,6 +133,18 @@ def _lag(stage: StageReport) -> str:
     return f"frontier {format_ns(behind_ns)} behind{reason}"
 
 
+def _deadline(report: JobReport) -> list[str]:
+    """Return the laxity of the last second and the slacks, if there is a deadline."""
+    if (tuning := report.tuning) is None:
+        return []
+    left_ns = tuning.laxity_ns
+    slacks = [f"{gate.stage} {slack_words(gate.slack_ns)}" for gate in tuning.gates]
+    return [
+        f"laxity {'–' if left_ns is None else format_ns(left_ns)}",
+        f"slack {', '.join(slacks)}",
+    ]
+
+
 def _latency(now: Rates) -> str:
     if now.latency is None:
         return "latency –"
@@ -151,6 +164,8 @@ def _view(report: JobReport, now: Rates) -> RenderableType:
         Text(_latency(now), style="bold cyan"),
     )
     gates = Table.grid(padding=(0, 2))
+    if told := _deadline(report):
+        gates.add_row(Text("  deadline"), Text(", ".join(told), style="dim"))
     for lag in _lags(report):
         gates.add_row(Text(f"  {lag.gate}"), Text(lag.text, style="dim"))
     return Group(facts, gates)

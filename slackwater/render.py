@@ -6,7 +6,8 @@ On a terminal with colour and rules; elsewhere as plain text of at most 100 colu
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -20,6 +21,7 @@ from runtime.measure import (
     Ledger,
     SinkReport,
     StageReport,
+    TuningReport,
     imbalances,
 )
 from runtime.model import format_ns
@@ -29,7 +31,7 @@ PLAIN_COLUMNS = 100
 Column = tuple[str, Sequence[str]]
 """(heading, cells); names are left-aligned, all else right."""
 _NAMES = frozenset(
-    {"stage", "kind", "node", "slot", "channel", "sink", "to"}
+    {"stage", "kind", "gate", "set by", "node", "slot", "channel", "sink", "to"}
     | {"link", "from", "job", "flow", "state", "submitted by", "nodes"}
 )
 _WHOLE = frozenset({"job", "state", "at"})  # to be copied, or too short to break
@@ -50,6 +52,8 @@ def render_report(report: JobReport, console: Console) -> None:
     tabulate(console, "Channels", _channel_columns(report.channels))
     tabulate(console, "Sinks (latency: egress − stimulus)", _sink_columns(report.sinks))
     tabulate(console, "Clocks", _clock_columns(report.clocks))
+    if report.tuning is not None:
+        _render_tuning(report.tuning, report.stages, console)
     say(console, Text())
     say(console, ledger_line(report))
     for problem in imbalances(report):
@@ -224,6 +228,52 @@ def _clock_columns(clocks: Sequence[ClockReport]) -> list[Column]:
     ]
 
 
+def _render_tuning(tuning: TuningReport, stages: Sequence[StageReport], console: Console) -> None:
+    """Print how the deadline was kept, and what that cost in order."""
+    rows_in = {stage.name: stage.rows_in for stage in stages}
+    gates = tuning.gates
+    columns: list[Column] = [
+        ("gate", [gate.stage for gate in gates]),
+        ("slack now", [slack_words(gate.slack_ns) for gate in gates]),
+        ("set by", [gate.by or "nobody yet" for gate in gates]),
+        ("slack ran out", [format_count(gate.slack_ready) for gate in gates]),
+        ("of all", [_share(gate.slack_ready, rows_in.get(gate.stage, 0)) for gate in gates]),
+        ("late, used", [format_count(gate.late) for gate in gates]),
+        ("late, dropped", [format_count(gate.late_dropped) for gate in gates]),
+    ]
+    tabulate(console, f"Deadline {format_ns(tuning.deadline_ns)}: {kept(tuning)}", columns)
+    if tuning.seconds:
+        p50, p99, most = (format_ns(tuning.latency.quantile(q)) for q in (0.5, 0.99, 1))
+        words = f"latency of the worst path in each second: p50 {p50}, p99 {p99}, max {most}"
+        say(console, Text(words))
+    if tuning.status:
+        say(console, Text(f"{tuning.policy}: {_words(tuning.status)}", style="dim"))
+
+
+def _words(status: Mapping[str, Any]) -> str:
+    """Return what a policy says of itself: 'fits 3, seconds (safe rule 30, model 120)'."""
+    return ", ".join(
+        f"{key} ({_words(value)})" if isinstance(value, Mapping) else f"{key} {value}"
+        for key, value in status.items()
+        if value != {}
+    )
+
+
+def kept(tuning: TuningReport) -> str:
+    """Return how well a deadline was kept: 'kept in 329 of 330 seconds (sltuner)'."""
+    if not tuning.seconds:
+        return f"no second is over yet ({tuning.policy})"
+    kept_in = f"kept in {tuning.seconds - tuning.over:,} of {tuning.seconds:,} seconds"
+    return f"{kept_in} ({tuning.policy})"
+
+
+def slack_words(slack_ns: int | None) -> str:
+    """Return a slack for a table."""
+    if slack_ns is None:
+        return "ready-only"
+    return "on arrival" if slack_ns < 0 else format_ns(slack_ns)
+
+
 def _error_columns(errors_ns: Sequence[int]) -> list[Column]:
     """Return what the clocks leave open; nothing where there is one clock."""
     cells = [format_ns(error_ns) if error_ns else "–" for error_ns in errors_ns]
@@ -272,6 +322,10 @@ def _each(total_ns: int, rows: int) -> str:
 
 def _ratio(total: int, parts: int) -> str:
     return format_count(total / parts) if parts else "–"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.2g} %" if whole else "–"
 
 
 def tabulate(console: Console, title: str, columns: Sequence[Column]) -> None:

@@ -17,6 +17,7 @@ from runtime.measure import JobReport
 REPORT_FILE = "report.json"
 STATUS_FILE = "status.json"
 PICTURE_FILE = "latency.png"
+DEADLINE_FILE = "deadline.png"
 
 _FORMAT = 1
 _NOT_A_REPORT = (KeyError, TypeError, ValueError, AttributeError, IndexError)

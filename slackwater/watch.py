@@ -10,8 +10,15 @@ from typing import Any, Protocol
 
 from runtime.errors import SinkError, SlackwaterError
 from runtime.measure import JobReport
+from slackwater.deadline_picture import draw_deadline
 from slackwater.picture import draw_latency
-from slackwater.report_file import PICTURE_FILE, REPORT_FILE, STATUS_FILE, save_report
+from slackwater.report_file import (
+    DEADLINE_FILE,
+    PICTURE_FILE,
+    REPORT_FILE,
+    STATUS_FILE,
+    save_report,
+)
 
 STATUS_EVERY_S = 1.0
 
@@ -61,8 +68,8 @@ def watch(
 ) -> JobReport:
     """Wait for a job and return its last report.
 
-    Leaves `status.json` while it runs, then also `report.json` and `latency.png`, in `out`;
-    all three in whatever way the job ends.
+    Leaves `status.json` while it runs, then also `report.json` and `latency.png`, and
+    `deadline.png` if it has one, in `out`; all in whatever way the job ends.
 
     Raises:
         SlackwaterError: what ended the job.
@@ -124,3 +131,5 @@ def _keep(report: JobReport | None, out: Path) -> None:
         save_report(report, out / STATUS_FILE)
         save_report(report, out / REPORT_FILE)
         draw_latency(report, out / PICTURE_FILE)
+        if report.tuning is not None:
+            draw_deadline(report.tuning, out / DEADLINE_FILE, flow=report.flow)

@@ -42,6 +42,8 @@ def explain_flow(flow: Dataflow) -> str:
         DuplicateName, CycleError: the steps make no flow.
     """
     deadline = "" if flow.deadline_ns is None else f", deadline {format_ns(flow.deadline_ns)}"
+    if flow.deadline_ns is None and flow.slack_ns is None:
+        deadline = " (no deadline: gates release only what is ready)"
     lines = [f"dataflow {flow.name}: {slack_text(flow.slack_ns)}{deadline}"]
     for step in flow.steps.values():
         kind = type(step).__name__.removesuffix("Step").lower()

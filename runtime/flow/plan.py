@@ -125,6 +125,11 @@ class Stage:
         return getattr(self.step, "slack_ns", None) == TUNED_NS
 
     @property
+    def is_ready_only(self) -> bool:
+        """Whether its gate releases only what is ready, now and later."""
+        return self.kind in GATED and getattr(self.step, "slack_ns", None) is None
+
+    @property
     def window_ns(self) -> int:
         """SW of [ssg] §2.1: how long, in event time, a row stays in the operator's state."""
         if isinstance(self.step, JoinStep | AggregateStep | GateStep):

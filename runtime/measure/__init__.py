@@ -11,10 +11,14 @@ from runtime.measure.report import (
     StageReport,
 )
 from runtime.measure.series import LatencySeries, SeriesBin
+from runtime.measure.tuning import GateTuning, TuningReport
+from runtime.measure.tuning_series import GateSpan, TuningSeries, TuningSpan
 
 __all__ = [
     "ChannelReport",
     "ClockReport",
+    "GateSpan",
+    "GateTuning",
     "JobReport",
     "LatencyHistogram",
     "LatencySeries",
@@ -22,6 +26,9 @@ __all__ = [
     "SeriesBin",
     "SinkReport",
     "StageReport",
+    "TuningReport",
+    "TuningSeries",
+    "TuningSpan",
     "imbalances",
     "ledger_of",
 ]

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from runtime.flow.plan import Plan
+from runtime.measure.deadline import deadline_notes, with_totals
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.ledger import ledger_of
 from runtime.measure.report import (
@@ -18,6 +19,7 @@ from runtime.measure.report import (
     StageReport,
 )
 from runtime.measure.series import LatencySeries
+from runtime.measure.tuning import TuningReport
 from runtime.model import Batch, Int64Array
 
 _ROWS_AT_ONCE, _BATCHES_AT_ONCE = 4_096, 64
@@ -87,10 +89,12 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
     notes: Sequence[str] = (),
     clocks: Mapping[str, ClockReport] | None = None,
     refused_peers: int = 0,
+    tuning: TuningReport | None = None,
 ) -> JobReport:
     """Return the report of a run, stages and channels in the order of the plan.
 
-    `clocks` is {slot: what it says of its clock}; there are none in virtual time.
+    `clocks` is {slot: what it says of its clock}; there are none in virtual time. `tuning` is
+    what the tuner knows, if there is one.
     """
     errors = _ClockErrors(plan, clocks or {})
     by_name = {stage.name: stage for stage in stages}
@@ -110,9 +114,10 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
         sinks=[replace(sink, error_ns=errors.of_latency(sink.name)) for sink in sinks],
         ledger=ledger_of(ordered, carried),
         error=error,
-        notes=list(notes),
+        notes=[*notes, *deadline_notes(plan, tuning)],
         clocks=_of_nodes(clocks or {}),
         refused_peers=refused_peers,
+        tuning=None if tuning is None else with_totals(tuning, ordered),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.series import LatencySeries
+from runtime.measure.tuning import TuningReport
 
 
 @dataclass
@@ -36,6 +37,8 @@ class StageReport:
     """Came too late to be used, or behind its source's promise."""
     early: int = 0
     """Had an event time that its arrival could not have seen yet, and were held until then."""
+    late_ready: int = 0
+    """Of those that came late, how many were ready by the time they left: [ssg] Algorithm 3, 7."""
     filtered: int = 0
     """Dropped by the user's filters in this stage, before an operator saw them."""
     results_filtered: int = 0
@@ -210,6 +213,8 @@ class JobReport:
     """One for each node; none in virtual time."""
     refused_peers: int = 0
     """Connections that the job's sockets refused: they did not show its keys."""
+    tuning: TuningReport | None = None
+    """How the deadline was kept; None: the flow has none, or no gate to be tuned."""
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain JSON values; histograms as their quantiles and buckets."""
@@ -224,6 +229,7 @@ class JobReport:
             row["service_per_row_ns"] = stage.service_per_row_ns
             row["balanced"] = stage.is_balanced
         plain["ledger"]["balanced"] = self.ledger.is_balanced
+        plain["tuning"] = None if self.tuning is None else self.tuning.to_json()
         return plain
 
     @classmethod
@@ -241,7 +247,9 @@ class JobReport:
             }
             for sink in plain["sinks"]
         ]
+        tuning = plain.get("tuning")
         parts = {
+            "tuning": None if tuning is None else TuningReport.from_json(tuning),
             "stages": [_made(StageReport, stage) for stage in plain["stages"]],
             "channels": [_made(ChannelReport, channel) for channel in plain["channels"]],
             "sinks": [_made(SinkReport, sink) for sink in sinks],

@@ -121,7 +121,7 @@ class SecondMeter:
         self._comm_ns = max(self._comm_ns, link_ns)
 
     def came(self, event_time_ns: int) -> None:
-        """Count the first event of a message."""
+        """Count the oldest event of a message, while there is no frontier yet."""
         if self._first_event_ns is None or event_time_ns < self._first_event_ns:
             self._first_event_ns = event_time_ns
 
@@ -137,7 +137,7 @@ class SecondMeter:
         if frontier_ns == START_NS and self._first_event_ns is not None:
             frontier_ns = self._first_event_ns
         newest_ns = max(state.newest_ns, self._last_event_ns)
-        missed = (now_ns - self._ends_ns) // NS_PER_SECOND - KEPT
+        missed = (now_ns - self._ends_ns) // NS_PER_SECOND + 1 - KEPT
         if missed > 0:  # nobody could take so many
             self._second += missed
             self._ends_ns += missed * NS_PER_SECOND
@@ -166,6 +166,10 @@ class SecondMeter:
             self._latency_ns = self._comm_ns = self._rows = 0
             self._second += 1
             self._ends_ns += NS_PER_SECOND
+
+    def restart(self, slack_ready: int, late: int) -> None:
+        """Count on from these counters: what they count was done before."""
+        self._slack_ready, self._late = slack_ready, late
 
     def take(self) -> list[StageSample]:
         """Return the samples of the seconds that are over, once."""

@@ -21,7 +21,7 @@ from typing import Any
 
 from runtime.errors import SettingError
 from runtime.merge.frontier import Frontier
-from runtime.merge.reader import ReaderState
+from runtime.merge.reader import Cut, ReaderState
 from runtime.model import END_NS, START_NS, Batch
 from runtime.operators.contract import Released
 
@@ -117,11 +117,8 @@ class SlackGate:
 
         Source: getSSGTuple, [ssg] Algorithm 3, for all rows that it would return in a row.
         """
-        frontier_ns, holder = self._frontier.minimum()
-        cut = ready = (frontier_ns, self._ties[holder])
-        if self.slack_ns is not None and self._frontier.newest_ns != START_NS:
-            # newest − t > slack  ⇔  t < newest − slack
-            cut = max((self._frontier.newest_ns - self.slack_ns, 0), ready)
+        cut, ready = self._cuts()
+        frontier_ns = ready[0]
         if due_ns is not None:
             cut = max((due_ns, len(self._order)), cut)
         released = self._readers[reader].release(cut, ready, limit)
@@ -132,6 +129,21 @@ class SlackGate:
             self._promise_stimulus_ns if by_promise else self._newest_stimulus_ns
         )
         return released
+
+    def may_release(self, reader: int = 0) -> bool:
+        """Whether this reader could have rows now, late ones apart, without an insert."""
+        cut, _ = self._cuts()
+        lanes = self._readers[reader].lanes
+        return any((lane.head_ns, place) < cut for place, lane in enumerate(lanes) if lane.rows)
+
+    def _cuts(self) -> tuple[Cut, Cut]:
+        """Return (rows before it may leave, rows before it are ready)."""
+        frontier_ns, holder = self._frontier.minimum()
+        ready = (frontier_ns, self._ties[holder])
+        if self.slack_ns is None or self._frontier.newest_ns == START_NS:
+            return ready, ready
+        # newest − t > slack  ⇔  t < newest − slack
+        return max((self._frontier.newest_ns - self.slack_ns, 0), ready), ready
 
     def mark_idle(self, writer: int) -> None:
         """Let a silent writer hold nobody back until it speaks again."""
@@ -163,6 +175,10 @@ class SlackGate:
         """Rows of one writer that some reader has not had yet."""
         place = self._place[writer]
         return max(reader.rows_of(place) for reader in self._readers)
+
+    def place_of(self, writer: int) -> int:
+        """Return a writer's place in the tie order."""
+        return self._place[writer]
 
     def holders(self) -> list[int]:
         """Return the writers whose promise everybody waits for."""

@@ -59,6 +59,8 @@ class ReaderState:
         # Oldest event time in each lane, only kept for many writers.
         self._heads = np.full(len(writers), END_NS, dtype=np.int64) if len(writers) > _FEW else None
         self._seen: Key = (START_NS, -1, 0)
+        self.cut: Cut = (START_NS, 0)
+        """Of the last read: all rows before it have left."""
         self._watermark_ns = START_NS
         self.rows = 0
         self.ready = self.slack_ready = self.late = self.late_ready = 0
@@ -99,6 +101,16 @@ class ReaderState:
         self._late.add((place, late, 0, len(late)))
         return batch.keep(~is_late) if len(late) < rows else None
 
+    @property
+    def seen(self) -> Cut:
+        """What then comes before it is late."""
+        return self._seen[:2]
+
+    @property
+    def has_late(self) -> bool:
+        """Whether late rows are left that a limit has kept back."""
+        return bool(self._late.rows)
+
     def release(self, cut: Cut, ready: Cut, limit: int | None) -> Released | None:
         """Return the rows before the cut, in order, late ones apart; None if nothing changed."""
         if not self._late.rows:
@@ -118,7 +130,7 @@ class ReaderState:
     def _release_in_order(self, cut: Cut, ready: Cut, limit: int | None) -> Released | None:
         if limit is not None and self.rows > limit:
             cut = self._shorten(cut, limit)
-        cut_ns, ties = cut
+        self.cut = cut_ns, ties = cut
         by_slack = cut > ready
         seen, slack_ready, found = self._seen, 0, 0
         ports: list[Batch | None] = []

@@ -23,6 +23,7 @@ def count_gate(
     counts = gate.counts()
     report.ready, report.slack_ready = counts.ready, counts.slack_ready
     report.late, report.late_dropped = counts.late - dropped, dropped
+    report.late_ready = counts.late_ready
     report.in_flight = queued + gate.rows_held
     report.frontier_ns, report.newest_ns = gate.frontier_ns, gate.newest_ns
     report.waiting_for = [names[writer] for writer in gate.holders()]

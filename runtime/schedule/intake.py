@@ -196,7 +196,7 @@ class GateIntake(_Held):
         self.more = released is not None and held > max_rows and bool(gate.rows_held)
         frontier_ns = gate.frontier_ns
         if watch is not None:
-            watch.left(released, None if self.more else due_ns, now_ns)
+            watch.left(released, now_ns)
         if released is None:
             return None, frontier_ns
         return released, min(frontier_ns, released.watermark_ns)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.config import Limits
+from runtime.errors import SettingError
 from runtime.flow.plan import Channel, Stage
 from runtime.measure.report import ChannelReport, StageReport
 from runtime.measure.samples import StageSample
@@ -177,19 +178,40 @@ class Slot:
             self._slice_rows[done.stage] = min(2 * rows, limits.max_slice_rows)
 
     def set_slack(self, stage: str, slack_ns: int | None, *, hold_ns: int | None = None) -> None:
-        """Change the slack of a stage's gate; see StageMachine.set_slack."""
-        self._stages[stage].set_slack(slack_ns, hold_ns=hold_ns)
+        """Change the slack of a stage's gate; see StageMachine.set_slack.
+
+        Raises:
+            SettingError: no such stage here, no gate, a length is negative, or a gate that was
+                planned as ready-only: what is behind it counts on the order of its rows.
+        """
+        machine = self._stages.get(stage)
+        if machine is None:
+            raise SettingError(
+                f"slot {self.name!r} has no stage {stage!r} to set a slack of; it has "
+                f"{', '.join(map(repr, self._stages))}"
+            )
+        if machine.stage.is_ready_only and (slack_ns, hold_ns) != (None, None):
+            raise SettingError(
+                f"stage {stage!r} was planned as ready-only, so what is behind it counts on its "
+                "order; give the flow a deadline, or the step a slack to begin with"
+            )
+        machine.set_slack(slack_ns, hold_ns=hold_ns)
 
     def samples(self, now_ns: int) -> list[StageSample]:
         """Return the samples of all stages, of the seconds that are over by now, once."""
         return [sample for machine in self._stages.values() for sample in machine.samples(now_ns)]
 
     def wake_ns(self, now_ns: int) -> int | None:
-        """Return when a source has rows, or a gate waits no longer for some; None: not known."""
+        """Return when a source has rows, or a gate waits no longer for some; None: not known.
+
+        What is due by now, and yet could not be done, waits for credit, not for a time.
+        """
         first_ns: int | None = None
         for machine in self._stages.values():
             due_ns = machine.due_ns(now_ns)
-            if due_ns is not None and (first_ns is None or due_ns < first_ns):
+            if due_ns is None or due_ns <= now_ns:
+                continue
+            if first_ns is None or due_ns < first_ns:
                 first_ns = due_ns
         return first_ns
 

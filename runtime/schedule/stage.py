@@ -61,15 +61,7 @@ class StageMachine:
             )
         self._watch: StageWatch | None = None
         if is_sampled:
-            self._watch = StageWatch(
-                stage.name,
-                start_ns=start_ns,
-                window_ns=stage.window_ns,
-                gate=self.gate,
-                is_mixed=[channel.is_mixed for channel in stage.inputs],
-                reads=reads,
-                readers=stage.readers,
-            )
+            self._watch = StageWatch(stage, self.gate, start_ns=start_ns, reads=reads)
         common = (stage, self._queues, self.report, self._watch)
         self._intake = PassIntake(*common)
         if self.gate is not None:
@@ -93,12 +85,12 @@ class StageMachine:
 
     def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
         """Queue a message that has arrived on a channel, `link_ns` after it was sent."""
-        self._queues.push(channel, message, now_ns)
-        self._intake.heard(channel, now_ns)
-        self.report.rows_in += message.rows
         if self._watch is not None:
             self._watch.count(now_ns, self._queues)
             self._watch.travelled(link_ns)
+        self._queues.push(channel, message, now_ns)
+        self._intake.heard(channel, now_ns)
+        self.report.rows_in += message.rows
 
     def urgency_ns(self, now_ns: int) -> int | None:
         """Return the earliest stimulus time of what waits here; None: nothing to do.
@@ -170,9 +162,8 @@ class StageMachine:
             )
         if slack_ns != self.gate.slack_ns:
             self.gate.set_slack(slack_ns)
-            self._intake.more = (
-                self.gate.rows_held > 0
-            )  # what may go now need not wait for a message
+            # What may go now need not wait for a message.
+            self._intake.more = self._intake.more or self.gate.may_release()
         if self._watch is not None:
             self._watch.hold_ns = hold_ns
 
@@ -316,6 +307,7 @@ class StageMachine:
             "hands": self._hands.snapshot() if self._hands else None,
             "operator": self.operator.snapshot() if self.operator else None,
             "source": self.source.snapshot() if self.source else None,
+            "watch": self._watch.snapshot() if self._watch else None,
             "promise_ns": self._promise_ns,
             "is_finished": self.is_finished,
         }
@@ -330,6 +322,8 @@ class StageMachine:
             self.operator.restore(state["operator"])
         if self.source is not None:
             self.source.restore(state["source"])
+        if self._watch is not None:
+            self._watch.restore(state["watch"])
         self._promise_ns = state["promise_ns"]
         self.is_finished = state["is_finished"]
 

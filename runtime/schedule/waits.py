@@ -2,84 +2,142 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+import heapq
+from typing import TypeAlias
 
 import numpy as np
 
-from runtime.model import START_NS, Batch, Int64Array
+from runtime.merge import Cut
+from runtime.model import Batch, Int64Array
 
 _MANY = 256
 
-_Came = tuple[int, Int64Array]  # (when, the rows' event times, sorted)
+Came: TypeAlias = tuple[int, int, Int64Array]
+"""(when it came, the writer's place in the tie order, the rows' event times, sorted)."""
+
+
+class _Message:
+    """Rows that came together; `start` of them have left."""
+
+    __slots__ = ("came_ns", "place", "start", "times_ns")
+
+    def __init__(self, came_ns: int, place: int, times_ns: Int64Array) -> None:
+        self.came_ns, self.place, self.times_ns = came_ns, place, times_ns
+        self.start = 0
+
+    @property
+    def is_gone(self) -> bool:
+        return self.start == len(self.times_ns)
 
 
 class WaitLog:
-    """The messages whose rows a gate still holds, by channel, in the order of their coming.
+    """The messages of which a gate still holds rows; each row is counted where the gate has it."""
 
-    Args:
-        is_mixed: for each channel, whether its rows may come in any order.
-    """
+    def __init__(self) -> None:
+        # Both heaps have a number before the message, so that messages are never compared.
+        self._by_next: list[tuple[int, int, int, _Message]] = []  # (oldest row held, place, …)
+        self._by_coming: list[tuple[int, int, _Message]] = []  # and some that have gone
+        self._number = 0
+        self._late_since_ns: int | None = None
 
-    def __init__(self, is_mixed: Sequence[bool]) -> None:
-        self._is_mixed = list(is_mixed)
-        self._channels: list[deque[_Came]] = [deque() for _ in is_mixed]
-        self._swept = [_MANY] * len(self._channels)  # how long each may be before it is swept
-        self._left_ns = START_NS  # rows older than this have left
+    def add(self, place: int, batch: Batch, came_ns: int, *, is_mixed: bool, seen: Cut) -> None:
+        """Take note of rows that came.
 
-    def add(self, channel: int, batch: Batch, came_ns: int) -> None:
-        """Take note of rows that came on a channel; late ones leave with the next read."""
+        Args:
+            place: of their writer in the tie order.
+            batch: at least one row.
+            came_ns: when they came.
+            is_mixed: whether they may be in any order.
+            seen: rows before it are late, and leave with the next read.
+        """
         times = batch.event_time_ns
-        if self._is_mixed[channel] and len(times) > 1:
+        if is_mixed and len(times) > 1:
             times = np.sort(times)
-        self._channels[channel].append((came_ns, times))
+        late = _before(times, place, seen)
+        if late:
+            since_ns = self._late_since_ns
+            self._late_since_ns = came_ns if since_ns is None else min(since_ns, came_ns)
+            times = times[late:]
+        if len(times):
+            self._keep(_Message(came_ns, place, times))
 
-    def left(self, bound_ns: int) -> int | None:
-        """Take note that rows older than `bound_ns` have left.
+    def left(self, cut: Cut, *, has_late: bool = False) -> int | None:
+        """Take note that the rows before the cut have left, and those that were late.
+
+        Args:
+            cut: of the read.
+            has_late: late rows are left, which a limit has kept back.
 
         Returns:
-            When the one of them came that had waited longest; None if none have left. Rows that
-            were late have not waited.
+            When the one of them came that had waited longest; None if none have left.
         """
-        if bound_ns <= self._left_ns:
-            return None
-        since_ns: int | None = None
-        for number, channel in enumerate(self._channels):
-            while channel and channel[0][1].item(-1) < bound_ns:
-                came_ns, times = channel.popleft()
-                if times.item(-1) >= self._left_ns and (since_ns is None or came_ns < since_ns):
-                    since_ns = came_ns
-            for came_ns, times in channel:
-                is_ahead = times.item(0) >= bound_ns
-                if (since_ns is not None and came_ns >= since_ns) or (
-                    is_ahead and not self._is_mixed[number]
-                ):
-                    break
-                if not is_ahead and _has_between(times, self._left_ns, bound_ns):
-                    since_ns = came_ns
-                    break
-            if len(channel) > self._swept[number]:  # one that stays, and many behind it that left
-                kept = [came for came in channel if came[1].item(-1) >= bound_ns]
-                self._channels[number] = deque(kept)
-                self._swept[number] = _MANY + 2 * len(kept)
-        self._left_ns = bound_ns
+        since_ns = self._late_since_ns
+        if not has_late:
+            self._late_since_ns = None
+        by_next = self._by_next
+        while by_next and by_next[0][:2] < cut:
+            _, place, number, message = by_next[0]
+            if since_ns is None or message.came_ns < since_ns:
+                since_ns = message.came_ns
+            times = message.times_ns
+            message.start = _before(times, place, cut)
+            if message.is_gone:
+                heapq.heappop(by_next)
+            else:
+                heapq.heapreplace(by_next, (times.item(message.start), place, number, message))
+        if len(self._by_coming) > 2 * len(by_next) + _MANY:  # one that stays, others have gone
+            self._by_coming = [(m.came_ns, number, m) for _, _, number, m in by_next]
+            heapq.heapify(self._by_coming)
         return since_ns
 
     def oldest_ns(self) -> int | None:
         """Return when the row came that has waited longest; None if nothing is held."""
-        return min((channel[0][0] for channel in self._channels if channel), default=None)
+        by_coming = self._by_coming
+        while by_coming and by_coming[0][2].is_gone:
+            heapq.heappop(by_coming)
+        return by_coming[0][0] if by_coming else None
 
     def due(self, until_ns: int) -> int | None:
         """Return the newest event time among what came up to then and is held; None: nothing."""
         newest_ns: int | None = None
-        for channel in self._channels:
-            for came_ns, times in channel:
-                if came_ns > until_ns:
-                    break
-                last_ns = times.item(-1)
-                if newest_ns is None or last_ns > newest_ns:
-                    newest_ns = last_ns
+        at, by_coming = [0], self._by_coming
+        while at:  # down the heap as far as it came early enough
+            one = at.pop()
+            if one >= len(by_coming) or by_coming[one][0] > until_ns:
+                continue
+            message = by_coming[one][2]
+            last_ns = message.times_ns.item(-1)
+            if not message.is_gone and (newest_ns is None or last_ns > newest_ns):
+                newest_ns = last_ns
+            at += (2 * one + 1, 2 * one + 2)
         return newest_ns
+
+    def held(self) -> list[Came]:
+        """Return what is held, in the order of its coming."""
+        live = sorted(entry for entry in self._by_coming if not entry[2].is_gone)
+        return [(m.came_ns, m.place, m.times_ns[m.start :]) for _, _, m in live]
+
+    def restore(self, held: list[Came]) -> None:
+        """Continue from what was held."""
+        self._by_next, self._by_coming, self._late_since_ns = [], [], None
+        for came_ns, place, times_ns in held:
+            self._keep(_Message(came_ns, place, times_ns))
+
+    def _keep(self, message: _Message) -> None:
+        self._number += 1
+        first_ns = message.times_ns.item(0)
+        heapq.heappush(self._by_next, (first_ns, message.place, self._number, message))
+        heapq.heappush(self._by_coming, (message.came_ns, self._number, message))
+
+
+def _before(times_ns: Int64Array, place: int, cut: Cut) -> int:
+    """Return how many of a writer's rows, sorted, are before a cut: mostly all or none."""
+    if (times_ns.item(0), place) >= cut:
+        return 0
+    if (times_ns.item(-1), place) < cut:
+        return len(times_ns)
+    cut_ns, ties = cut
+    return int(times_ns.searchsorted(cut_ns, side="right" if place < ties else "left"))
 
 
 class ReadLog:
@@ -107,8 +165,10 @@ class ReadLog:
         """Return when the row came that has waited longest; None if nothing is held."""
         return min(self._came_ns.values(), default=None)
 
+    def held(self) -> dict[int, int]:
+        """Return what is held."""
+        return dict(self._came_ns)
 
-def _has_between(times_ns: Int64Array, first_ns: int, bound_ns: int) -> bool:
-    """Whether one of these times, sorted, is in [first, bound)."""
-    start = int(times_ns.searchsorted(first_ns))
-    return start < len(times_ns) and times_ns.item(start) < bound_ns
+    def restore(self, held: dict[int, int]) -> None:
+        """Continue from what was held."""
+        self._came_ns = dict(held)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
+from runtime.flow.plan import Stage
 from runtime.measure.samples import GateState, SecondMeter, StageSample
 from runtime.merge import ReplicaReads, SlackGate
 from runtime.model import END_NS, START_NS, Batch, Message
@@ -16,31 +17,28 @@ class StageWatch:
     """Samples of one stage, and how long its gate may hold a row by the clock.
 
     Args:
-        stage: its name.
-        start_ns: of the first second.
-        window_ns: SW of [ssg] Eq. 6.
+        stage: which.
         gate: of the stage, if it has one.
-        is_mixed: for each input of the gate, whether its rows may come in any order.
+        start_ns: of the first second.
         reads: of a replica, what its gate, which is another stage, has read.
-        readers: |PThreads| of Eq. 6, the replicas that share the gate.
     """
 
     def __init__(
         self,
-        stage: str,
+        stage: Stage,
+        gate: SlackGate | None,
         *,
         start_ns: int,
-        window_ns: int,
-        gate: SlackGate | None,
-        is_mixed: Sequence[bool],
         reads: ReplicaReads | None = None,
-        readers: int = 1,
     ) -> None:
-        self._meter = SecondMeter(stage, start_ns=start_ns, readers=readers, window_ns=window_ns)
+        self._meter = SecondMeter(
+            stage.name, start_ns=start_ns, readers=stage.readers, window_ns=stage.window_ns
+        )
         self._gate = gate
         self._reads = reads
         self._read_log = ReadLog()
-        self._waits = None if gate is None else WaitLog(is_mixed)
+        self._waits = None if gate is None else WaitLog()
+        self._is_mixed = [channel.is_mixed for channel in stage.inputs]
         self._since_ns = self._rows = 0  # of the last slice
         self._last_event_ns = START_NS
         self.hold_ns: int | None = None
@@ -69,27 +67,25 @@ class StageWatch:
 
     def came(self, writer: int, batch: Batch | None, came_ns: int) -> None:
         """Count rows that went into the gate, and came at that time."""
-        if self._waits is not None and batch is not None and len(batch):
-            self._waits.add(writer, batch, came_ns)
-            self._meter.came(batch.event_time_ns.item(0))
+        if self._waits is None or self._gate is None or batch is None or not len(batch):
+            return
+        place, is_mixed = self._gate.place_of(writer), self._is_mixed[writer]
+        seen = self._gate.counts().seen
+        self._waits.add(place, batch, came_ns, is_mixed=is_mixed, seen=seen)
+        if self._gate.frontier_ns == START_NS:
+            self._meter.came(int(batch.event_time_ns.min()))
 
-    def left(self, released: Released | None, due_ns: int | None, now_ns: int) -> None:
-        """Count a read of the gate; `due_ns` if it was whole, and had to let rows go by the clock.
-
-        In order what is older than the frontier has left, by slack or clock what was read too.
-        """
+    def left(self, released: Released | None, now_ns: int) -> None:
+        """Count a read of the gate, and what it let go."""
         assert self._waits is not None, "only gates are read"
         assert self._gate is not None, "only gates are read"
-        bound_ns = START_NS if due_ns is None else due_ns + 1
-        if released is not None:
-            watermark_ns = released.watermark_ns
-            by_slack = self._gate.frontier_ns < watermark_ns < END_NS
-            bound_ns = max(bound_ns, watermark_ns + by_slack)
-        since_ns = self._waits.left(bound_ns)
         if released is None:
             return
-        rows = _rows(released)
-        last_ns = min(released.watermark_ns, self._gate.newest_ns)
+        counts = self._gate.counts()
+        since_ns = self._waits.left(counts.cut, has_late=counts.has_late)
+        in_order = [batch for batch in released.ports if batch is not None]
+        rows = sum([len(batch) for batch in (*in_order, *released.late) if batch is not None])
+        last_ns = max([batch.event_time_ns.item(-1) for batch in in_order], default=START_NS)
         self._worked(now_ns if since_ns is None else since_ns, rows, last_ns)
 
     def dealt(self, message: Message, came_ns: int) -> None:
@@ -103,9 +99,9 @@ class StageWatch:
         if released is None:
             return
         since_ns = self._read_log.left(self._reads.unread, self._reads.held)
-        rows = _rows(released)
-        if rows:
-            batches = [b for b in (*released.ports, *released.late) if b is not None and len(b)]
+        batches = [b for b in (*released.ports, *released.late) if b is not None and len(b)]
+        if batches:
+            rows = sum([len(batch) for batch in batches])
             last_ns = max([int(batch.event_time_ns.max()) for batch in batches])
             self._worked(now_ns if since_ns is None else since_ns, rows, last_ns)
 
@@ -113,7 +109,9 @@ class StageWatch:
         """Count rows that pass without a gate, and when they came; None: when they were due."""
         if batch is not None and len(batch):
             since_ns = batch.stimulus_time_ns.item(0) if came_ns is None else came_ns
-            self._worked(since_ns, len(batch), int(batch.event_time_ns.max()))
+            times = batch.event_time_ns
+            last_ns = times.item(0) if len(times) == 1 else int(times.max())
+            self._worked(since_ns, len(times), last_ns)
 
     def _worked(self, since_ns: int, rows: int, last_event_ns: int) -> None:
         self._since_ns, self._rows, self._last_event_ns = since_ns, rows, last_event_ns
@@ -137,7 +135,9 @@ class StageWatch:
             state.newest_ns, state.frontier_ns = gate.newest_ns, gate.frontier_ns
             state.held += gate.rows_held
             since.append(self._waits.oldest_ns())
-        elif self._reads is not None:
+        else:
+            state.frontier_ns = END_NS  # nobody is behind
+        if self._reads is not None:
             state.held += self._reads.rows_held
             since.append(self._read_log.oldest_ns())
         state.held_since_ns = min([at for at in since if at is not None], default=None)
@@ -147,6 +147,24 @@ class StageWatch:
         """Return the samples of the seconds that are over, once."""
         return self._meter.take()
 
+    def snapshot(self) -> dict[str, Any]:
+        """Return how long the gate may hold a row, and since when it holds each."""
+        return {
+            "hold_ns": self.hold_ns,
+            "waits": None if self._waits is None else self._waits.held(),
+            "reads": self._read_log.held(),
+        }
 
-def _rows(released: Released) -> int:
-    return sum([len(b) for b in (*released.ports, *released.late) if b is not None])
+    def restore(self, state: dict[str, Any] | None) -> None:
+        """Continue from a snapshot, the gate being restored; None: of a stage without samples.
+
+        Seconds go on as they are counted here: what was done before is in none of them.
+        """
+        if state is not None:
+            self.hold_ns = state["hold_ns"]
+            if self._waits is not None:
+                self._waits.restore(state["waits"] or [])
+            self._read_log.restore(state["reads"])
+        if self._gate is not None:
+            counts = self._gate.counts()
+            self._meter.restart(counts.slack_ready, counts.late)

@@ -14,14 +14,14 @@ import numpy as np
 
 from runtime.config import Limits
 from runtime.errors import JobStopped
-from runtime.flow.plan import Plan
+from runtime.flow.plan import GATED, Plan
 from runtime.measure.assemble import SinkMeter, job_report
 from runtime.measure.report import JobReport
-from runtime.measure.samples import StageSample, by_second
+from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, Batch, Message
 from runtime.schedule import Egress, Grant, Send, Slice, Slot
 from runtime.simulate.models import CostModel, LinkModel
-from runtime.tune import SetSlack, SlackPolicy
+from runtime.tune import GuardedPolicy, SetSlack, SlackPolicy, TuningRecord
 
 POLL_NS = 5_000_000
 """A source that has nothing right now, and cannot say when, is asked again after this long."""
@@ -48,7 +48,12 @@ class Simulation:
         policy: SlackPolicy | None = None,
     ) -> None:
         self._plan = plan
-        self._policy = policy
+        self._policy: GuardedPolicy | None = None
+        self._record: TuningRecord | None = None
+        if policy is not None:
+            gates = [stage.name for stage in plan.stages if stage.kind in GATED]
+            self._policy = GuardedPolicy(lambda: policy, gates)
+            self._record = TuningRecord(plan, policy=policy.name)
         self.samples: list[StageSample] = []
         """What every stage did in every second; none without a policy."""
         self.settings: list[tuple[int, SetSlack]] = []
@@ -113,6 +118,9 @@ class Simulation:
         for stage_report in stages:
             if stage_report.name in self._meters:
                 self._meters[stage_report.name].report.node = stage_report.node
+        tuning = None
+        if self._policy is not None and self._record is not None:
+            tuning = self._policy.noted(self._record.report(is_last=True))
         return job_report(
             self._plan,
             state="done" if self._is_finished else "running",
@@ -123,6 +131,7 @@ class Simulation:
             channels=channels,
             sinks=[meter.report for meter in self._meters.values()],
             notes=["simulated: times are virtual, costs and delays those of the models"],
+            tuning=tuning,
         )
 
     @property
@@ -218,15 +227,19 @@ class Simulation:
     def _tune(self) -> None:
         """Show the policy the second that is over, and set the slacks that it wants."""
         assert self._policy is not None, "only called with one"
+        assert self._record is not None, "the two go together"
         new = [sample for slot in self._slots.values() for sample in slot.samples(self.now_ns)]
         self.samples += new
-        for second, samples in by_second(new).items():
+        self._record.add(new)
+        for second, samples in self._record.due():
             self._apply(second + 1, self._policy.decide(second, samples))
         if self._events:  # else nothing can move any more, and we are no reason to go on
             self._at(self.now_ns + NS_PER_SECOND, self._tune)
 
     def _apply(self, second: int, settings: Sequence[SetSlack]) -> None:
+        assert self._record is not None, "only called with a policy"
         for one in settings:
+            self._record.was_set(one)
             slot = self._plan.slots[one.stage]
             self._slots[slot].set_slack(one.stage, one.slack_ns, hold_ns=one.hold_ns)
             self.settings.append((second, one))

@@ -57,45 +57,34 @@ def climb(
     places = dict(start)
 
     def is_allowed(gate: str, place: int) -> bool:
-        return latency_ns(*_chosen(options, places | {gate: place})) <= deadline_ns
+        return latency_ns(*chosen(options, places | {gate: place})) <= deadline_ns
+
+    def raises(gate: str) -> list[int]:
+        # One by one: what a model expects need not grow with the slack everywhere.
+        above = range(places[gate] + 1, len(options[gate].slacks_ns))
+        return [place for place in above if is_allowed(gate, place)]
 
     while True:
-        highest = {
-            gate: _highest(gate, places[gate], len(option.slacks_ns), is_allowed)
-            for gate, option in options.items()
-        }
         moves = []
         for gate, option in options.items():
-            here, top = places[gate], highest[gate]
-            ready = option.slack_ready[here : top + 1].round(3)
-            place = here + int(ready.argmin())  # the first of equals
-            if place > here:
+            here, ready = places[gate], option.slack_ready.round(3)
+            place = min([here, *raises(gate)], key=ready.__getitem__)  # the first of equals
+            if ready[place] < ready[here]:
                 more_ns = float(option.latency_ns[place] - option.latency_ns[here])
-                moves.append((float(ready[place - here] - ready[0]), more_ns, gate, place))
+                moves.append((float(ready[place] - ready[here]), more_ns, gate, place))
         if not moves:
             break
         _, _, gate, place = min(moves)
         places[gate] = place
-    for gate, option in options.items():
-        places[gate] = _highest(gate, places[gate], len(option.slacks_ns), is_allowed)
+    for gate in options:
+        places[gate] = max([places[gate], *raises(gate)])
     return places
 
 
-def _highest(gate: str, here: int, size: int, is_allowed: Callable[[str, int], bool]) -> int:
-    """Return the highest place that is allowed; latency grows with slack, so by bisection."""
-    low, high = here, size - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        if is_allowed(gate, middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _chosen(
+def chosen(
     options: Mapping[str, Options], places: Mapping[str, int]
 ) -> tuple[dict[str, float], dict[str, float]]:
+    """Return ({gate: latency}, {gate: deviation}) of the places chosen."""
     latency = {gate: float(options[gate].latency_ns[at]) for gate, at in places.items()}
     deviation = {gate: float(options[gate].deviation_ns[at]) for gate, at in places.items()}
     return latency, deviation

@@ -25,6 +25,7 @@ from runtime.tune.features import (
     Examples,
     Moments,
     examples,
+    held_seconds,
     settle,
     slack_seconds,
     speed_of,
@@ -37,6 +38,10 @@ from runtime.tune.rest import RestModel
 
 LEAST_EXAMPLES = 20
 """Seconds that a model needs at least."""
+
+
+JUDGED, MOST_STRETCH = 300, 10.0
+"""By how many seconds a model is judged, and how far its deviations are stretched for it."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +62,41 @@ class Prediction:
     slack_ready_sd: FloatArray
 
 
+class _Judged:
+    """A predictor whose deviations are stretched by how far off it was on what came after.
+
+    Args:
+        predictor: what is judged.
+    """
+
+    def __init__(self, predictor: Predictor) -> None:
+        self.predictor = predictor
+        self._off: deque[float] = deque(maxlen=JUDGED)  # in deviations, of seconds not learned from
+
+    def judge(self, x: FloatArray, y: FloatArray) -> None:
+        """Compare with what came of moments that it has not learned from."""
+        mean, deviation = self.predictor.predict(x)
+        self._off.extend(np.abs(y - mean) / np.maximum(deviation, 1e-9))
+
+    def predict(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return mean and deviation."""
+        mean, deviation = self.predictor.predict(x)
+        return mean, deviation * self.stretch
+
+    @property
+    def stretch(self) -> float:
+        """So that 98 of 100 lie within the 2.33 deviations of a normal distribution; at least 1."""
+        if len(self._off) < LEAST_EXAMPLES:
+            return 1.0
+        return float(np.clip(np.quantile(self._off, 0.98) / 2.33, 1.0, MOST_STRETCH))
+
+
 @dataclass
 class _GateModel:
-    latency: Predictor
-    slack_ready: Predictor
+    latency: _Judged
+    slack_ready: _Judged
     is_fitted: bool = False
+    new: int = 0  # samples since the last fit
 
 
 class Estimator:
@@ -92,8 +127,8 @@ class Estimator:
         }
         self._gates = {
             stage: _GateModel(
-                make_predictor(predictor, seed=seed + 2 * place),
-                make_predictor(predictor, seed=seed + 2 * place + 1),
+                _Judged(make_predictor(predictor, seed=seed + 2 * place)),
+                _Judged(make_predictor(predictor, seed=seed + 2 * place + 1)),
             )
             for place, stage in enumerate(paths.tuned)
         }
@@ -116,6 +151,8 @@ class Estimator:
         for stage, sample in samples.items():
             if stage in self._history and sample.second == second:
                 self._history[stage].append(sample)
+                if stage in self._gates:
+                    self._gates[stage].new += 1
 
     def fit(self) -> None:
         """Train all models with the seconds observed so far. May take a second or two."""
@@ -124,7 +161,10 @@ class Estimator:
         for stage, model in self._gates.items():
             self._fit_gate(stage, model)
         for stage, rest in self._rest.items():
-            rest.fit(self._history[stage])
+            try:
+                rest.fit(self._history[stage])
+            except (ValueError, ArithmeticError, np.linalg.LinAlgError) as problem:
+                self._failed(stage, f"the model of latency does not fit: {problem}")
 
     def is_ready(self, stage: str) -> bool:
         """Whether a tuned stage can be predicted: it has a model, and a second to go on from."""
@@ -151,7 +191,9 @@ class Estimator:
         early, early_sd = model.slack_ready.predict(x)
         back = np.empty(len(order), dtype=np.intp)
         back[order] = np.arange(len(order))
-        latency_s = np.maximum.accumulate(np.maximum(latency_s, 0.0))
+        # What has waited so long already will have waited longer when it leaves.
+        least_s = 0.0 if settled else held_seconds(now)
+        latency_s = np.maximum.accumulate(np.maximum(latency_s, least_s))
         early = np.minimum.accumulate(np.maximum(early, 0.0))
         return Prediction(
             latency_s[back] * 1e9, latency_sd_s[back] * 1e9, early[back], early_sd[back]
@@ -176,26 +218,30 @@ class Estimator:
     def _fit_gate(self, stage: str, model: _GateModel) -> None:
         known = examples(self._history[stage])
         problem = _train(model, known)
+        model.is_fitted, model.new = problem is None, 0
         if problem is not None:
-            model.is_fitted = False
-            self.failures[stage] = problem
-            self.failed_fits[stage] = self.failed_fits.get(stage, 0) + 1
-        else:
-            model.is_fitted = True
+            self._failed(stage, problem)
+
+    def _failed(self, stage: str, problem: str) -> None:
+        self.failures[stage] = problem
+        self.failed_fits[stage] = self.failed_fits.get(stage, 0) + 1
 
 
 def _train(model: _GateModel, known: Examples) -> str | None:
-    """Fit both models; return why it failed, or None."""
+    """Judge and fit both models; return why it failed, or None."""
     if len(known.slack_s) < LEAST_EXAMPLES:
         return f"{len(known.slack_s)} seconds to learn from, {LEAST_EXAMPLES} are needed"
     x = known.ours()
-    for what, predictor, y in (
+    new = slice(max(len(x) - model.new, 0), None)
+    for what, judged, y in (
         ("latency", model.latency, known.wait_s),
         ("slack-ready rows", model.slack_ready, known.slack_ready),
     ):
         try:
-            predictor.fit(x, y)
-            mean, deviation = predictor.predict(x[-50:])
+            if model.is_fitted and model.new:
+                judged.judge(x[new], y[new])
+            judged.predictor.fit(x, y)
+            mean, deviation = judged.predictor.predict(x[-50:])
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as problem:
             return f"the model of {what} does not fit: {problem}"
         if not (np.isfinite(mean).all() and np.isfinite(deviation).all()):

@@ -17,7 +17,8 @@ from runtime.model import NS_PER_SECOND, START_NS
 from runtime.tune.forecast import FloatArray, GateStates, next_second
 
 OURS = (
-    *("slack", "wait forecast", "slack-ready forecast", "skew", "slope over 1 s", "slope over 4 s"),
+    *("slack", "slack up to the skew", "wait forecast", "slack-ready forecast"),
+    *("skew", "slope over 1 s", "slope over 4 s"),
     *("excess of skew", "change of slack", "latency", "held for", "rows", "slack-ready"),
 )
 """The names of our features, in the order of their columns; lengths in seconds."""
@@ -58,10 +59,11 @@ class Moments:
         ahead_s = np.maximum(of["skew"] + of["slope"], 0.0)
         # A slack beyond the skew does as much as the skew: [ssg] §3.
         felt_s = np.minimum(slack_s, np.maximum(ahead_s, of["skew"]))
+        plain_s = np.where(np.isfinite(self.slack_s), slack_s, of["skew"])
         before_s = np.minimum(of["slack"], np.maximum(ahead_s, of["skew"]))
         return np.column_stack(
             (
-                *(felt_s, np.minimum(wait_s, MOST_S), early),
+                *(plain_s, felt_s, np.minimum(wait_s, MOST_S), early),
                 *(of["skew"], of["slope"], of["far_slope"]),
                 *(np.maximum(ahead_s - slack_s, 0.0), felt_s - before_s),
                 *(of["latency"], of["held_s"], of["rows"], of["slack_ready"]),
@@ -173,6 +175,11 @@ def settle(states: FloatArray, slack_s: FloatArray) -> FloatArray:
     later[:, at["latency"]] = np.minimum(states[:, at["latency"]], stays_s)
     later[:, at["slack"]] = np.minimum(slack_s, MOST_S)
     return later
+
+
+def held_seconds(known: Sequence[float]) -> float:
+    """Return how long the oldest row has waited, of what `state` gave."""
+    return known[_COLUMNS.index("held_s")]
 
 
 def speed_of(known: Sequence[float]) -> float:

@@ -39,6 +39,14 @@ class Paths:
         }
         return cls(inputs, tuple(s.name for s in plan.stages if s.is_tuned))
 
+    def gates_behind(self, stage: str) -> int:
+        """Return the largest number of tuned gates on a path from a stage on, itself apart."""
+        behind = dict.fromkeys(self.inputs, 0)
+        for one, feeds in reversed(list(self.inputs.items())):
+            for feed in feeds:
+                behind[feed] = max(behind[feed], behind[one] + (one in self.tuned))
+        return behind[stage]
+
     def latency_ns(self, op_ns: Mapping[str, float]) -> float:
         """Return the largest sum over the paths. Source: [ssg] Eq. 2.
 

@@ -115,8 +115,10 @@ class TcpAdaptation:
         return self._set()
 
     def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
-        """Compare the latency of the flow with that of the second before."""
+        """Compare the latency of the flow with that of the last second in which it had work."""
         del second
+        if not any(one.rows for one in samples.values()):
+            return []  # a gate that holds everything has not become faster
         before, self._latency_ns = self._latency_ns, self._paths.latency_ns(measured_ns(samples))
         if before is None or self._latency_ns == before:
             return []

@@ -6,6 +6,7 @@ prediction techniques": whatever has `fit` and `predict` will do.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -107,22 +108,25 @@ class GaussianProcess:
     """A Gaussian process on what a linear model leaves: far from all data it is the linear one.
 
     Matérn kernel with a length for each feature, and noise. The lengths are found by likelihood
-    on `SHAPE_ROWS` examples at the first fit and at every `SHAPE_EVERY`th after it.
+    on `SHAPE_ROWS` examples at the first fit, when there are half as many examples again, and at
+    every `SHAPE_EVERY`th fit.
 
     Source: [ssg] Eq. 7 and 8, after C. E. Rasmussen and C. K. I. Williams (2005), §2.7 for the
     linear part. Differs: the paper names no kernel and trains once.
     """
 
     SHAPE_ROWS, SHAPE_EVERY = 250, 15
+    LEAST_NOISE = 1e-3
+    """Of the variance that the linear model leaves: nothing is foreseen without any error."""
 
     def __init__(self, seed: int = 0) -> None:
         self._rng = np.random.default_rng(seed)
-        self._fits = 0
+        self._fits = self._shaped_rows = 0
         self._kernel: Any = None
 
     def fit(self, x: FloatArray, y: FloatArray) -> None:
         """Condition on all examples; find the lengths if it is time."""
-        from sklearn.gaussian_process import GaussianProcessRegressor
+        from sklearn.gaussian_process import GaussianProcessRegressor  # noqa: PLC0415
 
         self._x_scale = Scale(x)
         self._linear = LinearPredictor()
@@ -130,21 +134,26 @@ class GaussianProcess:
         left = y - self._linear.predict(x)[0]
         self._y_scale = Scale(left)
         at, left = self._x_scale.to(x), self._y_scale.to(left)
-        if self._kernel is None or self._fits % self.SHAPE_EVERY == 0:
+        if self._fits % self.SHAPE_EVERY == 0 or len(y) > 1.5 * self._shaped_rows:
             self._kernel = self._shape(at, left)
+            self._shaped_rows = len(y)
         self._fits += 1
         self._process = GaussianProcessRegressor(self._kernel, optimizer=None).fit(at, left)
 
     def _shape(self, at: FloatArray, left: FloatArray) -> Any:
-        from sklearn.gaussian_process import GaussianProcessRegressor
-        from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+        from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
+        from sklearn.gaussian_process import GaussianProcessRegressor  # noqa: PLC0415
+        from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel  # noqa: PLC0415
 
-        kernel = ConstantKernel(1.0, (1e-2, 1e2)) * Matern(
-            np.full(at.shape[1], 2.0), (0.05, 200.0), nu=1.5
-        ) + WhiteKernel(0.1, (1e-5, 2.0))
+        lengths = Matern(np.full(at.shape[1], 2.0), (0.05, 200.0), nu=1.5)
+        noise = WhiteKernel(0.1, (self.LEAST_NOISE, 2.0))
         some = self._rng.permutation(len(left))[: self.SHAPE_ROWS]
-        shaped = GaussianProcessRegressor(kernel, optimizer=_few_steps)
-        return shaped.fit(at[some], left[some]).kernel_
+        process = GaussianProcessRegressor(
+            ConstantKernel(1.0, (1e-2, 1e2)) * lengths + noise, optimizer=_few_steps
+        )
+        with warnings.catch_warnings():  # a length at its bound is a feature that does not matter
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return process.fit(at[some], left[some]).kernel_
 
     def predict(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and deviation, noise included."""
@@ -158,7 +167,7 @@ def _few_steps(
     objective: Callable[[FloatArray], tuple[float, FloatArray]], start: FloatArray, bounds: Any
 ) -> tuple[FloatArray, float]:
     """Minimise without going to the end: the last digits of a length do not matter."""
-    from scipy.optimize import minimize
+    from scipy.optimize import minimize  # noqa: PLC0415
 
     found = minimize(
         objective, start, jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": 25}
@@ -174,7 +183,7 @@ class IsotonicPredictor:
 
     def fit(self, x: FloatArray, y: FloatArray) -> None:
         """Pool adjacent violators."""
-        from sklearn.isotonic import IsotonicRegression
+        from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415
 
         self._model = IsotonicRegression(increasing="auto", out_of_bounds="clip")
         self._model.fit(x[:, 0], y)
@@ -193,7 +202,7 @@ class SupportVectors:
 
     def fit(self, x: FloatArray, y: FloatArray) -> None:
         """Fit on four fifths for the deviation, then on all."""
-        from sklearn.svm import SVR
+        from sklearn.svm import SVR  # noqa: PLC0415
 
         self._x_scale, self._y_scale = Scale(x), Scale(y)
         at, to = self._x_scale.to(x), self._y_scale.to(y)

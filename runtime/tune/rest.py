@@ -69,6 +69,8 @@ def _course(run: Sequence[StageSample]) -> FloatArray:
     """Return what is known at the end of the last of `RECENT` seconds: latency, and what waits."""
     took = [_took_s(one) for one in run]
     now = run[-1]
+    # The minute as a circle, as [ssg] Eq. 6 has its second: load that comes round is foreseen.
+    turn = 2 * np.pi * ((now.last_event_ns / NS_PER_SECOND) % 60) / 60
     return np.array(
         [
             took[-1],
@@ -78,5 +80,7 @@ def _course(run: Sequence[StageSample]) -> FloatArray:
             float(now.held),
             float(now.held - run[-2].held),
             float(now.rows),
+            np.sin(turn),
+            np.cos(turn),
         ]
     )

@@ -21,7 +21,7 @@ import numpy as np
 from runtime.config import Tuning
 from runtime.measure.samples import StageSample, by_second
 from runtime.model import Int64Array
-from runtime.tune.climb import Options, climb
+from runtime.tune.climb import Options, chosen, climb
 from runtime.tune.contract import SetSlack
 from runtime.tune.estimator import Estimator
 from runtime.tune.paths import Paths
@@ -34,6 +34,11 @@ FORESIGHT_S = 4
 """Slack-ready rows are counted over so many seconds. A slack that is lowered lets go at once of all
 that has waited longer: with the next second alone it would look worse, with those after it alone
 better than it is, and slacks would swing."""
+AGAIN = 0.9
+"""What a slack-ready row counts at a gate with another one behind it: that one can still put it in
+order, while what leaves the last gate too soon stays out of order, and its window may have gone."""
+RESERVE = 0.015
+"""The share of the deadline that is kept back for what models of whole seconds cannot see."""
 WORTHLESS = 0.01
 """A slack that shortens the latency by less than this share of the deadline is not worth it."""
 SAFE_RULE, MODEL = "safe rule", "model"
@@ -59,7 +64,9 @@ class SlackTuner:
         tuning: Tuning,
         history: Iterable[StageSample] = (),
     ) -> None:
-        self._paths, self._deadline_ns, self._tuning = paths, deadline_ns, tuning
+        self._paths, self._tuning = paths, tuning
+        self._deadline_ns = deadline_ns
+        self._budget_ns = deadline_ns * (1 - RESERVE)
         self._deviations = NormalDist().inv_cdf(tuning.probability)
         self._safe = EvenSplit(paths, deadline_ns=deadline_ns)
         self._estimator = Estimator(
@@ -111,9 +118,12 @@ class SlackTuner:
         ]
 
     def _tuned(self, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
-        options = {gate: self._options(gate, samples[gate]) for gate in self._paths.tuned}
-        others = [stage for stage in self._paths.inputs if stage not in options]
-        rest = {stage: self._estimator.rest(stage) for stage in others}
+        gates = self._paths.tuned
+        soon: dict[str, Options] = {}  # the next second
+        then: dict[str, Options] = {}  # those after it
+        for gate in gates:
+            soon[gate], then[gate] = self._options(gate, samples[gate])
+        rest = {s: self._estimator.rest(s) for s in self._paths.inputs if s not in then}
         rest_ns = {stage: mean for stage, (mean, _) in rest.items()}
         rest_deviation_ns = {stage: deviation for stage, (_, deviation) in rest.items()}
 
@@ -124,41 +134,60 @@ class SlackTuner:
                 deviations=self._deviations,
             )
 
+        # What waits too long already leaves in the next second, whatever the slacks; and what no
+        # slack can keep must not cost the order of events that would be ready anyway.
+        none = dict.fromkeys(gates, 0)
+        worthless_ns = WORTHLESS * self._deadline_ns
+        most_soon_ns = max(self._budget_ns, latency_ns(*chosen(soon, none)) + worthless_ns)
+        most_ns = max(self._budget_ns, latency_ns(*chosen(then, none)) + worthless_ns)
+
         here = {
             gate: int(np.abs(option.slacks_ns - self._slacks[gate]).argmin())
-            for gate, option in options.items()
+            for gate, option in then.items()
         }
-        now_ns = {gate: float(options[gate].latency_ns[at]) for gate, at in here.items()}
-        sure_ns = {gate: float(options[gate].deviation_ns[at]) for gate, at in here.items()}
         search = triggered(
-            latency_ns(now_ns, sure_ns), deadline_ns=self._deadline_ns, alpha=self._tuning.alpha
+            max(latency_ns(*chosen(then, here)), latency_ns(*chosen(soon, here))),
+            deadline_ns=round(self._budget_ns),
+            alpha=self._tuning.alpha,
+            slack_ready=sum(float(then[gate].slack_ready[at]) for gate, at in here.items()),
         )
         places = here
         if search is not Search.NONE:
-            start = here if search is Search.RAISE else dict.fromkeys(options, 0)
-            least_ns = latency_ns(
-                {gate: float(option.latency_ns[0]) for gate, option in options.items()},
-                {gate: float(option.deviation_ns[0]) for gate, option in options.items()},
-            )
-            # What no slack can keep must not cost the order of events that would be ready anyway.
-            most_ns = max(self._deadline_ns, least_ns + WORTHLESS * self._deadline_ns)
-            places = climb(options, start, latency_ns=latency_ns, deadline_ns=most_ns)
-        chosen_ns = {gate: float(options[gate].latency_ns[at]) for gate, at in places.items()}
-        settings = []
-        for gate, place in places.items():
-            others_ns = {**rest_ns, **chosen_ns, gate: 0.0}
-            left_ns = self._deadline_ns - self._paths.latency_through_ns(gate, others_ns)
-            slack_ns = int(options[gate].slacks_ns[place])
-            self._slacks[gate] = slack_ns
-            settings.append(SetSlack(gate, slack_ns, hold_ns=max(int(left_ns), 0), by=MODEL))
-        return settings
+            start = here if search is Search.RAISE else none
+            wanted = climb(then, start, latency_ns=latency_ns, deadline_ns=most_ns)
+            # What is lowered is so at once; what is raised, only as far as the others, which have
+            # still to let go of what waits there, allow it.
+            places = {gate: min(here[gate], wanted[gate]) for gate in gates}
+            for gate in gates:
+                while places[gate] < wanted[gate]:
+                    raised = places | {gate: places[gate] + 1}
+                    if latency_ns(*chosen(soon, raised)) > most_soon_ns:
+                        break
+                    places = raised
+        expected_ns, _ = chosen(then, places)
+        return [
+            self._setting(gate, int(then[gate].slacks_ns[place]), {**rest_ns, **expected_ns})
+            for gate, place in places.items()
+        ]
 
-    def _options(self, gate: str, sample: StageSample) -> Options:
+    def _setting(self, gate: str, slack_ns: int, expected_ns: Mapping[str, float]) -> SetSlack:
+        """Return a slack, and behind it the hold that all else leaves of the deadline."""
+        others_ns = self._paths.latency_through_ns(gate, {**expected_ns, gate: 0.0})
+        hold_ns = self._budget_ns - others_ns
+        self._slacks[gate] = slack_ns
+        return SetSlack(gate, slack_ns, hold_ns=max(int(hold_ns), 0), by=MODEL)
+
+    def _options(self, gate: str, sample: StageSample) -> tuple[Options, Options]:
+        """Return what slacks bring in the next second, and what in those after it."""
         slacks_ns = self._grid(sample)
-        at_once = self._estimator.predict(gate, slacks_ns)
+        soon = self._estimator.predict(gate, slacks_ns)
         then = self._estimator.predict(gate, slacks_ns, settled=True)
-        slack_ready = at_once.slack_ready + (FORESIGHT_S - 1) * then.slack_ready
-        return Options(slacks_ns, then.latency_ns, then.latency_sd_ns, slack_ready)
+        worth = AGAIN ** self._paths.gates_behind(gate)
+        slack_ready = worth * (soon.slack_ready + (FORESIGHT_S - 1) * then.slack_ready)
+        return (
+            Options(slacks_ns, soon.latency_ns, soon.latency_sd_ns, slack_ready),
+            Options(slacks_ns, then.latency_ns, then.latency_sd_ns, slack_ready),
+        )
 
     def _grid(self, sample: StageSample) -> Int64Array:
         """Return the slacks to compare: from nothing to what the deadline can be worth."""

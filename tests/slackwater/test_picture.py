@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from runtime.measure import JobReport, LatencySeries
+from slackwater.deadline_picture import draw_deadline
 from slackwater.picture import draw_latency, sparkline
-from tests.support.reports import MS, SECOND, START_NS, city_report
+from tests.support.reports import MS, SECOND, START_NS, city_report, with_deadline
 
 
 def size_of(png: Path) -> tuple[int, int]:
@@ -33,6 +34,16 @@ def test_any_report_has_a_picture(report: JobReport, tmp_path: Path) -> None:
     width, height = size_of(tmp_path / "latency.png")
     assert width >= 800
     assert height >= 300
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 330, 2_000])
+def test_any_run_under_a_deadline_has_its_panels(seconds: int, tmp_path: Path) -> None:
+    tuning = with_deadline(city_report(), seconds=seconds).tuning
+    assert tuning is not None
+    draw_deadline(tuning, tmp_path / "deadline.png", flow="$x_{")
+    width, height = size_of(tmp_path / "deadline.png")
+    assert width >= 800
+    assert height >= 800
 
 
 def series(p99_ms: list[int]) -> LatencySeries:

@@ -8,7 +8,7 @@ from runtime.measure import JobReport
 from runtime.model import END_NS, START_NS
 from slackwater.progress import Progress
 from slackwater.render import plain_console
-from tests.support.reports import city_report
+from tests.support.reports import city_report, with_deadline
 
 
 class Clock:
@@ -64,6 +64,13 @@ def test_a_gate_before_its_first_promise_and_after_its_last_makes_no_claim() -> 
     assert lines_of([report], every_s=2.0)[0].endswith("jams has no frontier yet")
     jams.frontier_ns = END_NS
     assert "jams" not in lines_of([report], every_s=2.0)[0]
+
+
+def test_a_flow_with_a_deadline_tells_its_laxity_and_slacks() -> None:
+    (line,) = lines_of([with_deadline(running(1_000, 2.0))], every_s=2.0)
+    assert "laxity -1.00 s  slack jams 4.00 s" in line
+    (line,) = lines_of([with_deadline(running(1_000, 2.0), seconds=0)], every_s=2.0)
+    assert "laxity –  slack jams ready-only" in line
 
 
 def test_a_terminal_is_redrawn_and_left_clean() -> None:

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from runtime.measure import JobReport
 from slackwater.render import format_count, ledger_line, render_report, report_text
-from tests.support.reports import city_report, with_clocks, with_lost_rows
+from tests.support.reports import city_report, with_clocks, with_deadline, with_lost_rows
 
 BOX_DRAWING = set("─│┌┐└┘├┤┬┴┼━┃╭╮╰╯═║")
 
@@ -115,6 +115,26 @@ def test_refused_peers_are_told() -> None:
     told = " ".join(report_text(report).split())
     assert "1,234 connections to this job's sockets were refused" in told
     assert JobReport.from_json(report.to_json()).refused_peers == 1_234
+
+
+def test_a_deadline_tells_how_it_was_kept_and_what_that_cost_in_order() -> None:
+    text = report_text(with_deadline(city_report()))
+    assert "Deadline 6.00 s: kept in 329 of 330 seconds (sltuner)" in text
+    row = next(line for line in text.splitlines() if line.startswith("jams ") and "climb" in line)
+    assert row.split() == ["jams", "4.00", "s", "climb", "18", "1.2", "%", "5", "0"]
+    assert "latency of the worst path in each second: p50 5.0" in text
+    assert "Deadline" not in report_text(city_report())
+
+
+def test_before_the_first_second_is_over_a_deadline_claims_nothing() -> None:
+    report = with_deadline(city_report(), seconds=0)
+    assert report.tuning is not None
+    text = report_text(report)
+    assert "Deadline 6.00 s: no second is over yet (sltuner)" in text
+    assert "jams ready-only nobody yet" in text
+    assert "worst path" not in text
+    report.tuning.status = {"fits": 3, "failures": {}, "seconds": {"safe rule": 30, "model": 9}}
+    assert "sltuner: fits 3, seconds (safe rule 30, model 9)\n" in report_text(report)
 
 
 def test_the_error_of_a_failed_run_is_shown() -> None:

@@ -78,3 +78,17 @@ def ticking(name: str, *, seconds: float = 300) -> tuple[sw.Dataflow, sw.Stream]
     flow = sw.Dataflow(name)
     table = sw.table(pa.table({"ts": times, "n": n}))
     return flow, flow.source("numbers", table, event_time="ts", speed=1)
+
+
+def late_pair(name: str, *, seconds: float, **settings: Any) -> sw.Dataflow:
+    """Return a merge of two paced sources of 50 rows a second; one lags up to 1.5 s behind."""
+    n = np.arange(round(seconds * 50))
+    at_ns = n * 20 * MS
+    arrival_ns = np.maximum.accumulate(at_ns + (np.abs(np.sin(n / 40)) * 1_500 * MS).astype(int))
+    columns = {"ts": pa.array(at_ns, pa.timestamp("ns")), "n": n}
+    flow = sw.Dataflow(name, **settings)
+    fast = flow.source("fast", sw.table(pa.table(columns)), event_time="ts", speed=1)
+    late = pa.table({**columns, "arrival": pa.array(arrival_ns, pa.timestamp("ns"))})
+    slow = flow.source("slow", sw.table(late), event_time="ts", arrival="arrival", speed=1)
+    flow.merge(fast, slow.select("ts", "n"), name="gate").sink("out", sw.collect_sink())
+    return flow

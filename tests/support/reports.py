@@ -9,9 +9,13 @@ import numpy as np
 from runtime.measure import (
     ChannelReport,
     ClockReport,
+    GateSpan,
+    GateTuning,
     JobReport,
     SinkReport,
     StageReport,
+    TuningReport,
+    TuningSpan,
     ledger_of,
 )
 
@@ -84,6 +88,20 @@ def with_clocks(report: JobReport) -> JobReport:
     ]
     sinks = [replace(one, error_ns=errors[one.node]) for one in report.sinks]
     return replace(report, clocks=clocks, channels=channels, sinks=sinks)
+
+
+def with_deadline(report: JobReport, *, seconds: int = 330) -> JobReport:
+    """The same run, had it had a deadline of 6 s, which its last second broke."""
+    tuning = TuningReport(6 * SECOND, "sltuner", gates=[GateTuning("jams")])
+    for second in range(seconds):
+        latency_ns = 5 * SECOND if second < seconds - 1 else 7 * SECOND
+        is_over = latency_ns > tuning.deadline_ns
+        gate = GateSpan(4 * SECOND, 3, 1, latency_ns, 5 * SECOND, "climb")
+        tuning.series.add(TuningSpan(second, 1, latency_ns, is_over, 10, {"jams": gate}))
+        tuning.latency.add(np.array([latency_ns]))
+        tuning.seconds, tuning.over = tuning.seconds + 1, tuning.over + is_over
+        tuning.gates = [GateTuning("jams", 4 * SECOND, "climb", slack_ready=18, late=5)]
+    return replace(report, tuning=tuning)
 
 
 def with_lost_rows(report: JobReport, *, rows: int) -> JobReport:

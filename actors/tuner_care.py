@@ -1,0 +1,167 @@
+"""A job's tuner in its care: started with the job, started again when it dies, ended with it.
+
+Slacks stay as they are while there is none; so nothing here is in anybody's way. What the tuner
+knows is fetched once a second, for the one that may have to take its place.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from actors.tuner import THREADS, Tuner, TunerState, graph_of
+from runtime.config import Tuning
+from runtime.flow.plan import Plan
+from runtime.measure.samples import StageSample
+from runtime.measure.tuning import GateTuning, TuningReport
+
+__all__ = ["TunerCare"]
+
+ASK_EVERY_S = 1.0
+SILENT_S = 60.0
+"""A tuner that says nothing for so long hangs; a new one may need some seconds to come up."""
+REFRESH_S = 0.5
+FINISH_S = 3.0
+UNHEARD_S = 1.0
+"""How long to wait at the end for one that has not come up yet."""
+AGAIN_S = 1.0
+AT_MOST_S = 30.0
+"""The first restart comes at once; who dies again and again is waited for longer each time."""
+
+
+class TunerCare:
+    """The tuner of one job, or none. From one thread.
+
+    Args:
+        plan: every stage in a slot.
+        tuning: how its slacks are to be set; None: there is nothing to set, and all calls are
+            idle.
+        folder: what a relative path is meant from; this process's unless told.
+
+    Attributes:
+        pids: of its processes that were heard, the last one last.
+    """
+
+    def __init__(self, plan: Plan, tuning: Tuning | None, *, folder: str | None = None) -> None:
+        if tuning is not None and tuning.history is not None:
+            history = Path(folder or os.getcwd()) / tuning.history
+            tuning = replace(tuning, history=str(history))
+        self._plan, self._tuning = plan, tuning
+        self._slots: Mapping[str, Any] = {}
+        self._tuner: Any = None
+        self._state: TunerState | None = None
+        self.pids: list[int] = []
+        self._samples: deque[StageSample] = deque()
+        self._asked: Any = None  # the call that is under way
+        self._asked_s = 0.0
+        self._restarts, self._deaths = 0, 0  # in all, and since one has answered
+        self._again_s: float | None = None  # when to start the next one
+        if tuning is not None:
+            self._samples = deque(maxlen=tuning.window_s * len(plan.stages))
+            self._make(tuning, None)  # its process comes up while those of the slots do
+
+    def start(self, slots: Mapping[str, Any]) -> None:
+        """Let it set slacks, now that the slots run; {slot: its actor}."""
+        self._slots = slots
+        if self._tuner is not None:
+            self._tuner.start.remote(slots)
+
+    def look(self, timeout_s: float = 0.0) -> None:
+        """Hear what it knows, and start another if it has died; wait at most so long."""
+        if self._tuning is None or not self._slots:
+            return
+        now_s = time.monotonic()
+        if self._tuner is None:
+            if self._again_s is not None and now_s >= self._again_s:
+                self._start_again(self._tuning)
+            return
+        if self._asked is None and (timeout_s or now_s >= self._asked_s + ASK_EVERY_S):
+            known = 0 if self._state is None else self._state.heard
+            self._asked, self._asked_s = self._tuner.state.remote(known), now_s
+        if self._asked is None:
+            return
+        if ray.wait([self._asked], timeout=timeout_s)[0]:
+            call, self._asked = self._asked, None
+            try:
+                self._hear(ray.get(call))
+            except RayError:
+                self._bury()
+        elif now_s > self._asked_s + SILENT_S:
+            self._bury()
+
+    def report(self) -> TuningReport | None:
+        """Return how the deadline was kept, as it was last heard; None: nothing is tuned."""
+        if self._tuning is None:
+            return None
+        if self._state is not None:
+            return replace(self._state.report, restarts=self._restarts)
+        assert self._plan.deadline_ns is not None, "checked at submit"
+        gates = [GateTuning(stage.name) for stage in self._plan.stages if stage.is_tuned]
+        return TuningReport(
+            self._plan.deadline_ns, self._tuning.policy, gates=gates, restarts=self._restarts
+        )
+
+    def fresh_report(self) -> TuningReport | None:
+        """Return the same as it is now; if it does not answer at once, as it was last heard."""
+        self.look(REFRESH_S)
+        return self.report()
+
+    def finish(self) -> None:
+        """Hear it for a last time, the job having ended, and end it."""
+        if self._tuner is not None and self._slots:
+            limit_s = UNHEARD_S if self._state is None else FINISH_S
+            call = self._tuner.finish.remote()
+            if ray.wait([call], timeout=limit_s)[0]:
+                with suppress(RayError):  # it died as the job ended: what was last heard stands
+                    self._hear(ray.get(call))
+        self.end()
+
+    def end(self) -> None:
+        """End its process. Safe to call twice."""
+        if self._tuner is not None:
+            ray.kill(self._tuner, no_restart=True)
+        self._tuner = self._again_s = None
+
+    def _hear(self, state: TunerState) -> None:
+        self._samples.extend(state.samples)
+        if state.pid not in self.pids:
+            self.pids.append(state.pid)
+        self._state = replace(state, samples=[])
+        self._deaths = 0
+
+    def _bury(self) -> None:
+        self.end()
+        self._asked = None
+        wait_s = min(AGAIN_S * 2 ** (self._deaths - 1), AT_MOST_S) if self._deaths else 0.0
+        self._deaths += 1
+        self._again_s = time.monotonic() + wait_s
+
+    def _start_again(self, tuning: Tuning) -> None:
+        self._restarts += 1
+        before = None
+        if self._state is not None:
+            before = replace(self._state, samples=list(self._samples))
+            self._state = replace(self._state, heard=len(self._samples))
+        self._make(tuning, before)
+        self._asked_s = time.monotonic()
+        self.start(self._slots)
+
+    def _make(self, tuning: Tuning, before: TunerState | None) -> None:
+        here = ray.get_runtime_context().get_node_id()
+        actor: Any = ray.remote(Tuner)
+        self._tuner = actor.options(
+            num_cpus=0,
+            max_restarts=0,
+            max_concurrency=THREADS,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(here, soft=False),
+        ).remote(graph_of(self._plan), tuning, before=before)

@@ -1,0 +1,58 @@
+"""What a job's report adds to that of its tuner: totals of the gates, and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from runtime.flow.plan import GATED, Plan
+from runtime.measure.report import StageReport
+from runtime.measure.tuning import TuningReport
+from runtime.model import format_ns
+
+NO_DEADLINE = "no deadline: gates release only what is ready, however long that takes"
+
+
+def with_totals(tuning: TuningReport, stages: Iterable[StageReport]) -> TuningReport:
+    """Return the report with what its gates' stages have counted since the start."""
+    counted = {stage.name: stage for stage in stages}
+    gates = [
+        replace(
+            gate,
+            slack_ready=one.slack_ready,
+            late=one.late,
+            late_ready=one.late_ready,
+            late_dropped=one.late_dropped,
+        )
+        if (one := counted.get(gate.stage)) is not None
+        else gate
+        for gate in tuning.gates
+    ]
+    return replace(tuning, gates=gates)
+
+
+def deadline_notes(plan: Plan, tuning: TuningReport | None) -> list[str]:
+    """Return what must be said of a flow's deadline, or of having none."""
+    gates = [stage for stage in plan.stages if stage.kind in GATED]
+    if plan.deadline_ns is None:
+        waits = any(stage.slack_ns is None for stage in gates)
+        return [NO_DEADLINE] if waits else []
+    if not any(stage.is_tuned for stage in gates):
+        why = "each has a slack of its own" if gates else "it has none"
+        return [
+            f"the deadline of {format_ns(plan.deadline_ns)} sets nothing: the flow has no gate "
+            f"without a slack ({why}); leave `slack=` out where the deadline is to decide"
+        ]
+    notes = []
+    if tuning is not None and tuning.restarts:
+        times = "once" if tuning.restarts == 1 else f"{tuning.restarts} times"
+        notes.append(
+            f"the tuner died {times} and was started again; meanwhile the slacks stayed as they "
+            "were"
+        )
+    if tuning is not None and tuning.errors:
+        notes.append(
+            f"the policy {tuning.policy!r} went wrong {tuning.errors:,} times, and the slacks "
+            f"stayed as they were; the last time: {tuning.last_error}"
+        )
+    return notes

@@ -1,0 +1,81 @@
+"""What a run says of its deadline: how well it was kept, and what that cost in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from runtime.measure.histogram import LatencyHistogram
+from runtime.measure.tuning_series import TuningSeries
+
+
+@dataclass
+class GateTuning:
+    """One gate whose slack is tuned, as it stands."""
+
+    stage: str
+    slack_ns: int | None = None
+    """Now; None: ready-only."""
+    by: str = ""
+    """Who set it: a policy, or which of its rules; "": nobody yet."""
+    slack_ready: int = 0
+    """Since the start, as the next three; see StageReport."""
+    late: int = 0
+    late_ready: int = 0
+    late_dropped: int = 0
+
+
+@dataclass
+class TuningReport:
+    """How a flow kept its deadline, in the seconds that the tuner has seen.
+
+    The latency of a second is that of [ssg] Eq. 2: the largest sum, over the paths, of the
+    longest that anything took at each stage and to it. So it is an upper bound.
+    """
+
+    deadline_ns: int
+    policy: str
+    seconds: int = 0
+    over: int = 0
+    """Of those, how many had a latency over the deadline."""
+    latency: LatencyHistogram = field(default_factory=LatencyHistogram)
+    """One for each second."""
+    gates: list[GateTuning] = field(default_factory=list)
+    restarts: int = 0
+    """How often the tuner died and another took its place."""
+    errors: int = 0
+    """What the policy did wrong: it raised, or asked for a slack out of range."""
+    last_error: str | None = None
+    status: dict[str, Any] = field(default_factory=dict)
+    """What the policy says of itself."""
+    series: TuningSeries = field(default_factory=TuningSeries)
+
+    @property
+    def laxity_ns(self) -> int | None:
+        """Deadline − latency, of the last second; None: none was seen. Source: [ssg] §5.2.2."""
+        spans = self.series.spans
+        return self.deadline_ns - spans[-1].latency_ns if spans else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it as plain JSON values, with what was derived."""
+        return {
+            **{one.name: getattr(self, one.name) for one in fields(self)},
+            "latency": self.latency.to_json(),
+            "gates": [{one.name: getattr(g, one.name) for one in fields(g)} for g in self.gates],
+            "series": self.series.to_json(),
+            "laxity_ns": self.laxity_ns,
+        }
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> TuningReport:
+        """Return the report that `to_json` described.
+
+        Raises:
+            KeyError, TypeError, ValueError, AttributeError: it was not.
+        """
+        known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
+        known["latency"] = LatencyHistogram.from_json(plain["latency"])
+        known["gates"] = [GateTuning(**gate) for gate in plain["gates"]]
+        known["series"] = TuningSeries.from_json(plain["series"])
+        return cls(**known)

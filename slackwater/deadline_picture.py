@@ -1,0 +1,95 @@
+"""A run under a deadline as the paper draws it: latency, slack, slack-ready, results by second.
+
+Source: [ssg] Fig. 12 and 13, their four panels.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.measure import TuningReport, TuningSpan
+from runtime.model import NS_PER_SECOND, format_ns
+from slackwater.picture import plain_text
+from slackwater.render import kept
+from slackwater.report_file import replace_file
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_INK, _LINE, _LIMIT = "#2b2b2b", "#0b7285", "#c92a2a"
+_GATES = ("#0b7285", "#e8590c", "#5f3dc4", "#2b8a3e", "#868e96")
+_Values = npt.NDArray[np.float64]
+
+
+def draw_deadline(tuning: TuningReport, path: Path, *, flow: str) -> None:
+    """Write a PNG of four panels over the seconds of a run.
+
+    Raises:
+        SinkError: the file cannot be written.
+    """
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 (slow to import)
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure = Figure(figsize=(9, 9), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(
+        f"{plain_text(flow)}: deadline {format_ns(tuning.deadline_ns)}, {plain_text(kept(tuning))}",
+        fontsize=12,
+        color=_INK,
+    )
+    latency, slack, ran_out, results = figure.subplots(4, 1, sharex=True)
+    spans = tuning.series.spans
+    at_s = np.array([span.second for span in spans], dtype=np.float64)
+    width_s = tuning.series.width_s
+    _panel(latency, "latency, s", "the worst path, the longest in each second: [ssg] Eq. 2")
+    _steps(latency, at_s, _seconds([span.latency_ns for span in spans]), _LINE, "latency")
+    latency.axhline(tuning.deadline_ns / NS_PER_SECOND, color=_LIMIT, ls="--", lw=1.2)
+    _panel(slack, "slack, s", "how far the newest event may run ahead (gap: ready-only)")
+    _panel(ran_out, "rows a second", "slack-ready: released before all that is older had come")
+    for number, gate in enumerate(tuning.gates):
+        colour = _GATES[number % len(_GATES)]
+        name = plain_text(gate.stage)
+        _steps(slack, at_s, _slacks(spans, gate.stage), colour, name)
+        rows = [span.gates[gate.stage].slack_ready for span in spans]
+        _steps(ran_out, at_s, np.array(rows) / width_s, colour, name)
+    if tuning.gates:
+        slack.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    _panel(results, "rows a second", "results at the sinks")
+    _steps(results, at_s, np.array([span.results for span in spans]) / width_s, _LINE, "results")
+    for panel in (latency, slack, ran_out, results):
+        panel.set_ylim(bottom=0)
+    results.set_xlabel("seconds since the start of the sources", color=_INK)
+    made = io.BytesIO()
+    figure.savefig(made, format="png")
+    replace_file(path, made.getvalue())
+
+
+def _panel(panel: Axes, unit: str, title: str) -> None:
+    panel.set_title(title, fontsize=10, loc="left", color=_INK)
+    panel.set_ylabel(unit, color=_INK)
+    panel.grid(visible=True, which="major", color="#dee2e6", linewidth=0.7)
+    panel.set_axisbelow(True)
+    panel.spines[["top", "right"]].set_visible(False)
+
+
+def _steps(panel: Axes, at_s: _Values, values: _Values, colour: str, label: str) -> None:
+    marker = "o" if len(at_s) <= 40 else None
+    panel.step(at_s, values, where="post", color=colour, label=label, lw=1.5, marker=marker, ms=3)
+
+
+def _slacks(spans: Sequence[TuningSpan], stage: str) -> _Values:
+    """Return the slacks in seconds, shape (spans,); NaN where there was none."""
+    slacks = [span.gates[stage].slack_ns for span in spans]
+    return np.array([np.nan if one is None else max(one, 0) / NS_PER_SECOND for one in slacks])
+
+
+def _seconds(values_ns: Sequence[int]) -> _Values:
+    return np.array(values_ns, dtype=np.float64) / NS_PER_SECOND

@@ -1,0 +1,33 @@
+"""What travels to a tuner. What it does is in tests/system/test_deadline.py."""
+
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+
+import slackwater as sw
+from actors.tuner import graph_of
+from runtime.tune import make_policy
+from tests.support.flows import late_pair
+
+
+def test_only_the_graph_travels_no_input_and_no_function_of_the_user() -> None:
+    flow = late_pair("late", seconds=60, deadline="1s")
+    columns = {"ts": pa.timestamp("ns"), "n": "int64"}
+    numbers = flow.source("more", sw.table(pa.table({"ts": [1], "n": [2]})), event_time="ts")
+    for name in ("one", "two"):  # two readers: so each of them is a stage of its own
+        mapped = numbers.map_batches(lambda rows: rows, schema=columns, name=name)
+        mapped.filter(sw.col("n") > 1).sink(
+            f"calls {name}", sw.callback_sink(lambda rows: rows.num_rows)
+        )
+    with sw.Simulation(2) as nodes:
+        plan = nodes.plan(flow)
+    sent = pickle.dumps(graph_of(plan))  # which knows no lambda
+    assert len(sent) < 10_000
+    graph = pickle.loads(sent)  # noqa: S301 our own
+    policies = [make_policy(one, sw.Tuning()) for one in (plan, graph)]
+    assert [stage.name for stage in graph.stages] == [stage.name for stage in plan.stages]
+    assert graph.slots == plan.slots
+    first, second = (one.begin() for one in policies if one is not None)
+    assert first == second != []

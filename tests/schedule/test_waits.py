@@ -1,0 +1,151 @@
+"""How long rows wait in a gate: Eq. 1 of [ssg], beside a log that keeps row by row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runtime.merge import SlackGate, Writer
+from runtime.model import END_NS, START_NS, Batch, batch_of
+from runtime.schedule.waits import WaitLog
+
+
+@dataclass
+class RowByRow:
+    """The reference: each row and when it came, one by one."""
+
+    came: dict[int, int] = field(default_factory=dict)  # {row: when}, of those held
+    time: dict[int, int] = field(default_factory=dict)  # {row: event time}
+
+    def add(self, rows: list[int], times: list[int], came_ns: int) -> None:
+        self.came |= dict.fromkeys(rows, came_ns)
+        self.time |= dict(zip(rows, times, strict=True))
+
+    def left(self, rows: list[int]) -> int | None:
+        return min((self.came.pop(row) for row in rows), default=None)
+
+    def oldest_ns(self) -> int | None:
+        return min(self.came.values(), default=None)
+
+    def due(self, until_ns: int) -> int | None:
+        times = [self.time[row] for row, came_ns in self.came.items() if came_ns <= until_ns]
+        return max(times, default=None)
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[list[bool], list[tuple[str, int, list[int]]]]:
+    """Return (which writers are mixed, steps: (what, writer or number, times))."""
+    is_mixed = draw(st.lists(st.booleans(), min_size=2, max_size=3))
+    step = st.one_of(
+        st.tuples(
+            st.just("rows"),
+            st.integers(0, len(is_mixed) - 1),
+            st.lists(st.integers(0, 30), min_size=1, max_size=4),
+        ),
+        st.tuples(st.just("promise"), st.integers(0, len(is_mixed) - 1), st.just([])),
+        st.tuples(st.just("slack"), st.integers(-1, 20), st.just([])),
+        st.tuples(st.just("ready-only"), st.just(0), st.just([])),
+        st.tuples(st.just("limit"), st.integers(1, 6), st.just([])),
+        st.tuples(st.just("hold"), st.integers(0, 8), st.just([])),
+        st.tuples(st.just("read"), st.just(0), st.just([])),
+    )
+    return is_mixed, draw(st.lists(step, max_size=40))
+
+
+@settings(max_examples=100, deadline=None)
+@given(run=runs())
+def test_any_run_gives_the_waits_that_a_log_row_by_row_gives(
+    run: tuple[list[bool], list[tuple[str, int, list[int]]]],
+) -> None:
+    is_mixed, steps = run
+    gate = SlackGate([Writer(0, rank, mixed) for rank, mixed in enumerate(is_mixed)])
+    log, reference = WaitLog(), RowByRow()
+    newest, number, limit, hold = [0] * len(is_mixed), 0, None, None
+    for now_ns, (what, at, times) in enumerate([*steps, ("read", 0, [])]):
+        if what == "slack":
+            gate.set_slack(at)
+        elif what == "ready-only":
+            gate.set_slack(None)
+        elif what == "limit":
+            limit = at
+        elif what == "hold":
+            hold = at
+        elif what == "promise":
+            gate.insert(at, None, promise_ns=newest[at] + 1)
+        elif what == "rows":
+            # In order a writer goes on from where it was; a mixed one may send anything.
+            own = times if is_mixed[at] else sorted(newest[at] + one // 4 for one in times)
+            rows = list(range(number, number + len(own)))
+            number += len(own)
+            batch = batch_of(own, {"row": rows}, now_ns)
+            gate.insert(at, batch, promise_ns=newest[at])
+            newest[at] = max(newest[at], *own)
+            seen = gate.counts().seen
+            log.add(gate.place_of(at), batch, now_ns, is_mixed=is_mixed[at], seen=seen)
+            reference.add(rows, own, now_ns)
+        due_ns = None if hold is None else log.due(now_ns - hold)
+        may_release = gate.may_release()
+        released = gate.read(limit=limit, due_ns=due_ns)
+        out: list[int] = []
+        if released is not None:
+            for part in (*released.ports, *released.late):
+                out += [] if part is None else part.columns["row"].tolist()
+            assert log.left(gate.counts().cut) == reference.left(out)
+        if due_ns is None:
+            is_any = released is not None and any(p is not None for p in released.ports)
+            assert may_release == is_any
+        assert log.oldest_ns() == reference.oldest_ns()
+        assert all(log.due(until) == reference.due(until) for until in range(-1, now_ns + 1))
+        assert sum(len(held) for _, _, held in log.held()) == gate.rows_held
+    copy = WaitLog()
+    copy.restore(log.held())
+    assert copy.oldest_ns() == log.oldest_ns()
+    assert copy.left((END_NS, 3)) == log.left((END_NS, 3))
+    assert log.held() == []
+
+
+def rows(*times: int) -> Batch:
+    return batch_of(list(times), {"row": list(times)}, 0)
+
+
+NOTHING_SEEN = (START_NS, -1)
+
+
+def test_a_row_that_leaves_at_its_own_frontier_has_not_waited_for_the_next_one() -> None:
+    log = WaitLog()
+    log.add(0, rows(100), 1_000, is_mixed=False, seen=NOTHING_SEEN)
+    assert log.left((100, 1)) == 1_000  # of one writer, its own newest row is ready
+    assert log.oldest_ns() is None
+    log.add(0, rows(200), 5_000, is_mixed=False, seen=(100, 0))
+    assert log.left((200, 1)) == 5_000
+
+
+def test_a_late_row_leaves_with_the_next_read_wherever_that_cuts() -> None:
+    log = WaitLog()
+    log.add(0, rows(50), 7, is_mixed=False, seen=(60, 0))
+    assert log.oldest_ns() is None
+    assert log.left((START_NS, 0)) == 7
+    assert log.left((END_NS, 1)) is None
+
+
+def test_memory_stays_bounded_behind_a_row_far_in_the_future() -> None:
+    log = WaitLog()
+    log.add(0, rows(10**9), 0, is_mixed=True, seen=NOTHING_SEEN)
+    sizes = []
+    for now in range(1, 20_000):
+        log.add(0, rows(now), now, is_mixed=True, seen=(now - 1, 0))
+        log.left((now + 1, 0))
+        sizes.append(len(log._by_coming))
+    assert max(sizes) < 1_000
+    assert log.oldest_ns() == 0
+    assert log.due(0) == 10**9
+    assert [(came, times.tolist()) for came, _, times in log.held()] == [(0, [10**9])]
+
+
+def test_times_of_a_message_are_not_changed_by_sorting_them() -> None:
+    log, batch = WaitLog(), rows(3, 1, 2)
+    log.add(0, batch, 0, is_mixed=True, seen=NOTHING_SEEN)
+    assert np.array_equal(batch.event_time_ns, [3, 1, 2])

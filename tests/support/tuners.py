@@ -1,0 +1,37 @@
+"""A tuner whose policy is difficult, in its own process: slow in one second, broken in another."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import actors.tuner
+from runtime.measure.samples import StageSample
+from runtime.tune import SetSlack
+
+SLOW_S = 2.5
+SLACK_NS = 400_000_000
+
+
+class DifficultPolicy:
+    """Sets a slack, then takes longer than a second to decide nothing, and then raises."""
+
+    name = "difficult"
+
+    def begin(self) -> Sequence[SetSlack]:
+        return [SetSlack("gate", SLACK_NS)]
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        del samples
+        if second == 0:
+            threading.Event().wait(SLOW_S)
+        if second == 1:
+            raise ZeroDivisionError("no model fits")
+        return [SetSlack("gate", -7)] if second == 2 else []
+
+
+class DifficultTuner(actors.tuner.Tuner):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        actors.tuner.make_policy = lambda *_, **__: DifficultPolicy()
+        super().__init__(*args, **options)

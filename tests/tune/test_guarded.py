@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtime.measure import TuningReport
+from runtime.measure.samples import StageSample
+from runtime.tune import GuardedPolicy, SetSlack
+
+GOOD = SetSlack("gate", 5)
+
+
+class Says:
+    """A policy that decides what it is told."""
+
+    name = "says"
+
+    def __init__(self, decides: Callable[[], Any]) -> None:
+        self._decides = decides
+
+    def begin(self) -> Sequence[SetSlack]:
+        return []
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        del second, samples
+        decided: Sequence[SetSlack] = self._decides()
+        return decided
+
+
+def guarded(decides: Callable[[], Any]) -> GuardedPolicy:
+    return GuardedPolicy(lambda: Says(decides), ["gate"])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "claim"),
+    [
+        (SetSlack("gate", -2), "slack_ns=-2 must be None"),
+        (SetSlack("gate", 0.5), "slack_ns=0.5 must be None"),  # type: ignore[arg-type]
+        (SetSlack("gate", 5, hold_ns=-1), "hold_ns=-1 must be None"),
+        (SetSlack("buses", 5), "stage 'buses' has no gate"),
+        ("gate", "a policy returns SetSlack, not 'gate'"),
+    ],
+)
+def test_a_slack_that_cannot_be_set_is_counted_and_the_others_are_set(
+    wrong: Any, claim: str
+) -> None:
+    policy = guarded(lambda: [wrong, GOOD])
+    assert policy.decide(0, {}) == [GOOD]
+    assert policy.errors == 1
+    assert claim in (policy.last_error or "")
+
+
+@pytest.mark.parametrize("slack_ns", [None, -1, 0, 10**12, np.int64(7)])
+def test_every_slack_that_can_be_set_is(slack_ns: Any) -> None:
+    policy = guarded(lambda: [SetSlack("gate", slack_ns, hold_ns=0)])
+    assert len(policy.decide(0, {})) == 1
+    assert policy.errors == 0
+
+
+def test_a_policy_that_raises_is_counted_with_its_traceback_and_asked_again() -> None:
+    policy = guarded(lambda: [{}["no model"]])
+    assert policy.decide(0, {}) == policy.decide(1, {}) == []
+    assert (policy.errors, policy.last_error) == (2, "KeyError: 'no model'")
+    assert "Traceback" in (policy.trace or "")
+    assert guarded(lambda: None).decide(0, {}) == []
+
+
+def test_a_policy_that_cannot_be_made_sets_nothing() -> None:
+    def make() -> Says:
+        raise OSError("the history is not readable")
+
+    policy = GuardedPolicy(make, ["gate"])
+    assert (policy.begin(), policy.decide(0, {}), policy.name) == ([], [], None)
+    report = policy.noted(TuningReport(1, "sltuner"))
+    assert (report.policy, report.errors) == ("sltuner", 1)
+    assert report.last_error == "OSError: the history is not readable"
+
+
+def test_what_a_policy_says_of_itself_becomes_plain_json_and_may_fail() -> None:
+    policy = guarded(list)
+    assert policy.status() == {}
+    policy._policy.status = lambda: {"model": {"r2": np.float64(0.5)}, 3: (1, GOOD)}  # type: ignore[union-attr]
+    assert policy.status() == {"model": {"r2": 0.5}, "3": [1, str(GOOD)]}
+    policy._policy.status = lambda: 1 / 0  # type: ignore[union-attr]
+    assert policy.noted(TuningReport(1, "x")).errors == 1
