@@ -83,8 +83,8 @@ class StageWatch:
             return
         counts = self._gate.counts()
         since_ns = self._waits.left(counts.cut, has_late=counts.has_late)
+        rows = _rows(released)
         in_order = [batch for batch in released.ports if batch is not None]
-        rows = sum([len(batch) for batch in (*in_order, *released.late) if batch is not None])
         last_ns = max([batch.event_time_ns.item(-1) for batch in in_order], default=START_NS)
         self._worked(now_ns if since_ns is None else since_ns, rows, last_ns)
 
@@ -99,9 +99,9 @@ class StageWatch:
         if released is None:
             return
         since_ns = self._read_log.left(self._reads.unread, self._reads.held)
-        batches = [b for b in (*released.ports, *released.late) if b is not None and len(b)]
-        if batches:
-            rows = sum([len(batch) for batch in batches])
+        rows = _rows(released)
+        if rows:
+            batches = [b for b in (*released.ports, *released.late) if b is not None and len(b)]
             last_ns = max([int(batch.event_time_ns.max()) for batch in batches])
             self._worked(now_ns if since_ns is None else since_ns, rows, last_ns)
 
@@ -137,9 +137,9 @@ class StageWatch:
             since.append(self._waits.oldest_ns())
         else:
             state.frontier_ns = END_NS  # nobody is behind
-        if self._reads is not None:
-            state.held += self._reads.rows_held
-            since.append(self._read_log.oldest_ns())
+            if self._reads is not None:
+                state.held += self._reads.rows_held
+                since.append(self._read_log.oldest_ns())
         state.held_since_ns = min([at for at in since if at is not None], default=None)
         self._meter.close(now_ns, state)
 
@@ -152,7 +152,6 @@ class StageWatch:
         return {
             "hold_ns": self.hold_ns,
             "waits": None if self._waits is None else self._waits.held(),
-            "reads": self._read_log.held(),
         }
 
     def restore(self, state: dict[str, Any] | None) -> None:
@@ -164,7 +163,10 @@ class StageWatch:
             self.hold_ns = state["hold_ns"]
             if self._waits is not None:
                 self._waits.restore(state["waits"] or [])
-            self._read_log.restore(state["reads"])
         if self._gate is not None:
             counts = self._gate.counts()
             self._meter.restart(counts.slack_ready, counts.late)
+
+
+def _rows(released: Released) -> int:
+    return sum([len(b) for b in (*released.ports, *released.late) if b is not None])
