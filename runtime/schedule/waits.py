@@ -164,3 +164,11 @@ class ReadLog:
     def oldest_ns(self) -> int | None:
         """Return when the row came that has waited longest; None if nothing is held."""
         return min(self._came_ns.values(), default=None)
+
+    def held(self) -> dict[int, int]:
+        """Return what is held."""
+        return dict(self._came_ns)
+
+    def restore(self, held: dict[int, int]) -> None:
+        """Continue from what was held."""
+        self._came_ns = dict(held)

@@ -152,6 +152,7 @@ class StageWatch:
         return {
             "hold_ns": self.hold_ns,
             "waits": None if self._waits is None else self._waits.held(),
+            "reads": self._read_log.held(),
         }
 
     def restore(self, state: dict[str, Any] | None) -> None:
@@ -163,6 +164,7 @@ class StageWatch:
             self.hold_ns = state["hold_ns"]
             if self._waits is not None:
                 self._waits.restore(state["waits"] or [])
+            self._read_log.restore(state["reads"])
         if self._gate is not None:
             counts = self._gate.counts()
             self._meter.restart(counts.slack_ready, counts.late)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from runtime.merge import SlackGate, Writer
 from runtime.model import END_NS, START_NS, Batch, batch_of
-from runtime.schedule.waits import WaitLog
+from runtime.schedule.waits import ReadLog, WaitLog
 
 
 @dataclass
@@ -149,3 +149,16 @@ def test_times_of_a_message_are_not_changed_by_sorting_them() -> None:
     log, batch = WaitLog(), rows(3, 1, 2)
     log.add(0, batch, 0, is_mixed=True, seen=NOTHING_SEEN)
     assert np.array_equal(batch.event_time_ns, [3, 1, 2])
+
+
+def test_a_replica_goes_on_with_reads_from_a_snapshot_and_a_cut_one_waits_to_its_end() -> None:
+    log = ReadLog()
+    for number, came_ns in ((1, 10), (2, 30), (2, 20), (3, 40)):
+        log.add(number, came_ns)
+    assert log.left(unread=3, held=2) == 10
+    restored = ReadLog()
+    restored.restore(log.held())
+    assert restored.oldest_ns() == 30
+    assert restored.left(unread=3, held=3) == 30
+    assert restored.oldest_ns() == 40
+    assert restored.left(unread=3, held=3) is None
