@@ -76,8 +76,11 @@ def climb(
             break
         _, _, gate, place = min(moves)
         places[gate] = place
-    for gate in options:
-        places[gate] = max([places[gate], *raises(gate)])
+    before: dict[str, int] = {}
+    while before != places:  # a raise of one may make room for another
+        before = dict(places)
+        for gate in options:
+            places[gate] = max([places[gate], *raises(gate)])
     return places
 
 
