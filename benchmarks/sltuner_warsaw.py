@@ -43,7 +43,7 @@ IDLE, WITHIN = "30s", "30s"
 STALE_S = 60
 CELL_DEG = 0.01
 RIVALS = ("even split", "even split, last second", "10s", "120s", "max timestamp", "tcp")
-BREAKING = ("static 120 s", "max timestamp")
+BREAKING = ("static 2.00 min", "max timestamp")
 QUICK_RIVALS = ("even split", "120s", "max timestamp")
 
 
