@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -28,6 +29,12 @@ BENCHMARKS = {  # {name: (module, what it measures)}
     "memory": ("memory", "ten million events through three nodes: is memory flat?"),
     "predictors": ("predictors", "the next second of a gate, predicted by four models"),
 }
+
+
+# Where several processes measure at once each has a core; threads of a matrix product would take
+# the others' as well. Read when NumPy is imported, which the benchmarks do.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def main(arguments: Sequence[str]) -> int:

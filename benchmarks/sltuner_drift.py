@@ -7,26 +7,30 @@ behind than the window is long they find no partner any more.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 import slackwater as sw
 from benchmarks import late_city
-from benchmarks.clairvoyant import clairvoyant
-from benchmarks.deadline import HEADER, Experiment, calibrated, judge, run_all, tuned
+from benchmarks.clairvoyant import QUICK_ROUNDS, ROUNDS, clairvoyant
+from benchmarks.deadline import HEADER, Experiment, judge, run_all
 from benchmarks.frame import Options, Result
 from benchmarks.panels import draw
 from examples.city import constant_delays
 from runtime.model import NS_PER_SECOND
 
-SECONDS, QUICK_SECONDS = 250, 150
+SECONDS, QUICK_SECONDS = 250, 125
 DEADLINE_S = 35
 RIVALS = ("even split", "even split, last second", "10s", "100s", "max timestamp", "tcp")
 BREAKING = ("static 100 s", "max timestamp")
+QUICK_RIVALS = ("even split", "100s", "max timestamp")
 
 
 def run(options: Options) -> Result:
     """Run every policy over the same streams."""
     seconds = QUICK_SECONDS if options.quick else SECONDS
+    rounds = QUICK_ROUNDS if options.quick else ROUNDS
     one = experiment(seconds)
     result = Result(
         f"{seconds} s of virtual time, {one.first_second} s to warm up; simulated, one stream seed",
@@ -35,11 +39,10 @@ def run(options: Options) -> Result:
     outcomes = run_all(
         one,
         seed=options.seed,
-        rivals=RIVALS,
-        floor=clairvoyant(one, seed=options.seed),
-        ours=tuned(calibrated(one, seed=options.seed)),
+        rivals=QUICK_RIVALS if options.quick else RIVALS,
+        floor=partial(clairvoyant, one, seed=options.seed, rounds=rounds),
     )
-    judge(result, outcomes, breaking=BREAKING)
+    judge(result, outcomes, breaking=BREAKING, beats_rivals=not options.quick)
     result.notes.append(f"drawn: {draw(outcomes, one.name)}")
     return result
 

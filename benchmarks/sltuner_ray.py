@@ -26,8 +26,8 @@ from runtime.measure.samples import StageSample
 from runtime.measure.tuning import TuningReport
 from runtime.model import NS_PER_SECOND
 
-SECONDS, QUICK_SECONDS = 70, 40
-CALIBRATION_S = 200
+SECONDS, QUICK_SECONDS = 70, 30
+CALIBRATION_S, QUICK_CALIBRATION_S = 200, 100
 WARM_S = 10
 DRIFT_DEADLINE_S = 10
 """In a minute buses fall 20 s behind."""
@@ -57,16 +57,17 @@ class SlowSink:
 def run(options: Options) -> Result:
     """Run each flow once on Ray, and the same in the simulator."""
     seconds = QUICK_SECONDS if options.quick else SECONDS
+    before_s = QUICK_CALIBRATION_S if options.quick else CALIBRATION_S
     flows = {
-        "zipf": (sltuner_zipf.experiment(seconds), sltuner_zipf.experiment(CALIBRATION_S)),
+        "zipf": (sltuner_zipf.experiment(seconds), sltuner_zipf.experiment(before_s)),
         "drift": (
             sltuner_drift.experiment(seconds, DRIFT_DEADLINE_S),
-            sltuner_drift.experiment(CALIBRATION_S, DRIFT_DEADLINE_S),
+            sltuner_drift.experiment(before_s, DRIFT_DEADLINE_S),
         ),
-        "chain": (sltuner_chain.experiment(seconds), sltuner_chain.experiment(CALIBRATION_S)),
+        "chain": (sltuner_chain.experiment(seconds), sltuner_chain.experiment(before_s)),
         "warsaw": (
             sltuner_warsaw.experiment(seconds, WARSAW_DEADLINE_S),
-            sltuner_warsaw.experiment(CALIBRATION_S, WARSAW_DEADLINE_S),
+            sltuner_warsaw.experiment(before_s, WARSAW_DEADLINE_S),
         ),
     }
     if options.quick:

@@ -131,6 +131,8 @@ class _Tally:
 
     def pass_on(self, stage: StageReport, *, sent: int) -> None:
         self.late += stage.late_dropped
+        self.late_used += stage.late
+        self.slack_ready += stage.slack_ready
         self.filtered += stage.filtered
         self.copies += max(sent - stage.rows_out, 0)
         self.in_flight += stage.in_flight + max(stage.rows_out - sent, 0)

@@ -175,9 +175,9 @@ class Ledger:
     filtered: int
     in_flight: int
     late_used: int = 0
-    """Of `out`: rows that came late and still counted."""
+    """Rows that came late at a gate and were still used, of all gates."""
     slack_ready: int = 0
-    """Of `out`: rows that did not wait for what is older."""
+    """Rows that did not wait for what is older, of all gates ([ssg] Eq. 5): twice at two gates."""
 
     @property
     def missing(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -93,9 +94,8 @@ def test_any_run_gives_the_waits_that_a_log_row_by_row_gives(
         since: list[int] = []
         # A limit may keep late rows back: the stage then reads again before anything else.
         while (released := gate.read(limit=limit, due_ns=due_ns)) is not None:
-            for parts, rows_out in ((released.ports, in_order), (released.late, late)):
-                for part in parts:
-                    rows_out += [] if part is None else part.columns["row"].tolist()
+            in_order += rows_of(released.ports)
+            late += rows_of(released.late)
             counts = gate.counts()
             came_ns = log.left(counts.cut, has_late=counts.has_late)
             since += [] if came_ns is None else [came_ns]
@@ -112,6 +112,10 @@ def test_any_run_gives_the_waits_that_a_log_row_by_row_gives(
     assert copy.oldest_ns() == log.oldest_ns()
     assert copy.left((END_NS, 3)) == log.left((END_NS, 3))
     assert log.held() == []
+
+
+def rows_of(parts: Sequence[Batch | None]) -> list[int]:
+    return [row for part in parts if part is not None for row in part.columns["row"].tolist()]
 
 
 def rows(*times: int) -> Batch:

@@ -130,9 +130,10 @@ class Nonsense(LinearPredictor):
 def test_a_model_that_fails_to_fit_is_counted_and_says_why() -> None:
     estimator = taught(course(60, seed=1), Failing)
     assert not estimator.is_ready("join")
-    assert estimator.failures == {"join": "the model of latency does not fit: 59 rows are too many"}
+    assert estimator.failures["join"] == "the model of latency does not fit: 59 rows are too many"
+    assert set(estimator.failures) == {"buses", "loops", "join", "out"}
     estimator.fit()
-    assert estimator.failed_fits == {"join": 2}
+    assert estimator.failed_fits["join"] == 2
 
 
 def test_a_model_that_predicts_no_number_is_not_used() -> None:
