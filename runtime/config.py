@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, fields
+from numbers import Integral, Real
+from types import NoneType
+from typing import Any
 
 from runtime.errors import SettingError
 
@@ -46,14 +50,16 @@ class Tuning:
 
     Attributes:
         policy: "sltuner" ([ssg] §5.2); or, to compare, "even split", "even split, last second",
-            "max timestamp", "tcp", "ready-only", or a slack, such as "500ms", for "static".
+            "max timestamp", "tcp", "ready-only", or a slack, such as "500ms", for "static"; or
+            "calibration", slacks at random, for a `history` of all of them.
         probability: how likely a second must be to keep the deadline, by the estimator's own
             uncertainty, in [0.5, 1).
         predictor: "gp" (Gaussian process), "linear", "isotonic" or "svr".
         window_s: how many seconds of samples the models are trained with at most.
         retrain_s: how often they are trained anew.
         alpha: of [ssg] Eq. 10: slacks are raised when more of the deadline than this is left.
-        history: a folder that keeps samples across jobs of the same flow; None: nowhere.
+        history: a folder that keeps samples across jobs of the same flow, on the tuner's host;
+            None: nowhere.
         seed: of what is drawn.
     """
 
@@ -63,10 +69,14 @@ class Tuning:
     window_s: int = 900
     retrain_s: int = 60
     alpha: float = 0.02
-    history: str | None = None
+    history: str | os.PathLike[str] | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for name, kinds, example in _KINDS:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, kinds):
+                raise SettingError(f"{name}={value!r} is a {type(value).__name__}; write {example}")
         if not 0.5 <= self.probability < 1:
             raise SettingError(f"probability={self.probability} must be in [0.5, 1), such as 0.99")
         if not 0 < self.alpha < 1:
@@ -80,3 +90,15 @@ class Tuning:
             raise SettingError(
                 f"predictor={self.predictor!r} must be 'gp', 'linear', 'isotonic' or 'svr'"
             )
+
+
+_KINDS: tuple[tuple[str, Any, str], ...] = (
+    ("policy", str, "a name such as 'even split', or a slack such as '500ms'"),
+    ("probability", Real, "a number such as 0.99"),
+    ("predictor", str, "a name such as 'gp'"),
+    ("window_s", Integral, "a whole number of seconds"),
+    ("retrain_s", Integral, "a whole number of seconds"),
+    ("alpha", Real, "a number such as 0.02"),
+    ("history", (str, os.PathLike, NoneType), "the path of a folder, or None"),
+    ("seed", Integral, "a whole number"),
+)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from actors.sample_history import SampleHistory
 from runtime.errors import FlowError
 from runtime.flow.plan import Plan, collect_sinks
 from runtime.flow.steps import SinkStep
 from runtime.measure import JobReport
+from runtime.measure.samples import StageSample
 from runtime.model import Batch
 from runtime.model.schema import ArrowRows
 from runtime.simulate import CostModel, LinkModel
@@ -242,6 +245,13 @@ class SimulatedJob:
             for s in plan.stages
             if isinstance(s.step, SinkStep)
         }
+        self._history: SampleHistory | None = None
+        self._kept: dict[str, str] = {}  # what there is to say of the history
+        known: list[StageSample] = []
+        if tuning is not None and tuning.history is not None:
+            most = tuning.window_s * len(plan.stages)
+            self._history = SampleHistory(Path(tuning.history), plan, most=most)
+            known, self._kept["history"] = self._history.load()
         self._run = SimulationRun(
             plan,
             egress=self._egress,
@@ -249,7 +259,7 @@ class SimulatedJob:
             cost=cost,
             link=link,
             limits=limits,
-            policy=None if tuning is None else make_policy(plan, tuning),
+            policy=None if tuning is None else make_policy(plan, tuning, history=known),
         )
         self._report: JobReport | None = None
 
@@ -276,7 +286,7 @@ class SimulatedJob:
 
     def report(self) -> JobReport:
         """Return the report as it stands."""
-        return self._report or self._run.report()
+        return self._report or self._noted(self._run.report())
 
     def wait(self, timeout: float | None = None, on_report: OnReport | None = None) -> JobReport:
         """Run to the end; `timeout` is not needed in virtual time.
@@ -287,13 +297,26 @@ class SimulatedJob:
         del timeout
         if self._report is None:
             try:
-                self._report = self._run.run()
+                ended = self._run.run()
+                self._keep()
+                self._report = self._noted(ended)
             finally:
                 for sink in self._sinks.values():
                     sink.close()
         if on_report is not None:
             on_report(self._report)
         return self._report
+
+    def _keep(self) -> None:
+        if self._history is not None:
+            problem = self._history.save(self._run.samples, job=f"{time.time_ns()}")
+            if problem is not None:
+                self._kept["history"] = f"not kept: {problem}"
+
+    def _noted(self, report: JobReport) -> JobReport:
+        if report.tuning is not None:
+            report.tuning.status = {**report.tuning.status, **self._kept}
+        return report
 
     def result(self, sink: str) -> pa.Table:
         """Return what a collect sink has gathered; runs the flow if it has not run."""

@@ -41,7 +41,14 @@ def check_deadline(plan: Plan, *, source_gap_ns: int, hop_ns: int = HOP_NS) -> N
         raise FlowError(
             f"dataflow {plan.flow!r} cannot keep its deadline of {format_ns(plan.deadline_ns)}, "
             f"whatever the slack: an event takes at least {format_ns(least_ns)} here, "
-            f"{format_ns(source_gap_ns)} until its source looks (Limits.source_gap_ns) and "
-            f"{format_ns(hop_ns)} for each of {most} hops between slots, even if nothing waits; "
-            "ask for more, or place the stages together"
+            f"{format_ns(source_gap_ns)} until its source looks (Limits.source_gap_ns), "
+            f"{_hops(most, hop_ns=hop_ns)}, even if nothing waits; ask for more"
+            f"{', or place the stages together' if most else ''}"
         )
+
+
+def _hops(most: int, *, hop_ns: int) -> str:
+    if most == 0:
+        return "and no hop between slots"
+    hops = "the hop" if most == 1 else f"each of {most} hops"
+    return f"and {format_ns(hop_ns)} for {hops} between slots"

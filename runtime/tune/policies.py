@@ -25,7 +25,9 @@ class StaticSlack:
     @property
     def name(self) -> str:
         """Its slack."""
-        return "ready-only" if self._slack_ns is None else f"static {format_ns(self._slack_ns)}"
+        if self._slack_ns is None:
+            return "ready-only"
+        return "on arrival" if self._slack_ns < 0 else f"static {format_ns(self._slack_ns)}"
 
     def begin(self) -> Sequence[SetSlack]:
         """Set it once."""

@@ -41,8 +41,8 @@ AGAIN = 0.5
 """What a slack-ready row counts at a gate with another one behind it: that one can still put it in
 order, while what leaves the last gate too soon stays out of order, and its window may have gone."""
 RESERVE_NS, RESERVE = 150_000_000, 0.025
-"""What is kept back for what models of whole seconds cannot see: so much, or that share of the
-deadline, whichever is less."""
+"""What is kept back for what models of whole seconds cannot see, and the safe rule neither: so
+much, or that share of the deadline, whichever is less."""
 WORTHLESS = 0.01
 """A slack that shortens the latency by less than this share of the deadline is not worth it."""
 SAFE_RULE, MODEL = "safe rule", "model"
@@ -70,9 +70,10 @@ class SlackTuner:
     ) -> None:
         self._paths, self._tuning = paths, tuning
         self._deadline_ns = deadline_ns
-        self._budget_ns = deadline_ns - min(RESERVE_NS, RESERVE * deadline_ns)
+        kept_back_ns = round(min(RESERVE_NS, RESERVE * deadline_ns))
+        self._budget_ns = deadline_ns - kept_back_ns
         self._deviations = NormalDist().inv_cdf(tuning.probability)
-        self._safe = EvenSplit(paths, deadline_ns=deadline_ns)
+        self._safe = EvenSplit(paths, deadline_ns=deadline_ns, margin_ns=kept_back_ns)
         self._estimator = Estimator(
             paths, predictor=tuning.predictor, window_s=tuning.window_s, seed=tuning.seed
         )
@@ -149,7 +150,7 @@ class SlackTuner:
         }
         search = triggered(
             max(latency_ns(*chosen(then, places)), latency_ns(*chosen(soon, places))),
-            deadline_ns=round(self._budget_ns),
+            deadline_ns=self._budget_ns,
             alpha=self._tuning.alpha,
             slack_ready=sum(float(then[gate].slack_ready[at]) for gate, at in places.items()),
         )

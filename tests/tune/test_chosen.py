@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import slackwater as sw
 from runtime.errors import SettingError
+from runtime.measure import TuningReport
 from tests.support.flows import late_pair, ticking
 
 
@@ -68,3 +70,33 @@ def test_the_simulator_reports_how_a_deadline_was_kept() -> None:
     assert tuning.seconds == len(spans) >= 6
     assert sum(span.gates["gate"].slack_ready for span in spans) == gate.slack_ready
     assert max(span.latency_ns for span in spans[:6]) < 600_000_000
+
+
+def test_the_safe_rule_keeps_the_deadline_from_the_first_second_on() -> None:
+    with sw.Simulation(3, seed=1) as nodes:
+        report = nodes.submit(late_pair("late", seconds=20, deadline="700ms")).wait()
+    tuning = report.tuning
+    assert tuning is not None
+    assert tuning.status["seconds"]["model"] == 0
+    assert tuning.gates[0].slack_ready > 0, "else nothing was late, and the test is none"
+    assert tuning.over == 0
+
+
+def test_a_simulated_job_begins_with_the_history_of_those_before(tmp_path: Path) -> None:
+    flow = late_pair("late", seconds=30, deadline="700ms")
+
+    def run(policy: str, folder: str = "kept") -> TuningReport:
+        tuning = sw.Tuning(policy=policy, predictor="linear", history=tmp_path / folder)
+        with sw.Simulation(3, seed=1) as nodes:
+            report = nodes.submit(flow, tuning=tuning).wait()
+        assert report.tuning is not None
+        return report.tuning
+
+    assert run("calibration").status["history"] == "0 samples of 0 earlier jobs"
+    (file,) = (tmp_path / "kept").rglob("*.jsonl")
+    (file.parent / "0.jsonl").write_text("rubbish")
+    tuned = run("sltuner")
+    assert tuned.status["history"].endswith("of 1 earlier jobs, 1 files could not be read")
+    assert tuned.status["seconds"]["safe rule"] == 0 < tuned.status["seconds"]["model"]
+    (tmp_path / "file").write_text("")
+    assert run("500ms", "file").status["history"].startswith("not kept: ")

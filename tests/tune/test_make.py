@@ -89,6 +89,7 @@ def test_explain_says_what_sets_each_slack() -> None:
         ("ready-only", "ready-only"),
         ("calibration", "calibration"),
         ("500ms", "static 500 ms"),
+        ("0s", "on arrival"),
     ],
 )
 def test_a_policy_is_made_by_its_name(policy: str, name: str) -> None:
@@ -129,6 +130,12 @@ def test_a_policy_that_there_is_not_is_refused_with_those_that_there_are(policy:
         {"window_s": 59},
         {"retrain_s": 0},
         {"predictor": "oracle"},
+        {"policy": None},
+        {"probability": "0.9"},
+        {"alpha": None},
+        {"window_s": 900.5},
+        {"history": 5},
+        {"seed": True},
     ],
 )
 def test_settings_out_of_range_are_refused(settings: dict[str, object]) -> None:
