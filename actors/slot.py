@@ -192,11 +192,15 @@ class SlotHost:
         """
         return self._orders.ask(self._take_samples, within_s=REPORT_S)
 
-    def set_slack(self, stage: str, slack_ns: int | None, hold_ns: int | None) -> None:
+    def set_slack(
+        self, stage: str, slack_ns: int | None, hold_ns: int | None, waits_in_full: bool
+    ) -> None:
         """Let the slack of a stage's gate be another from the next slice on; do not wait."""
         slot = self._slot
         assert slot is not None, "the tuner starts after the slots"
-        self._orders.tell(lambda: slot.set_slack(stage, slack_ns, hold_ns=hold_ns))
+        self._orders.tell(
+            lambda: slot.set_slack(stage, slack_ns, hold_ns=hold_ns, waits_in_full=waits_in_full)
+        )
 
     def join(self) -> SlotReport:
         """Return when the slot is done, stopped or has failed."""

@@ -109,7 +109,8 @@ class Tuner:
         self._heard = 0
         self._slots: dict[str, Any] = {}  # {slot: its actor}; those that are gone leave
         self._asked: dict[Any, str] = {}  # {call: slot} that has not answered yet
-        self._set_to: dict[str, tuple[int | None, int | None]] = {}  # {stage: slack, hold}
+        # {stage: slack, hold, waits in full}
+        self._set_to: dict[str, tuple[int | None, int | None, bool]] = {}
         self._next_s = 0.0
         self._lock = threading.Lock()  # around the record and the samples
         self._may_begin = threading.Event()
@@ -224,10 +225,11 @@ class Tuner:
                 continue
             with self._lock:
                 self._record.was_set(one)
-            if self._set_to.get(one.stage) == (one.slack_ns, one.hold_ns):
+            wanted = (one.slack_ns, one.hold_ns, one.waits_in_full)
+            if self._set_to.get(one.stage) == wanted:
                 continue
-            self._set_to[one.stage] = (one.slack_ns, one.hold_ns)
-            actor.call.remote("set_slack", one.stage, one.slack_ns, one.hold_ns)
+            self._set_to[one.stage] = wanted
+            actor.call.remote("set_slack", one.stage, *wanted)
 
     def _tell_trouble(self, policy: GuardedPolicy) -> None:
         if policy.trace is not None:

@@ -30,7 +30,7 @@ from runtime.model import NS_PER_SECOND
 SECONDS, QUICK_SECONDS = 400, 110
 DEADLINE_S = 6
 SHIFT_NS = 35 * NS_PER_SECOND
-RIVALS = ("even split", "even split, last second", "1s", "6s", "max timestamp", "tcp")
+RIVALS = ("even split", "even split, last second", "1s", "6s", "max timestamp", "tcp", "k-slack")
 BREAKING = ("static 6.00 s", "max timestamp")
 QUICK_RIVALS = ("even split", "6s", "max timestamp")
 SHARE_AT_MOST = 0.7

@@ -22,7 +22,7 @@ from runtime.model import NS_PER_SECOND
 
 SECONDS, QUICK_SECONDS = 250, 125
 DEADLINE_S = 35
-RIVALS = ("even split", "even split, last second", "10s", "100s", "max timestamp", "tcp")
+RIVALS = ("even split", "even split, last second", "10s", "100s", "max timestamp", "tcp", "k-slack")
 BREAKING = ("static 100 s", "max timestamp")
 QUICK_RIVALS = ("even split", "100s", "max timestamp")
 

@@ -42,7 +42,7 @@ SWEEP_S = (5, 10, 15, 20, 25, 30, 40, 50, 60, 75, 90)
 IDLE, WITHIN = "30s", "30s"
 STALE_S = 60
 CELL_DEG = 0.01
-RIVALS = ("even split", "even split, last second", "10s", "120s", "max timestamp", "tcp")
+RIVALS = ("even split", "even split, last second", "10s", "120s", "max timestamp", "tcp", "k-slack")
 BREAKING = ("static 2.00 min", "max timestamp")
 QUICK_RIVALS = ("even split", "120s", "max timestamp")
 

@@ -35,6 +35,7 @@ RIVALS = (
     "10s",
     "max timestamp",
     "tcp",
+    "k-slack",
     "ready-only",
 )
 

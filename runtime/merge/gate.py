@@ -73,11 +73,18 @@ class SlackGate:
         self.slack_ns: int | None = None
         self.set_slack(slack_ns)
 
-    def set_slack(self, slack_ns: int | None) -> None:
-        """Change the slack; takes effect on the next read. setSLT of [ssg] §4.1."""
+    def set_slack(self, slack_ns: int | None, *, waits_in_full: bool = False) -> None:
+        """Change the slack; takes effect on the next read. setSLT of [ssg] §4.1.
+
+        Args:
+            slack_ns: see `slack_ns`.
+            waits_in_full: rows wait for the whole slack, ready or not, as in a K-slack buffer,
+                which knows no promises. At the end everything leaves.
+        """
         if slack_ns is not None and slack_ns < -1:
             raise SettingError(f"slack_ns={slack_ns} must be None, -1 (hold nothing), 0 or more")
         self.slack_ns = slack_ns
+        self.waits_in_full = waits_in_full
 
     def insert(
         self, writer: int, batch: Batch | None, *, promise_ns: int, promise_stimulus_ns: int = 0
@@ -143,7 +150,9 @@ class SlackGate:
         if self.slack_ns is None or self._frontier.newest_ns == START_NS:
             return ready, ready
         # newest − t > slack  ⇔  t < newest − slack
-        return max((self._frontier.newest_ns - self.slack_ns, 0), ready), ready
+        cut = (self._frontier.newest_ns - self.slack_ns, 0)
+        waits_in_full = self.waits_in_full and frontier_ns != END_NS
+        return cut if waits_in_full else max(cut, ready), ready
 
     def mark_idle(self, writer: int) -> None:
         """Let a silent writer hold nobody back until it speaks again."""
@@ -199,7 +208,7 @@ class SlackGate:
             "frontier": self._frontier.snapshot(),
             "readers": [reader.snapshot() for reader in self._readers],
             "stimuli": (self._promise_stimulus_ns, self._newest_stimulus_ns),
-            "slack_ns": self.slack_ns,
+            "slack": (self.slack_ns, self.waits_in_full),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -209,4 +218,5 @@ class SlackGate:
         for reader, own in zip(self._readers, state["readers"], strict=True):
             reader.restore(own)
         self._promise_stimulus_ns, self._newest_stimulus_ns = state["stimuli"]
-        self.set_slack(state["slack_ns"])
+        slack_ns, waits_in_full = state["slack"]
+        self.set_slack(slack_ns, waits_in_full=waits_in_full)

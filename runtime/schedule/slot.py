@@ -177,7 +177,14 @@ class Slot:
         elif 2 * took_ns < limits.slice_ns and 2 * done.rows > rows:
             self._slice_rows[done.stage] = min(2 * rows, limits.max_slice_rows)
 
-    def set_slack(self, stage: str, slack_ns: int | None, *, hold_ns: int | None = None) -> None:
+    def set_slack(
+        self,
+        stage: str,
+        slack_ns: int | None,
+        *,
+        hold_ns: int | None = None,
+        waits_in_full: bool = False,
+    ) -> None:
         """Change the slack of a stage's gate; see StageMachine.set_slack.
 
         Raises:
@@ -195,7 +202,7 @@ class Slot:
                 f"stage {stage!r} was planned as ready-only, so what is behind it counts on its "
                 "order; give the flow a deadline, or the step a slack to begin with"
             )
-        machine.set_slack(slack_ns, hold_ns=hold_ns)
+        machine.set_slack(slack_ns, hold_ns=hold_ns, waits_in_full=waits_in_full)
 
     def samples(self, now_ns: int) -> list[StageSample]:
         """Return the samples of all stages, of the seconds that are over by now, once."""

@@ -145,7 +145,9 @@ class StageMachine:
 
     # -- doing it -----------------------------------------------------------------------
 
-    def set_slack(self, slack_ns: int | None, *, hold_ns: int | None = None) -> None:
+    def set_slack(
+        self, slack_ns: int | None, *, hold_ns: int | None = None, waits_in_full: bool = False
+    ) -> None:
         """Change the slack of the gate, and how long it may hold a row by the clock.
 
         Takes effect with the next slice. Source: setSLT of [ssg] §4.1.
@@ -160,8 +162,8 @@ class StageMachine:
                 f"stage {self.stage.name!r}: hold_ns={hold_ns} must be None, or at least 0 in a "
                 "slot that takes samples"
             )
-        if slack_ns != self.gate.slack_ns:
-            self.gate.set_slack(slack_ns)
+        if (slack_ns, waits_in_full) != (self.gate.slack_ns, self.gate.waits_in_full):
+            self.gate.set_slack(slack_ns, waits_in_full=waits_in_full)
             # What may go now need not wait for a message.
             self._intake.more = self._intake.more or self.gate.may_release()
         if self._watch is not None:

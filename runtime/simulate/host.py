@@ -241,7 +241,9 @@ class Simulation:
         for one in settings:
             self._record.was_set(one)
             slot = self._plan.slots[one.stage]
-            self._slots[slot].set_slack(one.stage, one.slack_ns, hold_ns=one.hold_ns)
+            self._slots[slot].set_slack(
+                one.stage, one.slack_ns, hold_ns=one.hold_ns, waits_in_full=one.waits_in_full
+            )
             self.settings.append((second, one))
             self._try(slot)
 

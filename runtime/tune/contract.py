@@ -23,6 +23,7 @@ class SetSlack:
     Attributes:
         stage: whose gate.
         slack_ns: of event time; None: ready-only.
+        waits_in_full: rows wait for the whole slack, ready or not, as in a K-slack buffer.
         hold_ns: the longest that a row may wait there by the clock, ≥ 0; None: as long as it takes.
         by: who decided: the name of a policy, or which of its rules.
     """
@@ -31,6 +32,7 @@ class SetSlack:
     slack_ns: int | None
     hold_ns: int | None = None
     by: str = ""
+    waits_in_full: bool = False
 
 
 class SlackPolicy(Protocol):

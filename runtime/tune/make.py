@@ -14,6 +14,7 @@ from runtime.tune.paths import Paths
 from runtime.tune.policies import (
     Calibration,
     EvenSplit,
+    KSlack,
     MaxTimestamp,
     StaticSlack,
     TcpAdaptation,
@@ -53,6 +54,7 @@ def make_policy(
         ),
         "max timestamp": lambda: MaxTimestamp(paths),
         "tcp": lambda: TcpAdaptation(paths, start_ns=deadline_ns // 2),
+        "k-slack": lambda: KSlack(paths, deadline_ns - margin_ns),
         "ready-only": lambda: StaticSlack(paths, None),
         "calibration": lambda: Calibration(paths, most_ns=deadline_ns, seed=tuning.seed),
     }

@@ -39,6 +39,29 @@ class StaticSlack:
         return []
 
 
+class KSlack:
+    """A K-slack buffer: every row waits until one more than K newer has come, ready or not.
+
+    Source: [ssg] §1, after C. Mutschler and M. Philippsen (IPDPS 2013); it knows no promises.
+    """
+
+    def __init__(self, paths: Paths, k_ns: int) -> None:
+        self._paths, self._k_ns = paths, k_ns
+        self.name = f"K-slack {format_ns(k_ns)}"
+
+    def begin(self) -> Sequence[SetSlack]:
+        """Set it once."""
+        return [
+            SetSlack(stage, self._k_ns, by=self.name, waits_in_full=True)
+            for stage in self._paths.tuned
+        ]
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        """Change nothing."""
+        del second, samples
+        return []
+
+
 class PlannedSlack:
     """Holds that are known beforehand, second by second: the clairvoyant reference.
 

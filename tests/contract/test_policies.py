@@ -23,6 +23,7 @@ POLICIES = [
     "even split, last second",
     "max timestamp",
     "tcp",
+    "k-slack",
     "ready-only",
     "calibration",
     "500ms",

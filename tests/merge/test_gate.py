@@ -237,3 +237,23 @@ def test_restore_continues_where_snapshot_left(writers: int) -> None:
 def test_slack_out_of_range_is_refused() -> None:
     with pytest.raises(SettingError, match="slack_ns=-2"):
         SlackGate([Writer(0, 0)], slack_ns=-2)
+
+
+def test_a_gate_that_waits_in_full_is_a_k_slack_buffer() -> None:
+    gate = SlackGate([Writer(0, 0), Writer(0, 1)])
+    gate.set_slack(3, waits_in_full=True)
+    gate.insert(0, batch_of([1, 5], {}, 0), promise_ns=5)
+    gate.insert(1, batch_of([2, 5], {}, 0), promise_ns=5)
+    released = gate.read()
+    assert released is not None
+    assert released.ports[0] is not None
+    assert released.ports[0].event_time_ns.tolist() == [1]  # 2 is ready, and 3 old: not more
+    assert released.watermark_ns == 2
+    gate.insert(0, None, promise_ns=END_NS)
+    assert gate.read() is None  # an end of one is no news of time
+    gate.insert(1, None, promise_ns=END_NS)
+    released = gate.read()
+    assert released is not None
+    assert released.ports[0] is not None
+    assert released.ports[0].event_time_ns.tolist() == [2, 5, 5]
+    assert gate.is_ended
