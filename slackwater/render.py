@@ -99,9 +99,9 @@ def ledger_line(report: JobReport) -> Text:
         line.append("balanced", style="bold green")
     else:  # stages of a running job report at slightly different moments
         line.append(f"{abs(ledger.missing):,} on the move", style="yellow")
-    special = _out_with_reserve(ledger)
+    special = _relaxed(ledger)
     if special:
-        line.append(f"\n        of those out, {special}", style="not bold")
+        line.append(f"\n        at the gates, {special}", style="not bold")
     return line
 
 
@@ -295,7 +295,7 @@ def _notes(report: JobReport) -> list[str]:
     ]
 
 
-def _out_with_reserve(ledger: Ledger) -> str:
+def _relaxed(ledger: Ledger) -> str:
     parts = []
     if ledger.late_used:
         parts.append(f"{ledger.late_used:,} came late and still counted")

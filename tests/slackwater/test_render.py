@@ -161,3 +161,11 @@ def test_a_narrow_terminal_gets_two_tables_and_a_wide_one_gets_one() -> None:
 def test_counts_keep_to_eight_characters() -> None:
     shown = [format_count(rows) for rows in (0, 999_999, 12_345_678, 3e9, 5e15)]
     assert shown == ["0", "999,999", "12.35 M", "3.00 G", "5.0e+15"]
+
+
+def test_what_gates_relaxed_is_said_of_the_gates_for_two_of_them_count_a_row_twice() -> None:
+    report = city_report()
+    relaxed = replace(report.ledger, late_used=3, slack_ready=2 * report.ledger.entered)
+    told = ledger_line(replace(report, ledger=relaxed)).plain
+    assert "at the gates, 3 came late and still counted, " in told
+    assert "of those out" not in told
