@@ -43,11 +43,11 @@ $(STAMP): pyproject.toml $(LOCKS)
 demo: setup ## run the congestion flow on a generated city; DATA=<folder> for the Warsaw crawl
 	@$(PY) -m examples.demo $(if $(DATA),--data "$(DATA)")
 
-test: setup ## every test but those of a cluster of hosts; ARGS= goes to pytest
-	@$(PY) -m pytest -m "not hosts" --durations=10 --durations-min=1 $(ARGS)
+test: setup ## every test that a fresh machine can run; ARGS= goes to pytest
+	@$(PY) -m pytest -m "not hosts and not shared" --durations=10 --durations-min=1 $(ARGS)
 
-test-hosts: setup ## a real cluster, on hosts made of namespaces: as root, with sshd and rsync
-	@$(PY) -m pytest -m hosts --durations=10 --durations-min=1 $(ARGS)
+test-hosts: setup ## a real cluster, on hosts of namespaces (as root, sshd, rsync); ../shared data
+	@$(PY) -m pytest -m "hosts or shared" --durations=10 --durations-min=1 $(ARGS)
 
 check: lint ## lints, types and the fast tests (no Ray, no Spark)
 	@$(PY) -m pytest -m "$(FAST)" $(ARGS)

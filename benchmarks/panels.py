@@ -33,9 +33,11 @@ def draw(outcomes: Sequence[Outcome], name: str, *, folder: Path = Path("out/ben
         colour = front.get(one.policy) or next(colours)
         is_front = one.policy in front
         for axis, (_, values) in zip(axes, panels, strict=True):
+            drawn = values(one)
+            known = np.flatnonzero(~np.isnan(drawn))  # nothing left in the other seconds
             axis.plot(
-                np.arange(len(one.latency_s)),
-                values(one),
+                known,
+                drawn[known],
                 color=colour,
                 linewidth=1.3 if is_front else 0.8,
                 alpha=1.0 if is_front else 0.6,
