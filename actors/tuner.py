@@ -28,7 +28,7 @@ from ray.exceptions import RayError
 from actors.sample_history import SampleHistory, in_order
 from actors.slot_report import SlotSamples
 from runtime.config import Tuning
-from runtime.flow.plan import GATED, Plan, Stage
+from runtime.flow.plan import Plan, Stage
 from runtime.flow.steps import MapBatchesStep, MapRowsStep, SinkStep, SourceStep
 from runtime.measure.samples import StageSample
 from runtime.measure.tuning import TuningReport
@@ -168,8 +168,7 @@ class Tuner:
             history, self._kept["history"] = self._history.load()
         if self._before is not None:
             history += in_order(self._before.samples)
-        gates = [stage.name for stage in self._plan.stages if stage.kind in GATED]
-        policy = GuardedPolicy(lambda: _made(self._plan, self._tuning, history), gates)
+        policy = GuardedPolicy(lambda: _made(self._plan, self._tuning, history), self._plan.tuned)
         self._policy = policy
         first = policy.begin()
         self._tell_trouble(policy)

@@ -106,7 +106,7 @@ class TunerCare:
         if self._state is not None:
             return replace(self._state.report, restarts=self._restarts)
         assert self._plan.deadline_ns is not None, "checked at submit"
-        gates = [GateTuning(stage.name) for stage in self._plan.stages if stage.is_tuned]
+        gates = [GateTuning(stage) for stage in self._plan.tuned]
         return TuningReport(
             self._plan.deadline_ns, self._tuning.policy, gates=gates, restarts=self._restarts
         )

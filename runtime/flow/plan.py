@@ -158,6 +158,11 @@ class Plan:
     deadline_ns: int | None = None
     """The latency to keep, [ssg] Eq. 3; None: none."""
 
+    @property
+    def tuned(self) -> tuple[str, ...]:
+        """The stages whose slack follows from the deadline, in topological order."""
+        return tuple(stage.name for stage in self.stages if stage.is_tuned)
+
     def stages_of(self, slot: str) -> tuple[Stage, ...]:
         """Return the stages that run in a slot."""
         return tuple(stage for stage in self.stages if self.slots[stage.name] == slot)

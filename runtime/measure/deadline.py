@@ -37,7 +37,7 @@ def deadline_notes(plan: Plan, tuning: TuningReport | None) -> list[str]:
     if plan.deadline_ns is None:
         waits = any(stage.slack_ns is None for stage in gates)
         return [NO_DEADLINE] if waits else []
-    if not any(stage.is_tuned for stage in gates):
+    if not plan.tuned:
         why = "each has a slack of its own" if gates else "it has none"
         return [
             f"the deadline of {format_ns(plan.deadline_ns)} sets nothing: the flow has no gate "

@@ -14,7 +14,7 @@ import numpy as np
 
 from runtime.config import Limits
 from runtime.errors import JobStopped
-from runtime.flow.plan import GATED, Plan
+from runtime.flow.plan import Plan
 from runtime.measure.assemble import SinkMeter, job_report
 from runtime.measure.report import JobReport
 from runtime.measure.samples import StageSample
@@ -51,8 +51,7 @@ class Simulation:
         self._policy: GuardedPolicy | None = None
         self._record: TuningRecord | None = None
         if policy is not None:
-            gates = [stage.name for stage in plan.stages if stage.kind in GATED]
-            self._policy = GuardedPolicy(lambda: policy, gates)
+            self._policy = GuardedPolicy(lambda: policy, plan.tuned)
             self._record = TuningRecord(plan, policy=policy.name)
         self.samples: list[StageSample] = []
         """What every stage did in every second; none without a policy."""

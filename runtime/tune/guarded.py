@@ -19,7 +19,7 @@ class GuardedPolicy:
 
     Args:
         make: makes the policy; what that raises counts too, and then there is none.
-        gates: the stages that have one.
+        gates: the stages whose slack follows from the deadline; others are not for it to set.
 
     Attributes:
         errors: how often it raised, or asked for what cannot be set.
@@ -91,7 +91,9 @@ class GuardedPolicy:
         if not isinstance(setting, SetSlack):
             raise SettingError(f"a policy returns SetSlack, not {setting!r}")
         if setting.stage not in self._gates:
-            raise SettingError(f"stage {setting.stage!r} has no gate whose slack could be set")
+            raise SettingError(
+                f"stage {setting.stage!r} has no gate whose slack follows from the deadline"
+            )
         slack_ns, hold_ns = setting.slack_ns, setting.hold_ns
         if slack_ns is not None and (not isinstance(slack_ns, Integral) or slack_ns < -1):
             raise SettingError(

@@ -37,7 +37,7 @@ class Paths:
             stage.name: tuple(dict.fromkeys(channel.source for channel in stage.inputs))
             for stage in plan.stages
         }
-        return cls(inputs, tuple(s.name for s in plan.stages if s.is_tuned))
+        return cls(inputs, plan.tuned)
 
     def gates_behind(self, stage: str) -> int:
         """Return the largest number of tuned gates on a path from a stage on, itself apart."""

@@ -112,6 +112,7 @@ class SlackTuner:
             "seconds": dict(self._counts),
             "fits": self._estimator.fits,
             "failures": dict(self._estimator.failures),
+            "failed fits": dict(self._estimator.failed_fits),
         }
 
     def _safely(self, settings: Sequence[SetSlack]) -> Sequence[SetSlack]:

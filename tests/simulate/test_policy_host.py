@@ -233,3 +233,27 @@ def test_a_setting_for_a_stage_without_a_gate_is_refused_and_counted() -> None:
     assert report.tuning is not None
     assert report.tuning.errors
     assert "out" in (report.tuning.last_error or "")
+
+
+def test_a_gate_with_a_slack_of_its_own_is_not_for_a_policy_to_set() -> None:
+    flow = sw.Dataflow("own", deadline="2s")
+    one, other = (
+        flow.source(name, sw.table(late_table(0)), event_time="ts", arrival="arrival", speed=1.0)
+        for name in ("one", "other")
+    )
+    fixed = one.merge(other, name="fixed", slack=None)
+    fixed.merge(other, name="tuned").sink("out", sw.collect_sink())
+    own = place(flow.name, plan_stages(flow), ["a"], deadline_ns=flow.deadline_ns)
+    assert own.tuned == ("tuned",)
+
+    class Wrong(Restless):
+        def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+            del second, samples
+            return [SetSlack("fixed", 5), SetSlack("tuned", 5)]
+
+    run = Simulation(own, egress=lambda *_: None, limits=LIMITS, policy=Wrong(holds=False))
+    report = run.run()
+    assert report.ledger.is_balanced
+    assert report.tuning is not None
+    assert "'fixed' has no gate whose slack follows" in (report.tuning.last_error or "")
+    assert {setting.stage for _, setting in run.settings} == {"tuned"}
