@@ -61,6 +61,11 @@ class StageSample:
     held_ns: int = 0
 
     @property
+    def took_ns(self) -> int:
+        """latency_op and comm to the stage: its summand in [ssg] Eq. 2."""
+        return self.latency_ns + self.comm_ns
+
+    @property
     def skew_ns(self) -> int:
         """max_ts − merge_ts, how far the slowest writer is behind; ≥ 0, 0 at the end."""
         return max(self.newest_ns - self.frontier_ns, 0)

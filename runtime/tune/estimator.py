@@ -127,10 +127,6 @@ class Estimator:
                 if stage in self._gates:
                     self._gates[stage].new += 1
 
-    def history(self) -> list[StageSample]:
-        """Return all that is remembered, stage by stage, to be kept across jobs."""
-        return [sample for samples in self._history.values() for sample in samples]
-
     def recall(self, history: Iterable[StageSample]) -> None:
         """Take samples of earlier runs, each stage's in their order, one run after the other.
 

@@ -122,7 +122,7 @@ def examples(samples: Sequence[StageSample]) -> Examples:
         table,
         np.array([felt_slack_s(one, speed_of(s)) for one, s in zip(after, states, strict=True)]),
         np.array([float(one.second) for one in after]),
-        np.array([_seconds(s.latency_ns + s.comm_ns) if s.rows else np.nan for s in after]),
+        np.array([_seconds(s.took_ns) if s.rows else np.nan for s in after]),
         np.array(wait_s),
         np.array([float(one.slack_ready) for one in after]),
     )
@@ -144,7 +144,7 @@ def state(run: Sequence[StageSample]) -> list[float]:
         speed,
         _seconds(now.held_ns),
         float(now.held),
-        _seconds(now.latency_ns + now.comm_ns),
+        _seconds(now.took_ns),
         float(now.rows),
         float(now.slack_ready),
         min(slack_s, MOST_S),

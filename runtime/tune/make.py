@@ -14,7 +14,6 @@ from runtime.tune.paths import Paths
 from runtime.tune.policies import (
     Calibration,
     EvenSplit,
-    KSlack,
     MaxTimestamp,
     StaticSlack,
     TcpAdaptation,
@@ -54,7 +53,7 @@ def make_policy(
         ),
         "max timestamp": lambda: MaxTimestamp(paths),
         "tcp": lambda: TcpAdaptation(paths, start_ns=deadline_ns // 2),
-        "k-slack": lambda: KSlack(paths, deadline_ns - margin_ns),
+        "k-slack": lambda: StaticSlack(paths, deadline_ns - margin_ns, waits_in_full=True),
         "ready-only": lambda: StaticSlack(paths, None),
         "calibration": lambda: Calibration(paths, most_ns=deadline_ns, seed=tuning.seed),
     }

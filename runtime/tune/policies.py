@@ -17,42 +17,31 @@ from runtime.tune.paths import Paths, measured_ns
 
 
 class StaticSlack:
-    """The same slack throughout; None: ready-only, as ScaleGate."""
+    """The same slack throughout.
 
-    def __init__(self, paths: Paths, slack_ns: int | None) -> None:
-        self._paths, self._slack_ns = paths, slack_ns
+    Args:
+        paths: of the flow.
+        slack_ns: None: ready-only, as ScaleGate.
+        waits_in_full: as a K-slack buffer, which knows no promises: every row waits until one
+            more than the slack newer has come, ready or not. Source: [ssg] §1, after C. Mutschler
+            and M. Philippsen (IPDPS 2013).
+    """
+
+    def __init__(self, paths: Paths, slack_ns: int | None, *, waits_in_full: bool = False) -> None:
+        self._paths, self._slack_ns, self._waits_in_full = paths, slack_ns, waits_in_full
 
     @property
     def name(self) -> str:
         """Its slack."""
         if self._slack_ns is None:
             return "ready-only"
-        return "on arrival" if self._slack_ns < 0 else f"static {format_ns(self._slack_ns)}"
-
-    def begin(self) -> Sequence[SetSlack]:
-        """Set it once."""
-        return [SetSlack(stage, self._slack_ns, by=self.name) for stage in self._paths.tuned]
-
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
-        """Change nothing."""
-        del second, samples
-        return []
-
-
-class KSlack:
-    """A K-slack buffer: every row waits until one more than K newer has come, ready or not.
-
-    Source: [ssg] §1, after C. Mutschler and M. Philippsen (IPDPS 2013); it knows no promises.
-    """
-
-    def __init__(self, paths: Paths, k_ns: int) -> None:
-        self._paths, self._k_ns = paths, k_ns
-        self.name = f"K-slack {format_ns(k_ns)}"
+        kind = "K-slack" if self._waits_in_full else "static"
+        return "on arrival" if self._slack_ns < 0 else f"{kind} {format_ns(self._slack_ns)}"
 
     def begin(self) -> Sequence[SetSlack]:
         """Set it once."""
         return [
-            SetSlack(stage, self._k_ns, by=self.name, waits_in_full=True)
+            SetSlack(stage, self._slack_ns, by=self.name, waits_in_full=self._waits_in_full)
             for stage in self._paths.tuned
         ]
 

@@ -62,7 +62,7 @@ class RestModel:
 
 
 def _took_s(sample: StageSample) -> float:
-    return (sample.latency_ns + sample.comm_ns) / NS_PER_SECOND
+    return sample.took_ns / NS_PER_SECOND
 
 
 def _course(run: Sequence[StageSample]) -> FloatArray:

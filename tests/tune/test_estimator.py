@@ -104,8 +104,9 @@ def test_only_the_window_is_remembered() -> None:
 
 
 def test_history_outlives_a_job_as_json_and_a_new_job_is_ready_with_its_first_second() -> None:
-    before = taught(course(80, seed=1))
-    lines = [json.dumps(sample.to_json()) for sample in before.history()]
+    run = course(80, seed=1)
+    before = taught(run)
+    lines = [json.dumps(sample.to_json()) for samples in run for sample in samples.values()]
     after = Estimator(PATHS, predictor="linear")
     after.recall(StageSample.from_json(json.loads(line)) for line in lines)
     after.fit()
