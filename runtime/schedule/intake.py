@@ -9,12 +9,14 @@ queue ─▶ GateIntake    as the stage's own gate lets them go
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 from runtime.flow.plan import Stage
 from runtime.measure.report import StageReport
 from runtime.merge import ReplicaReads, SlackGate
-from runtime.model import START_NS
+from runtime.model import START_NS, Message
 from runtime.operators.contract import Released
 from runtime.schedule.accounts import count_gate, count_reads
 from runtime.schedule.queues import PathQueues, credit_of
@@ -26,8 +28,8 @@ Taken = tuple[Released | None, int]
 """(what goes on to the operator, None: nothing new; what it may promise when that is done)"""
 
 
-class PassIntake:
-    """Of a stage without a gate: a message at a time, as they come. The other two are alike.
+class Intake(ABC):
+    """What the three have in common.
 
     Args:
         stage: whose it is.
@@ -49,9 +51,6 @@ class PassIntake:
         self.rows_worked = 0
         self._queues, self._report, self._watch = queues, report, watch
         self._writer = {channel.name: n for n, channel in enumerate(stage.inputs)}
-        self._confluence: Confluence | None = None
-        if type(self) is PassIntake and len(stage.inputs) > 1:
-            self._confluence = Confluence(stage)
 
     def heard(self, channel: str, now_ns: int) -> None:
         """Note that a channel has spoken."""
@@ -60,8 +59,43 @@ class PassIntake:
         """Return when a channel will have been silent for too long; None: never."""
         return None
 
+    @abstractmethod
     def take(self, now_ns: int, *, max_rows: int) -> Taken:
         """Return what goes on now, about `max_rows` rows at most."""
+
+    def may_grant(self, channel: str, limit_rows: int) -> bool:
+        """Whether there is room for more of a channel, or everybody waits for it."""
+        del channel, limit_rows
+        return True
+
+    def count_wait(self, now_ns: int) -> None:
+        """Count how long rows have been held by now."""
+
+    def count(self, dropped: int) -> None:
+        """Fill in the report; so many late rows the operator had no use for."""
+        del dropped
+        self._report.in_flight = self._queues.rows
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, the queue apart."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+
+
+class PassIntake(Intake):
+    """Of a stage without a gate: a message at a time, as they come."""
+
+    def __init__(
+        self, stage: Stage, queues: PathQueues, report: StageReport, watch: StageWatch | None
+    ) -> None:
+        super().__init__(stage, queues, report, watch)
+        self._confluence = Confluence(stage) if len(stage.inputs) > 1 else None
+
+    def take(self, now_ns: int, *, max_rows: int) -> Taken:
+        """Return one message."""
         del max_rows
         self.work, self.rows_worked = [], 0
         item = self._queues.pop(now_ns)
@@ -80,19 +114,6 @@ class PassIntake:
             message.promise_ns,
         )
 
-    def may_grant(self, channel: str, limit_rows: int) -> bool:
-        """Whether there is room for more of a channel, or everybody waits for it."""
-        del channel, limit_rows
-        return True
-
-    def count_wait(self, now_ns: int) -> None:
-        """Count how long rows have been held by now."""
-
-    def count(self, dropped: int) -> None:
-        """Fill in the report; so many late rows the operator had no use for."""
-        del dropped
-        self._report.in_flight = self._queues.rows
-
     def snapshot(self) -> dict[str, Any]:
         """Return all state, the queue apart."""
         return {"confluence": self._confluence.snapshot() if self._confluence else None}
@@ -103,7 +124,7 @@ class PassIntake:
             self._confluence.restore(state["confluence"])
 
 
-class _Held(PassIntake):
+class _Held(Intake):
     """Of a stage where rows are held until they may go on."""
 
     def __init__(
@@ -124,6 +145,20 @@ class _Held(PassIntake):
         # Mean wait × rows = the integral of the rows held over time (Little's law).
         self._report.gate_wait_ns += self._held.rows_held * (now_ns - self._since_ns)
         self._since_ns = now_ns
+
+    def _come(self, now_ns: int, max_rows: int) -> Iterator[tuple[int, Message, int]]:
+        """Take messages from the queue; yield (writer, message, when it came).
+
+        What can be read already comes first: a message more would only wait, where it is out of
+        reach of the credit that bounds the queue.
+        """
+        self.work, rows = [], 0
+        self.count_wait(now_ns)
+        while not self.more and rows < max_rows and (item := self._queues.pop(now_ns)) is not None:
+            channel, message, came_ns = item
+            rows += message.rows
+            self.work.append((channel, credit_of(message)))
+            yield self._writer[channel], message, came_ns
 
     def _count_most(self) -> int:
         held = self._held.rows_held
@@ -169,27 +204,19 @@ class GateIntake(_Held):
 
     def take(self, now_ns: int, *, max_rows: int) -> Taken:
         """Put what has come into the gate, and read that."""
-        gate, queues, watch = self._gate, self._queues, self._watch
-        self.work, rows = [], 0
-        self.count_wait(now_ns)
-        # What can be read already comes first: a message more would only wait in the gate,
-        # where it is out of reach of the credit that bounds the queue.
-        while not self.more and rows < max_rows and (item := queues.pop(now_ns)) is not None:
-            channel, message, came_ns = item
-            rows += message.rows
-            writer = self._writer[channel]
+        gate, watch = self._gate, self._watch
+        for writer, message, came_ns in self._come(now_ns, max_rows):
             gate.insert(
                 writer,
                 message.batch,
                 promise_ns=message.promise_ns,
                 promise_stimulus_ns=message.promise_stimulus_ns,
             )
-            self.work.append((channel, credit_of(message)))
             if watch is not None:
                 watch.came(writer, message.batch, came_ns)
         self.rows_worked = sum([rows for _, rows in self.work])
         if self._silent is not None:
-            self._silent.mark(gate, now_ns, queued=queues.waiting())
+            self._silent.mark(gate, now_ns, queued=self._queues.waiting())
         held = self._count_most()
         due_ns = None if watch is None else watch.due_ns(now_ns)
         released = gate.read(limit=max_rows, due_ns=due_ns)
@@ -233,13 +260,8 @@ class DealtIntake(_Held):
     def take(self, now_ns: int, *, max_rows: int) -> Taken:
         """Return the reads that are whole by now."""
         reads, watch = self._reads, self._watch
-        self.work, rows = [], 0
-        self.count_wait(now_ns)
-        while not self.more and rows < max_rows and (item := self._queues.pop(now_ns)) is not None:
-            channel, message, came_ns = item
-            rows += message.rows
-            reads.insert(self._writer[channel], message)
-            self.work.append((channel, credit_of(message)))
+        for writer, message, came_ns in self._come(now_ns, max_rows):
+            reads.insert(writer, message)
             if watch is not None:
                 watch.dealt(message, came_ns)
         held = self._count_most()

@@ -15,7 +15,7 @@ from runtime.model import END_NS, START_NS, Batch, Message, concat_batches
 from runtime.operators.contract import Operator, Released, Stateless
 from runtime.operators.join import JoinMachine
 from runtime.operators.make import make_operator, make_stateless
-from runtime.schedule.intake import DealtIntake, GateIntake, PassIntake
+from runtime.schedule.intake import DealtIntake, GateIntake, Intake, PassIntake
 from runtime.schedule.outlets import Outlets
 from runtime.schedule.queues import PathQueues
 from runtime.schedule.replicas import Hands
@@ -63,11 +63,13 @@ class StageMachine:
         if is_sampled:
             self._watch = StageWatch(stage, self.gate, start_ns=start_ns, reads=reads)
         common = (stage, self._queues, self.report, self._watch)
-        self._intake = PassIntake(*common)
+        self._intake: Intake
         if self.gate is not None:
             self._intake = GateIntake(*common, start_ns=start_ns, gate=self.gate)
         elif reads is not None:
             self._intake = DealtIntake(*common, start_ns=start_ns, reads=reads)
+        else:
+            self._intake = PassIntake(*common)
         self._hands = Hands(stage, stage.step) if isinstance(stage.step, GateStep) else None
         self.operator: Operator | None = None
         if isinstance(stage.step, JoinStep | AggregateStep):
