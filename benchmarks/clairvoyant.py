@@ -7,7 +7,7 @@ What the rest takes depends a little on the holds, so a few runs lead to the las
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -15,12 +15,11 @@ import numpy as np
 
 from benchmarks.deadline import LIMITS, Experiment, Floats, MakePolicy, Outcome, run
 from runtime.flow.plan import Plan
-from runtime.measure.samples import StageSample, by_second
+from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
-from runtime.tune import Paths, SlackPolicy, measured_ns
+from runtime.tune import Paths, SlackPolicy
 from runtime.tune.policies import PlannedSlack, StaticSlack
 
-ROUNDS, QUICK_ROUNDS = 4, 1
 STEP_S = 0.1
 MARGIN_NS = 2 * LIMITS.source_gap_ns
 """What a row may wait beyond its hold until the slot looks."""
@@ -42,25 +41,34 @@ class Known:
     rows: Mapping[str, Floats]
 
 
-def clairvoyant(experiment: Experiment, *, seed: int, rounds: int = ROUNDS) -> Outcome:
-    """Return what the best policy makes of the run."""
+def clairvoyant(experiment: Experiment, *, seed: int, rounds: int) -> Outcome:
+    """Return what the best policy makes of the run.
+
+    Args:
+        experiment: what is run.
+        seed: of its streams.
+        rounds: how often the holds are mended by what the last run has shown, ≥ 1.
+    """
     paths = Paths.of(experiment.plan(seed))
     size = experiment.seconds
     rows = dict.fromkeys(paths.tuned, np.zeros(size))
     if len(paths.tuned) > 1:  # else there is nothing to split
         low = run(experiment, _static(0), seed=seed)
-        rows = {gate: _series(low.samples, gate, size, "slack_ready") for gate in paths.tuned}
+        rows = {
+            gate: _series(low.samples, gate, size, lambda one: one.slack_ready)
+            for gate in paths.tuned
+        }
     outcome = run(experiment, _static(None), seed=seed)
-    skew = {gate: _series(outcome.samples, gate, size, "skew_ns") for gate in paths.tuned}
+    skew = {gate: _series(outcome.samples, gate, size, _skew_s) for gate in paths.tuned}
     less_ns: dict[int, int] = {}  # {second: what was too much there}
     best: Outcome | None = None
     for _ in range(rounds):
         rest = {
-            stage: _series(outcome.samples, stage, size, "took_ns")
+            stage: _series(outcome.samples, stage, size, _took_s)
             for stage in paths.inputs
             if stage not in paths.tuned
         }
-        holds = _holds(paths, Known(rest, skew, rows), experiment.deadline_s(seed), less_ns)
+        holds = _holds(paths, Known(rest, skew, rows), outcome.deadline_s, less_ns)
         outcome = run(experiment, _planned(holds), seed=seed)
         is_better = best is None or (outcome.over, outcome.slack_ready_rows) < (
             best.over,
@@ -117,17 +125,23 @@ def _way(
     return float(lost), -sum(hold.values()), hold
 
 
-def _series(samples: Sequence[StageSample], stage: str, size: int, what: str) -> Floats:
+def _series(
+    samples: Sequence[StageSample], stage: str, size: int, what: Callable[[StageSample], float]
+) -> Floats:
+    """Return a number of one stage by second, shape (size,); 0 where it was not heard."""
     values = np.zeros(size)
-    for second, found in by_second(samples).items():
-        if second < size and stage in found:
-            if what == "took_ns":
-                values[second] = measured_ns(found)[stage] / NS_PER_SECOND
-            elif what == "skew_ns":
-                values[second] = found[stage].skew_ns / NS_PER_SECOND
-            else:
-                values[second] = found[stage].slack_ready
+    for sample in samples:
+        if sample.stage == stage and sample.second < size:
+            values[sample.second] = what(sample)
     return values
+
+
+def _skew_s(sample: StageSample) -> float:
+    return sample.skew_ns / NS_PER_SECOND
+
+
+def _took_s(sample: StageSample) -> float:
+    return sample.took_ns / NS_PER_SECOND
 
 
 def _static(slack_ns: int | None) -> MakePolicy:

@@ -29,6 +29,8 @@ from runtime.tune.policies import Calibration
 FIRST_SECOND = 70
 OVER_AT_MOST = 0.01
 OURS, FLOOR = "sltuner", "clairvoyant"
+HEADER = ["policy", "over", "largest, s", "slack-ready", "late, used", "late, lost", "detected"]
+"""As `Outcome.figures`, behind the policy."""
 CALIBRATION_SEED = 1_000
 """Streams of a seed from here on are those of calibration runs."""
 LIMITS = Limits(source_gap_ns=20_000_000)
@@ -60,12 +62,6 @@ class Experiment:
     cost: CostModel = field(default_factory=CostModel)
     link: LinkModel = field(default_factory=LinkModel)
     first_second: int = FIRST_SECOND
-
-    def deadline_s(self, seed: int) -> float:
-        """Return the flow's deadline."""
-        deadline_ns = self.plan(seed).deadline_ns
-        assert deadline_ns is not None, "an experiment has a deadline"
-        return deadline_ns / NS_PER_SECOND
 
     def plan(self, seed: int) -> Plan:
         """Return the plan over the streams of a seed."""
@@ -275,7 +271,8 @@ def run_all(
     """
 
     def ours() -> Outcome:
-        return run(experiment, tuned(calibrated(experiment, seed=seed)), seed=seed)
+        samples = calibrated(experiment, seed=seed)
+        return run(experiment, named(OURS, history=samples), seed=seed)
 
     def of(rival: str) -> Callable[[], Outcome]:
         return lambda: run(experiment, named(rival), seed=seed)
@@ -305,29 +302,15 @@ def _take(number: int) -> Outcome:
     return _tasks[number]()
 
 
-def named(policy: str) -> MakePolicy:
-    """Return what makes a policy by its name, as in `Tuning.policy`."""
+def named(policy: str, *, history: Sequence[StageSample] = ()) -> MakePolicy:
+    """Return what makes a policy by its name, as in `Tuning.policy`, with samples of before."""
 
     def make(plan: Plan) -> SlackPolicy:
-        made = make_policy(plan, Tuning(policy=policy))
+        made = make_policy(plan, Tuning(policy=policy), history=history)
         assert made is not None, "an experiment has a gate to tune"
         return made
 
     return make
-
-
-HEADER = ["policy", "over", "largest, s", "slack-ready", "late, used", "late, lost", "detected"]
-
-
-def tuned(samples: Sequence[StageSample]) -> MakePolicy:
-    """Return what makes the SLTuner, with the samples of a calibration run."""
-
-    def policy(plan: Plan) -> SlackPolicy:
-        made = make_policy(plan, Tuning(), history=samples)
-        assert made is not None, "an experiment has a gate to tune"
-        return made
-
-    return policy
 
 
 def _ignore(batch: object) -> None:

@@ -39,6 +39,35 @@ def source(flow: sw.Dataflow, name: str, table: pa.Table) -> sw.Stream:
     return flow.source(name, sw.table(table), event_time="ts", arrival="arrival", speed=1.0)
 
 
+def congestion(
+    name: str,
+    sink: sw.SinkSpec,
+    *,
+    deadline_s: float,
+    seconds: int,
+    bus_times_ns: Ints,
+    arrival_ns: Ints,
+    rng: np.random.Generator,
+) -> sw.Dataflow:
+    """Return the flow: late buses joined with busy loops of `seconds`, as `congestion`, to `jams`.
+
+    Args:
+        name: of the flow.
+        sink: of the jams.
+        deadline_s: of the flow.
+        seconds: of loops.
+        bus_times_ns: event times of the buses, ns.
+        arrival_ns: when each of them arrives, ns.
+        rng: draws all else.
+    """
+    flow = sw.Dataflow(name, deadline=deadline_s)
+    buses = source(flow, "buses", bus_table(rng, bus_times_ns, arrival_ns))
+    loops = source(flow, "loops", loop_table(rng, times(seconds, offset_ns=PERIOD_NS // 2)))
+    jams = buses.join(loops, on="area", within=WITHIN, where=jam(), name="congestion")
+    jams.sink("jams", sink)
+    return flow
+
+
 def jam() -> sw.Expr:
     """Return what makes a bus and a loop a congestion event."""
     return (sw.col("delay_s") > DELAY_OVER) & (sw.col("flow") > FLOW_OVER)

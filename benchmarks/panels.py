@@ -9,12 +9,12 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.deadline import Floats, Outcome
+from benchmarks.deadline import FLOOR, OURS, Floats, Outcome
 
 SIZE_IN = (11.0, 7.5)
 DPI = 110
-PLAIN = ("clairvoyant", "sltuner")
-"""Drawn in front, in black and red; the others behind them."""
+FRONT = {FLOOR: "black", OURS: "red"}
+"""Drawn in front, the last of them foremost; the others behind them, thin."""
 
 
 def draw(outcomes: Sequence[Outcome], name: str, *, folder: Path = Path("out/benchmarks")) -> Path:
@@ -28,10 +28,9 @@ def draw(outcomes: Sequence[Outcome], name: str, *, folder: Path = Path("out/ben
     ]
     axes = figure.subplots(2, 2, sharex=True).ravel()
     colours = iter(mpl.colormaps["tab10"].colors)  # type: ignore[attr-defined]
-    front = {"clairvoyant": "black", "sltuner": "red"}
-    for one in sorted(outcomes, key=lambda one: (one.policy in front, one.policy == "sltuner")):
-        colour = front.get(one.policy) or next(colours)
-        is_front = one.policy in front
+    for one in sorted(outcomes, key=lambda one: (one.policy in FRONT, one.policy == OURS)):
+        colour = FRONT.get(one.policy) or next(colours)
+        is_front = one.policy in FRONT
         for axis, (_, values) in zip(axes, panels, strict=True):
             drawn = values(one)
             known = np.flatnonzero(~np.isnan(drawn))  # nothing left in the other seconds

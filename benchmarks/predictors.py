@@ -17,17 +17,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import slackwater as sw
+from benchmarks.deadline import LIMITS, MakePolicy
 from benchmarks.frame import Claim, Options, Result
+from benchmarks.late_city import source
 from examples.city import zipf_delays
-from runtime.config import Limits
 from runtime.flow.place import place
 from runtime.flow.plan import Plan, plan_stages
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
 from runtime.simulate import CostModel, LinkModel, Simulation
-from runtime.tune import SetSlack, SlackPolicy
+from runtime.tune import Paths, SetSlack
 from runtime.tune.features import OURS, PAPERS, examples
 from runtime.tune.forecast import FloatArray
+from runtime.tune.policies import StaticSlack
 from runtime.tune.predict import PREDICTORS, make_predictor
 
 STAGE = "congestion"
@@ -80,24 +82,6 @@ class Wandering:
         return [SetSlack(self._stage, slack_ns, by=self.name)]
 
 
-class Fixed:
-    """One slack."""
-
-    name = "fixed"
-
-    def __init__(self, stage: str, slack_s: float) -> None:
-        self._set = [SetSlack(stage, int(slack_s * NS_PER_SECOND), by=self.name)]
-
-    def begin(self) -> Sequence[SetSlack]:
-        """Set it."""
-        return self._set
-
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
-        """Leave it."""
-        del second, samples
-        return []
-
-
 def run(options: Options) -> Result:
     """Simulate, train each model on about half of the seconds, and predict the others."""
     slacks_s = SLACKS_S[1::2] if options.quick else SLACKS_S
@@ -106,12 +90,12 @@ def run(options: Options) -> Result:
     rng = np.random.default_rng(options.seed)
     fixed = gathered(
         [
-            simulated(Fixed(STAGE, one), seconds=run_s, seed=options.seed + k)
+            simulated(_fixed(one), seconds=run_s, seed=options.seed + k)
             for k, one in enumerate(slacks_s)
         ]
     )
     wandering = gathered(
-        [simulated(Wandering(STAGE, seed=options.seed), seconds=wander_s, seed=options.seed + 99)]
+        [simulated(_wandering(options.seed), seconds=wander_s, seed=options.seed + 99)]
     )
     result = Result(
         f"{len(fixed.share):,} seconds of {len(slacks_s)} runs with slacks of "
@@ -143,16 +127,17 @@ def run(options: Options) -> Result:
     return result
 
 
-def simulated(policy: SlackPolicy, *, seconds: int, seed: int) -> list[StageSample]:
+def simulated(policy: MakePolicy, *, seconds: int, seed: int) -> list[StageSample]:
     """Return what the join did in every second while its sources went on."""
+    plan = _plan(seconds, seed)
     simulation = Simulation(
-        _plan(seconds, seed),
+        plan,
         egress=_discard,
         seed=seed,
         cost=CostModel(jitter=1.0),
         link=LinkModel(jitter_ns=2_000_000),
-        limits=Limits(source_gap_ns=20_000_000),
-        policy=policy,
+        limits=LIMITS,
+        policy=policy(plan),
     )
     simulation.run(until_ns=seconds * NS_PER_SECOND)
     return [sample for sample in simulation.samples if sample.stage == STAGE]
@@ -234,6 +219,14 @@ def _best(scores: Scores, runs: str, split: str, target: str) -> tuple[float, fl
     return of.pop("gp"), min(of.values())
 
 
+def _fixed(slack_s: float) -> MakePolicy:
+    return lambda plan: StaticSlack(Paths.of(plan), int(slack_s * NS_PER_SECOND))
+
+
+def _wandering(seed: int) -> MakePolicy:
+    return lambda plan: Wandering(*plan.tuned, seed=seed)
+
+
 def _plan(seconds: int, seed: int) -> Plan:
     rng = np.random.default_rng(seed)
     rows = (seconds + 20) * RATE
@@ -243,10 +236,7 @@ def _plan(seconds: int, seed: int) -> Plan:
     buses = pa.table({"ts": bus_ns, "arrival": zipf_delays(bus_ns, rng), "area": areas[0]})
     loops = pa.table({"ts": loop_ns, "arrival": loop_ns, "area": areas[1]})
     flow = sw.Dataflow("predictors", deadline="6s")
-    bus, loop = (
-        flow.source(name, sw.table(rows), event_time="ts", arrival="arrival", speed=1.0)
-        for name, rows in (("buses", buses), ("loops", loops))
-    )
+    bus, loop = source(flow, "buses", buses), source(flow, "loops", loops)
     is_late = sw.col("area") % 10 == 0
     bus.join(loop, on="area", within="5s", where=is_late, name=STAGE).sink(
         "jams", sw.callback_sink(_discard)

@@ -14,52 +14,46 @@ wait while the other need not. The path of the coaches is the second one, with o
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 import slackwater as sw
 from benchmarks import late_city
-from benchmarks.clairvoyant import QUICK_ROUNDS, ROUNDS, clairvoyant
-from benchmarks.deadline import HEADER, Experiment, judge, run_all
+from benchmarks.contest import Contest, opened
+from benchmarks.deadline import OURS, Experiment
 from benchmarks.frame import Claim, Options, Result
-from benchmarks.panels import draw
 from examples.city import zipf_delays
 from runtime.model import NS_PER_SECOND
 
 SECONDS, QUICK_SECONDS = 400, 110
 DEADLINE_S = 6
 SHIFT_NS = 35 * NS_PER_SECOND
-RIVALS = ("even split", "even split, last second", "1s", "6s", "max timestamp", "tcp", "k-slack")
-BREAKING = ("static 6.00 s", "max timestamp")
-QUICK_RIVALS = ("even split", "6s", "max timestamp")
+CONTEST = Contest(
+    rivals=(
+        "even split",
+        "even split, last second",
+        "1s",
+        "6s",
+        "max timestamp",
+        "tcp",
+        "k-slack",
+    ),
+    quick_rivals=("even split", "6s", "max timestamp"),
+    breaking=("static 6.00 s", "max timestamp"),
+)
 SHARE_AT_MOST = 0.7
 
 
 def run(options: Options) -> Result:
     """Run every policy over the same streams."""
-    seconds = QUICK_SECONDS if options.quick else SECONDS
-    rounds = QUICK_ROUNDS if options.quick else ROUNDS
-    one = experiment(seconds)
-    result = Result(
-        f"{seconds} s of virtual time, {one.first_second} s to warm up; simulated, one stream seed",
-        HEADER,
-    )
-    outcomes = run_all(
-        one,
-        seed=options.seed,
-        rivals=QUICK_RIVALS if options.quick else RIVALS,
-        floor=partial(clairvoyant, one, seed=options.seed, rounds=rounds),
-    )
-    judge(result, outcomes, breaking=BREAKING, beats_rivals=not options.quick)
-    result.notes.append(f"drawn: {draw(outcomes, one.name)}")
+    one = experiment(QUICK_SECONDS if options.quick else SECONDS)
+    result = opened(one)
+    outcomes = CONTEST.hold(result, one, options)
     if not options.quick:  # the gate of the coaches waits after second 105
-        by_name = {outcome.policy: outcome for outcome in outcomes}
-        even = by_name["even split"].slack_ready_rows
+        even = outcomes["even split"].slack_ready_rows
         result.claims.append(
             Claim(
                 "sltuner: slack-ready rows / those of the even split",
-                by_name["sltuner"].slack_ready_rows / max(even, 1),
+                outcomes[OURS].slack_ready_rows / max(even, 1),
                 "<=",
                 SHARE_AT_MOST,
             )
@@ -81,7 +75,7 @@ def experiment(seconds: int) -> Experiment:
 def flow_of(seed: int, sink: sw.SinkSpec, *, seconds: int) -> sw.Dataflow:
     """Return the flow over `seconds` of streams drawn from a seed."""
     rng = np.random.default_rng(seed)
-    flow = sw.Dataflow("chain", deadline=f"{DEADLINE_S}s")
+    flow = sw.Dataflow("chain", deadline=DEADLINE_S)
     times = late_city.times(seconds)
     loops_ns = late_city.times(seconds, offset_ns=1_000_000)
     buses = late_city.source(

@@ -7,43 +7,38 @@ behind than the window is long they find no partner any more.
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 import slackwater as sw
 from benchmarks import late_city
-from benchmarks.clairvoyant import QUICK_ROUNDS, ROUNDS, clairvoyant
-from benchmarks.deadline import HEADER, Experiment, judge, run_all
+from benchmarks.contest import Contest, opened
+from benchmarks.deadline import Experiment
 from benchmarks.frame import Options, Result
-from benchmarks.panels import draw
 from examples.city import constant_delays
 from runtime.model import NS_PER_SECOND
 
 SECONDS, QUICK_SECONDS = 250, 125
 DEADLINE_S = 35
-RIVALS = ("even split", "even split, last second", "10s", "100s", "max timestamp", "tcp", "k-slack")
-BREAKING = ("static 100 s", "max timestamp")
-QUICK_RIVALS = ("even split", "100s", "max timestamp")
+CONTEST = Contest(
+    rivals=(
+        "even split",
+        "even split, last second",
+        "10s",
+        "100s",
+        "max timestamp",
+        "tcp",
+        "k-slack",
+    ),
+    quick_rivals=("even split", "100s", "max timestamp"),
+    breaking=("static 100 s", "max timestamp"),
+)
 
 
 def run(options: Options) -> Result:
     """Run every policy over the same streams."""
-    seconds = QUICK_SECONDS if options.quick else SECONDS
-    rounds = QUICK_ROUNDS if options.quick else ROUNDS
-    one = experiment(seconds)
-    result = Result(
-        f"{seconds} s of virtual time, {one.first_second} s to warm up; simulated, one stream seed",
-        HEADER,
-    )
-    outcomes = run_all(
-        one,
-        seed=options.seed,
-        rivals=QUICK_RIVALS if options.quick else RIVALS,
-        floor=partial(clairvoyant, one, seed=options.seed, rounds=rounds),
-    )
-    judge(result, outcomes, breaking=BREAKING, beats_rivals=not options.quick)
-    result.notes.append(f"drawn: {draw(outcomes, one.name)}")
+    one = experiment(QUICK_SECONDS if options.quick else SECONDS)
+    result = opened(one)
+    CONTEST.hold(result, one, options)
     return result
 
 
@@ -61,16 +56,15 @@ def experiment(seconds: int, deadline_s: int = DEADLINE_S) -> Experiment:
 def flow_of(seed: int, sink: sw.SinkSpec, *, seconds: int, deadline_s: int) -> sw.Dataflow:
     """Return the flow over `seconds` of streams drawn from a seed."""
     rng = np.random.default_rng(seed)
-    flow = sw.Dataflow("drift", deadline=f"{deadline_s}s")
-    bus_times = late_city.times(seconds)
-    arrival_ns = constant_delays(bus_times, rng)
+    times_ns = late_city.times(seconds)
+    arrival_ns = constant_delays(times_ns, rng)
     arrived = arrival_ns < seconds * NS_PER_SECOND  # nobody waits for what comes after the end
-    bus_times, arrival_ns = bus_times[arrived], arrival_ns[arrived]
-    buses = late_city.source(flow, "buses", late_city.bus_table(rng, bus_times, arrival_ns))
-    loops = late_city.source(
-        flow, "loops", late_city.loop_table(rng, late_city.times(seconds, offset_ns=1_000_000))
+    return late_city.congestion(
+        "drift",
+        sink,
+        deadline_s=deadline_s,
+        seconds=seconds,
+        bus_times_ns=times_ns[arrived],
+        arrival_ns=arrival_ns[arrived],
+        rng=rng,
     )
-    buses.join(
-        loops, on="area", within=late_city.WITHIN, where=late_city.jam(), name="congestion"
-    ).sink("jams", sink)
-    return flow

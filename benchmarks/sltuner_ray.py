@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 import slackwater as sw
 from actors.sample_history import SampleHistory
 from benchmarks import sltuner_chain, sltuner_drift, sltuner_warsaw, sltuner_zipf
-from benchmarks.deadline import LIMITS, Experiment, Outcome, calibrated, tuned
+from benchmarks.deadline import LIMITS, OURS, Experiment, Outcome, calibrated, named
 from benchmarks.deadline import run as simulate
 from benchmarks.frame import Claim, Options, Result, check
 from runtime.measure.samples import StageSample
@@ -41,45 +41,41 @@ class SlowSink:
     """A sink that takes as long for a result as the simulator's cost model says.
 
     Attributes:
-        experiment: with the costs.
-        stage: the sink's name.
+        per_row_s: what a result takes.
+        load: (ns since `began_ns`) -> how many times as long.
+        began_ns: of the run, by this machine's clock.
     """
 
     per_row_s: float
-    load: object
+    load: Callable[[int], float]
+    began_ns: int
 
     def __call__(self, rows: pa.RecordBatch) -> None:
         """Take so long."""
-        factor = self.load(time.time_ns()) if callable(self.load) else 1.0
-        time.sleep(self.per_row_s * factor * rows.num_rows)
+        time.sleep(self.per_row_s * self.load(time.time_ns() - self.began_ns) * rows.num_rows)
 
 
 def run(options: Options) -> Result:
     """Run each flow once on Ray, and the same in the simulator."""
     seconds = QUICK_SECONDS if options.quick else SECONDS
     before_s = QUICK_CALIBRATION_S if options.quick else CALIBRATION_S
-    flows = {
-        "zipf": (sltuner_zipf.experiment(seconds), sltuner_zipf.experiment(before_s)),
-        "drift": (
-            sltuner_drift.experiment(seconds, DRIFT_DEADLINE_S),
-            sltuner_drift.experiment(before_s, DRIFT_DEADLINE_S),
-        ),
-        "chain": (sltuner_chain.experiment(seconds), sltuner_chain.experiment(before_s)),
-        "warsaw": (
-            sltuner_warsaw.experiment(seconds, WARSAW_DEADLINE_S),
-            sltuner_warsaw.experiment(before_s, WARSAW_DEADLINE_S),
-        ),
+    makers: dict[str, Callable[[int], Experiment]] = {
+        "zipf": sltuner_zipf.experiment,
+        "drift": lambda s: sltuner_drift.experiment(s, DRIFT_DEADLINE_S),
+        "chain": sltuner_chain.experiment,
+        "warsaw": lambda s: sltuner_warsaw.experiment(s, WARSAW_DEADLINE_S),
     }
     if options.quick:
-        flows = {"zipf": flows["zipf"]}
+        makers = {"zipf": makers["zipf"]}
     result = Result(
         f"{seconds} s each, from second {WARM_S} on, {NODES} simulated nodes on one machine",
         ["flow", "deadline, s", "where", "over", "largest, s", "slack-ready", "late", "restarts"],
     )
     with sw.Cluster.local(nodes=NODES) as cluster:
-        for name, (one, calibration) in flows.items():
-            samples = calibrated(calibration, seed=options.seed)
-            virtual = simulate(one, tuned(samples), seed=options.seed)
+        for name, experiment in makers.items():
+            one = experiment(seconds)
+            samples = calibrated(experiment(before_s), seed=options.seed)
+            virtual = simulate(one, named(OURS, history=samples), seed=options.seed)
             report = _on_ray(cluster, one, samples, seed=options.seed)
             _compare(result, name, virtual, report)
     return result
@@ -90,11 +86,8 @@ def _on_ray(
 ) -> TuningReport:
     sink = sw.callback_sink(_ignore)
     if "jams" in one.cost.stages:
-        began_ns = time.time_ns()
-        load = one.cost.load["jams"]
-        sink = sw.callback_sink(
-            SlowSink(one.cost.stages["jams"] / 1e9, lambda now_ns: load(now_ns - began_ns))
-        )
+        slow = SlowSink(one.cost.stages["jams"] / 1e9, one.cost.load["jams"], time.time_ns())
+        sink = sw.callback_sink(slow)
     with tempfile.TemporaryDirectory(prefix="slackwater-history-") as folder:
         SampleHistory(Path(folder), one.plan(seed), most=0).save(samples, job="calibration")
         job = cluster.submit(

@@ -17,22 +17,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import slackwater as sw
-from benchmarks.clairvoyant import QUICK_ROUNDS, ROUNDS, clairvoyant
+from benchmarks.contest import Contest
 from benchmarks.deadline import (
     CALIBRATION_SEED,
     HEADER,
     Experiment,
-    Outcome,
     beside_each_other,
-    judge,
     named,
-    run_all,
 )
 from benchmarks.deadline import (
     run as run_once,
 )
 from benchmarks.frame import Options, Result
-from benchmarks.panels import draw
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "bus-warsaw-2024"
 EVENING, MIDDAY = "2024-02-15_1817.parquet", "2024-02-16_1136.parquet"
@@ -42,9 +38,19 @@ SWEEP_S = (5, 10, 15, 20, 25, 30, 40, 50, 60, 75, 90)
 IDLE, WITHIN = "30s", "30s"
 STALE_S = 60
 CELL_DEG = 0.01
-RIVALS = ("even split", "even split, last second", "10s", "120s", "max timestamp", "tcp", "k-slack")
-BREAKING = ("static 2.00 min", "max timestamp")
-QUICK_RIVALS = ("even split", "120s", "max timestamp")
+CONTEST = Contest(
+    rivals=(
+        "even split",
+        "even split, last second",
+        "10s",
+        "120s",
+        "max timestamp",
+        "tcp",
+        "k-slack",
+    ),
+    quick_rivals=("even split", "120s", "max timestamp"),
+    breaking=("static 2.00 min", "max timestamp"),
+)
 
 
 def run(options: Options) -> Result:
@@ -54,29 +60,17 @@ def run(options: Options) -> Result:
         f"{seconds} s of the evening of 2024-02-15, {EVENING}; simulated; calibrated on {MIDDAY}",
         HEADER,
     )
-    rounds = QUICK_ROUNDS if options.quick else ROUNDS
-    sweep: list[Outcome] = []
     for deadline_s in QUICK_DEADLINES_S if options.quick else DEADLINES_S:
-        one = experiment(seconds, deadline_s)
-        outcomes = run_all(
-            one,
-            seed=options.seed,
-            rivals=QUICK_RIVALS if options.quick else RIVALS,
-            floor=partial(clairvoyant, one, seed=options.seed, rounds=rounds),
-        )
-        judge(
-            result,
-            outcomes,
-            breaking=BREAKING,
-            what=f"{deadline_s} s",
-            beats_rivals=not options.quick,
-        )
-        result.notes.append(f"drawn: {draw(outcomes, f'{one.name}-{deadline_s}')}")
-        if not sweep and not options.quick:
-            sweep = beside_each_other(
-                [partial(run_once, one, named(f"{s}s"), seed=options.seed) for s in SWEEP_S]
-            )
-    for slack_s, outcome in zip(SWEEP_S, sweep, strict=not options.quick):
+        CONTEST.hold(result, experiment(seconds, deadline_s), options, what=f"{deadline_s} s")
+    if not options.quick:
+        _sweep(result, experiment(seconds, DEADLINES_S[0]), seed=options.seed)
+    return result
+
+
+def _sweep(result: Result, one: Experiment, *, seed: int) -> None:
+    """Tell what each fixed slack makes of the run, whatever the deadline."""
+    sweep = beside_each_other([partial(run_once, one, named(f"{s}s"), seed=seed) for s in SWEEP_S])
+    for slack_s, outcome in zip(SWEEP_S, sweep, strict=True):
         result.figures[f"sweep {slack_s} s"] = {
             "most_s": outcome.most_s,
             "slack_ready": outcome.slack_ready_rows,
@@ -86,7 +80,6 @@ def run(options: Options) -> Result:
             f"slack {slack_s} s throughout: largest latency {outcome.most_s:.1f} s, "
             f"{outcome.slack_ready_rows:,} slack-ready, {outcome.late:,} late"
         )
-    return result
 
 
 def experiment(seconds: int, deadline_s: int) -> Experiment:
@@ -103,7 +96,7 @@ def experiment(seconds: int, deadline_s: int) -> Experiment:
 def flow_of(seed: int, sink: sw.SinkSpec, *, seconds: int, deadline_s: int) -> sw.Dataflow:
     """Return the flow over the evening, or over midday for the seed of a calibration."""
     name = MIDDAY if seed >= CALIBRATION_SEED else EVENING
-    flow = sw.Dataflow("warsaw", deadline=f"{deadline_s}s")
+    flow = sw.Dataflow("warsaw", deadline=deadline_s)
     fixes = flow.source(
         "fixes",
         sw.table(fixes_of(DATA / name, seconds)),

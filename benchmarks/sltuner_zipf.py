@@ -7,16 +7,13 @@ path moves, and no constant slack keeps the deadline and stays near the floor.
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 import slackwater as sw
 from benchmarks import late_city
-from benchmarks.clairvoyant import QUICK_ROUNDS, ROUNDS, clairvoyant
-from benchmarks.deadline import HEADER, Experiment, judge, run_all
+from benchmarks.contest import Contest, opened
+from benchmarks.deadline import Experiment
 from benchmarks.frame import Options, Result
-from benchmarks.panels import draw
 from examples.city import zipf_delays
 from runtime.model import NS_PER_SECOND
 from runtime.simulate import CostModel
@@ -26,38 +23,27 @@ DEADLINE_S = 6
 RESULTS_PER_S = 500 * 0.2 * 500 * 0.1 * 10 / late_city.AREAS
 CALM, BUSY = 0.3, 1.3
 """Utilisation of the sink."""
-BREAKING = ("static 10.0 s", "max timestamp")
-QUICK_RIVALS = ("even split", "10s", "max timestamp")
-RIVALS = (
-    "even split",
-    "even split, last second",
-    "1s",
-    "10s",
-    "max timestamp",
-    "tcp",
-    "k-slack",
-    "ready-only",
+CONTEST = Contest(
+    rivals=(
+        "even split",
+        "even split, last second",
+        "1s",
+        "10s",
+        "max timestamp",
+        "tcp",
+        "k-slack",
+        "ready-only",
+    ),
+    quick_rivals=("even split", "even split, last second", "10s", "max timestamp"),
+    breaking=("static 10.0 s", "max timestamp"),
 )
 
 
 def run(options: Options) -> Result:
     """Run every policy over the same streams."""
-    seconds = QUICK_SECONDS if options.quick else SECONDS
-    rounds = QUICK_ROUNDS if options.quick else ROUNDS
-    one = experiment(seconds)
-    result = Result(
-        f"{seconds} s of virtual time, {one.first_second} s to warm up; simulated, one stream seed",
-        HEADER,
-    )
-    outcomes = run_all(
-        one,
-        seed=options.seed,
-        rivals=QUICK_RIVALS if options.quick else RIVALS,
-        floor=partial(clairvoyant, one, seed=options.seed, rounds=rounds),
-    )
-    judge(result, outcomes, breaking=BREAKING, beats_rivals=not options.quick)
-    result.notes.append(f"drawn: {draw(outcomes, one.name)}")
-
+    one = experiment(QUICK_SECONDS if options.quick else SECONDS)
+    result = opened(one)
+    CONTEST.hold(result, one, options)
     result.notes.append("[ssg] Fig. 12 has no figures in its text: shapes are to be compared")
     return result
 
@@ -65,19 +51,16 @@ def run(options: Options) -> Result:
 def flow_of(seed: int, sink: sw.SinkSpec, *, seconds: int) -> sw.Dataflow:
     """Return the flow over `seconds` of streams drawn from a seed."""
     rng = np.random.default_rng(seed)
-    flow = sw.Dataflow("zipf", deadline=f"{DEADLINE_S}s")
-    bus_times = late_city.times(seconds)
-    buses = late_city.source(
-        flow, "buses", late_city.bus_table(rng, bus_times, zipf_delays(bus_times, rng))
+    times_ns = late_city.times(seconds)
+    return late_city.congestion(
+        "zipf",
+        sink,
+        deadline_s=DEADLINE_S,
+        seconds=seconds,
+        bus_times_ns=times_ns,
+        arrival_ns=zipf_delays(times_ns, rng),
+        rng=rng,
     )
-    loops = late_city.source(
-        flow, "loops", late_city.loop_table(rng, late_city.times(seconds, offset_ns=1_000_000))
-    )
-    jams = buses.join(
-        loops, on="area", within=late_city.WITHIN, where=late_city.jam(), name="congestion"
-    )
-    jams.sink("jams", sink)
-    return flow
 
 
 def experiment(seconds: int) -> Experiment:

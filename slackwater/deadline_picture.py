@@ -5,8 +5,6 @@ Source: [ssg] Fig. 12 and 13, their four panels.
 
 from __future__ import annotations
 
-import io
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,14 +14,13 @@ import numpy.typing as npt
 
 from runtime.measure import TuningReport, TuningSpan
 from runtime.model import NS_PER_SECOND, format_ns
-from slackwater.picture import plain_text
+from slackwater.picture import INK, new_figure, plain_text, style_panel, write_png
 from slackwater.render import kept
-from slackwater.report_file import replace_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_INK, _LINE, _LIMIT = "#2b2b2b", "#0b7285", "#c92a2a"
+_LINE, _LIMIT = "#0b7285", "#c92a2a"
 _GATES = ("#0b7285", "#e8590c", "#5f3dc4", "#2b8a3e", "#868e96")
 _Values = npt.NDArray[np.float64]
 
@@ -34,16 +31,9 @@ def draw_deadline(tuning: TuningReport, path: Path, *, flow: str) -> None:
     Raises:
         SinkError: the file cannot be written.
     """
-    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 (slow to import)
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
-    figure = Figure(figsize=(9, 9), dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
-    figure.suptitle(
+    figure = new_figure(
         f"{plain_text(flow)}: deadline {format_ns(tuning.deadline_ns)}, {plain_text(kept(tuning))}",
-        fontsize=12,
-        color=_INK,
+        height_in=9,
     )
     latency, slack, ran_out, results = figure.subplots(4, 1, sharex=True)
     spans = tuning.series.spans
@@ -66,18 +56,14 @@ def draw_deadline(tuning: TuningReport, path: Path, *, flow: str) -> None:
     _steps(results, at_s, np.array([span.results for span in spans]) / width_s, _LINE, "results")
     for panel in (latency, slack, ran_out, results):
         panel.set_ylim(bottom=0)
-    results.set_xlabel("seconds since the start of the sources", color=_INK)
-    made = io.BytesIO()
-    figure.savefig(made, format="png")
-    replace_file(path, made.getvalue())
+    results.set_xlabel("seconds since the start of the sources", color=INK)
+    write_png(figure, path)
 
 
 def _panel(panel: Axes, unit: str, title: str) -> None:
-    panel.set_title(title, fontsize=10, loc="left", color=_INK)
-    panel.set_ylabel(unit, color=_INK)
-    panel.grid(visible=True, which="major", color="#dee2e6", linewidth=0.7)
-    panel.set_axisbelow(True)
-    panel.spines[["top", "right"]].set_visible(False)
+    panel.set_title(title, fontsize=10, loc="left", color=INK)
+    panel.set_ylabel(unit, color=INK)
+    style_panel(panel)
 
 
 def _steps(panel: Axes, at_s: _Values, values: _Values, colour: str, label: str) -> None:

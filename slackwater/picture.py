@@ -17,10 +17,12 @@ from slackwater.report_file import replace_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _LEAST_NS = 1_000  # a log axis has no zero; what is below is drawn here
-_INK, _P50, _P99, _MOST = "#2b2b2b", "#0b7285", "#e8590c", "#868e96"
+INK = "#2b2b2b"
+_P50, _P99, _MOST = "#0b7285", "#e8590c", "#868e96"
 
 
 def draw_latency(report: JobReport, path: Path) -> None:
@@ -29,19 +31,11 @@ def draw_latency(report: JobReport, path: Path) -> None:
     Raises:
         SinkError: the file cannot be written.
     """
-    # Building its font cache, once per machine, is no news for whoever runs a flow.
-    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 (slow to import)
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
     panels = max(len(report.sinks), 1)
-    figure = Figure(figsize=(9, 1.1 + 3.1 * panels), dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
-    figure.suptitle(
+    figure = new_figure(
         f"{plain_text(report.flow)}: latency over stimulus time ({report.host}, "
         f"{len(report.nodes)} node{'s' if len(report.nodes) != 1 else ''}, {report.state})",
-        fontsize=12,
-        color=_INK,
+        height_in=1.1 + 3.1 * panels,
     )
     axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
     starts = [one.start_ns for sink in report.sinks for one in sink.series.bins()[:1]]
@@ -52,10 +46,8 @@ def draw_latency(report: JobReport, path: Path) -> None:
         axes[0].set_xlim(0, (max(ends) - min(starts)) / NS_PER_SECOND)
     if not report.sinks:
         axes[0].set_axis_off()
-    axes[-1].set_xlabel("stimulus time since the first result's, seconds", color=_INK)
-    made = io.BytesIO()
-    figure.savefig(made, format="png")
-    replace_file(path, made.getvalue())
+    axes[-1].set_xlabel("stimulus time since the first result's, seconds", color=INK)
+    write_png(figure, path)
 
 
 def sparkline(series: LatencySeries, *, width: int = 60) -> str:
@@ -94,8 +86,8 @@ def _draw_sink(panel: Axes, sink: SinkReport, *, origin_ns: int) -> None:
     if whole.count:
         p50, p99, most = (format_ns(whole.quantile(q)) for q in (0.5, 0.99, 1))
         summary = f"{whole.count:,} rows, p50 {p50}, p99 {p99}, max {most}"
-    panel.set_title(f"sink {plain_text(sink.name)}: {summary}", fontsize=10, loc="left", color=_INK)
-    panel.set_ylabel("latency (log scale)", color=_INK)
+    panel.set_title(f"sink {plain_text(sink.name)}: {summary}", fontsize=10, loc="left", color=INK)
+    panel.set_ylabel("latency (log scale)", color=INK)
     bins = sink.series.bins()
     if not bins:
         panel.text(0.5, 0.5, "no results yet", ha="center", va="center", transform=panel.transAxes)
@@ -103,9 +95,7 @@ def _draw_sink(panel: Axes, sink: SinkReport, *, origin_ns: int) -> None:
         panel.spines[:].set_visible(False)
         return
     _draw_bins(panel, bins, origin_ns)
-    panel.grid(visible=True, which="major", color="#dee2e6", linewidth=0.7)
-    panel.set_axisbelow(True)
-    panel.spines[["top", "right"]].set_visible(False)
+    style_panel(panel)
 
 
 def _draw_bins(panel: Axes, bins: Sequence[SeriesBin], origin_ns: int) -> None:
@@ -161,6 +151,37 @@ def _tick(value_ns: float) -> str:
         if value_ns >= scale * 0.999:
             return f"{value_ns / scale:g} {unit}"
     return f"{value_ns:g} ns"
+
+
+def new_figure(title: str, *, height_in: float) -> Figure:
+    """Return an empty figure with its title."""
+    # Building its font cache, once per machine, is no news for whoever runs a flow.
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 (slow to import)
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure = Figure(figsize=(9, height_in), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(title, fontsize=12, color=INK)
+    return figure
+
+
+def write_png(figure: Figure, path: Path) -> None:
+    """Write a figure, whole or not at all.
+
+    Raises:
+        SinkError: the file cannot be written.
+    """
+    made = io.BytesIO()
+    figure.savefig(made, format="png")
+    replace_file(path, made.getvalue())
+
+
+def style_panel(panel: Axes) -> None:
+    """Give a panel of any picture the grid and the frame that all have."""
+    panel.grid(visible=True, which="major", color="#dee2e6", linewidth=0.7)
+    panel.set_axisbelow(True)
+    panel.spines[["top", "right"]].set_visible(False)
 
 
 def plain_text(name: str) -> str:

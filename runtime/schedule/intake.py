@@ -54,6 +54,7 @@ class Intake(ABC):
 
     def heard(self, channel: str, now_ns: int) -> None:
         """Note that a channel has spoken."""
+        del channel, now_ns
 
     def silent_ns(self) -> int | None:
         """Return when a channel will have been silent for too long; None: never."""
@@ -70,6 +71,7 @@ class Intake(ABC):
 
     def count_wait(self, now_ns: int) -> None:
         """Count how long rows have been held by now."""
+        del now_ns
 
     def count(self, dropped: int) -> None:
         """Fill in the report; so many late rows the operator had no use for."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -20,29 +19,10 @@ from runtime.model import NS_PER_SECOND, Batch
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths, SetSlack, SlackPolicy, measured_ns
 from runtime.tune.policies import Calibration, EvenSplit, StaticSlack, TcpAdaptation
+from tests.support.endless import SilentInput
 
 SECONDS = 30
 LIMITS = Limits(source_gap_ns=20_000_000)
-
-
-@dataclass(frozen=True)
-class Silent:
-    """An input that never has anything and never ends."""
-
-    def describe(self) -> str:
-        return "silence"
-
-    def schema(self) -> pa.Schema:
-        return pa.schema({"ts": pa.int64(), "arrival": pa.int64()})
-
-    def open(self) -> Silent:
-        return self
-
-    def poll(self) -> None:
-        return None
-
-    def close(self) -> None:
-        pass
 
 
 def late_table(late_s: float) -> pa.Table:
@@ -51,6 +31,11 @@ def late_table(late_s: float) -> pa.Table:
     is_late = (times >= 10 * NS_PER_SECOND) & (times < 20 * NS_PER_SECOND)
     arrival = np.maximum.accumulate(times + is_late * round(late_s * NS_PER_SECOND))
     return pa.table({"ts": times, "arrival": arrival})
+
+
+def silence() -> sw.Input:
+    """Return an input that never has anything and never ends."""
+    return SilentInput(sw.table(late_table(0).slice(0, 0)))
 
 
 def plan(late: sw.Input) -> Plan:
@@ -94,7 +79,7 @@ def simulate(
     return one, out
 
 
-PATHS = Paths.of(plan(Silent()))
+PATHS = Paths.of(plan(silence()))
 
 
 def latency_s(one: Simulation) -> dict[int, float]:
@@ -199,7 +184,7 @@ class Restless:
 @pytest.mark.parametrize("holds", [False, True])
 def test_a_policy_does_not_keep_a_run_alive_that_cannot_go_on(holds: bool) -> None:
     with pytest.raises(JobStopped, match="both waits for late"):
-        simulate(Restless(holds=holds), Silent())
+        simulate(Restless(holds=holds), silence())
 
 
 def test_rows_behind_a_silent_source_leave_before_the_run_is_given_up() -> None:
@@ -210,7 +195,7 @@ def test_rows_behind_a_silent_source_leave_before_the_run_is_given_up() -> None:
         out.extend([] if batch is None else batch.event_time_ns.tolist())
 
     with pytest.raises(JobStopped):
-        Simulation(plan(Silent()), egress=egress, limits=LIMITS, policy=policy).run()
+        Simulation(plan(silence()), egress=egress, limits=LIMITS, policy=policy).run()
     assert len(out) == SECONDS * 20 - 1  # all but the newest, which nothing has passed
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 import pytest
 
 import slackwater as sw
 from runtime.errors import JobStopped, SettingError
 from runtime.model import NS_PER_SECOND
+from tests.support.endless import SilentInput
 
 TIMES = pa.table({"ts": pa.array([k * NS_PER_SECOND for k in range(20)], pa.int64())})
 
@@ -50,30 +49,10 @@ def test_one_seed_gives_one_run() -> None:
     assert once(1) != once(2)
 
 
-@dataclass(frozen=True)
-class Silent:
-    """An input that never has anything and never ends."""
-
-    def describe(self) -> str:
-        return "silence"
-
-    def schema(self) -> pa.Schema:
-        return TIMES.schema
-
-    def open(self) -> Silent:
-        return self
-
-    def poll(self) -> None:
-        return None
-
-    def close(self) -> None:
-        pass
-
-
 def test_a_run_that_cannot_go_on_says_who_waits_for_whom() -> None:
     flow = sw.Dataflow("stuck")
     left = flow.source("left", sw.table(TIMES), event_time="ts")
-    right = flow.source("right", Silent(), event_time="ts")
+    right = flow.source("right", SilentInput(sw.table(TIMES.slice(0, 0))), event_time="ts")
     left.merge(right, name="both").sink("out", sw.collect_sink())
     with pytest.raises(JobStopped, match="both waits for right"):
         sw.Simulation().submit(flow).wait()

@@ -71,6 +71,20 @@ def counting_flow(events: pa.Table, **options: Any) -> sw.Dataflow:
     return flow
 
 
+def simulated(
+    flow: sw.Dataflow, *, seed: int = 1, nodes: int = 4, **options: Any
+) -> tuple[Any, Any]:
+    """Return the job and the report of a simulated run in which much goes slowly, by chance."""
+    host = sw.Simulation(
+        nodes=nodes,
+        seed=seed,
+        cost=sw.CostModel(jitter=3.0),
+        link=sw.LinkModel(jitter_ns=20 * MS),
+    )
+    job = host.submit(flow, **options)
+    return job, job.wait()
+
+
 def ticking(name: str, *, seconds: float = 300) -> tuple[sw.Dataflow, sw.Stream]:
     """Return a flow of a hundred numbers a second, in real time: it leaves others the CPU."""
     n = np.arange(round(seconds * 100))

@@ -11,7 +11,7 @@ import pytest
 
 import slackwater as sw
 from runtime.measure import imbalances
-from tests.support.flows import sorted_rows
+from tests.support.flows import simulated, sorted_rows
 
 ROWS = 500
 SPAN_MS = 2_500
@@ -56,15 +56,8 @@ def paired(
     return flow, pairs
 
 
-def simulate(flow: sw.Dataflow, *, seed: int = 1, nodes: int = 4, **options: Any) -> Any:
-    host = sw.Simulation(
-        nodes=nodes,
-        seed=seed,
-        cost=sw.CostModel(jitter=3.0),
-        link=sw.LinkModel(jitter_ns=20_000_000),
-    )
-    job = host.submit(flow, **options)
-    report = job.wait()
+def simulate(flow: sw.Dataflow, **options: Any) -> Any:
+    job, report = simulated(flow, **options)
     assert imbalances(report) == []
     return job, report
 

@@ -15,6 +15,7 @@ from tests.support.flows import (
     city_tables,
     counting_flow,
     offline_congestion,
+    simulated,
     sorted_rows,
 )
 
@@ -22,14 +23,7 @@ SEEDS = range(20)
 
 
 def simulate(flow: sw.Dataflow, sink: str, *, seed: int, nodes: int = 3, **options: Any) -> Any:
-    host = sw.Simulation(
-        nodes=nodes,
-        seed=seed,
-        cost=sw.CostModel(jitter=3.0),
-        link=sw.LinkModel(jitter_ns=20_000_000),
-    )
-    job = host.submit(flow, **options)
-    report = job.wait()
+    job, report = simulated(flow, seed=seed, nodes=nodes, **options)
     return job.result(sink), report
 
 
