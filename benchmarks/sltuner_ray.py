@@ -19,7 +19,7 @@ import pyarrow as pa
 import slackwater as sw
 from actors.sample_history import SampleHistory
 from benchmarks import sltuner_chain, sltuner_drift, sltuner_warsaw, sltuner_zipf
-from benchmarks.deadline import LIMITS, OURS, Experiment, Outcome, calibrated, named
+from benchmarks.deadline import LIMITS, OURS, OVER_AT_MOST, Experiment, Outcome, calibrated, named
 from benchmarks.deadline import run as simulate
 from benchmarks.frame import Claim, Options, Result, check
 from runtime.measure.samples import StageSample
@@ -32,7 +32,6 @@ WARM_S = 10
 DRIFT_DEADLINE_S = 10
 """In a minute buses fall 20 s behind."""
 WARSAW_DEADLINE_S = 30
-OVER_AT_MOST = 0.05
 NODES = 4
 
 

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from runtime.errors import OrderError
 from runtime.model import START_NS, Batch, BoolArray, Columns, Int64Array, format_ns
 from runtime.sources.columns import check_source_columns, read_columns, refuse_nulls, time_ns
-from runtime.sources.early import EarlyRows, Rows
+from runtime.sources.early import MOST_ROWS, EarlyRows, Rows
 from runtime.sources.pacing import Pace, running_max
 from runtime.sources.promises import PromiseLine, spoken_promise_ns
 from runtime.sources.silence import SilenceRule
@@ -112,12 +113,15 @@ class BlockReader:
             start_ns: wall clock at which the first row of a paced source is due.
 
         Raises:
+            OrderError: too many rows are ahead of their arrivals.
             IngestError: the input cannot be read, or its rows are not what its schema says.
         """
         while self._rest is not None or self._has_more():
             rest = self._rest
             if rest is None:
                 return None
+            if self._early is not None and self._early.rows > MOST_ROWS:
+                raise OrderError(self._all_are_early(self._early))
             rows = self._read(rest.slice(0, _PIECE_ROWS))
             self._rows_read += len(rows)
             self._rest = rest.slice(len(rows)) if len(rows) < len(rest) else None
@@ -232,6 +236,17 @@ class BlockReader:
         is_timestamp = pa.types.is_timestamp(self._schema.field(name).type)
         unit = "ns" if is_timestamp else self._spec.time_unit
         return time_ns(self._source, name, columns[name], unit=unit, row=self._rows_read)
+
+    def _all_are_early(self, early: EarlyRows) -> str:
+        spec = self._spec
+        assert spec.ahead_ns is not None, "else nothing is held"
+        return (
+            f"source {self._source!r}: {early.rows:,} rows are held back, for their "
+            f"{spec.event_time!r} is more than {format_ns(spec.ahead_ns)} ahead of "
+            f"{spec.arrival!r}, that of the nearest by {format_ns(early.first_by_ns)}; at most "
+            f"{MOST_ROWS:,} are held. So many are no clock that runs ahead: look at the time zone "
+            "and the unit of both columns; or give an ahead= of at least that"
+        )
 
     def _refusal(self, rows: Rows, position: int, *, floor_ns: int) -> str:
         got_ns = int(rows.event_time_ns[position])

@@ -45,11 +45,15 @@ class Rows:
         return len(self.event_time_ns)
 
 
+MOST_ROWS = 1_048_576
+"""More than these are not held: so many are no clock that runs ahead, but a wrong time zone or
+unit, and would fill the memory."""
+
+
 class EarlyRows:
     """Puts rows in the order in which they have happened, as far as arrivals can tell.
 
-    Beyond [ssg], whose sources have right clocks. What is held is not bounded: a source all of
-    whose clocks are an hour ahead holds an hour, and `rows` says so.
+    Beyond [ssg], whose sources have right clocks. Whoever admits rows looks at `rows` before.
 
     Args:
         ahead_ns: how far an event time may be ahead of the newest arrival, >= 0.
@@ -92,6 +96,12 @@ class EarlyRows:
         freed = Batch(freed.event_time_ns, clock_ns[by], freed.columns, freed.writers)
         order = np.argsort(np.concatenate((2 * by, 2 * others + 1)), kind="stable")
         return _as_rows(concat_batches([freed, plain.take(others)]).take(order))
+
+    @property
+    def first_by_ns(self) -> int:
+        """How far the first of those held is ahead of the newest arrival; 0: none is held."""
+        first_ns = self._held.first_ns
+        return 0 if first_ns is None else first_ns - self._clock_ns
 
     def rest(self) -> Rows | None:
         """Return what is held at the end of the input, by event time; None: nothing."""

@@ -21,6 +21,11 @@ class SortBuffer:
     def __len__(self) -> int:
         return sum(map(len, self._runs))
 
+    @property
+    def first_ns(self) -> int | None:
+        """The oldest event time held; None: nothing is."""
+        return min((int(run.event_time_ns[0]) for run in self._runs), default=None)
+
     def add(self, batch: Batch) -> None:
         """Hold these rows, which arrived behind all the others."""
         if len(batch) == 0:

@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ import ingest
 from runtime.errors import OrderError
 from runtime.flow.expressions import col
 from runtime.model import END_NS, START_NS, concat_batches
+from runtime.sources.early import MOST_ROWS
 from tests.support.sources import drain, machine, times
 
 PICTURE: dict[str, Any] = {
@@ -60,6 +62,17 @@ def test_at_the_end_of_the_input_all_leave_by_event_time() -> None:
     assert taken[-1].promise_ns == END_NS
     only_early = drain(machine({"a": [1], "t": [9]}, ahead_ns=5, **LENIENT))
     assert times(only_early) == [9]
+
+
+def test_a_million_rows_are_no_clock_that_runs_ahead() -> None:
+    arrival = np.arange(2 * MOST_ROWS) * 1_000
+    data = pa.table({"a": arrival, "t": arrival + 3_600 * 10**9})  # an hour: another time zone
+    source = machine(data, ahead_ns=10**9, **LENIENT)
+    with pytest.raises(OrderError) as refused:
+        drain(source)
+    assert "source 's': 1,114,112 rows are held back, for their 't' is" in str(refused.value)
+    assert "more than 1.00 s ahead of 'a', that of the nearest by 60.0 min" in str(refused.value)
+    assert source.rows_in == source.held == source.early
 
 
 def test_rows_are_judged_as_they_leave() -> None:
