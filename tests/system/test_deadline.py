@@ -109,6 +109,24 @@ def test_a_tuner_that_is_killed_is_replaced_and_the_slacks_stay(cluster: sw.Clus
     assert len(spans) >= spans[-1].second  # one second may have died with it
 
 
+def test_a_tuner_that_hangs_is_replaced_and_the_slacks_stay(
+    cluster: sw.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = late_pair("late", seconds=SECONDS, deadline="1s")
+    job = cluster.submit(flow, tuning=sw.Tuning(policy="500ms"))
+    until(lambda: tuning_of(job).seconds >= 2, within_s=LIMIT_S, what="two seconds")
+    (pid,) = tuners()
+    os.kill(pid, signal.SIGSTOP)
+    with monkeypatch.context() as soon:
+        soon.setattr(tuner_care, "SILENT_S", 1.0)
+        until(lambda: tuning_of(job).restarts, within_s=GONE_S, what="another tuner")
+    until(lambda: pid not in tuners(), within_s=GONE_S, what="the one that hangs to end")
+    report = job.wait(timeout=LIMIT_S)
+    tuning = check_tuned(report)
+    assert (tuning.restarts, tuning.gates[0].slack_ns) == (1, 500 * MS)
+    assert {span.gates["gate"].slack_ns for span in tuning.series.spans[1:]} == {500 * MS}
+
+
 def test_a_policy_that_is_slow_and_raises_holds_nobody_up_and_the_slacks_stay(
     cluster: sw.Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
