@@ -147,12 +147,13 @@ class SlackGate:
         """Return (rows before it may leave, rows before it are ready)."""
         frontier_ns, holder = self._frontier.minimum()
         ready = (frontier_ns, self._ties[holder])
-        if self.slack_ns is None or self._frontier.newest_ns == START_NS:
+        slack_ns, newest_ns = self.slack_ns, self._frontier.newest_ns
+        if slack_ns is None or newest_ns == START_NS:
             return ready, ready
-        # newest − t > slack  ⇔  t < newest − slack
-        cut = (self._frontier.newest_ns - self.slack_ns, 0)
-        waits_in_full = self.waits_in_full and frontier_ns != END_NS
-        return cut if waits_in_full else max(cut, ready), ready
+        cut_ns = newest_ns - slack_ns  # newest − t > slack  ⇔  t < newest − slack
+        if cut_ns > frontier_ns or (self.waits_in_full and frontier_ns != END_NS):
+            return (cut_ns, 0), ready
+        return ready, ready
 
     def mark_idle(self, writer: int) -> None:
         """Let a silent writer hold nobody back until it speaks again."""

@@ -175,7 +175,8 @@ class ReaderState:
     def _shorten(self, cut: Cut, limit: int) -> Cut:
         """Return an earlier cut that lets about `limit` rows go, or the same one."""
         if limit == 1:
-            return min(cut, self._behind_oldest())
+            oldest = self._behind_oldest()
+            return oldest if oldest < cut else cut
         cut_ns, _ = cut
         candidates = [
             times
