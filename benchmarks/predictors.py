@@ -120,7 +120,8 @@ def run(options: Options) -> Result:
                     scores[runs, split, features, model] = score
                     is_table_1 = (runs, split) == ("fixed", "random")
                     printed = "{} / {} %, {} s".format(*PAPER[model]) if is_table_1 else ""
-                    result.rows.append((runs, split, features, model, *score.values(), printed))
+                    shown = (score[what] for what in (*TARGETS, "training"))
+                    result.rows.append((runs, split, features, model, *shown, printed))
     result.figures = {", ".join(key): score for key, score in scores.items()}
     result.claims = claims(scores)
     result.notes = notes(scores)
@@ -162,7 +163,10 @@ def gathered(runs: Sequence[Sequence[StageSample]]) -> Samples:
 def scored(
     samples: Samples, features: str, model: str, is_train: npt.NDArray[np.bool_], *, seed: int
 ) -> dict[str, float]:
-    """Return {target: NRMSE in %} on the seconds not learned from, and the seconds of training."""
+    """Return {target: NRMSE in %} on the seconds not learned from, and the seconds of training.
+
+    And for each target how much of the squared error is that of the worst 1 % of the seconds.
+    """
     x = samples.features[features]
     score: dict[str, float] = {}
     took_s = 0.0
@@ -172,8 +176,9 @@ def scored(
         predictor.fit(x[is_train], y[is_train])
         took_s += time.perf_counter() - began_s
         mean = np.maximum(predictor.predict(x[~is_train])[0], 0.0)
-        error = float(np.sqrt(np.mean((y[~is_train] - mean) ** 2)))
-        score[target] = 100 * error / float(np.ptp(y[~is_train]))
+        squares = np.sort((y[~is_train] - mean) ** 2)
+        score[target] = 100 * float(np.sqrt(np.mean(squares))) / float(np.ptp(y[~is_train]))
+        score[f"{target}, worst 1 %"] = float(squares[-len(squares) // 100 :].sum() / squares.sum())
     return {**score, "training": took_s}
 
 
@@ -199,6 +204,7 @@ def notes(scores: Scores) -> list[str]:
     """Return what a reader must know, and how the paper's own features do."""
     table_1 = {m: scores["fixed", "random", "Eq. 6", m] for m in PREDICTORS}
     of = ", ".join(f"{m} {s['latency']:.1f} / {s['slack-ready']:.1f}" for m, s in table_1.items())
+    worst = scores["fixed", "chronological", "ours", "gp"]["slack-ready, worst 1 %"]
     return [
         f"features of Eq. 6: {', '.join(PAPERS)}; ours: {', '.join(OURS)}; isotonic sees the "
         "slack alone",
@@ -208,6 +214,9 @@ def notes(scores: Scores) -> list[str]:
         "runs replay the same minutes of a day, so a random split lets a model read minute and "
         "second off the neighbours; the chronological split does not",
         "simulated: jitter of costs 100 %, of links 2 ms, sources asked every 20 ms",
+        f"chronological split, fixed slack, slack-ready: {worst:.0%} of the squared error of gp is "
+        "that of the worst 1 % of the seconds, in which the skew passes the slack: they decide "
+        "which model is first",
         "shape of the process, its margin and the number of splits were chosen while looking at "
         "seed 1: judge gp against its rivals by other seeds, where slack-ready may go either way",
     ]
