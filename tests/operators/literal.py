@@ -237,4 +237,7 @@ class LiteralAggregate:
         panes: dict[int, Any] = {}  # {pane: sum}
         for time, value in zip(times, values, strict=True):
             panes[time // pane] = panes.get(time // pane, 0) + value
-        return sum(panes[number] for number in sorted(panes))
+        total: Any = 0
+        for number in sorted(panes):
+            total += panes[number]  # sum() rounds otherwise from Python 3.12 on
+        return total
