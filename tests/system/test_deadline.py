@@ -120,7 +120,6 @@ def test_a_tuner_that_hangs_is_replaced_and_the_slacks_stay(
     with monkeypatch.context() as soon:
         soon.setattr(tuner_care, "SILENT_S", 1.0)
         until(lambda: tuning_of(job).restarts, within_s=GONE_S, what="another tuner")
-    until(lambda: pid not in tuners(), within_s=GONE_S, what="the one that hangs to end")
     report = job.wait(timeout=LIMIT_S)
     tuning = check_tuned(report)
     assert (tuning.restarts, tuning.gates[0].slack_ns) == (1, 500 * MS)

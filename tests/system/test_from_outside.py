@@ -77,7 +77,7 @@ with sw.Cluster.connect(sys.argv[1]) as cluster:
     job = cluster.submit(flow)
     print(job.wait(timeout=60).ledger.is_balanced, job.result("kept").num_rows)
     print(any("from outside" in line for part in job.logs() for line in part.lines))
-    print([(one.flow, one.status) for one in cluster.jobs()])
+    print([(one.flow, one.status) for one in cluster.jobs()[:2]])
     refused(cluster.submit, flow, detach=False)
     refused(cluster.submit, nowhere)
     refused(cluster.submit, flow, placement={"*": "node-9"})
@@ -104,7 +104,7 @@ def test_a_process_without_a_node_submits_watches_and_fetches(
     stays = cluster.job("long")
     assert stays.status == "running"
     stays.stop()
-    assert {job.flow for job in cluster.jobs()} == {"short", "long"}
+    assert [job.flow for job in cluster.jobs()][:2] == ["short", "long"]  # newest first
 
 
 def test_a_wrong_token_is_refused_by_name(cluster: sw.Cluster, proxy: str) -> None:
