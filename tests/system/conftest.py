@@ -1,4 +1,4 @@
-"""One cluster for all these tests; starting one takes longer than most runs."""
+"""One cluster for all tests of a file; starting one takes longer than most runs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,9 @@ import slackwater as sw
 GONE_S = 10.0
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[sw.Cluster]:
-    """Three local nodes, with the jobs of other tests in their list of ended ones.
-
-    When they are closed, none of their processes may be left.
-    """
+    """Three local nodes; when they are closed, none of their processes may be left."""
     here = psutil.Process()
     before = set(here.children(recursive=True))
     with sw.Cluster.local(nodes=3) as opened:
