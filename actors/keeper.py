@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> None:
         take_down_and_exit(plan)
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER) failed")
-    threading.Thread(target=watch_while_starting, args=(plan, arguments[1]), daemon=True).start()
+    threading.Thread(target=watch_while_starting, args=(plan,), daemon=True).start()
     reports = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what Ray prints goes to our log file, not into the reports
     try:
@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> None:
         reports.write(json.dumps({"error": f"{type(error).__name__}: {error}"}) + "\n")
         take_down_and_exit(plan, status=1)
     reports.write(json.dumps(ready) + "\n")
-    go_on_bare(arguments[1])
+    go_on_bare(plan)
 
 
 def start_nodes(plan: dict[str, Any], reports: Any) -> dict[str, Any]:
@@ -130,22 +130,22 @@ def _with_silent_agent(word: str) -> str:
     return f"{option}={shlex.join([sys.executable, '-I', '-S', str(agent), *told])}"
 
 
-def watch_while_starting(plan: dict[str, Any], as_json: str) -> None:
+def watch_while_starting(plan: dict[str, Any]) -> None:
     """Take down what there is if the driver goes away before the nodes are up.
 
     Bare, for Ray holds the interpreter while it waits for gcs_server: if this thread killed that,
     it would come to its next line when Ray has given up, 15 s later.
     """
     wait_for_the_driver(plan)
-    go_on_bare(as_json)
+    go_on_bare(plan)
 
 
-def go_on_bare(plan: str) -> NoReturn:
+def go_on_bare(plan: dict[str, Any]) -> NoReturn:
     """Replace this process by the `watch` phase, from whichever thread.
 
     exec keeps pid, children, pipe and the subreaper mark, and drops Ray's 90 MB and all threads.
     """
-    bare = [sys.executable, "-I", "-S", __file__, "watch", plan]
+    bare = [sys.executable, "-I", "-S", __file__, "watch", json.dumps(plan)]
     os.execv(sys.executable, bare)  # noqa: S606 no shell is meant
 
 
