@@ -11,21 +11,30 @@ from benchmarks.deadline import HEADER, Experiment, Outcome, judge, run_all
 from benchmarks.frame import Options, Result
 from benchmarks.panels import draw
 
+SPLIT, LAST_SPLIT, NEWEST = "even split", "even split, last second", "max timestamp"
+
 
 @dataclass(frozen=True)
 class Contest:
-    """Who takes part.
+    """Who takes part, beside the clairvoyant policy and ours. Policies by their names of `Tuning`.
 
     Attributes:
-        rivals: policies by their names, as in `Tuning.policy`.
-        quick_rivals: those of a quick run, which has one round of the clairvoyant search.
-        breaking: what must break the deadline, or the test is none; as the policies call
-            themselves.
+        low: a static slack that loses order.
+        high: one that must break the deadline, as must "max timestamp", or the test is none.
+        also: rivals of this contest alone.
+        quick_also: rivals that a quick run has too; it has one round of the clairvoyant search.
     """
 
-    rivals: Sequence[str]
-    quick_rivals: Sequence[str]
-    breaking: Sequence[str]
+    low: str
+    high: str
+    also: Sequence[str] = ()
+    quick_also: Sequence[str] = ()
+
+    def rivals(self, *, is_quick: bool) -> list[str]:
+        """Return the rivals, in the order of the table."""
+        if is_quick:
+            return [SPLIT, *self.quick_also, self.high, NEWEST]
+        return [SPLIT, LAST_SPLIT, self.low, self.high, NEWEST, "tcp", "k-slack", *self.also]
 
     def hold(
         self, result: Result, one: Experiment, options: Options, *, what: str = ""
@@ -39,13 +48,16 @@ class Contest:
             what: which of several experiments in one result.
         """
         is_quick = options.quick
-        outcomes = run_all(
+        rivals = self.rivals(is_quick=is_quick)
+        floor, ours, *others = run_all(
             one,
             seed=options.seed,
-            rivals=self.quick_rivals if is_quick else self.rivals,
+            rivals=rivals,
             floor=partial(clairvoyant, one, seed=options.seed, rounds=1 if is_quick else 4),
         )
-        judge(result, outcomes, breaking=self.breaking, what=what, beats_rivals=not is_quick)
+        breaking = [others[rivals.index(name)].policy for name in (self.high, NEWEST)]
+        outcomes = [floor, ours, *others]
+        judge(result, outcomes, breaking=breaking, what=what, beats_rivals=not is_quick)
         name = f"{one.name}-{what.replace(' ', '')}" if what else one.name
         result.notes.append(f"drawn: {draw(outcomes, name)}")
         return {outcome.policy: outcome for outcome in outcomes}

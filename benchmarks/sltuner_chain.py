@@ -27,19 +27,7 @@ from runtime.model import NS_PER_SECOND
 SECONDS, QUICK_SECONDS = 400, 110
 DEADLINE_S = 6
 SHIFT_NS = 35 * NS_PER_SECOND
-CONTEST = Contest(
-    rivals=(
-        "even split",
-        "even split, last second",
-        "1s",
-        "6s",
-        "max timestamp",
-        "tcp",
-        "k-slack",
-    ),
-    quick_rivals=("even split", "6s", "max timestamp"),
-    breaking=("static 6.00 s", "max timestamp"),
-)
+CONTEST = Contest(low="1s", high="6s")
 SHARE_AT_MOST = 0.7
 
 

@@ -19,19 +19,7 @@ from runtime.model import NS_PER_SECOND
 
 SECONDS, QUICK_SECONDS = 250, 125
 DEADLINE_S = 35
-CONTEST = Contest(
-    rivals=(
-        "even split",
-        "even split, last second",
-        "10s",
-        "100s",
-        "max timestamp",
-        "tcp",
-        "k-slack",
-    ),
-    quick_rivals=("even split", "100s", "max timestamp"),
-    breaking=("static 100 s", "max timestamp"),
-)
+CONTEST = Contest(low="10s", high="100s")
 
 
 def run(options: Options) -> Result:

@@ -38,19 +38,7 @@ SWEEP_S = (5, 10, 15, 20, 25, 30, 40, 50, 60, 75, 90)
 IDLE, WITHIN = "30s", "30s"
 STALE_S = 60
 CELL_DEG = 0.01
-CONTEST = Contest(
-    rivals=(
-        "even split",
-        "even split, last second",
-        "10s",
-        "120s",
-        "max timestamp",
-        "tcp",
-        "k-slack",
-    ),
-    quick_rivals=("even split", "120s", "max timestamp"),
-    breaking=("static 2.00 min", "max timestamp"),
-)
+CONTEST = Contest(low="10s", high="120s")
 
 
 def run(options: Options) -> Result:

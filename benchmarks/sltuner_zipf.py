@@ -11,7 +11,7 @@ import numpy as np
 
 import slackwater as sw
 from benchmarks import late_city
-from benchmarks.contest import Contest, opened
+from benchmarks.contest import LAST_SPLIT, Contest, opened
 from benchmarks.deadline import Experiment
 from benchmarks.frame import Options, Result
 from examples.city import zipf_delays
@@ -23,20 +23,7 @@ DEADLINE_S = 6
 RESULTS_PER_S = 500 * 0.2 * 500 * 0.1 * 10 / late_city.AREAS
 CALM, BUSY = 0.3, 1.3
 """Utilisation of the sink."""
-CONTEST = Contest(
-    rivals=(
-        "even split",
-        "even split, last second",
-        "1s",
-        "10s",
-        "max timestamp",
-        "tcp",
-        "k-slack",
-        "ready-only",
-    ),
-    quick_rivals=("even split", "even split, last second", "10s", "max timestamp"),
-    breaking=("static 10.0 s", "max timestamp"),
-)
+CONTEST = Contest(low="1s", high="10s", also=("ready-only",), quick_also=(LAST_SPLIT,))
 
 
 def run(options: Options) -> Result:
