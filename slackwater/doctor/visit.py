@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import shlex
-import socket
 import subprocess
 import threading
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ PROGRAM = Path(actors.host_facts.__file__)
 # Its own source comes in first, as a line with its length and so many letters; then questions.
 RUN = "exec python3 -c 'import sys; exec(sys.stdin.read(int(sys.stdin.readline())))'"
 SSH_FAILED, NOT_FOUND = 255, 127  # exit codes of ssh and of a shell
+NOT_REACHED = re.compile(r"ssh: (?:connect to host|Could not resolve hostname) .*?: (.*)")
 
 
 @dataclass(frozen=True)
@@ -69,16 +71,6 @@ class Visit:
 
 def visit(host: str, login: Login) -> Visit:
     """Look into one host. Never raises for what is wrong there."""
-    if login.proxy is None:
-        try:
-            with socket.create_connection((host, login.port), timeout=REACH_S):
-                pass
-        except OSError as error:
-            reason = error.strerror or str(error) or "no answer"
-            return Visit(
-                failure=f"not reachable: {reason} (TCP port {login.port}); look at the address, "
-                "the network, and whether sshd runs there"
-            )
     if login.key is not None and not Path(login.key).is_file():
         return Visit(failure=f"auth.ssh_private_key: there is no file {login.key} here")
     try:
@@ -119,7 +111,9 @@ def _talk(ssh: subprocess.Popen[str], login: Login) -> Visit:
         ssh.stdin.close()
     except (OSError, ValueError) as error:
         ssh.kill()
-        return _failed(ssh, login, f"{ssh.stderr.read()}\n{error}")
+        with contextlib.suppress(OSError):  # what it has not read stays in the buffer
+            ssh.stdin.close()
+        return _failed(ssh, login, ssh.stderr.read(), error)
     return Visit(facts, offset_ns=best.offset_ns, error_ns=best.error_ns(best.t4_ns))
 
 
@@ -142,11 +136,18 @@ def _next_line(output: IO[str]) -> str | None:
     return None
 
 
-def _failed(ssh: subprocess.Popen[str], login: Login, said: str) -> Visit:
+def _failed(
+    ssh: subprocess.Popen[str], login: Login, said: str, error: Exception | None = None
+) -> Visit:
     code = ssh.wait()
     lines = [line for line in said.strip().splitlines() if not line.startswith("bash: ")]
-    reason = lines[-1] if lines else f"exit code {code}"
+    reason = lines[-1] if lines else str(error or f"exit code {code}")
     if code == SSH_FAILED:
+        if not_reached := NOT_REACHED.match(reason):
+            return Visit(
+                failure=f"not reachable: {not_reached[1]} (TCP port {login.port}); look at the "
+                "address, the network, and whether sshd runs there"
+            )
         way = f"log in by hand first: ssh -p {login.port} {login.user}@HOST; the user and the key "
         return Visit(
             failure=f"ssh does not let us in: {reason}; {way}are those of auth in the file"

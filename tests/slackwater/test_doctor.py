@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
+import shutil
 import socket
 import time
 from collections.abc import Iterator
@@ -23,6 +25,7 @@ from slackwater.doctor import clock
 from slackwater.doctor import doctor as command
 from slackwater.doctor.findings import Finding, judge_clock, judge_host, judge_ports
 from slackwater.doctor.launcher_file import examine_file, read_launcher_file
+from slackwater.doctor.visit import Login, visit
 
 yaml: Any = importlib.import_module("yaml")  # comes with Ray, without types
 APP = typer.Typer()
@@ -104,6 +107,7 @@ def test_a_file_that_is_none_is_said(tmp_path: Path, environ: dict[str, str]) ->
     assert "has no keys" in texts(examine_file(written(tmp_path, "a"), environ=environ), "problem")
 
 
+@pytest.mark.skipif(shutil.which("ssh") is None, reason="no ssh client on this machine")
 def test_a_host_that_cannot_be_reached_is_said(
     tmp_path: Path, token: Path, environ: dict[str, str], closed_port: int
 ) -> None:
@@ -116,15 +120,39 @@ def test_a_host_that_cannot_be_reached_is_said(
     )
 
 
-def test_a_host_that_is_no_ssh_is_said(
-    tmp_path: Path, token: Path, environ: dict[str, str]
+@pytest.mark.parametrize(
+    ("said", "failure"),
+    [
+        (
+            "ssh: connect to host 10.0.0.9 port 22: No route to host",
+            "not reachable: No route to host (TCP port 22)",
+        ),
+        (
+            "ssh: Could not resolve hostname nobody: Name or service not known",
+            "not reachable: Name or service not known",
+        ),
+        ("root@h: Permission denied (publickey).", "ssh does not let us in: root@h: Permission"),
+        ("", "ssh does not let us in: [Errno 32] Broken pipe"),
+    ],
+)
+def test_an_ssh_that_ends_before_it_has_read_is_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, failure: str
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        path = written(tmp_path, FILE.format(token=token) + "\nmax_workers: 0\n")
-        text = path.read_text().replace("somebody", "somebody\n  ssh_private_key: /no/such/key")
-        path.write_text(text)
-        port = server.getsockname()[1]
-        found = examine_file(path, environ=environ, ssh_port=port)
+    ssh = written(tmp_path, f"#!/bin/sh\necho '{said}' >&2\nexit 255\n")
+    ssh.rename(tmp_path / "ssh").chmod(0o755)
+    program = tmp_path / "program.py"
+    program.write_text("#" * 2**20)  # more than a pipe holds
+    monkeypatch.setattr("slackwater.doctor.visit.PROGRAM", program)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert visit("10.0.0.9", Login("root")).failure.startswith(failure)
+
+
+def test_a_key_that_is_not_there_is_said(
+    tmp_path: Path, token: Path, environ: dict[str, str], closed_port: int
+) -> None:
+    keyed = FILE.replace("somebody", "somebody\n  ssh_private_key: /no/such/key")
+    path = written(tmp_path, keyed.format(token=token))
+    found = examine_file(path, environ=environ, ssh_port=closed_port)
     assert "there is no file /no/such/key here" in texts(found, "problem")
 
 
