@@ -13,7 +13,15 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.deadline import LIMITS, Experiment, Floats, MakePolicy, Outcome, run
+from benchmarks.deadline import (
+    LIMITS,
+    OVER_AT_MOST,
+    Experiment,
+    Floats,
+    MakePolicy,
+    Outcome,
+    run,
+)
 from runtime.flow.plan import Plan
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
@@ -70,10 +78,7 @@ def clairvoyant(experiment: Experiment, *, seed: int, rounds: int) -> Outcome:
         }
         holds = _holds(paths, Known(rest, skew, rows), outcome.deadline_s, less_ns)
         outcome = run(experiment, _planned(holds), seed=seed)
-        is_better = best is None or (outcome.over, outcome.slack_ready_rows) < (
-            best.over,
-            best.slack_ready_rows,
-        )
+        is_better = best is None or _key(outcome) < _key(best)
         best = outcome if is_better else best
         for second in np.flatnonzero(outcome.latency_s > outcome.deadline_s):
             excess_ns = int((outcome.latency_s[second] - outcome.deadline_s) * NS_PER_SECOND)
@@ -81,6 +86,11 @@ def clairvoyant(experiment: Experiment, *, seed: int, rounds: int) -> Outcome:
                 less_ns[near] = less_ns.get(near, 0) + excess_ns
     assert best is not None, "there is at least one round"
     return best
+
+
+def _key(outcome: Outcome) -> tuple[float, int]:
+    """Return what makes a run better: it keeps the deadline, as that is judged, at least cost."""
+    return max(outcome.over - OVER_AT_MOST, 0.0), outcome.slack_ready_rows
 
 
 def _holds(paths: Paths, known: Known, deadline_s: float, less_ns: Mapping[int, int]) -> Holds:

@@ -7,11 +7,22 @@ from dataclasses import dataclass
 from functools import partial
 
 from benchmarks.clairvoyant import clairvoyant
-from benchmarks.deadline import HEADER, Experiment, Outcome, judge, run_all
+from benchmarks.deadline import (
+    HEADER,
+    Experiment,
+    Outcome,
+    beside_each_other,
+    judge,
+    named,
+    run,
+    run_all,
+)
 from benchmarks.frame import Options, Result
 from benchmarks.panels import draw
 
 SPLIT, LAST_SPLIT, NEWEST = "even split", "even split, last second", "max timestamp"
+HELD_SPLIT = "even split, by the clock"
+"""The rule that the tuner falls back on, alone: what it does without its models."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +44,9 @@ class Contest:
     def rivals(self, *, is_quick: bool) -> list[str]:
         """Return the rivals, in the order of the table."""
         if is_quick:
-            return [SPLIT, *self.quick_also, self.high, NEWEST]
-        return [SPLIT, LAST_SPLIT, self.low, self.high, NEWEST, "tcp", "k-slack", *self.also]
+            return [SPLIT, HELD_SPLIT, *self.quick_also, self.high, NEWEST]
+        splits = [SPLIT, HELD_SPLIT, LAST_SPLIT]
+        return [*splits, self.low, self.high, NEWEST, "tcp", "k-slack", *self.also]
 
     def hold(
         self, result: Result, one: Experiment, options: Options, *, what: str = ""
@@ -61,6 +73,19 @@ class Contest:
         name = f"{one.name}-{what.replace(' ', '')}" if what else one.name
         result.notes.append(f"drawn: {draw(outcomes, name)}")
         return {outcome.policy: outcome for outcome in outcomes}
+
+
+def sweep(result: Result, one: Experiment, slacks_s: Sequence[int], *, seed: int) -> list[Outcome]:
+    """Tell what each constant slack makes of the run, whatever the deadline; return all."""
+    tasks = [partial(run, one, named(f"{slack_s}s"), seed=seed) for slack_s in slacks_s]
+    outcomes = beside_each_other(tasks)
+    for slack_s, outcome in zip(slacks_s, outcomes, strict=True):
+        result.figures[f"slack {slack_s} s"] = outcome.figures()
+        result.notes.append(
+            f"slack {slack_s} s throughout: largest latency {outcome.most_s:.1f} s, over in "
+            f"{outcome.over:.1%}, {outcome.slack_ready_rows:,} slack-ready, {outcome.late:,} late"
+        )
+    return outcomes
 
 
 def opened(one: Experiment) -> Result:

@@ -244,12 +244,14 @@ def judge(
         Claim(f"{of}detected events / clairvoyant", detected, ">=", 0.95),
     ]
     if kept and beats_rivals:
+        fewer = max(min(kept) - 1, floor.slack_ready_rows)  # nobody need be below the floor
         result.claims.append(
             Claim(
-                f"{of}slack-ready rows, beside the best rival that keeps the deadline",
+                f"{of}slack-ready rows: fewer than the best rival that keeps the deadline, or as "
+                "few as the clairvoyant",
                 ours.slack_ready_rows,
                 "<=",
-                min(kept) - 1,
+                fewer,
             )
         )
     result.claims += [

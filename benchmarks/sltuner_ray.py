@@ -35,23 +35,27 @@ WARSAW_DEADLINE_S = 30
 NODES = 4
 
 
-@dataclass(frozen=True)
+@dataclass
 class SlowSink:
     """A sink that takes as long for a result as the simulator's cost model says.
 
     Attributes:
         per_row_s: what a result takes.
-        load: (ns since `began_ns`) -> how many times as long.
-        began_ns: of the run, by this machine's clock.
+        load: (ns since the run began) -> how many times as long.
+        first_s: in which second of the run the first result comes, as the simulator has it.
     """
 
     per_row_s: float
     load: Callable[[int], float]
-    began_ns: int
+    first_s: float
+    _began_ns: int | None = None
 
     def __call__(self, rows: pa.RecordBatch) -> None:
         """Take so long."""
-        time.sleep(self.per_row_s * self.load(time.time_ns() - self.began_ns) * rows.num_rows)
+        now_ns = time.time_ns()
+        if self._began_ns is None:
+            self._began_ns = now_ns - int(self.first_s * NS_PER_SECOND)
+        time.sleep(self.per_row_s * self.load(now_ns - self._began_ns) * rows.num_rows)
 
 
 def run(options: Options) -> Result:
@@ -75,17 +79,23 @@ def run(options: Options) -> Result:
             one = experiment(seconds)
             samples = calibrated(experiment(before_s), seed=options.seed)
             virtual = simulate(one, named(OURS, history=samples), seed=options.seed)
-            report = _on_ray(cluster, one, samples, seed=options.seed)
+            first_s = float(np.flatnonzero(virtual.detected)[0])
+            report = _on_ray(cluster, one, samples, first_s=first_s, seed=options.seed)
             _compare(result, name, virtual, report)
     return result
 
 
 def _on_ray(
-    cluster: sw.Cluster, one: Experiment, samples: Sequence[StageSample], *, seed: int
+    cluster: sw.Cluster,
+    one: Experiment,
+    samples: Sequence[StageSample],
+    *,
+    first_s: float,
+    seed: int,
 ) -> TuningReport:
     sink = sw.callback_sink(_ignore)
     if "jams" in one.cost.stages:
-        slow = SlowSink(one.cost.stages["jams"] / 1e9, one.cost.load["jams"], time.time_ns())
+        slow = SlowSink(one.cost.stages["jams"] / 1e9, one.cost.load["jams"], first_s)
         sink = sw.callback_sink(slow)
     with tempfile.TemporaryDirectory(prefix="slackwater-history-") as folder:
         SampleHistory(Path(folder), one.plan(seed), most=0).save(samples, job="calibration")

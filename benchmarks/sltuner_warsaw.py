@@ -8,7 +8,6 @@ within 30 s: a bunch. Calibrated on another day.
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,17 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import slackwater as sw
-from benchmarks.contest import Contest
-from benchmarks.deadline import (
-    CALIBRATION_SEED,
-    HEADER,
-    Experiment,
-    beside_each_other,
-    named,
-)
-from benchmarks.deadline import (
-    run as run_once,
-)
+from benchmarks.contest import Contest, sweep
+from benchmarks.deadline import CALIBRATION_SEED, HEADER, Experiment
 from benchmarks.frame import Options, Result
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "bus-warsaw-2024"
@@ -51,23 +41,8 @@ def run(options: Options) -> Result:
     for deadline_s in QUICK_DEADLINES_S if options.quick else DEADLINES_S:
         CONTEST.hold(result, experiment(seconds, deadline_s), options, what=f"{deadline_s} s")
     if not options.quick:
-        _sweep(result, experiment(seconds, DEADLINES_S[0]), seed=options.seed)
+        sweep(result, experiment(seconds, DEADLINES_S[0]), SWEEP_S, seed=options.seed)
     return result
-
-
-def _sweep(result: Result, one: Experiment, *, seed: int) -> None:
-    """Tell what each fixed slack makes of the run, whatever the deadline."""
-    sweep = beside_each_other([partial(run_once, one, named(f"{s}s"), seed=seed) for s in SWEEP_S])
-    for slack_s, outcome in zip(SWEEP_S, sweep, strict=True):
-        result.figures[f"sweep {slack_s} s"] = {
-            "most_s": outcome.most_s,
-            "slack_ready": outcome.slack_ready_rows,
-            "late": outcome.late,
-        }
-        result.notes.append(
-            f"slack {slack_s} s throughout: largest latency {outcome.most_s:.1f} s, "
-            f"{outcome.slack_ready_rows:,} slack-ready, {outcome.late:,} late"
-        )
 
 
 def experiment(seconds: int, deadline_s: int) -> Experiment:

@@ -138,7 +138,7 @@ def _deadline(report: JobReport) -> list[str]:
     if (tuning := report.tuning) is None:
         return []
     left_ns = tuning.laxity_ns
-    slacks = [f"{gate.stage} {slack_words(gate.slack_ns)}" for gate in tuning.gates]
+    slacks = [f"{gate.stage} {slack_words(gate.slack_ns, gate.hold_ns)}" for gate in tuning.gates]
     return [
         f"laxity {'–' if left_ns is None else format_ns(left_ns)}",
         f"slack {', '.join(slacks)}",

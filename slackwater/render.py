@@ -234,9 +234,9 @@ def _render_tuning(tuning: TuningReport, stages: Sequence[StageReport], console:
     gates = tuning.gates
     columns: list[Column] = [
         ("gate", [gate.stage for gate in gates]),
-        ("slack now", [slack_words(gate.slack_ns) for gate in gates]),
+        ("slack now", [slack_words(gate.slack_ns, gate.hold_ns) for gate in gates]),
         ("set by", [gate.by or "nobody yet" for gate in gates]),
-        ("slack ran out", [format_count(gate.slack_ready) for gate in gates]),
+        ("slack-ready", [format_count(gate.slack_ready) for gate in gates]),
         ("of all", [_share(gate.slack_ready, rows_in.get(gate.stage, 0)) for gate in gates]),
         ("late, used", [format_count(gate.late) for gate in gates]),
         ("late, dropped", [format_count(gate.late_dropped) for gate in gates]),
@@ -267,10 +267,10 @@ def kept(tuning: TuningReport) -> str:
     return f"{kept_in} ({tuning.policy})"
 
 
-def slack_words(slack_ns: int | None) -> str:
-    """Return a slack for a table."""
+def slack_words(slack_ns: int | None, hold_ns: int | None = None) -> str:
+    """Return a slack for a table, or the hold where there is none."""
     if slack_ns is None:
-        return "ready-only"
+        return "ready-only" if hold_ns is None else f"hold {format_ns(hold_ns)}"
     return "on arrival" if slack_ns < 0 else format_ns(slack_ns)
 
 

@@ -19,7 +19,7 @@ def with_totals(tuning: TuningReport, stages: Iterable[StageReport]) -> TuningRe
     gates = [
         replace(
             gate,
-            slack_ready=one.slack_ready,
+            slack_ready=one.unready,
             late=one.late,
             late_ready=one.late_ready,
             late_dropped=one.late_dropped,

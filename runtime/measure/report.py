@@ -86,6 +86,11 @@ class StageReport:
         return self.ready + self.slack_ready + self.late
 
     @property
+    def unready(self) -> int:
+        """Rows that left before they were ready, in order or late: slrTuples of [ssg] Eq. 4."""
+        return self.slack_ready + max(self.late + self.late_dropped - self.late_ready, 0)
+
+    @property
     def missing(self) -> int:
         """Rows that came in and are not accounted for; below zero: more than came in."""
         return self.rows_in - (self.used + self.late_dropped + self.in_flight)

@@ -29,7 +29,8 @@ class StageSample:
             source how late it handed over. 0 where none were.
         comm_ns: comm of Eq. 2: the longest time that a message travelled to the stage.
         rows: rows worked off.
-        slack_ready: slrTuples of Eq. 4, of all readers.
+        slack_ready: slrTuples of Eq. 4, of all readers: rows that left before they were ready, in
+            order or late (Algorithm 3, 10).
         late: rows that came behind what had been released.
         slack_ns: the slack at the end of the second; None: ready-only, or no gate.
         hold_ns: the longest that a row may wait in the gate by the clock, at the end of the second;

@@ -20,10 +20,13 @@ class GateTuning:
     by: str = ""
     """Who set it: a policy, or which of its rules; "": nobody yet."""
     slack_ready: int = 0
-    """Since the start, as the next three; see StageReport."""
+    """Left before they were ready, in order or late ([ssg] Eq. 4). Since the start, as the next
+    three; see StageReport."""
     late: int = 0
     late_ready: int = 0
     late_dropped: int = 0
+    hold_ns: int | None = None
+    """How long a row may wait by the clock, now; None: as long as it takes."""
 
 
 @dataclass

@@ -19,6 +19,7 @@ class GateSpan:
     """One gate in a span. Of several seconds: sums, the largest times, the last slack."""
 
     slack_ns: int | None = None
+    """Or, where there is none, the hold."""
     slack_ready: int = 0
     late: int = 0
     latency_ns: int = 0

@@ -102,6 +102,11 @@ class ReaderState:
         return batch.keep(~is_late) if len(late) < rows else None
 
     @property
+    def unready(self) -> int:
+        """Rows released before they were ready, in order or late: [ssg] Eq. 4, Algorithm 3, 10."""
+        return self.slack_ready + self.late - self.late_ready
+
+    @property
     def seen(self) -> Cut:
         """What then comes before it is late."""
         return self._seen[:2]

@@ -130,7 +130,7 @@ class StageWatch:
         since = [queues.oldest_ns()]
         if (gate := self._gate) is not None and self._waits is not None:
             counts = gate.counts()
-            state.slack_ready, state.late = counts.slack_ready, counts.late
+            state.slack_ready, state.late = counts.unready, counts.late
             state.slack_ns, state.hold_ns = gate.slack_ns, self.hold_ns
             state.newest_ns, state.frontier_ns = gate.newest_ns, gate.frontier_ns
             state.held += gate.rows_held
@@ -167,7 +167,7 @@ class StageWatch:
             self._read_log.restore(state["reads"])
         if self._gate is not None:
             counts = self._gate.counts()
-            self._meter.restart(counts.slack_ready, counts.late)
+            self._meter.restart(counts.unready, counts.late)
 
 
 def _rows(released: Released) -> int:

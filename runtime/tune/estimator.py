@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from runtime.measure.samples import StageSample
 from runtime.model import Int64Array
 from runtime.tune.features import (
     FAR_S,
+    OURS,
     Examples,
     Moments,
     examples,
@@ -38,8 +40,9 @@ from runtime.tune.paths import Paths
 from runtime.tune.predict import PredictorFactory, make_predictor
 from runtime.tune.rest import RestModel
 
-JUMP_S = 2.0
-"""Event time that runs so far ahead of the clock in one second comes in jumps."""
+JUMP_S, JUMPY_S = 2.0, 300
+"""Event time that runs so far ahead of the clock in one second comes in jumps, and is taken to go
+on so for some minutes: between polls it stands still."""
 LEAST_EXAMPLES = 20
 """Seconds that a model needs at least."""
 
@@ -62,12 +65,15 @@ class Prediction:
     slack_ready_sd: FloatArray
 
 
+class NoPredictionError(Exception):
+    """A model that was fitted does not predict."""
+
+
 @dataclass
 class _GateModel:
     latency: Judged
     slack_ready: Judged
     is_fitted: bool = False
-    new: int = 0  # samples since the last fit
 
 
 class Estimator:
@@ -81,7 +87,7 @@ class Estimator:
 
     Attributes:
         failures: {stage: why it has no model of its own since the last fit}.
-        failed_fits: {stage: how many fits have failed}.
+        failed_fits: {stage: how many fits have failed, or predicted nothing of use}.
     """
 
     def __init__(
@@ -98,8 +104,14 @@ class Estimator:
         }
         self._gates = {
             stage: _GateModel(
-                Judged(make_predictor(predictor, seed=seed + 2 * place)),
-                Judged(make_predictor(predictor, seed=seed + 2 * place + 1)),
+                Judged(
+                    make_predictor(predictor, seed=seed + 2 * place),
+                    forecast=OURS.index("wait forecast"),
+                ),
+                Judged(
+                    make_predictor(predictor, seed=seed + 2 * place + 1),
+                    forecast=OURS.index("slack-ready forecast"),
+                ),
             )
             for place, stage in enumerate(paths.tuned)
         }
@@ -108,7 +120,11 @@ class Estimator:
             stage: RestModel(make_predictor(predictor, seed=seed + 100 + place))
             for place, stage in enumerate(others)
         }
-        self._live: set[str] = set()  # stages that were observed, not only recalled
+        # Observed, not only recalled: what comes next is predicted from these.
+        self._live: dict[str, deque[StageSample]] = {
+            stage: deque(maxlen=FAR_S + 1) for stage in paths.inputs
+        }
+        self._jumped: dict[str, int] = {}  # in which second event time has jumped last
         self.failures: dict[str, str] = {}
         self.failed_fits: dict[str, int] = {}
         self.fits = 0
@@ -123,9 +139,11 @@ class Estimator:
         for stage, sample in samples.items():
             if stage in self._history and sample.second == second:
                 self._history[stage].append(sample)
-                self._live.add(stage)
+                self._live[stage].append(sample)
+                if jump_s(list(self._live[stage])[-2:]) >= JUMP_S:
+                    self._jumped[stage] = second
                 if stage in self._gates:
-                    self._gates[stage].new += 1
+                    self._judge(stage, self._gates[stage])
 
     def recall(self, history: Iterable[StageSample]) -> None:
         """Take samples of earlier runs, each stage's in their order, one run after the other.
@@ -135,6 +153,9 @@ class Estimator:
         for sample in history:
             if sample.stage in self._history:
                 self._history[sample.stage].append(sample)
+        for stage, known in self._history.items():
+            if any(jump_s(pair) >= JUMP_S for pair in pairwise(known)):
+                self._jumped[stage] = 0
 
     def fit(self) -> None:
         """Train all models with the seconds observed so far. May take a second or two."""
@@ -145,12 +166,12 @@ class Estimator:
         for stage, rest in self._rest.items():
             try:
                 rest.fit(self._history[stage])
-            except (ValueError, ArithmeticError, np.linalg.LinAlgError) as problem:
-                self._failed(stage, f"the model of latency does not fit: {problem}")
+            except Exception as problem:  # whatever a predictor of the user's own raises
+                self._failed(stage, f"the model of latency does not fit: {_words(problem)}")
 
     def is_ready(self, stage: str) -> bool:
         """Whether a tuned stage can be predicted: it has a model, and a second to go on from."""
-        return self._gates[stage].is_fitted and stage in self._live
+        return self._gates[stage].is_fitted and bool(self._live[stage])
 
     def predict(self, stage: str, slacks_ns: Int64Array, *, settled: bool = False) -> Prediction:
         """Return what each slack would do in the second after the last one observed, or later.
@@ -161,6 +182,9 @@ class Estimator:
             settled: of the second after that, as if each had held all along. A slack that is
                 lowered lets go at once of what has waited longer, which no slack can undo any
                 more; what it brings from then on is what one chooses it by.
+
+        Raises:
+            NoPredictionError: it has failed, and is not ready until the next fit.
         """
         model = self._gates[stage]
         assert model.is_fitted, "ask is_ready"
@@ -169,8 +193,12 @@ class Estimator:
         slack_s = np.array([slack_seconds(int(slacks_ns[place])) for place in order])
         states = np.tile(now, (len(order), 1))
         x = Moments(settle(states, slack_s) if settled else states, slack_s).ours()
-        latency_s, latency_sd_s = model.latency.predict(x)
-        early, early_sd = model.slack_ready.predict(x)
+        try:
+            latency_s, latency_sd_s = model.latency.predict(x)
+            early, early_sd = model.slack_ready.predict(x)
+        except Exception as problem:
+            self._gave_up(stage, model, problem)
+            raise NoPredictionError(stage) from problem
         back = np.empty(len(order), dtype=np.intp)
         back[order] = np.arange(len(order))
         # What has waited so long already will have waited longer when it leaves.
@@ -183,7 +211,7 @@ class Estimator:
 
     def speed(self, stage: str) -> float:
         """Return how fast event time runs at a tuned stage, a second of the clock."""
-        return speed_of(self._now(stage)) if self._history[stage] else 1.0
+        return speed_of(self._now(stage)) if self._live[stage] else 1.0
 
     def spread_s(self, stage: str) -> float:
         """Return how far apart rows that come together are, in event time; 0 if they flow evenly.
@@ -192,13 +220,17 @@ class Estimator:
         ages at once. A slack, which is age, then lets the older of them go at once.
         """
         run = self._run(stage)
-        if not run or jump_s(run) < JUMP_S:
+        if not run or run[-1].second - self._jumped.get(stage, -JUMPY_S) >= JUMPY_S:
             return 0.0
         return max(one.skew_ns for one in run) / 1e9
 
     def rest(self, stage: str) -> tuple[float, float]:
         """Return mean and deviation (ns) of latency_op and comm of a stage that is not tuned."""
-        return self._rest[stage].predict(self._history[stage])
+        try:
+            return self._rest[stage].predict(self._live[stage])
+        except Exception as problem:
+            self._failed(stage, f"the model of latency does not predict: {_words(problem)}")
+            raise NoPredictionError(stage) from problem
 
     def _now(self, stage: str) -> list[float]:
         return state(self._run(stage))
@@ -206,8 +238,8 @@ class Estimator:
     def _run(self, stage: str) -> list[StageSample]:
         """Return the last seconds that follow each other, the newest last."""
         run: list[StageSample] = []
-        for sample in reversed(self._history[stage]):
-            if len(run) > FAR_S or (run and sample.second != run[-1].second - 1):
+        for sample in reversed(self._live[stage]):
+            if run and sample.second != run[-1].second - 1:
                 break
             run.append(sample)
         return run[::-1]
@@ -215,9 +247,24 @@ class Estimator:
     def _fit_gate(self, stage: str, model: _GateModel) -> None:
         known = examples(self._history[stage])
         problem = _train(model, known)
-        model.is_fitted, model.new = problem is None, 0
+        model.is_fitted = problem is None
         if problem is not None:
             self._failed(stage, problem)
+
+    def _judge(self, stage: str, model: _GateModel) -> None:
+        """Compare the second just observed with what its models had made of the one before."""
+        last = examples(self._run(stage)).last()
+        if not model.is_fitted or not len(last.slack_s):
+            return
+        try:
+            model.latency.judge(last.ours(), last.wait_s)
+            model.slack_ready.judge(last.ours(), last.slack_ready)
+        except Exception as problem:
+            self._gave_up(stage, model, problem)
+
+    def _gave_up(self, stage: str, model: _GateModel, problem: Exception) -> None:
+        model.is_fitted = False
+        self._failed(stage, f"its model does not predict: {_words(problem)}")
 
     def _failed(self, stage: str, problem: str) -> None:
         self.failures[stage] = problem
@@ -229,18 +276,17 @@ def _train(model: _GateModel, known: Examples) -> str | None:
     if len(known.slack_s) < LEAST_EXAMPLES:
         return f"{len(known.slack_s)} seconds to learn from, {LEAST_EXAMPLES} are needed"
     x = known.ours()
-    new = slice(max(len(x) - model.new, 0), None)
     for what, judged, y in (
         ("latency", model.latency, known.wait_s),
         ("slack-ready rows", model.slack_ready, known.slack_ready),
     ):
         try:
-            if model.is_fitted and model.new:
-                judged.judge(x[new], y[new])
-            judged.predictor.fit(x, y)
-            mean, deviation = judged.predictor.predict(x[-50:])
-        except (ValueError, ArithmeticError, np.linalg.LinAlgError) as problem:
-            return f"the model of {what} does not fit: {problem}"
-        if not (np.isfinite(mean).all() and np.isfinite(deviation).all()):
-            return f"the model of {what} predicts what is no number"
+            judged.fit(x, y)
+            judged.predict(x[-50:])
+        except Exception as problem:  # whatever a predictor of the user's own raises
+            return f"the model of {what} does not fit: {_words(problem)}"
     return None
+
+
+def _words(problem: Exception) -> str:
+    return str(problem) or type(problem).__name__

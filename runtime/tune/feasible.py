@@ -10,7 +10,6 @@ from __future__ import annotations
 from runtime.errors import FlowError
 from runtime.flow.plan import Plan
 from runtime.model import format_ns
-from runtime.tune.paths import Paths
 
 HOP_NS = 200_000
 """A message from slot to slot takes at least about this: `python -m benchmarks hop` has 0.2 ms."""
@@ -29,13 +28,12 @@ def check_deadline(plan: Plan, *, source_gap_ns: int, hop_ns: int = HOP_NS) -> N
     """
     if plan.deadline_ns is None:
         return
-    hops = {
-        stage.name: float(
-            max((plan.slots[c.source] != plan.slots[c.target] for c in stage.inputs), default=0)
-        )
-        for stage in plan.stages
-    }
-    most = int(Paths.of(plan).latency_ns(hops))
+    slots = plan.slots
+    hops: dict[str, int] = {}  # {stage: the most on a way to it}
+    for stage in plan.stages:
+        ways = (hops[one.source] + (slots[one.source] != slots[one.target]) for one in stage.inputs)
+        hops[stage.name] = max(ways, default=0)
+    most = max(hops.values(), default=0)
     least_ns = source_gap_ns + most * hop_ns
     if plan.deadline_ns < least_ns:
         raise FlowError(

@@ -7,7 +7,7 @@ its writers are apart, whether that grows, and what `forecast.next_second` makes
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 
 import numpy as np
@@ -96,6 +96,10 @@ class Examples(Moments):
     latency_s: FloatArray
     wait_s: FloatArray
     slack_ready: FloatArray
+
+    def last(self) -> Examples:
+        """Return the last one alone; nothing of nothing."""
+        return Examples(*(getattr(self, one.name)[-1:] for one in fields(self)))
 
 
 def examples(samples: Sequence[StageSample]) -> Examples:
@@ -194,11 +198,14 @@ def felt_slack_s(sample: StageSample, speed: float) -> float:
     return slack_s if sample.hold_ns is None else min(slack_s, _seconds(sample.hold_ns) * speed)
 
 
-def jump_s(run: Sequence[StageSample]) -> float:
-    """Return how far event time jumped ahead of the clock, at most, in one of these seconds."""
-    speed = _speed(run[0], run[-1])
-    steps = [_seconds(now.newest_ns - one.newest_ns) for one, now in pairwise(run)]
-    return max([step - speed for step in steps if step < MOST_S], default=0.0)
+def jump_s(two: Sequence[StageSample]) -> float:
+    """Return how far event time ran ahead of the clock from a second to the one after it.
+
+    0 where they do not follow each other, or at the first events.
+    """
+    if len(two) < 2 or two[1].second != two[0].second + 1 or two[0].newest_ns == START_NS:
+        return 0.0
+    return _seconds(two[1].newest_ns - two[0].newest_ns) - 1.0
 
 
 def slack_seconds(slack_ns: int | None) -> float:

@@ -13,6 +13,9 @@ from runtime.measure.samples import StageSample
 from runtime.measure.tuning import TuningReport
 from runtime.tune.contract import SetSlack, SlackPolicy
 
+MOST_NS = 10**18
+"""The longest wait that can be set, 31 years: it is subtracted from event times of 64 bits."""
+
 
 class GuardedPolicy:
     """Calls a policy, and hands on only slacks that can be set.
@@ -95,21 +98,27 @@ class GuardedPolicy:
                 f"stage {setting.stage!r} has no gate whose slack follows from the deadline"
             )
         slack_ns, hold_ns = setting.slack_ns, setting.hold_ns
-        if slack_ns is not None and (not isinstance(slack_ns, Integral) or slack_ns < -1):
+        if slack_ns is not None and not _is_whole(slack_ns, least=-1):
             raise SettingError(
                 f"stage {setting.stage!r}: slack_ns={slack_ns!r} must be None (ready-only), "
-                "-1 (hold nothing), or a whole number from 0 on"
+                "-1 (hold nothing), or a whole number from 0 to 10**18"
             )
-        if hold_ns is not None and (not isinstance(hold_ns, Integral) or hold_ns < 0):
+        if hold_ns is not None and not _is_whole(hold_ns, least=0):
             raise SettingError(
                 f"stage {setting.stage!r}: hold_ns={hold_ns!r} must be None, or a whole number "
-                "from 0 on"
+                "from 0 to 10**18"
             )
 
     def _count(self, problem: Exception) -> None:
         self.errors += 1
         self.last_error = f"{type(problem).__name__}: {problem}".splitlines()[0]
         self.trace = "".join(traceback.format_exception(problem))
+
+
+def _is_whole(number: object, *, least: int) -> bool:
+    if isinstance(number, bool) or not isinstance(number, Integral):
+        return False
+    return least <= int(number) <= MOST_NS
 
 
 def _plain(value: Any) -> Any:

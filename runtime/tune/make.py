@@ -17,12 +17,9 @@ from runtime.tune.policies import (
     MaxTimestamp,
     StaticSlack,
     TcpAdaptation,
+    kept_back_ns,
 )
 from runtime.tune.tuner import SlackTuner
-
-MARGIN = 0.02
-"""The share of the deadline that the even split keeps back: a gate takes a little longer than its
-slack, since event time is seen a little later by the clock."""
 
 
 def make_policy(
@@ -42,7 +39,7 @@ def make_policy(
     deadline_ns = plan.deadline_ns
     if deadline_ns is None or not paths.tuned:
         return None
-    margin_ns = round(MARGIN * deadline_ns)
+    margin_ns = kept_back_ns(deadline_ns)
     named: dict[str, Callable[[], SlackPolicy]] = {
         "sltuner": lambda: SlackTuner(
             paths, deadline_ns=deadline_ns, tuning=tuning, history=history
@@ -50,6 +47,9 @@ def make_policy(
         "even split": lambda: EvenSplit(paths, deadline_ns=deadline_ns, margin_ns=margin_ns),
         "even split, last second": lambda: EvenSplit(
             paths, deadline_ns=deadline_ns, remembers=False, margin_ns=margin_ns
+        ),
+        "even split, by the clock": lambda: EvenSplit(
+            paths, deadline_ns=deadline_ns, holds=True, margin_ns=margin_ns
         ),
         "max timestamp": lambda: MaxTimestamp(paths),
         "tcp": lambda: TcpAdaptation(paths, start_ns=deadline_ns // 2),

@@ -77,22 +77,17 @@ class Paths:
     ) -> float:
         """Return the same with a margin: mean + so many deviations of the sum, of the worst path.
 
-        Deviations of stages are taken to be independent, so variances add up along a path. Of the
-        paths into a stage the one with the larger mean + margin goes on.
+        Deviations of stages are taken to be independent, so variances add up along a path. Which
+        path is the worst one can depend on what is still to come: all that may be go on.
         """
-        so_far: dict[str, tuple[float, float]] = {}
+        so_far: dict[str, list[tuple[float, float]]] = {}  # (mean, variance) of paths to a stage
         worst_ns = 0.0
         for stage, feeds in self.inputs.items():
-            mean, variance = 0.0, 0.0
-            if feeds:
-                mean, variance = max(
-                    (so_far[feed] for feed in feeds),
-                    key=lambda one: one[0] + deviations * math.sqrt(one[1]),
-                )
-            mean += op_ns.get(stage, 0.0)
-            variance += deviation_ns.get(stage, 0.0) ** 2
-            so_far[stage] = mean, variance
-            worst_ns = max(worst_ns, mean + deviations * math.sqrt(variance))
+            own_ns, own = op_ns.get(stage, 0.0), deviation_ns.get(stage, 0.0) ** 2
+            before = _not_dominated([way for feed in feeds for way in so_far[feed]] or [(0.0, 0.0)])
+            so_far[stage] = [(mean + own_ns, variance + own) for mean, variance in before]
+            margins = (mean + deviations * math.sqrt(both) for mean, both in so_far[stage])
+            worst_ns = max(worst_ns, *margins)
         return worst_ns
 
     def even_split_ns(self, op_ns: Mapping[str, float], deadline_ns: int) -> dict[str, int]:
@@ -122,6 +117,15 @@ class Paths:
             )
             shares[gate] = max(int(share), 0)
         return shares
+
+
+def _not_dominated(ways: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the pairs but those that another one exceeds in both of its numbers."""
+    kept: list[tuple[float, float]] = []
+    for mean, variance in sorted(ways, reverse=True):
+        if not kept or variance > kept[-1][1]:
+            kept.append((mean, variance))
+    return kept
 
 
 def measured_ns(samples: Mapping[str, StageSample]) -> dict[str, float]:

@@ -15,6 +15,16 @@ from runtime.model import NS_PER_SECOND, format_ns
 from runtime.tune.contract import SetSlack
 from runtime.tune.paths import Paths, measured_ns
 
+RESERVE_NS, RESERVE = 150_000_000, 0.025
+
+
+def kept_back_ns(deadline_ns: int) -> int:
+    """Return what every rule that aims at the deadline keeps back: 150 ms, or 2.5 % if less.
+
+    For what whole seconds do not show: slack is event time, seen a little later by the clock.
+    """
+    return round(min(RESERVE_NS, RESERVE * deadline_ns))
+
 
 class StaticSlack:
     """The same slack throughout.
@@ -152,19 +162,28 @@ class EvenSplit:
         deadline_ns: of the flow.
         remembers: what the rest takes is the most that it ever took (careful); else what it took
             in the last second in which it had work.
-        margin_ns: kept back besides: slack is event time, seen a little later by the clock.
+        holds: set the shares as holds by the clock, beyond the paper, not as slacks.
+        margin_ns: kept back besides; see `kept_back_ns`.
     """
 
     def __init__(
-        self, paths: Paths, *, deadline_ns: int, remembers: bool = True, margin_ns: int = 0
+        self,
+        paths: Paths,
+        *,
+        deadline_ns: int,
+        remembers: bool = True,
+        holds: bool = False,
+        margin_ns: int = 0,
     ) -> None:
         self._paths, self._deadline_ns = paths, deadline_ns
-        self._remembers, self._margin_ns = remembers, margin_ns
+        self._remembers, self._holds, self._margin_ns = remembers, holds, margin_ns
         self._rest_ns: dict[str, float] = {}
 
     @property
     def name(self) -> str:
-        """Which of the two."""
+        """Which of the three."""
+        if self._holds:
+            return "even split, by the clock"
         return "even split" if self._remembers else "even split, last second"
 
     def begin(self) -> Sequence[SetSlack]:
@@ -184,6 +203,8 @@ class EvenSplit:
     def _set(self) -> Sequence[SetSlack]:
         budget_ns = max(self._deadline_ns - self._margin_ns, 0)
         shares = self._paths.even_split_ns(self._rest_ns, budget_ns)
+        if self._holds:
+            return [SetSlack(stage, None, hold_ns=ns, by=self.name) for stage, ns in shares.items()]
         return [SetSlack(stage, slack_ns, by=self.name) for stage, slack_ns in shares.items()]
 
 

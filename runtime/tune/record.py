@@ -67,7 +67,7 @@ class TuningRecord:
                 gates = self._past.gates
                 second = self._seconds[sample.second] = _Second(
                     {gate.stage: gate.by for gate in gates},
-                    {gate.stage: gate.slack_ns for gate in gates},
+                    {g.stage: g.hold_ns if g.slack_ns is None else g.slack_ns for g in gates},
                 )
             second.samples[sample.stage] = sample
 
@@ -99,8 +99,7 @@ class TuningRecord:
         """Take note of a slack, and of who has set it."""
         for gate in self._past.gates:
             if gate.stage == setting.stage:
-                slack_ns = setting.slack_ns
-                gate.slack_ns = None if slack_ns is None else int(slack_ns)
+                gate.slack_ns, gate.hold_ns = _whole(setting.slack_ns), _whole(setting.hold_ns)
                 gate.by = setting.by or self._past.policy
 
     def report(self, *, is_last: bool = False) -> TuningReport:
@@ -127,13 +126,17 @@ class TuningRecord:
         report.series.add(TuningSpan(second, 1, latency_ns, int(is_over), results, gates))
 
 
+def _whole(ns: int | None) -> int | None:
+    return None if ns is None else int(ns)  # a policy may give a NumPy number
+
+
 def _span(second: _Second, stage: str) -> GateSpan:
     sample = second.samples.get(stage)
     by = second.by[stage]
     if sample is None:
         return GateSpan(second.slack_ns[stage], by=by)
     return GateSpan(
-        slack_ns=sample.slack_ns,
+        slack_ns=sample.hold_ns if sample.slack_ns is None else sample.slack_ns,
         slack_ready=sample.slack_ready,
         late=sample.late,
         latency_ns=sample.latency_ns,

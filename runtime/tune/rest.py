@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -39,26 +40,36 @@ class RestModel:
         x, y = [], []
         for last in range(RECENT - 1, len(worked) - AHEAD):
             run = worked[last - RECENT + 1 : last + AHEAD + 1]
-            if run[-1].second - run[0].second <= 2 * (len(run) - 1):  # of one run, no long gap
+            if _is_one_run(run):
                 x.append(_course(run[:RECENT]))
                 y.append(max(_took_s(one) for one in run[RECENT:]))
         self._is_fitted = len(y) >= LEAST
         if self._is_fitted:
             self._predictor.fit(np.array(x), np.array(y))
 
-    def predict(self, history: Sequence[StageSample]) -> tuple[float, float]:
+    def predict(self, history: Iterable[StageSample]) -> tuple[float, float]:
         """Return mean and deviation (ns) of the largest latency in the next two seconds.
+
+        Args:
+            history: the last seconds of this run, not of others.
 
         0 without any work yet; without a model the last latency, and how much it varied.
         """
-        worked = [one for one in list(history)[-4 * RECENT :] if one.rows][-RECENT:]
+        worked = [one for one in history if one.rows][-RECENT:]
         if not worked:
             return 0.0, 0.0
-        if not self._is_fitted or len(worked) < RECENT:
+        if not self._is_fitted or len(worked) < RECENT or not _is_one_run(worked):
             took = np.array([_took_s(one) for one in worked])
             return float(took[-1]) * NS_PER_SECOND, float(took.std()) * NS_PER_SECOND
         mean, deviation = self._predictor.predict(np.array([_course(worked)]))
         return max(float(mean[0]), 0.0) * NS_PER_SECOND, float(deviation[0]) * NS_PER_SECOND
+
+
+def _is_one_run(samples: Sequence[StageSample]) -> bool:
+    """Whether seconds go on from each other, without a long gap: another run begins anew."""
+    seconds = [one.second for one in samples]
+    is_rising = all(before < after for before, after in pairwise(seconds))
+    return is_rising and seconds[-1] - seconds[0] <= 2 * (len(seconds) - 1)
 
 
 def _took_s(sample: StageSample) -> float:

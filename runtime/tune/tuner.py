@@ -13,6 +13,7 @@ probability; and a hold by the clock stands behind each slack, since event time 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -24,9 +25,9 @@ from runtime.measure.samples import StageSample
 from runtime.model import Int64Array
 from runtime.tune.climb import Options, chosen, climb
 from runtime.tune.contract import SetSlack
-from runtime.tune.estimator import Estimator
+from runtime.tune.estimator import Estimator, NoPredictionError
 from runtime.tune.paths import Paths
-from runtime.tune.policies import EvenSplit
+from runtime.tune.policies import EvenSplit, kept_back_ns
 from runtime.tune.trigger import Search, triggered
 
 GRID, FINER = 64, 16
@@ -40,9 +41,6 @@ better than it is, and slacks would swing."""
 AGAIN = 0.5
 """What a slack-ready row counts at a gate with another one behind it: that one can still put it in
 order, while what leaves the last gate too soon stays out of order, and its window may have gone."""
-RESERVE_NS, RESERVE = 150_000_000, 0.025
-"""What is kept back for what models of whole seconds cannot see, and the safe rule neither: so
-much, or that share of the deadline, whichever is less."""
 WORTHLESS = 0.01
 """A slack that shortens the latency by less than this share of the deadline is not worth it."""
 SAFE_RULE, MODEL = "safe rule", "model"
@@ -70,10 +68,10 @@ class SlackTuner:
     ) -> None:
         self._paths, self._tuning = paths, tuning
         self._deadline_ns = deadline_ns
-        kept_back_ns = round(min(RESERVE_NS, RESERVE * deadline_ns))
-        self._budget_ns = deadline_ns - kept_back_ns
+        margin_ns = kept_back_ns(deadline_ns)
+        self._budget_ns = deadline_ns - margin_ns
         self._deviations = NormalDist().inv_cdf(tuning.probability)
-        self._safe = EvenSplit(paths, deadline_ns=deadline_ns, margin_ns=kept_back_ns)
+        self._safe = EvenSplit(paths, deadline_ns=deadline_ns, margin_ns=margin_ns)
         self._estimator = Estimator(
             paths, predictor=tuning.predictor, window_s=tuning.window_s, seed=tuning.seed
         )
@@ -97,14 +95,16 @@ class SlackTuner:
         safe = self._safe.decide(second, samples)
         self._seconds += 1
         if self._seconds >= self._fit_due:
-            self._estimator.fit()
             self._fit_due = self._seconds + self._tuning.retrain_s
+            self._estimator.fit()
         gates = [gate for gate in self._paths.tuned if gate in samples]
-        if len(gates) < len(self._paths.tuned) or not all(map(self._estimator.is_ready, gates)):
-            self._counts[SAFE_RULE] += 1
-            return self._safely(safe)
-        self._counts[MODEL] += 1
-        return self._tuned()
+        if len(gates) == len(self._paths.tuned) and all(map(self._estimator.is_ready, gates)):
+            with contextlib.suppress(NoPredictionError):
+                settings = self._tuned()
+                self._counts[MODEL] += 1
+                return settings
+        self._counts[SAFE_RULE] += 1
+        return self._safely(safe)
 
     def status(self) -> Mapping[str, object]:
         """Return what the reports say of it: seconds under each rule, and failures to fit."""
@@ -165,18 +165,26 @@ class SlackTuner:
             places = limits.reached(soon, then, none, limits.wanted(then, none))
             slacks = {gate: int(then[gate].slacks_ns[place]) for gate, place in places.items()}
         expected_ns = {**rest_ns, **chosen(then, places)[0]}
-        return [self._setting(gate, slack_ns, expected_ns) for gate, slack_ns in slacks.items()]
+        alone_ns = self._budget_ns - latency_ns(dict.fromkeys(gates, 0.0), {})
+        return [
+            self._setting(gate, slack_ns, expected_ns, alone_ns)
+            for gate, slack_ns in slacks.items()
+        ]
 
-    def _setting(self, gate: str, slack_ns: int, expected_ns: Mapping[str, float]) -> SetSlack:
+    def _setting(
+        self, gate: str, slack_ns: int, expected_ns: Mapping[str, float], alone_ns: float
+    ) -> SetSlack:
         """Return a slack, and behind it the hold that all else leaves of the deadline.
 
-        Where event time comes in jumps the hold stands in for the slack.
+        Where event time comes in jumps the hold stands in for the slack; if no other gate shares
+        the deadline there is none, and `alone_ns` is what the rest surely leaves.
         """
         others_ns = self._paths.latency_through_ns(gate, {**expected_ns, gate: 0.0})
         hold_ns = max(self._budget_ns - others_ns, 0.0)
         self._slacks[gate] = slack_ns
-        spread_s = self._estimator.spread_s(gate)
-        if spread_s:
+        if spread_s := self._estimator.spread_s(gate):
+            if len(self._paths.tuned) == 1:
+                return SetSlack(gate, None, hold_ns=max(int(alone_ns), 0), by=MODEL)
             hold_ns = min(hold_ns, slack_ns / self._estimator.speed(gate))
             slack_ns += int(spread_s * 1e9)
         return SetSlack(gate, slack_ns, hold_ns=int(hold_ns), by=MODEL)

@@ -21,6 +21,7 @@ POLICIES = [
     "sltuner",
     "even split",
     "even split, last second",
+    "even split, by the clock",
     "max timestamp",
     "tcp",
     "k-slack",

@@ -57,6 +57,7 @@ class Both:
         stamp = total_order if ties else as_printed
         self.literal = LiteralSSG(len(writers), READERS, slack, stamp)
         self._clock, self._number = [0] * len(writers), [0] * len(writers)
+        self._slack_ready = [0] * READERS
 
     def insert(self, writer: int, gaps: list[int]) -> None:
         events = []
@@ -87,6 +88,8 @@ class Both:
         found = read(self.gate, reader, limit=limit) or []
         expected = [self.literal.get_ssg_tuple(reader) for _ in found]
         assert found == expected
+        self._slack_ready[reader] += sum(one.is_slack_ready for one in expected)
+        assert self.gate.counts(reader).unready == self._slack_ready[reader], "Eq. 4"
         if limit is None or not found:
             assert self.literal.get_ssg_tuple(reader) is None
         return found

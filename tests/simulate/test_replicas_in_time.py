@@ -119,7 +119,7 @@ def test_samples_count_what_is_slack_ready_or_late_once_and_name_the_readers(sha
             assert sample.window_ns == NS_PER_SECOND
     gate = stages["pairs.gate"]
     # The last second is not over when the run ends.
-    assert 0.9 * gate.slack_ready <= counted["pairs.gate"][1] <= gate.slack_ready
+    assert 0.9 * gate.unready <= counted["pairs.gate"][1] <= gate.unready
     assert 0.9 * gate.late <= counted["pairs.gate"][2] <= gate.late
     for name in ("pairs.1", "pairs.2"):
         assert counted[name][1:] == [0, 0]

@@ -64,7 +64,7 @@ def check_tuned(report: sw.JobReport) -> TuningReport:
     assert tuning is not None
     (gate,) = tuning.gates
     stage = gate_of(report)
-    assert (gate.slack_ready, gate.late) == (stage.slack_ready, stage.late)
+    assert (gate.slack_ready, gate.late) == (stage.unready, stage.late)
     assert gate.slack_ready > 0 < gate.late
     assert (tuning.errors, tuning.last_error) == (0, None)
     assert tuning.seconds == len(tuning.series.spans)

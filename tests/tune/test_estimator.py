@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from runtime.measure.samples import StageSample
-from runtime.tune.estimator import Estimator, Prediction
+from runtime.tune.estimator import Estimator, NoPredictionError, Prediction
 from runtime.tune.forecast import FloatArray
 from runtime.tune.linear import LinearPredictor
 from runtime.tune.predict import PredictorFactory
@@ -143,6 +144,79 @@ def test_a_model_that_predicts_no_number_is_not_used() -> None:
     assert "no number" in estimator.failures["join"]
 
 
+class Broken(LinearPredictor):
+    def fit(self, x: FloatArray, y: FloatArray) -> None:
+        del x, y
+        raise RuntimeError
+
+
+def test_a_predictor_that_raises_anything_is_a_model_that_does_not_fit() -> None:
+    estimator = taught(course(60, seed=1), Broken)
+    assert not estimator.is_ready("join")
+    assert estimator.failures["join"] == "the model of latency does not fit: RuntimeError"
+
+
+class Brief(LinearPredictor):
+    """Predicts once in a fit, then raises."""
+
+    def fit(self, x: FloatArray, y: FloatArray) -> None:
+        super().fit(x, y)
+        self.asked = 0
+
+    def predict(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        self.asked += 1
+        if self.asked > 1:
+            raise OSError("the model server is gone")
+        return super().predict(x)
+
+
+def test_a_model_that_stops_predicting_is_not_ready_until_the_next_fit() -> None:
+    estimator = taught(course(60, seed=1), Brief)
+    assert estimator.is_ready("join")
+    with pytest.raises(NoPredictionError):
+        estimator.predict("join", SLACKS)
+    assert not estimator.is_ready("join")
+    assert estimator.failures["join"] == "its model does not predict: the model server is gone"
+    estimator.fit()
+    assert estimator.is_ready("join")
+    estimator.observe(60, second(60, skew_s=1.0, slack_s=2.0))  # each second is judged
+    assert not estimator.is_ready("join")
+    assert estimator.failed_fits["join"] == 2
+
+
+@pytest.mark.parametrize("predictor", ["gp", "linear", "svr"])
+def test_what_was_never_seen_is_left_to_the_forecast_and_less_sure(predictor: str) -> None:
+    """Half a minute of calm teaches nothing of a skew that grows to 3 s."""
+    rng = np.random.default_rng(0)
+    skews_s = np.concatenate((0.02 + 0.01 * rng.random(40), 0.35 * np.arange(1, 9)))
+    estimator = Estimator(PATHS, predictor=predictor)
+    for k, skew_s in enumerate(skews_s):
+        slope = 0.0 if k < 40 else 0.35
+        estimator.observe(k, second(k, skew_s=float(skew_s), slack_s=6.0, slope=slope))
+        if k == 39:
+            estimator.fit()
+    got = estimator.predict("join", np.array([6 * S]), settled=True)
+    assert got.latency_ns[0] / S == pytest.approx(2.8 + 2 * 0.35, abs=0.4)
+    assert got.latency_sd_ns[0] / S > 0.02
+
+
+def test_event_time_that_jumps_is_known_to_for_some_minutes() -> None:
+    """A feed that is polled each 12 s, and then not for a minute."""
+    estimator = Estimator(PATHS, predictor="linear")
+    calm = [second(k, skew_s=1.0, slack_s=2.0) for k in range(10)]
+    for k, samples in enumerate(calm):
+        estimator.observe(k, samples)
+    assert estimator.spread_s("join") == 0.0
+    jumped = [replace(one["join"], newest_ns=one["join"].newest_ns + 9 * S) for one in calm]
+    for k in range(10, 400):
+        estimator.observe(k, {"join": replace(jumped[-1], second=k)})
+        assert estimator.spread_s("join") == (pytest.approx(10.0) if k < 310 else 0.0)
+    recalled = Estimator(PATHS, predictor="linear")
+    recalled.recall([calm[8]["join"], jumped[9]])
+    recalled.observe(0, {"join": replace(calm[0]["join"], second=0)})
+    assert recalled.spread_s("join") == pytest.approx(1.0)
+
+
 class Cocksure(LinearPredictor):
     def predict(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         return super().predict(x)[0], np.full(len(x), 1e-3)
@@ -162,3 +236,18 @@ def test_the_rest_follows_what_it_took_of_late() -> None:
     mean_ns, deviation_ns = estimator.rest("out")
     assert mean_ns == pytest.approx(50e6, rel=0.2)
     assert 0 < deviation_ns < 50e6
+
+
+def test_the_rest_is_not_predicted_from_other_runs_nor_learned_across_them() -> None:
+    slow = [one for samples in course(60, seed=1, rest_ms=5_000.0) for one in samples.values()]
+    quick = [one for samples in course(60, seed=2, rest_ms=1.0) for one in samples.values()]
+    estimator = Estimator(PATHS, predictor="linear")
+    estimator.recall([*slow, *quick, *slow])
+    estimator.fit()
+    assert estimator.rest("out") == (0.0, 0.0)  # nothing was seen in this run
+    estimator.observe(0, second(0, skew_s=1.0, slack_s=2.0, rest_ms=10.0))
+    assert estimator.rest("out") == (pytest.approx(10.1e6), 0.0)
+    for k in range(1, 8):
+        estimator.observe(k, second(k, skew_s=1.0, slack_s=2.0, rest_ms=1.0))
+    mean_ns, deviation_ns = estimator.rest("out")
+    assert mean_ns + deviation_ns < 100e6, "a step from one run to the next was learned"

@@ -46,6 +46,17 @@ def test_the_least_deadline_is_a_look_and_the_hops_of_the_longest_path(
         check_deadline(chain(f"{least_ns - 1}ns", *slots), source_gap_ns=GAP_NS)
 
 
+def test_a_hop_counts_for_those_alone_who_take_it() -> None:
+    """Of two ways into a gate one hops before the gate and one at it: nobody hops twice."""
+    flow = sw.Dataflow("ways", deadline="500us")
+    a, b, c = (flow.source(name, sw.table(ROWS), event_time="ts") for name in "abc")
+    a.merge(b, name="first").merge(c, name="second").sink("out", sw.collect_sink())
+    where = {"a": "y", "b": "y", "first": "x", "c": "y", "second": "x", "out": "x"}
+    stages = plan_stages(flow)
+    plan = place(flow.name, stages, ["x", "y"], placement=where, deadline_ns=flow.deadline_ns)
+    check_deadline(plan, source_gap_ns=GAP_NS)  # 250 µs and one hop of 200
+
+
 def test_without_a_deadline_nothing_is_refused() -> None:
     check_deadline(chain(None, *"xyzxy"), source_gap_ns=10**12, hop_ns=10**12)
 

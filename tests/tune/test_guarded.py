@@ -39,7 +39,10 @@ def guarded(decides: Callable[[], Any]) -> GuardedPolicy:
     [
         (SetSlack("gate", -2), "slack_ns=-2 must be None"),
         (SetSlack("gate", 0.5), "slack_ns=0.5 must be None"),  # type: ignore[arg-type]
+        (SetSlack("gate", True), "slack_ns=True must be None"),
+        (SetSlack("gate", 10**30), "a whole number from 0 to 10**18"),
         (SetSlack("gate", 5, hold_ns=-1), "hold_ns=-1 must be None"),
+        (SetSlack("gate", 5, hold_ns=10**30), f"hold_ns={10**30} must be None"),
         (SetSlack("buses", 5), "stage 'buses' has no gate"),
         ("gate", "a policy returns SetSlack, not 'gate'"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import pytest
@@ -54,6 +55,19 @@ def test_latency_is_that_of_the_longest_of_all_paths(graph: tuple[Paths, dict[st
     deviations = dict.fromkeys(paths.inputs, 9.0)
     assert paths.careful_latency_ns(op_ns, deviations, deviations=0.0) == longest
     assert paths.careful_latency_ns(op_ns, {}, deviations=3.0) == longest
+
+
+@given(graph=graphs(), data=st.data())
+def test_careful_latency_is_that_of_the_path_with_the_largest_mean_and_margin(
+    graph: tuple[Paths, dict[str, float]], data: st.DataObject
+) -> None:
+    paths, op_ns = graph
+    off = {stage: float(data.draw(st.integers(0, 50))) for stage in paths.inputs}
+    expected = max(
+        took(path, op_ns) + 2.0 * math.hypot(*(off[stage] for stage in path))
+        for path in all_paths(paths)
+    )
+    assert paths.careful_latency_ns(op_ns, off, deviations=2.0) == pytest.approx(expected)
 
 
 @given(graph=graphs())

@@ -14,6 +14,7 @@ from runtime.tune.policies import (
     PlannedSlack,
     StaticSlack,
     TcpAdaptation,
+    kept_back_ns,
 )
 
 S = NS_PER_SECOND
@@ -102,6 +103,21 @@ def test_the_even_split_that_forgets_takes_the_last_second_that_had_work() -> No
     decide(policy, 0, sample("out", latency_ns=2 * S))
     assert decide(policy, 1, sample("out", rows=0))["one"] == 2 * S
     assert decide(policy, 2, sample("out", latency_ns=S))["one"] == 5 * S // 2
+
+
+def test_by_the_clock_the_even_split_sets_holds_and_no_slack() -> None:
+    policy = EvenSplit(PATHS, deadline_ns=6 * S, holds=True)
+    assert [(one.stage, one.slack_ns, one.hold_ns) for one in policy.begin()] == [
+        ("one", None, 3 * S),
+        ("two", None, 3 * S),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("deadline_ns", "expected_ns"), [(S, S // 40), (6 * S, 150_000_000), (60 * S, 150_000_000)]
+)
+def test_every_rule_keeps_back_the_same(deadline_ns: int, expected_ns: int) -> None:
+    assert kept_back_ns(deadline_ns) == expected_ns
 
 
 def test_the_even_split_keeps_its_margin_back_and_never_goes_below_nothing() -> None:

@@ -14,6 +14,7 @@ from runtime.tune.contract import SetSlack
 from runtime.tune.estimator import Estimator
 from runtime.tune.forecast import FloatArray
 from runtime.tune.linear import LinearPredictor
+from runtime.tune.paths import Paths
 from runtime.tune.tuner import FIRST_FIT_S, MODEL, SAFE_RULE, SlackTuner
 from tests.support.gates import PATHS, S, course, second
 
@@ -123,18 +124,38 @@ def test_behind_a_slack_stands_the_hold_that_the_others_leave() -> None:
     assert setting.slack_ns <= setting.hold_ns <= DEADLINE
 
 
-def test_where_event_time_jumps_the_hold_rules_and_the_slack_stands_back() -> None:
+def polled(k: int, stage: str = "join") -> StageSample:
+    """A second of a gate to which event time comes ten seconds at once."""
+    newest_ns = (k // 10) * 10 * S
+    plain = second(k, skew_s=4.0, slack_s=2.0)["join"]
+    return replace(plain, stage=stage, newest_ns=newest_ns, frontier_ns=newest_ns - 4 * S)
+
+
+def test_where_event_time_jumps_a_gate_alone_has_a_hold_and_no_slack() -> None:
     own = tuner(history())
     own.begin()
     for k in range(40):
-        polled = second(k, skew_s=4.0, slack_s=2.0)
-        newest_ns = (k // 10) * 10 * S  # ten seconds at once
-        join = replace(polled["join"], newest_ns=newest_ns, frontier_ns=newest_ns - 4 * S)
-        setting = one(own.decide(k, {**polled, "join": join}))
-    assert setting.slack_ns is not None
+        setting = one(own.decide(k, {**second(k, skew_s=4.0, slack_s=2.0), "join": polled(k)}))
+    assert setting.slack_ns is None
     assert setting.hold_ns is not None
-    assert setting.slack_ns > setting.hold_ns + 3 * S
-    assert setting.hold_ns <= DEADLINE
+    assert DEADLINE // 2 < setting.hold_ns < DEADLINE
+
+
+def test_where_event_time_jumps_gates_that_share_a_deadline_are_held_before_their_slacks() -> None:
+    paths = Paths({"in": (), "one": ("in",), "two": ("one",)}, ("one", "two"))
+    own = SlackTuner(paths, deadline_ns=DEADLINE, tuning=Tuning(predictor="linear"))
+    own.begin()
+    for k in range(FIRST_FIT_S + 10):
+        now = {name: polled(k, name) for name in ("one", "two")}
+        settings = own.decide(k, {**now, "in": StageSample(stage="in", second=k, rows=1)})
+    holds = []
+    for setting in settings:
+        assert setting.by == MODEL
+        assert setting.slack_ns is not None
+        assert setting.hold_ns is not None
+        assert setting.slack_ns > setting.hold_ns + 3 * S
+        holds.append(setting.hold_ns)
+    assert sum(holds) <= DEADLINE
 
 
 class Failing(LinearPredictor):
