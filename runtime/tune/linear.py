@@ -6,6 +6,9 @@ import numpy as np
 
 from runtime.tune.forecast import FloatArray
 
+RIDGE = 10.0
+"""So many examples count against each slope: of half a minute a model must not learn 13 of them."""
+
 
 class Scale:
     """Shifts and stretches each column to mean 0 and deviation 1; a constant one becomes 0."""
@@ -25,7 +28,7 @@ class Scale:
 
 
 class LinearPredictor:
-    """Least squares, a touch of ridge; deviation from the residuals and the distance to the data.
+    """Least squares with a ridge; deviation from the residuals and the distance to the data.
 
     Args:
         seed: not used.
@@ -39,7 +42,7 @@ class LinearPredictor:
         self._scale = Scale(x)
         design = self._design(x)
         normal = design.T @ design
-        normal[np.diag_indices_from(normal)] += 1e-6 * len(y)
+        normal[np.diag_indices_from(normal)] += np.r_[1e-6, np.full(len(normal) - 1, RIDGE)]
         self._inverse = np.linalg.inv(normal)
         self._weights = self._inverse @ (design.T @ y)
         free = max(len(y) - design.shape[1], 1)

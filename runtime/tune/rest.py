@@ -10,6 +10,7 @@ import numpy as np
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
 from runtime.tune.forecast import FloatArray
+from runtime.tune.judged import Judged
 from runtime.tune.predict import Predictor
 
 RECENT = 5
@@ -23,11 +24,11 @@ class RestModel:
     """The largest latency of the next two seconds, from the last ones.
 
     Args:
-        predictor: learns it; column 0 of its features is the latency of the last second.
+        predictor: learns what it differs by from the latency of the last second.
     """
 
     def __init__(self, predictor: Predictor) -> None:
-        self._predictor = predictor
+        self._predictor = Judged(predictor, forecast=_LAST)
         self._is_fitted = False
 
     def fit(self, history: Sequence[StageSample]) -> None:
@@ -74,6 +75,9 @@ def _is_one_run(samples: Sequence[StageSample]) -> bool:
 
 def _took_s(sample: StageSample) -> float:
     return sample.took_ns / NS_PER_SECOND
+
+
+_LAST = 0  # the column of `_course` with the latency of the last second
 
 
 def _course(run: Sequence[StageSample]) -> FloatArray:
