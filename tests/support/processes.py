@@ -1,11 +1,15 @@
-"""Other processes of a local cluster: a driver that comes and goes, a shell that comes later."""
+"""Other processes: drivers and shells beside a local cluster, and what runs below a process."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 import slackwater as sw
 
@@ -48,3 +52,18 @@ def command_line(cluster: sw.Cluster, *arguments: str) -> subprocess.CompletedPr
         timeout=LIMIT_S,
         check=False,
     )
+
+
+def below(pid: int | None = None) -> list[psutil.Process]:
+    """Return the descendants of a process, of this one unless told."""
+    found: list[psutil.Process] = psutil.Process(pid).children(recursive=True)
+    return found
+
+
+def command_lines(processes: Iterable[psutil.Process]) -> dict[psutil.Process, str]:
+    """Return {process: its command line} of those that are still there when they are asked."""
+    lines = {}
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            lines[process] = " ".join(process.cmdline())
+    return lines
