@@ -12,9 +12,12 @@ from pathlib import Path
 import psutil
 
 import slackwater as sw
+from actors.placement import list_nodes
+from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 90.0
+SOON_S = 20.0
 
 
 def environment_of(cluster: sw.Cluster) -> dict[str, str]:
@@ -52,6 +55,15 @@ def command_line(cluster: sw.Cluster, *arguments: str) -> subprocess.CompletedPr
         timeout=LIMIT_S,
         check=False,
     )
+
+
+def wait_for_free_cpus(node: str, count: float) -> None:
+    """Wait until Ray tells of so many free CPUs; it hears of actors later than they run."""
+
+    def is_known() -> bool:
+        return [one.free_cpus for one in list_nodes() if one.name == node] == [count]
+
+    until(is_known, within_s=SOON_S, what=f"{count:g} free CPUs on {node}")
 
 
 def below(pid: int | None = None) -> list[psutil.Process]:

@@ -24,7 +24,7 @@ from actors.coordinator import NAMESPACE, actor_name
 from actors.records import Records
 from runtime.errors import ClusterError, FlowError, OperatorError, SinkError, WorkerDied
 from tests.support.flows import ticking
-from tests.support.processes import command_line, driver, environment_of
+from tests.support.processes import command_line, driver, environment_of, wait_for_free_cpus
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.ray
@@ -129,6 +129,7 @@ def test_a_job_runs_to_its_end_though_its_driver_was_killed_and_gives_everything
     assert record.coordinator.node == "node-1"
 
 
+@pytest.mark.timeout(240)  # six shells, one after the other
 def test_a_later_shell_lists_a_job_and_reads_and_stops_it(
     cluster: sw.Cluster, tmp_path: Path
 ) -> None:
@@ -285,6 +286,7 @@ def test_a_job_that_cannot_start_raises_the_same_error_and_leaves_nothing(
         scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False)
     ).remote()
     ray.get(crowd.is_there.remote())
+    wait_for_free_cpus("node-2", 0)
     flow = counting("crowded", calls=sw.callback_sink(ignore))
     with pytest.raises(ClusterError, match="node-2 lacks 1 of 1 CPUs"):
         cluster.submit(flow, detach=True, placement={"*": "node-2"})
