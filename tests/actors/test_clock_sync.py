@@ -67,6 +67,12 @@ def raw(
     return socket, gone
 
 
+def is_true(clock: ReferenceClock) -> bool:
+    """Whether it tells this machine's time within its error, however long reading it takes."""
+    before_ns, now_ns, after_ns = time.time_ns(), clock.now_ns(), time.time_ns()
+    return before_ns - clock.largest_error_ns <= now_ns <= after_ns + clock.largest_error_ns
+
+
 def question(number: int) -> bytes:
     return QUESTION.pack(b"SLKC", 1, 1, 0, number)
 
@@ -244,7 +250,7 @@ def test_what_is_no_answer_is_refused_counted_and_passed_over(context: zmq.Conte
     asking.start()
     assert asking.refused == 8 * len(wrong)
     assert clock.report("x").exchanges == 8
-    assert abs(clock.now_ns() - time.time_ns()) <= clock.largest_error_ns + MS
+    assert is_true(clock)
 
 
 def test_late_answers_are_nobodys_fault(context: zmq.Context[Any]) -> None:
@@ -291,4 +297,4 @@ def test_a_reference_that_falls_silent_fails_nothing_but_the_error_grows(
     until(lambda: len(asked) >= 9, within_s=SOON_S, what="a question that is not answered")
     until(lambda: clock.error_ns() > first_ns, within_s=SOON_S, what="the error to grow")
     assert clock.report("x").exchanges == 8
-    assert abs(clock.now_ns() - time.time_ns()) <= clock.largest_error_ns + MS
+    assert is_true(clock)

@@ -84,8 +84,9 @@ def test_nobody_listening_is_found_out_at_once() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with pytest.raises(ClusterError, match=rf"no Ray head at 127.0.0.1:{port}: Connection refused"):
-        settings_for(f"127.0.0.1:{port}")
+        said = rf"no Ray head at 127.0.0.1:{port}: Connection refused"
+        with pytest.raises(ClusterError, match=said):  # it is ours, and listens to nobody
+            settings_for(f"127.0.0.1:{port}")
 
 
 def test_a_listener_that_is_not_ray_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -22,6 +23,7 @@ from actors.local_nodes import LocalNodes
 from actors.nodes import RayNodes
 from actors.placement import check_room, list_nodes, missing_cpus
 from runtime.errors import ClusterError, SettingError
+from tests.support.processes import below, command_lines
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.ray
@@ -31,8 +33,7 @@ GONE_S = 10.0  # nodes are down in 0.1 s on an idle machine
 
 
 def tree(pid: int) -> list[psutil.Process]:
-    root = psutil.Process(pid)
-    return [root, *root.children(recursive=True)]
+    return [psutil.Process(pid), *below(pid)]
 
 
 def keeper_of(nodes: RayNodes) -> int:
@@ -83,23 +84,31 @@ def test_room_is_what_no_actor_holds_and_comes_back_when_it_ends(nodes: RayNodes
 
 
 def test_local_nodes_listen_on_the_loopback_alone(nodes: RayNodes) -> None:
-    listening = [
-        (process.pid, socket_.laddr)
-        for process in tree(keeper_of(nodes))
-        for socket_ in process.net_connections("inet")
-        if socket_.status == psutil.CONN_LISTEN
-    ]
+    listening = []
+    for process in tree(keeper_of(nodes)):
+        with suppress(psutil.NoSuchProcess):  # an idle worker may end while we look
+            listening += [
+                (process.pid, socket_.laddr)
+                for socket_ in process.net_connections("inet")
+                if socket_.status == psutil.CONN_LISTEN
+            ]
     assert listening
     outside = [where for where in listening if where[1].ip not in ("127.0.0.1", "::ffff:127.0.0.1")]
     assert not outside
 
 
 def test_three_idle_nodes_need_under_500_mb_and_no_dashboard(nodes: RayNodes) -> None:
-    workers = ("ray::IDLE", "ray::Where")  # of the test before this one
-    ours = {p: " ".join(p.cmdline()) for p in tree(keeper_of(nodes))}
-    assert not [line for line in ours.values() if "dashboard/" in line or "monitor.py" in line]
-    idle = [process for process, line in ours.items() if not line.startswith(workers)]
-    assert len(idle) == 11  # keeper, gcs_server, and per node a raylet and two agents
+    def ours() -> dict[psutil.Process, str]:
+        workers = ("ray::IDLE", "ray::Where")  # of the test before this one
+        lines = command_lines(tree(keeper_of(nodes)))
+        return {process: line for process, line in lines.items() if not line.startswith(workers)}
+
+    # The keeper, gcs_server, and per node a raylet and two agents; a worker that starts is not
+    # known as one yet.
+    idle = until(
+        lambda: found if len(found := ours()) == 11 else None, within_s=GONE_S, what="11 processes"
+    )
+    assert not [line for line in idle.values() if "dashboard/" in line or "monitor.py" in line]
     assert sum(process.memory_info().rss for process in idle) < 500 * 2**20
 
 
@@ -109,8 +118,8 @@ def test_the_token_is_private_and_on_no_command_line(nodes: RayNodes) -> None:
     assert path.parent.stat().st_mode & 0o777 == 0o700
     token = path.read_text()
     assert len(token) == 64
-    for process in tree(keeper_of(nodes)):
-        assert token not in " ".join(process.cmdline())
+    for line in command_lines(tree(keeper_of(nodes))).values():
+        assert token not in line
 
 
 @pytest.mark.parametrize(
@@ -229,9 +238,14 @@ def test_nothing_outlives_a_driver_that_ends_by_itself(way: str) -> None:
 @pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_outlives_a_driver_that_gets_a_signal(signal_: signal.Signals) -> None:
     with Victim("wait") as victim:
-        processes = tree(int(victim.wait_for("ready").split()[1]))
+        pid = int(victim.wait_for("ready").split()[1])
+        # The keeper, gcs_server, raylet, two agents, the actor and its child.
+        processes = until(
+            lambda: found if len(found := tree(pid)) == 7 else None,
+            within_s=GONE_S,
+            what="7 processes",
+        )
         folder = folder_of(processes)
-        assert len(processes) == 7  # keeper, gcs_server, raylet, two agents, actor, its child
         assert victim.process.stdin is not None
         victim.process.stdin.write("\n")
         victim.process.stdin.flush()
@@ -244,7 +258,7 @@ def test_nothing_outlives_a_driver_killed_while_nodes_start() -> None:
     with Victim("exit") as victim:
         victim.wait_for("starting")  # loading Ray
         victim.wait_for("starting")  # node-1
-        processes = psutil.Process(victim.process.pid).children(recursive=True)
+        processes = below(victim.process.pid)
         folder = folder_of(processes)
         victim.process.kill()
         assert psutil.wait_procs(processes, timeout=GONE_S)[1] == []
@@ -256,12 +270,11 @@ def test_nodes_die_with_their_keeper() -> None:
         keeper, *others = tree(int(victim.wait_for("ready").split()[1]))
         folder = folder_of([keeper])
         # A child that a user's actor detached is nobody's then, and Ray's agent takes its time.
-        slow = [
-            p for p in others if "sleep(600)" in p.cmdline()[-1] or "EnvAgent" in p.cmdline()[0]
-        ]
+        lines = command_lines(others)
+        slow = [p for p, line in lines.items() if "sleep(600)" in line or "EnvAgent" in line]
         keeper.kill()
         try:
-            rest = [process for process in others if process not in slow]
+            rest = [process for process in lines if process not in slow]
             assert len(rest) == 4  # gcs_server, raylet, silent agent, actor
             assert psutil.wait_procs(rest, timeout=GONE_S)[1] == []
         finally:
@@ -274,5 +287,6 @@ def test_nodes_die_with_their_keeper() -> None:
 
 def folder_of(processes: list[psutil.Process]) -> Path:
     """The private folder, from the plan on the keeper's command line."""
-    keeper = next(p for p in processes if any("keeper.py" in word for word in p.cmdline()))
+    lines = command_lines(processes)
+    keeper = next(process for process, line in lines.items() if "keeper.py" in line)
     return Path(json.loads(keeper.cmdline()[-1])["folder"])

@@ -10,6 +10,7 @@ import pytest
 
 from tests.hosts import Hosts, why_not
 from tests.hosts.conftest import CLUSTER_YAML, RayHosts
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.hosts
 
@@ -47,8 +48,9 @@ def test_each_fault_of_a_host_is_named_with_the_host(hosts: Hosts) -> None:
         ["sh", "-c", "mkdir -p ~/.ray; echo x > ~/.ray/auth_token; chmod 644 ~/.ray/auth_token"]
     )
     squatter = head.popen(["python3", "-m", "http.server", "8265"], stderr=subprocess.DEVNULL)
-    worker.kill()
     try:
+        until(lambda: ":8265" in head.run(["ss", "-ltn"]).stdout, within_s=30, what="the squatter")
+        worker.kill()
         done = doctor(hosts, CLUSTER_YAML, "--json")
     finally:
         squatter.kill()

@@ -1,4 +1,4 @@
-"""Hosts that are cut off or die in mid-run: named within 10 s, nothing stays, the next job runs."""
+"""Hosts that are cut off or die in mid-run: soon named, nothing stays, the next job runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.waiting import until
 
 pytestmark = [pytest.mark.hosts, pytest.mark.ray, pytest.mark.timeout(400)]
 
-WITHIN_S = 10.0
+WITHIN_S = 15.0  # 7.5 of them are constants of ours; the rest is for a busy machine
 SOON_S = 60.0
 DRIVER = """
 import json, sys, time

@@ -59,20 +59,21 @@ def test_a_driver_without_the_token_gets_nothing(ray_hosts: RayHosts) -> None:
     pipe = subprocess.PIPE
     strangers = {
         (address, bool(more)): outside.popen(
-            ["timeout", "12", "python3", "-c", STRANGER, address],
+            ["timeout", limit_s, "python3", "-c", STRANGER, address],
             env={"RAY_AUTH_TOKEN_PATH": "/dev/null", **more},
             stdout=pipe,
             stderr=pipe,
         )
-        for address in (ray_hosts.address, ray_hosts.client_address)
+        # Ray's client says nothing for 30 s; a driver is told soon, once it has loaded Ray.
+        for address, limit_s in ((ray_hosts.address, "80"), (ray_hosts.client_address, "12"))
         for more in ({}, {**ray_hosts.environment, "RAY_AUTH_TOKEN": "0" * 64})
     }
     for (address, _), stranger in strangers.items():
         with stranger:
-            out, err = stranger.communicate(timeout=60)
+            out, err = stranger.communicate(timeout=90)
         assert stranger.returncode != 0
         assert "got in" not in out, err
-        if address == ray_hosts.address:  # Ray's client says nothing for 30 s
+        if address == ray_hosts.address:
             assert "InvalidAuthToken" in err
 
 
@@ -93,7 +94,11 @@ def test_no_port_answers_http_without_the_token(ray_hosts: RayHosts) -> None:
 import socket, sys
 for port in sys.argv[2:]:
     for path in ("/metrics", "/api/jobs/", "/api/version", "/logs", "/api/local_raylet_healthz"):
-        with socket.create_connection((sys.argv[1], int(port)), timeout=5) as sock:
+        try:
+            sock = socket.create_connection((sys.argv[1], int(port)), timeout=5)
+        except ConnectionRefusedError:  # an idle worker, gone since we looked
+            break
+        with sock:
             sock.sendall(f"GET {path} HTTP/1.0\\r\\n\\r\\n".encode())
             try:
                 answer = sock.recv(12)

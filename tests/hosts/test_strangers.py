@@ -9,8 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from examples.city import generate
-from examples.city_congestion import LIVE
+from examples.city import City, generate
 from tests.hosts.conftest import ROOT, RayHosts
 from tests.support.flows import offline_congestion, sorted_rows
 
@@ -18,6 +17,18 @@ pytestmark = [pytest.mark.hosts, pytest.mark.ray]
 
 KNOCKS = 20  # at each port
 JAMS = "/tmp/strangers.parquet"  # noqa: S108 of a host of its own
+OVER = "/tmp/strangers-are-gone"  # noqa: S108 of hosts of their own
+CITY = City(seconds=150)  # longer than any knocking, which ends it
+FLOW = f"""
+from ray import cloudpickle
+from examples import city_congestion
+from examples.city import City
+from tests.support import endless
+cloudpickle.register_pickle_by_value(endless)  # the hosts have the wheel, and no tests
+inputs = city_congestion.carried({CITY!r})
+told = [endless.ToldInput(one, {OVER!r}) for one in inputs]
+flow = city_congestion.build(*told, speed=1.0)
+"""
 STRANGER = """
 import os, socket, sys, zmq
 context = zmq.Context()
@@ -42,7 +53,9 @@ with sw.Cluster.connect(sys.argv[1]) as cluster:
     job = cluster.job(sys.argv[2])
     report = job.wait(timeout=90)
     pq.write_table(job.result("jams"), sys.argv[3])
-    print(json.dumps({"refused": report.refused_peers, "balanced": report.ledger.is_balanced}))
+    rows = {stage.name: stage.rows_in for stage in report.stages if stage.kind == "source"}
+    said = {"refused": report.refused_peers, "balanced": report.ledger.is_balanced, "rows": rows}
+    print(json.dumps(said))
 """
 
 
@@ -50,7 +63,8 @@ def test_strangers_at_every_port_of_a_job_get_nothing_in_and_are_counted(
     ray_hosts: RayHosts, tmp_path: Path
 ) -> None:
     outside, environment = ray_hosts.outside, dict(ray_hosts.environment)
-    words = "slackwater submit examples/city_congestion.py:live --address"
+    outside.path(f"{ROOT}/strangers_flow.py").write_text(FLOW, encoding="utf-8")
+    words = "slackwater submit strangers_flow.py --address"
     submitted = outside.run(
         ["bash", "-c", f"cd {ROOT} && {words} {ray_hosts.client_address}"],
         timeout=90,
@@ -66,11 +80,16 @@ def test_strangers_at_every_port_of_a_job_get_nothing_in_and_are_counted(
     assert len(places) >= 2, "a channel from the buses, one from the loops"
     knocked = outside.run(["python3", "-c", STRANGER, str(KNOCKS), *places], timeout=90)
     assert knocked.returncode == 0, knocked.stderr
+    for host in ray_hosts.hosts.hosts:
+        host.path(OVER).touch()
     asked = [ray_hosts.client_address, submitted.stdout.strip(), JAMS]
     done = outside.run(["python3", "-c", OWNER, *asked], timeout=150, env=environment)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["balanced"]
     assert said["refused"] >= KNOCKS * len(places)
-    offline = offline_congestion(*(pq.read_table(p) for p in generate(LIVE, tmp_path)))
+    buses, loops = (pq.read_table(path) for path in generate(CITY, tmp_path))
+    read = said["rows"]
+    offline = offline_congestion(buses[: read["buses"]], loops[: read["loops"]])
+    assert offline
     assert sorted_rows(pq.read_table(outside.path(JAMS))) == offline

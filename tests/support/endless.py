@@ -1,10 +1,11 @@
-"""Inputs that do not end by themselves: one that never stops talking, one that falls silent."""
+"""Inputs that do not end by themselves: one never stops talking, one falls silent, one is told."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -52,6 +53,27 @@ class SilentInput:
         return SilentReader(self.inner.open())
 
 
+@dataclass(frozen=True)
+class ToldInput:
+    """What another input has, in short blocks, until the file `over` is there: then the end.
+
+    So a test decides when its job is done, and need not know how quick the machine is.
+    """
+
+    inner: Input
+    over: str
+    block_rows: int = 10
+
+    def describe(self) -> str:
+        return f"{self.inner.describe()}, until {self.over} is there"
+
+    def schema(self) -> pa.Schema:
+        return self.inner.schema()
+
+    def open(self) -> ToldReader:
+        return ToldReader(self.inner.open(), Path(self.over), self.block_rows)
+
+
 class PartsReader:
     def __init__(self, parts: Iterator[pa.RecordBatch]) -> None:
         self._parts = parts
@@ -72,4 +94,25 @@ class SilentReader:
         return None if isinstance(polled, EndOfInput) else polled
 
     def close(self) -> None:
+        self._inner.close()
+
+
+class ToldReader:
+    def __init__(self, inner: Reader, over: Path, block_rows: int) -> None:
+        self._inner, self._over, self._block_rows = inner, over, block_rows
+        self._rest: pa.RecordBatch | None = None
+
+    def poll(self) -> pa.RecordBatch | EndOfInput | None:
+        if self._over.exists():
+            return END_OF_INPUT
+        if self._rest is None or len(self._rest) == 0:
+            polled = self._inner.poll()
+            if not isinstance(polled, pa.RecordBatch):
+                return polled
+            self._rest = polled
+        block, self._rest = self._rest[: self._block_rows], self._rest[self._block_rows :]
+        return block
+
+    def close(self) -> None:
+        self._rest = None
         self._inner.close()

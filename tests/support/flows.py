@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 import slackwater as sw
 from benchmarks.offline import pairs_within
 from examples.city import City, generate
+from tests.support.endless import ToldInput
 
 MS = 1_000_000
 WITHIN_NS = 5_000 * MS
@@ -85,24 +87,44 @@ def simulated(
     return job, job.wait()
 
 
-def ticking(name: str, *, seconds: float = 300) -> tuple[sw.Dataflow, sw.Stream]:
-    """Return a flow of a hundred numbers a second, in real time: it leaves others the CPU."""
+def ticking(
+    name: str, *, seconds: float = 300, over: Path | None = None
+) -> tuple[sw.Dataflow, sw.Stream]:
+    """Return a flow of a hundred numbers a second, in real time: it leaves others the CPU.
+
+    It ends after so many seconds, or as soon as there is a file `over`.
+    """
     n = np.arange(round(seconds * 100))
     times = pa.array(n * 10 * MS, pa.timestamp("ns"))
     flow = sw.Dataflow(name)
-    table = sw.table(pa.table({"ts": times, "n": n}))
+    table = _until(over, pa.table({"ts": times, "n": n}))
     return flow, flow.source("numbers", table, event_time="ts", speed=1)
 
 
-def late_pair(name: str, *, seconds: float, **settings: Any) -> sw.Dataflow:
-    """Return a merge of two paced sources of 50 rows a second; one lags up to 1.5 s behind."""
+def late_pair(
+    name: str,
+    *,
+    seconds: float = 300,
+    lag_ms: int = 1_500,
+    over: Path | None = None,
+    **settings: Any,
+) -> sw.Dataflow:
+    """Return a merge of two paced sources of 50 rows a second; one lags up to 1.5 s behind.
+
+    They end after so many seconds, or as soon as there is a file `over`.
+    """
     n = np.arange(round(seconds * 50))
     at_ns = n * 20 * MS
-    arrival_ns = np.maximum.accumulate(at_ns + (np.abs(np.sin(n / 40)) * 1_500 * MS).astype(int))
+    arrival_ns = np.maximum.accumulate(at_ns + (np.abs(np.sin(n / 40)) * lag_ms * MS).astype(int))
     columns = {"ts": pa.array(at_ns, pa.timestamp("ns")), "n": n}
     flow = sw.Dataflow(name, **settings)
-    fast = flow.source("fast", sw.table(pa.table(columns)), event_time="ts", speed=1)
+    fast = flow.source("fast", _until(over, pa.table(columns)), event_time="ts", speed=1)
     late = pa.table({**columns, "arrival": pa.array(arrival_ns, pa.timestamp("ns"))})
-    slow = flow.source("slow", sw.table(late), event_time="ts", arrival="arrival", speed=1)
+    slow = flow.source("slow", _until(over, late), event_time="ts", arrival="arrival", speed=1)
     flow.merge(fast, slow.select("ts", "n"), name="gate").sink("out", sw.collect_sink())
     return flow
+
+
+def _until(over: Path | None, rows: pa.Table) -> sw.Input:
+    whole = sw.table(rows)
+    return whole if over is None else ToldInput(whole, str(over))

@@ -1,16 +1,23 @@
-"""Other processes of a local cluster: a driver that comes and goes, a shell that comes later."""
+"""Other processes: drivers and shells beside a local cluster, and what runs below a process."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
 import slackwater as sw
+from actors.placement import list_nodes
+from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 90.0
+SOON_S = 20.0
 
 
 def environment_of(cluster: sw.Cluster) -> dict[str, str]:
@@ -48,3 +55,27 @@ def command_line(cluster: sw.Cluster, *arguments: str) -> subprocess.CompletedPr
         timeout=LIMIT_S,
         check=False,
     )
+
+
+def wait_for_free_cpus(node: str, count: float) -> None:
+    """Wait until Ray tells of so many free CPUs; it hears of actors later than they run."""
+
+    def is_known() -> bool:
+        return [one.free_cpus for one in list_nodes() if one.name == node] == [count]
+
+    until(is_known, within_s=SOON_S, what=f"{count:g} free CPUs on {node}")
+
+
+def below(pid: int | None = None) -> list[psutil.Process]:
+    """Return the descendants of a process, of this one unless told."""
+    found: list[psutil.Process] = psutil.Process(pid).children(recursive=True)
+    return found
+
+
+def command_lines(processes: Iterable[psutil.Process]) -> dict[psutil.Process, str]:
+    """Return {process: its command line} of those that are still there when they are asked."""
+    lines = {}
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            lines[process] = " ".join(process.cmdline())
+    return lines

@@ -10,7 +10,7 @@ import actors.tuner
 from runtime.measure.samples import StageSample
 from runtime.tune import SetSlack
 
-SLOW_S = 2.5
+SLOW_S = 4.0
 SLACK_NS = 400_000_000
 
 

@@ -37,7 +37,7 @@ EVENTS = pa.table(
 TIMED = {"paced": "from paced", "polled": "from polled"}  # {source: its sink}
 PLACES = {"paced": "node-1", "polled": "node-2", **dict.fromkeys(TIMED.values(), "node-3")}
 NOISE_NS = 3 * MS
-"""What the median latency may have beside the stamped time: the work of a slice, and a nap."""
+"""What the luckiest row may have beside the stamped time: the work of a slice, and a nap."""
 
 
 @dataclass(frozen=True)
@@ -132,9 +132,9 @@ def check_latencies(seen: Run) -> None:
         assert sink.latency.min_ns >= true_ns.min() - sink.error_ns
         assert sink.latency.max_ns >= true_ns.max() - sink.error_ns
         assert sink.latency.mean_ns >= true_ns.mean() - sink.error_ns
-        # By how much it is longer, no clock decides: a quantile that one pause cannot move.
-        most_ns = float(np.median(true_ns)) + sink.error_ns + NOISE_NS
-        assert sink.latency.quantile(0.5) <= most_ns * (1 + 1 / 64)
+        # By how much it is longer, no clock decides, but how busy the machine is. A clock that is
+        # wrong makes each of them longer, also the one that no pause has touched.
+        assert sink.latency.min_ns <= float(np.median(true_ns)) + sink.error_ns + NOISE_NS
 
 
 def test_within_one_clock_there_is_no_error(unshifted: Run) -> None:

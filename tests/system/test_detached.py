@@ -24,7 +24,7 @@ from actors.coordinator import NAMESPACE, actor_name
 from actors.records import Records
 from runtime.errors import ClusterError, FlowError, OperatorError, SinkError, WorkerDied
 from tests.support.flows import ticking
-from tests.support.processes import command_line, driver, environment_of
+from tests.support.processes import command_line, driver, environment_of, wait_for_free_cpus
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.ray
@@ -32,7 +32,6 @@ pytestmark = pytest.mark.ray
 LIMIT_S = 60.0
 SOON_S = 20.0
 CPUS = 12.0
-ROWS = 300
 
 
 @pytest.fixture(autouse=True)
@@ -71,16 +70,17 @@ def sink_rows(job: sw.Job) -> int:
 
 SUBMITS_AND_DIES = """
 import os, signal, sys
+from pathlib import Path
 import slackwater as sw
 from tests.support.flows import ticking
 
 def tell(rows):
     print("told of", len(rows), "rows", flush=True)
 
-flow, numbers = ticking("three seconds", seconds=3)
+flow, numbers = ticking("outlives", over=Path(sys.argv[1], "over"))
 with sw.Cluster.connect() as cluster:
     gate = numbers.merge(name="gate")
-    gate.sink("folder", sw.parquet_sink(sys.argv[1]))
+    gate.sink("folder", sw.parquet_sink(sys.argv[1] + "/out"))
     gate.sink("kept", sw.collect_sink())
     gate.sink("told", sw.callback_sink(tell))
     job = cluster.submit(flow, placement={"gate": "node-2"})
@@ -93,20 +93,24 @@ with sw.Cluster.connect() as cluster:
 def test_a_job_runs_to_its_end_though_its_driver_was_killed_and_gives_everything_away(
     cluster: sw.Cluster, tmp_path: Path
 ) -> None:
-    died = driver(cluster, SUBMITS_AND_DIES, str(tmp_path / "out"))
+    died = driver(cluster, SUBMITS_AND_DIES, str(tmp_path))
     assert died.returncode == -signal.SIGKILL, died.stderr
     name = died.stdout.strip()
-    job = cluster.job("three seconds")
-    assert (job.id, job.flow) == (name, "three seconds")
+    job = cluster.job("outlives")
+    assert (job.id, job.flow) == (name, "outlives")
     assert job.placement["gate"] == "node-2"
     assert job.status == "running"
+    before = sink_rows(job)
+    until(lambda: sink_rows(job) > before + 100, within_s=SOON_S, what="rows without a driver")
+    (tmp_path / "over").touch()
     report = job.wait(timeout=LIMIT_S)
     assert report.state == "done"
     assert report.ledger.is_balanced
-    assert pq.read_table(tmp_path / "out")["n"].to_pylist() == list(range(ROWS))
+    rows = report.ledger.entered
+    assert pq.read_table(tmp_path / "out")["n"].to_pylist() == list(range(rows))
     assert coordinators() == [actor_name(name)]  # it keeps what was collected
-    assert job.result("kept")["n"].to_pylist() == list(range(ROWS))
-    assert job.result("kept").num_rows == ROWS
+    assert job.result("kept")["n"].to_pylist() == list(range(rows))
+    assert job.result("kept").num_rows == rows
     until(lambda: not coordinators(), within_s=SOON_S, what="the coordinator to leave")
     with pytest.raises(WorkerDied, match="kept until they are fetched"):
         cluster.job(name).result("kept")
@@ -115,7 +119,7 @@ def test_a_job_runs_to_its_end_though_its_driver_was_killed_and_gives_everything
     later = cluster.job(name)
     assert later.report().to_json() == report.to_json()
     told = [line for part in later.logs(stage="told") for line in part.lines]
-    assert sum(int(line.split()[2]) for line in told if line.startswith("told of")) == ROWS
+    assert sum(int(line.split()[2]) for line in told if line.startswith("told of")) == rows
     assert later.logs(stage="gate", tail=0)[0].lines == []
     with pytest.raises(FlowError, match="no stage 'tell'; the nearest is 'told'"):
         later.logs(stage="tell")
@@ -125,6 +129,7 @@ def test_a_job_runs_to_its_end_though_its_driver_was_killed_and_gives_everything
     assert record.coordinator.node == "node-1"
 
 
+@pytest.mark.timeout(240)  # six shells, one after the other
 def test_a_later_shell_lists_a_job_and_reads_and_stops_it(
     cluster: sw.Cluster, tmp_path: Path
 ) -> None:
@@ -281,6 +286,7 @@ def test_a_job_that_cannot_start_raises_the_same_error_and_leaves_nothing(
         scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False)
     ).remote()
     ray.get(crowd.is_there.remote())
+    wait_for_free_cpus("node-2", 0)
     flow = counting("crowded", calls=sw.callback_sink(ignore))
     with pytest.raises(ClusterError, match="node-2 lacks 1 of 1 CPUs"):
         cluster.submit(flow, detach=True, placement={"*": "node-2"})
@@ -323,9 +329,12 @@ def test_ctrl_c_while_a_job_starts_leaves_nothing(cluster: sw.Cluster, tmp_path:
         stderr=subprocess.PIPE,
         text=True,
     ) as submitter:
-        until((tmp_path / "hangs").exists, within_s=LIMIT_S, what="a slot to hang")
-        os.kill(submitter.pid, signal.SIGINT)
-        out, errors = submitter.communicate(timeout=LIMIT_S)
+        try:
+            until((tmp_path / "hangs").exists, within_s=LIMIT_S, what="a slot to hang")
+            os.kill(submitter.pid, signal.SIGINT)
+            out, errors = submitter.communicate(timeout=LIMIT_S)
+        finally:
+            submitter.kill()
     assert out == "interrupted\n", errors
     assert "hangs" not in {job.flow for job in cluster.jobs()}
-    assert coordinators() == []
+    until(lambda: not coordinators(), within_s=SOON_S, what="the coordinator to leave")

@@ -3,45 +3,87 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
 
 import slackwater as sw
-from tests.support.processes import LIMIT_S, driver, environment_of
+from tests.support.processes import LIMIT_S, below, driver, environment_of
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.ray
 
 GONE_S = 10.0
+TRIES = 5
+PORTS = range(20_000, 32_768)  # the system gives none of these to whoever asks for any
 
 
 @pytest.fixture(scope="module")
-def proxy(cluster: sw.Cluster) -> Iterator[str]:
+def proxy(cluster: sw.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of what a Ray client proxy starts for each client that calls it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    said = tmp_path_factory.mktemp("proxy") / "said"
+    with contextlib.ExitStack() as stack:
+        for _ in range(TRIES):  # somebody may take the port before it does
+            port = free_port()
+            server = stack.enter_context(serving(cluster, port, said))
+            until(
+                lambda: serves(server, port) or server.poll() is not None,  # noqa: B023 this turn's
+                within_s=LIMIT_S,
+                what="the client proxy",
+            )
+            if server.poll() is None:
+                break
+        assert server.poll() is None, said.read_text(errors="replace")
+        yield f"ray://127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def serving(cluster: sw.Cluster, port: int, said: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a client proxy at this port; what it says goes into a file."""
     words = [f"--address={cluster._ray.address}", "--host=127.0.0.1", f"--port={port}"]
-    with subprocess.Popen(  # noqa: S603 Ray's own program
-        [sys.executable, "-m", "ray.util.client.server", *words, "--mode=specific-server"],
-        env=environment_of(cluster),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as server:
+    with (
+        said.open("wb") as log,
+        subprocess.Popen(  # noqa: S603 Ray's own program
+            [sys.executable, "-m", "ray.util.client.server", *words, "--mode=specific-server"],
+            env=environment_of(cluster),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        ) as server,
+    ):
         try:
-            until(lambda: listens(port), within_s=LIMIT_S, what="the client proxy")
-            yield f"ray://127.0.0.1:{port}"
+            yield server
+        except AssertionError as problem:  # it does not listen, and has not ended
+            raise AssertionError(f"{problem}: {said.read_text(errors='replace')}") from problem
         finally:
-            ours = [psutil.Process(server.pid), *psutil.Process(server.pid).children(True)]
-            for process in ours:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.kill()
-            psutil.wait_procs(ours, timeout=GONE_S)
+            with contextlib.suppress(psutil.NoSuchProcess):
+                ours = [psutil.Process(server.pid), *below(server.pid)]
+                for process in ours:
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        process.kill()
+                psutil.wait_procs(ours, timeout=GONE_S)
+
+
+def serves(server: subprocess.Popen[bytes], port: int) -> bool:
+    """Whether it is this process that listens there."""
+    with contextlib.suppress(psutil.Error):
+        for one in psutil.Process(server.pid).net_connections("inet"):
+            if one.status == psutil.CONN_LISTEN and one.laddr.port == port:
+                return True
+    return False
+
+
+def free_port() -> int:
+    """A port at which nobody listens now."""
+    port = random.SystemRandom().choice(PORTS)
+    while listens(port):
+        port = random.SystemRandom().choice(PORTS)
+    return port
 
 
 def listens(port: int) -> bool:
