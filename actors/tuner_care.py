@@ -120,7 +120,7 @@ class TunerCare:
         """Hear it for a last time, the job having ended, and end it."""
         if self._tuner is not None and self._slots:
             limit_s = UNHEARD_S if self._state is None else FINISH_S
-            call = self._tuner.finish.remote()
+            call = self._tuner.finish.remote(self._slots)
             if ray.wait([call], timeout=limit_s)[0]:
                 with suppress(RayError):  # it died as the job ended: what was last heard stands
                     self._hear(ray.get(call))
@@ -164,4 +164,4 @@ class TunerCare:
             max_restarts=0,
             max_concurrency=THREADS,
             scheduling_strategy=NodeAffinitySchedulingStrategy(here, soft=False),
-        ).remote(graph_of(self._plan), tuning, before=before)
+        ).remote(graph_of(self._plan), tuning, before=before, turn=self._restarts)
