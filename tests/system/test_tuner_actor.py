@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,9 +12,14 @@ import ray
 
 import actors.tuner
 import slackwater as sw
+from actors import tuner_care
+from actors.back_off import BackOff
 from actors.slot_report import SlotSamples
-from actors.tuner import Tuner, graph_of
+from actors.tuner import Tuner, TunerState, graph_of
+from actors.tuner_care import TunerCare
 from runtime.flow.plan import Plan
+from runtime.measure import TuningReport
+from runtime.measure.deadline import deadline_notes
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
 from runtime.tune import SetSlack
@@ -67,6 +73,12 @@ def told(slots: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     (slot,) = slots.values()
     found: list[tuple[Any, ...]] = ray.get(slot.told.remote(), timeout=SOON_S)
     return found
+
+
+def report_of(care: TunerCare) -> TuningReport:
+    report = care.report()
+    assert report is not None
+    return report
 
 
 class CountingPolicy:
@@ -130,3 +142,67 @@ def test_of_a_burst_of_settings_the_last_is_sent_with_a_number_that_ascends(
         ("gate", ((SECONDS - 1) * MS, None, False), (3, 2)),
     ]
     assert tuner.finish(slots).report.gates[0].slack_ns == (SECONDS - 1) * MS
+
+
+class LastWords(Tuner):
+    """Answers once, and dies when it is asked again."""
+
+    def state(self, known: int, *, is_last: bool = False) -> TunerState:
+        if self._has_answered:
+            os._exit(1)
+        self._has_answered = True
+        return super().state(known, is_last=is_last)
+
+    _has_answered = False
+
+
+def test_who_answers_once_and_dies_is_not_started_again_and_again_at_once(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuner_care, "Tuner", LastWords)
+    monkeypatch.setattr(tuner_care, "ASK_EVERY_S", 0.0)
+    waits: list[float] = []
+
+    class Noted(BackOff):
+        def wait_s(self, *, lived_s: float) -> float:
+            waits.append(super().wait_s(lived_s=lived_s))
+            return 0.0  # but let us not wait for it here
+
+    monkeypatch.setattr(tuner_care, "BackOff", Noted)
+    care = TunerCare(plan, sw.Tuning(policy="500ms"))
+    care.start(slots_of(plan))
+    until(lambda: care.look(0.1) or len(waits) == 3, within_s=3 * SOON_S, what="three deaths")
+    care.end()
+    assert waits == [0, 1, 2]
+
+
+def test_a_tuner_that_is_dead_at_the_end_is_told_of_in_the_report(plan: Plan) -> None:
+    care = TunerCare(plan, sw.Tuning(policy="500ms"))
+    care.start(slots_of(plan))
+    until(lambda: care.look(0.1) or care.pids, within_s=SOON_S, what="the tuner")
+    assert deadline_notes(plan, care.report()) == []
+    ray.kill(care._tuner)
+    care.finish()
+    (note,) = deadline_notes(plan, care.report())
+    assert "did not answer as the job ended" in note
+
+
+def test_a_tuner_that_answers_at_the_end_leaves_no_note(plan: Plan) -> None:
+    care = TunerCare(plan, sw.Tuning(policy="500ms"))
+    care.start(slots_of(plan))
+    until(lambda: care.look(0.1) or care.pids, within_s=SOON_S, what="the tuner")
+    care.finish()
+    report = report_of(care)
+    assert (report.seconds, deadline_notes(plan, report)) == (SECONDS, [])
+
+
+def test_who_is_ended_from_another_thread_starts_no_other(plan: Plan) -> None:
+    care = TunerCare(plan, sw.Tuning(policy="500ms"))
+    care.start(slots_of(plan))
+    tuner = care._tuner
+    care.end()
+    care._tuner = tuner  # as `look` still has it when `end` comes in between
+    until(lambda: care.look(0.1) or care._again_s, within_s=SOON_S, what="its death to be seen")
+    care.look()
+    assert care._tuner is None
+    assert report_of(care).restarts == 0
