@@ -158,7 +158,8 @@ class Tuner:
         if self._history is not None:
             problem = self._history.save(list(self._samples), job=f"{time.time_ns()}")
             if problem is not None:
-                self._kept["history"] = f"not kept: {problem}"
+                read = self._kept.get("history", "not read")
+                self._kept["history"] = f"not kept: {problem}; {read}"
         return self.state(self._heard, is_last=True)
 
     # -- the thread that tunes -----------------------------------------------------------------
