@@ -153,14 +153,16 @@ class Coordinator:
 
         Raises:
             WorkerDied: it is gone with its worker, or was fetched before.
+            ClusterError: it did not come within a minute.
         """
         assert self._job is not None, "only a started job has an id that others know"
-        if self._has_ended.is_set() and sink not in self._unfetched:
-            raise WorkerDied(
-                f"the results of sink {sink!r} of job {self._record.id} are gone: they were "
-                "fetched before, or lost with their worker; use a file sink to keep them"
-            )
         with self._lock:
+            is_fetched = sink in self._job.gathered and sink not in self._unfetched
+            if self._has_ended.is_set() and is_fetched:
+                raise WorkerDied(
+                    f"the results of sink {sink!r} of job {self._record.id} are gone: they were "
+                    "fetched before; use a file sink to keep them"
+                )
             return self._job.collected_stream(sink)
 
     def fetched(self, sink: str) -> None:
