@@ -257,7 +257,7 @@ def test_whoever_has_gone_is_missed_at_once_and_not_at_the_end_of_a_long_wait(
     driver.leave()
     with pytest.raises(IngestError, match="nobody listens at"):
         opened(driver)
-    assert time.monotonic() - began_s < 5
+    assert time.monotonic() - began_s < 2 * 5  # of 0.7 s each, on an idle machine
 
 
 def test_who_hangs_up_is_not_taken_for_one_who_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:

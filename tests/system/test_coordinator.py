@@ -15,8 +15,8 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.ray
 
 SECONDS = 2.0
-LIMIT_S = 30.0
-GONE_S = 10.0
+LIMIT_S = 60.0
+GONE_S = 30.0
 
 
 def flow(name: str) -> sw.Dataflow:

@@ -18,7 +18,7 @@ from tests.support.flows import late_pair
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("cluster")]
 
-SOON_S = 10.0
+SOON_S = 30.0
 LATE_S = 0.3
 
 
