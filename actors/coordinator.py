@@ -50,6 +50,8 @@ NOT_STARTED_S = 600.0
 """Nobody has started us by now, so nobody will: our submitter died."""
 REPLY_S = 30.0
 """How long a submitter is given to hear what stopped the start."""
+STOP_S = 50.0
+"""How long a stop may take; who asked for it waits a little longer for our answer."""
 
 
 def actor_name(job_id: str) -> str:
@@ -73,6 +75,7 @@ class Coordinator:
         self._report: JobReport | None = None
         self._reported_s = self._recorded_s = float("-inf")
         self._unfetched: set[str] = set()  # collect sinks whose rows nobody has yet
+        self._unwritten = 0  # how often the store did not take the record
         self._is_unwanted = False
         self._is_running = False
         self._has_settled = threading.Event()  # the start has succeeded, or failed
@@ -150,14 +153,16 @@ class Coordinator:
 
         Raises:
             WorkerDied: it is gone with its worker, or was fetched before.
+            ClusterError: it did not come within a minute.
         """
         assert self._job is not None, "only a started job has an id that others know"
-        if self._has_ended.is_set() and sink not in self._unfetched:
-            raise WorkerDied(
-                f"the results of sink {sink!r} of job {self._record.id} are gone: they were "
-                "fetched before, or lost with their worker; use a file sink to keep them"
-            )
         with self._lock:
+            is_fetched = sink in self._job.gathered and sink not in self._unfetched
+            if self._has_ended.is_set() and is_fetched:
+                raise WorkerDied(
+                    f"the results of sink {sink!r} of job {self._record.id} are gone: they were "
+                    "fetched before; use a file sink to keep them"
+                )
             return self._job.collected_stream(sink)
 
     def fetched(self, sink: str) -> None:
@@ -168,7 +173,11 @@ class Coordinator:
                 self._may_leave.set()
 
     def stop(self) -> JobRecord:
-        """End the job; if it has ended, let go of collected results. Return the last record."""
+        """End the job; if it has ended, let go of collected results. Return the last record.
+
+        Raises:
+            ClusterError: it has not ended within `STOP_S`.
+        """
         if self._has_ended.is_set():
             self._may_leave.set()
             return self._record
@@ -178,7 +187,11 @@ class Coordinator:
                 self._job.give_up()
             return self._record
         self._is_stopping.set()
-        self._has_ended.wait()
+        if not self._has_ended.wait(STOP_S):
+            raise ClusterError(
+                f"job {self._record.id} is to stop, and has not within {STOP_S:.0f} s; its results "
+                "may be many, or a host does not answer: see `slackwater logs`, then ask again"
+            )
         return self._record
 
     def leave(self) -> None:
@@ -190,20 +203,31 @@ class Coordinator:
 
     def _live(self) -> None:
         self._has_settled.wait(NOT_STARTED_S)
-        if self._is_running:
-            try:
-                self._watch()
-            except Exception as problem:  # a fault of ours must not look like a job that runs
-                traceback.print_exc()
-                self._fail(f"the coordinator of job {self._record.id} failed: {problem!r}")
-            self._has_ended.set()
-            if self._unfetched:
-                self._may_leave.wait(KEEP_S)
-        else:
-            self._may_leave.wait(REPLY_S)
-        self._me.leave.remote()
+        try:
+            if self._is_running:
+                self._see_it_through()
+            else:
+                self._may_leave.wait(REPLY_S)
+        finally:
+            self._me.leave.remote()
 
-    def _watch(self) -> None:
+    def _see_it_through(self) -> None:
+        try:
+            is_written = self._watch()
+        except Exception as problem:  # a fault of ours must not look like a job that runs
+            traceback.print_exc()
+            is_written = self._fail(f"the coordinator of job {self._record.id} failed: {problem!r}")
+        finally:
+            self._has_ended.set()
+        until_s = time.monotonic() + KEEP_S
+        while not is_written and time.monotonic() < until_s:  # else we would look lost
+            time.sleep(RECORD_EVERY_S)
+            is_written = self._try_to_write(self._report)
+        if self._unfetched:
+            self._may_leave.wait(max(until_s - time.monotonic(), 0))
+
+    def _watch(self) -> bool:
+        """Run the job to its end; return whether the record of that is written."""
         job = self._job
         assert job is not None
         while True:
@@ -214,7 +238,7 @@ class Coordinator:
             if state != "running":
                 break
             if time.monotonic() - self._recorded_s >= RECORD_EVERY_S:
-                self._write(self._fresh_report())
+                self._try_to_write(self._fresh_report())
             self._is_stopping.wait(LOOK_S)
         with self._lock:
             self._report = job.report()
@@ -224,7 +248,10 @@ class Coordinator:
                 job.wait(0)
             except SlackwaterError as problem:
                 error = problem
-        self._write(
+        if self._unwritten:
+            note = f"the record of this job could not be written {self._unwritten:,} times"
+            self._report.notes = [*self._report.notes, f"{note}; the coordinator's log says why"]
+        return self._try_to_write(
             self._report,
             state=state,
             ended_ns=time.time_ns(),
@@ -232,11 +259,14 @@ class Coordinator:
             error_type=None if error is None else type(error).__name__,
         )
 
-    def _fail(self, error: str) -> None:
-        with self._lock:
-            assert self._job is not None
-            self._job.give_up()
-        self._write(
+    def _fail(self, error: str) -> bool:
+        try:
+            with self._lock:
+                assert self._job is not None
+                self._job.give_up()
+        except Exception:  # its slots are ours, and end with us
+            traceback.print_exc()
+        return self._try_to_write(
             state="failed", ended_ns=time.time_ns(), error=error, error_type="SlackwaterError"
         )
 
@@ -248,6 +278,16 @@ class Coordinator:
                 self._report = self._job.report()
                 self._reported_s = time.monotonic()
             return self._report
+
+    def _try_to_write(self, report: JobReport | None = None, **changes: Any) -> bool:
+        """Keep the record; a store that fails for a while is no reason to end a job."""
+        try:
+            self._write(report, **changes)
+        except Exception:  # whatever Ray finds wrong with its store
+            self._unwritten += 1
+            traceback.print_exc()
+            return False
+        return True
 
     def _write(self, report: JobReport | None = None, **changes: Any) -> None:
         self._recorded_s = time.monotonic()

@@ -25,6 +25,7 @@ from actors.hosts import HostWatch
 from actors.obituary import obituary, silent_peers
 from actors.own_errors import own_error
 from actors.placement import NodeInfo, dead_nodes
+from actors.results import Results
 from actors.slot import SlotActor
 from actors.slot_report import SlotReport
 from actors.tuner_care import TunerCare
@@ -88,7 +89,6 @@ class RayJob:
         self._ended: dict[str, SlotReport] = {}
         self._deaths: dict[str, str] = {}
         self._lost: set[str] = set()  # ids of nodes that do not answer
-        self._collected: dict[str, bytes] = {}  # {collect sink: its rows, once the job has ended}
         self._error: SlackwaterError | None = None
         self._is_over = False
         self._elapsed_s: float | None = None
@@ -115,6 +115,7 @@ class RayJob:
             )
             for name in plan.slot_names
         }
+        self._results = Results(plan, self._actors)
 
     def start(self) -> RayJob:
         """Start the slots and let the sources run; return this job.
@@ -328,33 +329,19 @@ class RayJob:
 
         Raises:
             WorkerDied: it is gone with its worker.
+            ClusterError: it did not come within a minute.
         """
         with pa.ipc.open_stream(self.collected_stream(sink)) as stream:
             return stream.read_all()
 
     def collected_stream(self, sink: str) -> bytes:
         """Return the same as an Arrow IPC stream."""
-        data = self._collected.get(sink)
-        if data is None and not self._is_over:
-            data = self._fetch_collected(sink)
-        if data is None:
-            raise WorkerDied(
-                f"the results of sink {sink!r} are gone with the worker of slot "
-                f"{self._plan.slots[sink]!r}; write them to a file sink where they must outlive it"
-            )
-        return data
+        return self._results.of(sink) if self._is_over else self._results.fetch(sink)
 
     @property
     def gathered(self) -> list[str]:
         """The collect sinks whose rows are here, once the job has ended."""
-        return list(self._collected)
-
-    def _fetch_collected(self, sink: str) -> bytes | None:
-        call = self._actors[self._plan.slots[sink]].call.remote("collected", sink)
-        try:
-            return ray.get(call, timeout=START_TIMEOUT_S)  # type: ignore[no-any-return]
-        except RayError:
-            return None
+        return self._results.kept
 
     # -- ending ----------------------------------------------------------------------------
 
@@ -384,12 +371,9 @@ class RayJob:
         self.tuner.finish()
         ends = [own.ended_ns for own in self._ended.values() if own.ended_ns is not None]
         self._elapsed_s = max(0, max(ends) - self._start_ns) / 1e9 if ends else self._passed_s()
-        for sink in collect_sinks(self._plan):
-            slot = self._plan.slots[sink]
-            if slot in self._ended and self._nodes[slot].node_id not in self._lost:
-                data = self._fetch_collected(sink)
-                if data is not None:
-                    self._collected[sink] = data
+        slots = [one for one in self._ended if self._nodes[one].node_id not in self._lost]
+        there = [sink for sink in collect_sinks(self._plan) if self._plan.slots[sink] in slots]
+        self._notes += self._results.keep(there)
         self._is_over = True
         self._end_actors()
 

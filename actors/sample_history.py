@@ -1,13 +1,19 @@
 """Samples that outlive their job: what the next job of the same flow is tuned by from the start.
 
-A folder on the tuner's host, a file for each job: JSON lines, one sample each.
+A folder on the tuner's host, a file for each job: JSON lines, one sample each. Who else has an
+account there need not read them, and what comes back from there is looked at before it is used.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
+import time
 from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 
 from runtime.flow.plan import Plan
@@ -17,6 +23,11 @@ __all__ = ["SampleHistory", "in_order"]
 
 JOBS = 20
 """Files that are kept of one flow; the oldest go."""
+LEAST_SECONDS = 2
+"""A job that saw less teaches nothing, and would push out one that does."""
+NAME_LETTERS = 80
+STALE_S = 600.0
+"""A file that is half made for so long belongs to nobody any more: making one takes no second."""
 
 
 class SampleHistory:
@@ -29,8 +40,7 @@ class SampleHistory:
     """
 
     def __init__(self, folder: Path, plan: Plan, *, most: int) -> None:
-        safe = re.sub(r"[^A-Za-z0-9_.-]+", "_", plan.flow).strip("_.-") or "flow"
-        self._folder = folder / safe
+        self._folder = folder / _folder_name(plan.flow)
         self._stages = {stage.name for stage in plan.stages}
         self._most = most
 
@@ -47,8 +57,8 @@ class SampleHistory:
                 break
             try:
                 lines = path.read_text(encoding="utf-8").splitlines()
-                samples = [StageSample.from_json(json.loads(line)) for line in lines]
-            except (OSError, ValueError, KeyError, TypeError):
+                samples = [_checked(StageSample.from_json(json.loads(line))) for line in lines]
+            except (OSError, ValueError, KeyError, TypeError, RecursionError):
                 unread += 1  # half a file, or one of another version: tuning goes on without
                 continue
             jobs.append([one for one in samples if one.stage in self._stages])
@@ -64,17 +74,33 @@ class SampleHistory:
             samples: in any order.
             job: names the file; the jobs of a flow sort by it.
         """
-        lines = [json.dumps(sample.to_json()) + "\n" for sample in in_order(samples)]
+        kept = in_order(samples)
+        if len({sample.second for sample in kept}) < LEAST_SECONDS:
+            return f"less than {LEAST_SECONDS} seconds of samples"
+        lines = [json.dumps(sample.to_json()) + "\n" for sample in kept]
+        half_made = self._folder / f".{job}.incomplete"
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            half_made = self._folder / f".{job}.incomplete"
-            half_made.write_text("".join(lines), encoding="utf-8")
-            half_made.replace(self._folder / f"{job}.jsonl")
+            self._folder.parent.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            self._clean()
+            try:
+                with open(half_made, "w", encoding="utf-8", opener=_private) as file:
+                    file.writelines(lines)
+                half_made.replace(self._folder / f"{job}.jsonl")
+            finally:
+                half_made.unlink(missing_ok=True)
             for path in self._files()[:-JOBS]:
                 path.unlink(missing_ok=True)
         except OSError as problem:
             return str(problem)
         return None
+
+    def _clean(self) -> None:
+        """Remove what jobs left that were killed while they saved."""
+        for path in self._folder.glob(".*.incomplete"):
+            with suppress(FileNotFoundError):  # its job has just made it whole
+                if time.time() - path.stat().st_mtime > STALE_S:
+                    path.unlink()
 
     def _files(self) -> list[Path]:
         return sorted(self._folder.glob("*.jsonl")) if self._folder.exists() else []
@@ -83,3 +109,36 @@ class SampleHistory:
 def in_order(samples: Iterable[StageSample]) -> list[StageSample]:
     """Return the samples of one job, seconds ascending: slots answer as they can."""
     return sorted(samples, key=lambda sample: sample.second)
+
+
+def _folder_name(flow: str) -> str:
+    """Return a name of safe letters that no other flow has: changed ones end in a hash."""
+    safe = re.sub(r"[^A-Za-z0-9_.-]+", "_", flow)[:NAME_LETTERS].strip("_.-")
+    if safe == flow:
+        return safe
+    return f"{safe or 'flow'}-{hashlib.sha256(flow.encode(errors='replace')).hexdigest()[:8]}"
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _checked(sample: StageSample) -> StageSample:
+    """Return a sample whose numbers are numbers, of 64 bits.
+
+    Raises:
+        TypeError, ValueError: they are not.
+    """
+    if not isinstance(sample.stage, str):
+        raise TypeError(f"stage={sample.stage!r} is no name")
+    for one in fields(sample):
+        value = getattr(sample, one.name)
+        if one.name == "stage" or (value is None and one.default is None):
+            continue
+        if type(value) is not int:
+            raise TypeError(f"{one.name}={value!r} is no whole number")
+        if not -(2**63) <= value < 2**63:
+            raise ValueError(f"{one.name}={value} has more than 64 bits")
+    if sample.second < 0:
+        raise ValueError(f"second={sample.second} is before the start")
+    return sample

@@ -32,7 +32,7 @@ from actors.channel import ChannelKeys, Receiver, Sender, Waker, Watch
 from actors.clock_sync import SlotClock
 from actors.frames import FrameCodec
 from actors.local_sockets import host_identity
-from actors.orders import Orders
+from actors.orders import Orders, SlackSetting
 from actors.sinks import CollectSink, Sink, open_sink
 from actors.slot_report import SlotIdentity, SlotReport, SlotSamples
 from actors.waiting import sharpen_timers
@@ -192,15 +192,11 @@ class SlotHost:
         """
         return self._orders.ask(self._take_samples, within_s=REPORT_S)
 
-    def set_slack(
-        self, stage: str, slack_ns: int | None, hold_ns: int | None, waits_in_full: bool
-    ) -> None:
-        """Let the slack of a stage's gate be another from the next slice on; do not wait."""
+    def set_slack(self, stage: str, to: SlackSetting, number: tuple[int, int]) -> None:
+        """Let a gate's slack be another from the next slice on, unless a higher number was here."""
         slot = self._slot
         assert slot is not None, "the tuner starts after the slots"
-        self._orders.tell(
-            lambda: slot.set_slack(stage, slack_ns, hold_ns=hold_ns, waits_in_full=waits_in_full)
-        )
+        self._orders.tell_newest(stage, number, lambda: slot.set_slack(stage, **to._asdict()))
 
     def join(self) -> SlotReport:
         """Return when the slot is done, stopped or has failed."""

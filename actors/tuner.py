@@ -25,6 +25,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
+from actors.orders import SlackSetting
 from actors.sample_history import SampleHistory, in_order
 from actors.slot_report import SlotSamples
 from runtime.config import Tuning
@@ -93,9 +94,12 @@ class Tuner:
         plan: its graph, see `graph_of`.
         tuning: what the user asked for.
         before: what the tuner in whose place this one is knew.
+        turn: how many tuners the job had before this one.
     """
 
-    def __init__(self, plan: Plan, tuning: Tuning, *, before: TunerState | None = None) -> None:
+    def __init__(
+        self, plan: Plan, tuning: Tuning, *, before: TunerState | None = None, turn: int = 0
+    ) -> None:
         self._plan, self._tuning, self._before = plan, tuning, before
         resumed = None if before is None else before.report
         self._record = TuningRecord(plan, policy=tuning.policy, resumed=resumed)
@@ -109,10 +113,11 @@ class Tuner:
         self._heard = 0
         self._slots: dict[str, Any] = {}  # {slot: its actor}; those that are gone leave
         self._asked: dict[Any, str] = {}  # {call: slot} that has not answered yet
-        # {stage: slack, hold, waits in full}
-        self._set_to: dict[str, tuple[int | None, int | None, bool]] = {}
+        self._set_to: dict[str, SlackSetting] = {}  # {stage: what it was told last}
+        self._turn, self._sent = turn, 0
         self._next_s = 0.0
         self._lock = threading.Lock()  # around the record and the samples
+        self._hearing = threading.Lock()  # around what is asked of the slots
         self._may_begin = threading.Event()
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._live, name="tuner", daemon=True)
@@ -124,8 +129,9 @@ class Tuner:
 
     def start(self, slots: Mapping[str, Any]) -> None:
         """Begin to set slacks; {slot: its actor}."""
-        self._slots = dict(slots)
-        self._may_begin.set()
+        if not self._may_begin.is_set():
+            self._slots = dict(slots)
+            self._may_begin.set()
 
     def state(self, known: int, *, is_last: bool = False) -> TunerState:
         """Return what is known now; of samples those behind the first `known`."""
@@ -139,17 +145,21 @@ class Tuner:
         report.status = {**report.status, **self._kept}
         return TunerState(report, samples, heard, os.getpid())
 
-    def finish(self) -> TunerState:
-        """Hear the slots for a last time, decide nothing more, and return what is known."""
+    def finish(self, slots: Mapping[str, Any]) -> TunerState:
+        """Hear the slots for a last time, decide nothing more, and return what is known.
+
+        Args:
+            slots: as for `start`: calls may overtake each other, and a short job is over at once.
+        """
         self._is_over.set()
-        self._may_begin.set()
+        self.start(slots)
         self._thread.join(LAST_S)
-        if not self._thread.is_alive():
-            self._hear()
+        self._hear()
         if self._history is not None:
             problem = self._history.save(list(self._samples), job=f"{time.time_ns()}")
             if problem is not None:
-                self._kept["history"] = f"not kept: {problem}"
+                read = self._kept.get("history", "not read")
+                self._kept["history"] = f"not kept: {problem}; {read}"
         return self.state(self._heard, is_last=True)
 
     # -- the thread that tunes -----------------------------------------------------------------
@@ -175,18 +185,26 @@ class Tuner:
         self._may_begin.wait()
         # What a tuner before us has set stays.
         was_set = {gate.stage for gate in self._record.report().gates if gate.by}
-        self._set([one for one in first if one.stage not in was_set])
+        if not self._is_over.is_set():
+            self._set([one for one in first if one.stage not in was_set])
         while not self._is_over.is_set():
             silent = self._hear()
             with self._lock:
                 due = self._record.due(silent=silent)
-            for second, samples in due:
-                self._set(policy.decide(second, samples))
+            wanted: list[SetSlack] = []
+            for second, samples in due:  # several after a decision that took seconds
+                wanted += policy.decide(second, samples)
                 self._tell_trouble(policy)
+            self._set(wanted)
             self._is_over.wait(max(self._next_s - time.monotonic(), LEAST_S))
 
     def _hear(self) -> set[str]:
         """Ask all slots for their samples; return the stages of those that do not answer."""
+        with self._hearing:
+            heard = self._heard_slots()
+        return {stage for stage, slot in self._plan.slots.items() if slot not in heard}
+
+    def _heard_slots(self) -> set[str]:
         waiting = set(self._asked.values())
         for slot, actor in self._slots.items():
             if slot not in waiting:
@@ -209,7 +227,7 @@ class Tuner:
             heard.add(slot)
             left_ns = max(left_ns, answer.left_ns)
         self._next_s = time.monotonic() + (left_ns or NS_PER_SECOND) / NS_PER_SECOND + LAG_S
-        return {stage for stage, slot in self._plan.slots.items() if slot not in heard}
+        return heard
 
     def _take(self, samples: Sequence[StageSample]) -> None:
         with self._lock:
@@ -218,17 +236,18 @@ class Tuner:
             self._heard += len(samples)
 
     def _set(self, settings: Sequence[SetSlack]) -> None:
-        for one in settings:
+        for one in {one.stage: one for one in settings}.values():  # the last of each stage
             actor = self._slots.get(self._plan.slots[one.stage])
             if actor is None:
                 continue
-            with self._lock:
+            wanted = SlackSetting(one.slack_ns, one.hold_ns, one.waits_in_full)
+            if self._set_to.get(one.stage) != wanted:
+                self._set_to[one.stage] = wanted
+                self._sent += 1
+                # A slot's calls may overtake each other: the number says which is the newest.
+                actor.call.remote("set_slack", one.stage, wanted, (self._turn, self._sent))
+            with self._lock:  # only now: who comes after us does not set again what was set
                 self._record.was_set(one)
-            wanted = (one.slack_ns, one.hold_ns, one.waits_in_full)
-            if self._set_to.get(one.stage) == wanted:
-                continue
-            self._set_to[one.stage] = wanted
-            actor.call.remote("set_slack", one.stage, *wanted)
 
     def _tell_trouble(self, policy: GuardedPolicy) -> None:
         if policy.trace is not None:

@@ -19,6 +19,7 @@ import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from actors.back_off import BackOff
 from actors.tuner import THREADS, Tuner, TunerState, graph_of
 from runtime.config import Tuning
 from runtime.flow.plan import Plan
@@ -34,13 +35,10 @@ REFRESH_S = 0.5
 FINISH_S = 3.0
 UNHEARD_S = 1.0
 """How long to wait at the end for one that has not come up yet."""
-AGAIN_S = 1.0
-AT_MOST_S = 30.0
-"""The first restart comes at once; who dies again and again is waited for longer each time."""
 
 
 class TunerCare:
-    """The tuner of one job, or none. From one thread.
+    """The tuner of one job, or none. From one thread, but for `end`.
 
     Args:
         plan: every stage in a slot.
@@ -64,7 +62,10 @@ class TunerCare:
         self._samples: deque[StageSample] = deque()
         self._asked: Any = None  # the call that is under way
         self._asked_s = 0.0
-        self._restarts, self._deaths = 0, 0  # in all, and since one has answered
+        self._made_s = self._heard_s = 0.0
+        self._restarts = 0
+        self._back_off = BackOff()
+        self._is_ended = self._is_cut_short = False
         self._again_s: float | None = None  # when to start the next one
         if tuning is not None:
             self._samples = deque(maxlen=tuning.window_s * len(plan.stages))
@@ -73,21 +74,22 @@ class TunerCare:
     def start(self, slots: Mapping[str, Any]) -> None:
         """Let it set slacks, now that the slots run; {slot: its actor}."""
         self._slots = slots
-        if self._tuner is not None:
-            self._tuner.start.remote(slots)
+        tuner = self._tuner
+        if tuner is not None:
+            tuner.start.remote(slots)
 
     def look(self, timeout_s: float = 0.0) -> None:
         """Hear what it knows, and start another if it has died; wait at most so long."""
         if self._tuning is None or not self._slots:
             return
-        now_s = time.monotonic()
-        if self._tuner is None:
+        now_s, tuner = time.monotonic(), self._tuner
+        if tuner is None:
             if self._again_s is not None and now_s >= self._again_s:
                 self._start_again(self._tuning)
             return
         if self._asked is None and (timeout_s or now_s >= self._asked_s + ASK_EVERY_S):
             known = 0 if self._state is None else self._state.heard
-            self._asked, self._asked_s = self._tuner.state.remote(known), now_s
+            self._asked, self._asked_s = tuner.state.remote(known), now_s
         if self._asked is None:
             return
         if ray.wait([self._asked], timeout=timeout_s)[0]:
@@ -104,12 +106,12 @@ class TunerCare:
         if self._tuning is None:
             return None
         if self._state is not None:
-            return replace(self._state.report, restarts=self._restarts)
-        assert self._plan.deadline_ns is not None, "checked at submit"
-        gates = [GateTuning(stage) for stage in self._plan.tuned]
-        return TuningReport(
-            self._plan.deadline_ns, self._tuning.policy, gates=gates, restarts=self._restarts
-        )
+            known = self._state.report
+        else:
+            assert self._plan.deadline_ns is not None, "checked at submit"
+            gates = [GateTuning(stage) for stage in self._plan.tuned]
+            known = TuningReport(self._plan.deadline_ns, self._tuning.policy, gates=gates)
+        return replace(known, restarts=self._restarts, is_cut_short=self._is_cut_short)
 
     def fresh_report(self) -> TuningReport | None:
         """Return the same as it is now; if it does not answer at once, as it was last heard."""
@@ -118,35 +120,47 @@ class TunerCare:
 
     def finish(self) -> None:
         """Hear it for a last time, the job having ended, and end it."""
-        if self._tuner is not None and self._slots:
-            limit_s = UNHEARD_S if self._state is None else FINISH_S
-            call = self._tuner.finish.remote()
-            if ray.wait([call], timeout=limit_s)[0]:
-                with suppress(RayError):  # it died as the job ended: what was last heard stands
-                    self._hear(ray.get(call))
+        if self._tuning is not None and self._slots:
+            self._is_cut_short = not self._has_finished(self._tuner)
         self.end()
 
+    def _has_finished(self, tuner: Any) -> bool:
+        if tuner is None:
+            return False
+        call = tuner.finish.remote(self._slots)
+        if ray.wait([call], timeout=UNHEARD_S if self._state is None else FINISH_S)[0]:
+            with suppress(RayError):  # it died as the job ended: what was last heard stands
+                self._hear(ray.get(call))
+                return True
+        return False
+
     def end(self) -> None:
-        """End its process. Safe to call twice."""
-        if self._tuner is not None:
-            ray.kill(self._tuner, no_restart=True)
-        self._tuner = self._again_s = None
+        """End its process, and start no other. Safe to call twice, and from any thread."""
+        self._is_ended = True
+        self._kill()
+
+    def _kill(self) -> None:
+        tuner, self._tuner = self._tuner, None
+        self._again_s = None
+        if tuner is not None:
+            ray.kill(tuner, no_restart=True)
 
     def _hear(self, state: TunerState) -> None:
         self._samples.extend(state.samples)
         if state.pid not in self.pids:
             self.pids.append(state.pid)
         self._state = replace(state, samples=[])
-        self._deaths = 0
+        self._heard_s = time.monotonic()
 
     def _bury(self) -> None:
-        self.end()
+        self._kill()
         self._asked = None
-        wait_s = min(AGAIN_S * 2 ** (self._deaths - 1), AT_MOST_S) if self._deaths else 0.0
-        self._deaths += 1
+        wait_s = self._back_off.wait_s(lived_s=self._heard_s - self._made_s)
         self._again_s = time.monotonic() + wait_s
 
     def _start_again(self, tuning: Tuning) -> None:
+        if self._is_ended:
+            return
         self._restarts += 1
         before = None
         if self._state is not None:
@@ -157,6 +171,7 @@ class TunerCare:
         self.start(self._slots)
 
     def _make(self, tuning: Tuning, before: TunerState | None) -> None:
+        self._made_s = time.monotonic()
         here = ray.get_runtime_context().get_node_id()
         actor: Any = ray.remote(Tuner)
         self._tuner = actor.options(
@@ -164,4 +179,4 @@ class TunerCare:
             max_restarts=0,
             max_concurrency=THREADS,
             scheduling_strategy=NodeAffinitySchedulingStrategy(here, soft=False),
-        ).remote(graph_of(self._plan), tuning, before=before)
+        ).remote(graph_of(self._plan), tuning, before=before, turn=self._restarts)

@@ -21,9 +21,13 @@ from typing import Any, TypeVar
 import ray
 from pyspark import SparkContext
 
+from runtime.errors import ClusterError
+
 T = TypeVar("T")
 
 POLL_S = 0.1
+KILLED_S = 5.0
+"""How long Ray may take to forget the names of actors that it was told to kill."""
 _ACTORS = re.compile(r"RAY_APP_MASTER|raydp-executor-\d+|.+_SPARK_MASTER")
 
 
@@ -81,9 +85,18 @@ def output_in(path: Path) -> Iterator[None]:
 
 
 def end_actors(*, patience_s: float) -> None:
-    """Wait until RayDP's actors are gone; kill those that are there after `patience_s`."""
+    """Wait until RayDP's actors are gone; kill those that are there after `patience_s`.
+
+    Raises:
+        ClusterError: they are there `KILLED_S` later still.
+    """
     patience = time.monotonic() + patience_s
     while names := [name for name in ray.util.list_named_actors() if _ACTORS.fullmatch(name)]:
+        if time.monotonic() >= patience + KILLED_S:
+            raise ClusterError(
+                f"Spark's actors {', '.join(names)} were killed, and Ray still has them after "
+                f"{KILLED_S:g} s; see `ray list actors`, and whether their node is up"
+            )
         if time.monotonic() >= patience:
             for name in names:
                 with contextlib.suppress(ValueError):  # gone meanwhile

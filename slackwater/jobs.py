@@ -311,7 +311,7 @@ class SimulatedJob:
         if self._history is not None:
             problem = self._history.save(self._run.samples, job=f"{time.time_ns()}")
             if problem is not None:
-                self._kept["history"] = f"not kept: {problem}"
+                self._kept["history"] = f"not kept: {problem}; {self._kept['history']}"
 
     def _noted(self, report: JobReport) -> JobReport:
         if report.tuning is not None:

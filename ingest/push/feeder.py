@@ -39,6 +39,8 @@ from runtime.errors import IngestError
 
 LOOK_MS = 100
 """How often the query, and the wish to stop, are looked at."""
+CANCEL_AGAIN_S = 0.5
+"""How often a query that is to stop has its jobs cancelled."""
 SUSPICION = 10
 """How many looks long the reader is asked for after some connection broke."""
 _COMMITS = "inproc://commits"
@@ -156,6 +158,7 @@ class Feeder:
 
         Spark calls this, in a thread of its own; what it raises ends the query.
         """
+        self._check_wanted()  # or tasks would look, again and again, for a source that has gone
         if self._query.order_by:
             frame = frame.orderBy(*self._query.order_by)
         columns = self._query.columns.serialize().to_pybytes()
@@ -168,8 +171,11 @@ class Feeder:
             line.connect(_COMMITS)
             line.send_multipart(Frame(Kind.COMMIT, epoch, rows=len(sent), body=body).parts())
             while not line.poll(LOOK_MS):
-                if self._stopping.is_set():
-                    raise IngestError("the stream was stopped")
+                self._check_wanted()
+
+    def _check_wanted(self) -> None:
+        if self._stopping.is_set() or self._is_left:
+            raise IngestError("the stream was stopped, or its source has gone")
 
     def _tell(self, frame: Frame) -> None:
         """Send the reader a frame; notice when it is not there any more."""
@@ -186,7 +192,7 @@ class Feeder:
         self._stopping.set()
         if self._running is not None:
             with contextlib.suppress(Exception):  # it, or its JVM, may have ended already
-                within(STOP_LIMIT_S, self._running.stop)
+                self._stop(self._running)
         if not self._is_left:
             self._tell(last)
         close(self._control, self._broken)
@@ -195,3 +201,23 @@ class Feeder:
         self._context.term()
         if self._query.checkpoint is None:
             shutil.rmtree(self._checkpoint, ignore_errors=True)
+
+    def _stop(self, query: StreamingQuery) -> None:
+        """Stop a query. Spark cancels the job that runs, and then waits for one that began later.
+
+        Raises:
+            TimeoutError: it has not stopped within `STOP_LIMIT_S`.
+        """
+        context = self._query.frame.sparkSession.sparkContext
+        has_stopped = threading.Event()
+
+        def cancel_again() -> None:
+            while not has_stopped.wait(CANCEL_AGAIN_S):
+                with contextlib.suppress(Exception):  # its JVM may be gone
+                    context.cancelJobGroup(str(query.runId))  # the group of all of its jobs
+
+        threading.Thread(target=cancel_again, name="spark-canceller", daemon=True).start()
+        try:
+            within(STOP_LIMIT_S, query.stop)
+        finally:
+            has_stopped.set()

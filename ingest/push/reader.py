@@ -65,7 +65,11 @@ class PushReader:
         self._is_closed = False
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._rows, endpoint, self._guard = listening(self._context, host, keys=keys, peer=peer)
-        self._feeder, self._monitor = connected(self._context, feeder, keys=keys, peer=peer)
+        try:
+            self._feeder, self._monitor = connected(self._context, feeder, keys=keys, peer=peer)
+        except IngestError:
+            self._hang_up()
+            raise
         self._feeder.send_multipart(Frame(Kind.HELLO, body=endpoint.encode()).parts())
 
     def poll(self) -> pa.RecordBatch | EndOfInput | None:
@@ -94,6 +98,9 @@ class PushReader:
         self._visible.clear()
         self._feeder.send_multipart(Frame(Kind.BYE).parts())
         close(self._feeder, self._monitor)
+        self._hang_up()
+
+    def _hang_up(self) -> None:
         self._rows.close(0)
         self._guard.stop()
         self._context.term()

@@ -20,6 +20,7 @@ text. Nothing that arrives is ever unpickled, and nothing longer than announced 
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -42,8 +43,10 @@ LINGER_MS = 2_000
 
 CONNECT_LIMIT_MS = 30_000
 """How long a connection may be in coming."""
+REFUSALS = 5
+"""Whoever we connect to has told us where it listens; so many refusals, about 0.7 s: it is gone."""
 _LOST = zmq.EVENT_DISCONNECTED
-_REFUSED = (
+_STRANGERS = (
     zmq.EVENT_HANDSHAKE_FAILED_AUTH
     | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
     | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
@@ -188,20 +191,35 @@ def connected(
     """Return a DEALER connected to an endpoint, and its monitor for `lost`.
 
     Raises:
-        IngestError: nobody answers there within `CONNECT_LIMIT_MS`, or not to us.
+        IngestError: nobody listens there (any more), or answers within `CONNECT_LIMIT_MS`, or
+            not to us.
     """
     socket = context.socket(zmq.DEALER)
     socket.curve_serverkey = peer
     _settle(socket, keys)
-    monitor = socket.get_monitor_socket(_REFUSED | zmq.EVENT_HANDSHAKE_SUCCEEDED | _LOST)
+    tried = zmq.EVENT_CONNECTED | zmq.EVENT_CONNECT_RETRIED | zmq.EVENT_HANDSHAKE_SUCCEEDED
+    monitor = socket.get_monitor_socket(tried | _STRANGERS | _LOST)
     socket.connect(endpoint)
-    while monitor.poll(CONNECT_LIMIT_MS):
+    deadline_s = time.monotonic() + CONNECT_LIMIT_MS / 1e3
+    refusals = 0
+    while refusals < REFUSALS and (left_s := deadline_s - time.monotonic()) > 0:
+        if not monitor.poll(int(1e3 * left_s) + 1):
+            break
         event = recv_monitor_message(monitor)["event"]
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             return socket, monitor
-        if event & _REFUSED:
+        if event & _STRANGERS:
             break
+        if event == zmq.EVENT_CONNECT_RETRIED:  # ZeroMQ would go on for ever
+            refusals += 1
+        elif event == zmq.EVENT_CONNECTED:  # somebody listens, and may hang up: not refused
+            refusals = 0
     close(socket, monitor)
+    if refusals == REFUSALS:
+        raise IngestError(
+            f"nobody listens at {endpoint} any more: what did has ended, or its host is gone; see "
+            "whether the job still runs, and start it again"
+        )
     raise IngestError(
         f"{endpoint} does not answer within {CONNECT_LIMIT_MS // 1000} s, or does not know our "
         "key; check that this node can reach that address (host=…) and that the job still runs"

@@ -50,6 +50,11 @@ def deadline_notes(plan: Plan, tuning: TuningReport | None) -> list[str]:
             f"the tuner died {times} and was started again; meanwhile the slacks stayed as they "
             "were"
         )
+    if tuning is not None and tuning.is_cut_short:
+        notes.append(
+            "the tuner did not answer as the job ended: the seconds that it had not told of are "
+            "missing from what is said of the deadline"
+        )
     if tuning is not None and tuning.errors:
         notes.append(
             f"the policy {tuning.policy!r} went wrong {tuning.errors:,} times, and the slacks "

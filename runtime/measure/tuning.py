@@ -47,6 +47,8 @@ class TuningReport:
     gates: list[GateTuning] = field(default_factory=list)
     restarts: int = 0
     """How often the tuner died and another took its place."""
+    is_cut_short: bool = False
+    """The tuner was dead or silent as the job ended: the last seconds are missing."""
     errors: int = 0
     """What the policy did wrong: it raised, or asked for a slack out of range."""
     last_error: str | None = None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import slackwater as sw
-from actors.tuner import graph_of
-from runtime.tune import make_policy
+from actors.tuner import Tuner, graph_of
+from runtime.tune import SetSlack, make_policy
 from tests.support.flows import late_pair
 
 
@@ -31,3 +33,24 @@ def test_only_the_graph_travels_no_input_and_no_function_of_the_user() -> None:
     assert graph.slots == plan.slots
     first, second = (one.begin() for one in policies if one is not None)
     assert first == second != []
+
+
+class DeadLine:
+    """A slot whose calls cannot even be sent."""
+
+    @property
+    def call(self) -> Any:
+        raise ConnectionError("the tuner dies here")
+
+
+def test_a_slack_counts_as_set_only_once_it_was_sent() -> None:
+    with sw.Simulation(1) as nodes:
+        plan = graph_of(nodes.plan(late_pair("late", seconds=1, deadline="1s")))
+    tuner = Tuner(plan, sw.Tuning(policy="500ms"))
+    tuner._slots = dict.fromkeys(plan.slot_names, DeadLine())
+    with pytest.raises(ConnectionError):
+        tuner._set([SetSlack("gate", 5)])
+    (gate,) = tuner.state(0).report.gates
+    assert (gate.slack_ns, gate.by) == (None, "")  # so the next tuner will set it
+    tuner._is_over.set()
+    tuner.start({})

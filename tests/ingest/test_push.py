@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -243,6 +246,39 @@ def test_a_stranger_is_not_let_in(
         connected(context, driver.source_at, keys=Keys.new(), peer=SOURCE.public)
 
 
+def test_whoever_has_gone_is_missed_at_once_and_not_at_the_end_of_a_long_wait(
+    driver: Driver, reader: PushReader
+) -> None:
+    reader.close()
+    began_s = time.monotonic()
+    driver.push(0, 0, rows(1))
+    driver.tasks[0].join(20)
+    assert "nobody listens at" in str(driver.problems[0])
+    driver.leave()
+    with pytest.raises(IngestError, match="nobody listens at"):
+        opened(driver)
+    assert time.monotonic() - began_s < 2 * 5  # of 0.7 s each, on an idle machine
+
+
+def test_who_hangs_up_is_not_taken_for_one_who_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "CONNECT_LIMIT_MS", 1_500)
+    calls: list[int] = []
+    with socket.create_server((HOST, 0)) as rude, zmq.Context() as context:
+
+        def hang_up() -> None:
+            with contextlib.suppress(OSError):  # it is closed: the test is over
+                while True:
+                    rude.accept()[0].close()
+                    calls.append(1)
+
+        threading.Thread(target=hang_up, daemon=True).start()
+        address = f"tcp://{HOST}:{rude.getsockname()[1]}"
+        with pytest.raises(IngestError, match="know our key"):
+            connected(context, address, keys=SPARK, peer=SOURCE.public)
+        rude.shutdown(socket.SHUT_RDWR)
+    assert calls
+
+
 def test_nonsense_is_refused_and_the_stream_goes_on(driver: Driver, reader: PushReader) -> None:
     nonsense: list[Any] = [
         [b"x"],
@@ -251,13 +287,13 @@ def test_nonsense_is_refused_and_the_stream_goes_on(driver: Driver, reader: Push
         Frame(Kind.DATA, rows=7, body=rows(1).serialize().to_pybytes()).parts(),
     ]
     with zmq.Context() as context:
-        socket, monitor = connected(context, driver.source_at, keys=SPARK, peer=SOURCE.public)
+        line, monitor = connected(context, driver.source_at, keys=SPARK, peer=SOURCE.public)
         for parts in nonsense:
-            socket.send_multipart(parts)
-            while not socket.poll(1):
+            line.send_multipart(parts)
+            while not line.poll(1):
                 assert reader.poll() is None
-            assert frame_of(socket.recv_multipart()).kind is Kind.FAILED
-        close(socket, monitor)
+            assert frame_of(line.recv_multipart()).kind is Kind.FAILED
+        close(line, monitor)
     driver.push(0, 0, rows(1))
     poll_until(reader, lambda: len(driver.done) == 1)
 

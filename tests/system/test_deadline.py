@@ -199,7 +199,7 @@ def test_a_detached_job_keeps_a_deadline_in_the_care_of_its_coordinator(
     report = end(job, tmp_path / "over")
     tuning = check_tuned(report)
     assert tuning.status["history"] == "0 samples of 0 earlier jobs"
-    (kept,) = (tmp_path / "late_apart").iterdir()
+    (kept,) = tmp_path.glob("late_apart-*/*")
     # Four stages; the last second of the report may be one that not all of them got to the end of.
     assert len(kept.read_text().splitlines()) >= 4 * (tuning.seconds - 1)
     assert {part.who for part in job.logs()} == {*job.workers(), "coordinator", "tuner"}

@@ -1,0 +1,79 @@
+"""What a job's collect sinks have gathered: with their slots, and here once the job has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import ray
+from ray.exceptions import GetTimeoutError, RayError
+
+from runtime.errors import ClusterError, SlackwaterError, WorkerDied
+from runtime.flow.plan import Plan
+
+__all__ = ["Results"]
+
+FETCH_S = 60.0
+"""How long the rows of one sink may take to come: gigabytes do."""
+
+
+class Results:
+    """The rows of the collect sinks of one job, as Arrow IPC streams.
+
+    Args:
+        actors: {slot: its actor}.
+    """
+
+    def __init__(self, plan: Plan, actors: Mapping[str, Any]) -> None:
+        self._plan, self._actors = plan, actors
+        self._kept: dict[str, bytes] = {}
+        self._missing: dict[str, SlackwaterError] = {}  # {sink: why it is not kept}
+
+    @property
+    def kept(self) -> list[str]:
+        """The sinks whose rows are here."""
+        return list(self._kept)
+
+    def fetch(self, sink: str) -> bytes:
+        """Return what a sink has gathered so far.
+
+        Raises:
+            WorkerDied: it is gone with its worker.
+            ClusterError: it has not come within `FETCH_S`.
+        """
+        slot = self._plan.slots[sink]
+        call = self._actors[slot].call.remote("collected", sink)
+        try:
+            return ray.get(call, timeout=FETCH_S)  # type: ignore[no-any-return]
+        except GetTimeoutError as problem:
+            raise ClusterError(
+                f"the results of sink {sink!r} did not come from slot {slot!r} within "
+                f"{FETCH_S:g} s: they are many, or their host is slow; use a file sink for so many"
+            ) from problem
+        except RayError as problem:
+            raise self._gone(sink) from problem
+
+    def keep(self, sinks: Iterable[str]) -> list[str]:
+        """Fetch what these have, as their slots are to end; return what went wrong with that."""
+        for sink in sinks:
+            try:
+                self._kept[sink] = self.fetch(sink)
+            except SlackwaterError as problem:
+                self._missing[sink] = problem
+        return [str(problem) for problem in self._missing.values()]
+
+    def of(self, sink: str) -> bytes:
+        """Return what a sink had at the end.
+
+        Raises:
+            WorkerDied, ClusterError: why it was not kept.
+        """
+        if sink not in self._kept:
+            raise self._missing.get(sink) or self._gone(sink)
+        return self._kept[sink]
+
+    def _gone(self, sink: str) -> WorkerDied:
+        return WorkerDied(
+            f"the results of sink {sink!r} are gone with the worker of slot "
+            f"{self._plan.slots[sink]!r}; write them to a file sink where they must outlive it"
+        )

@@ -1,0 +1,47 @@
+"""Ends of what Spark leaves, where Ray's list of names is played by the test."""
+
+from __future__ import annotations
+
+import pytest
+import ray
+
+from ingest import spark_process
+from ingest.spark_process import end_actors
+from runtime.errors import ClusterError
+
+
+class Names:
+    """A list of named actors, of which some stay though they are killed."""
+
+    def __init__(self, *names: str, stay: bool) -> None:
+        self.names, self.killed = list(names), 0
+        self._stay = stay
+
+    def list(self) -> list[str]:
+        return list(self.names)
+
+    def get(self, name: str) -> str:
+        return name
+
+    def kill(self, name: str) -> None:
+        self.killed += 1
+        if not self._stay:
+            self.names.remove(name)
+
+
+@pytest.mark.parametrize("stay", [False, True])
+@pytest.mark.timeout(30)
+def test_actors_are_killed_and_those_whose_names_stay_are_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch, *, stay: bool
+) -> None:
+    actors = Names("RAY_APP_MASTER", "raydp-executor-0", "of a user", stay=stay)
+    monkeypatch.setattr(ray.util, "list_named_actors", actors.list)
+    monkeypatch.setattr(ray, "get_actor", actors.get)
+    monkeypatch.setattr(ray, "kill", actors.kill)
+    monkeypatch.setattr(spark_process, "KILLED_S", 0.3)
+    if stay:
+        with pytest.raises(ClusterError, match="RAY_APP_MASTER, raydp-executor-0 were killed"):
+            end_actors(patience_s=0)
+    else:
+        end_actors(patience_s=0)
+        assert (actors.names, actors.killed) == (["of a user"], 2)

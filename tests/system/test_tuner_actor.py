@@ -1,0 +1,215 @@
+"""A tuner among actors that answer as slots do: nothing is lost, doubled or out of order."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+import ray
+
+import actors.tuner
+import slackwater as sw
+from actors import tuner_care
+from actors.back_off import BackOff
+from actors.slot_report import SlotSamples
+from actors.tuner import Tuner, TunerState, graph_of
+from actors.tuner_care import TunerCare
+from runtime.flow.plan import Plan
+from runtime.measure import TuningReport
+from runtime.measure.deadline import deadline_notes
+from runtime.measure.samples import StageSample
+from runtime.model import NS_PER_SECOND
+from runtime.tune import SetSlack
+from tests.support.flows import late_pair
+from tests.support.waiting import until
+
+pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("cluster")]
+
+SECONDS = 4
+SOON_S = 30.0
+MS = 10**6
+
+
+class PlayedSlot:
+    """Has samples to give, once, and keeps what it is told."""
+
+    def __init__(self, samples: list[StageSample]) -> None:
+        self._samples = samples
+        self._told: list[tuple[Any, ...]] = []
+
+    def call(self, method: str, *args: Any) -> Any:
+        if method == "set_slack":
+            self._told.append(args)
+            return None
+        given, self._samples = self._samples, []
+        return SlotSamples(given, NS_PER_SECOND)
+
+    def told(self) -> list[tuple[Any, ...]]:
+        return self._told
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is not what these tests are about."""
+    monkeypatch.setattr(actors.tuner, "ANSWER_S", SOON_S)
+    monkeypatch.setattr(tuner_care, "FINISH_S", SOON_S)
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    with sw.Simulation(1) as nodes:
+        return graph_of(nodes.plan(late_pair("late", seconds=1, deadline="1s")))
+
+
+def slots_of(plan: Plan) -> dict[str, Any]:
+    (slot,) = plan.slot_names
+    samples = [
+        StageSample(stage=stage.name, second=second)
+        for second in range(SECONDS)
+        for stage in plan.stages
+    ]
+    slots = {slot: ray.remote(PlayedSlot).options(num_cpus=0).remote(samples)}
+    assert told(slots) == []  # it is up
+    return slots
+
+
+def told(slots: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    (slot,) = slots.values()
+    found: list[tuple[Any, ...]] = ray.get(slot.told.remote(), timeout=SOON_S)
+    return found
+
+
+def report_of(care: TunerCare) -> TuningReport:
+    report = care.report()
+    assert report is not None
+    return report
+
+
+class CountingPolicy:
+    """Sets another slack after each second, or waits to be let go on."""
+
+    name = "counting"
+
+    def __init__(self, may_decide: threading.Event) -> None:
+        self._may_decide = may_decide
+
+    def begin(self) -> Sequence[SetSlack]:
+        return [SetSlack("gate", 100 * MS)]
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        del samples
+        assert self._may_decide.wait(SOON_S)
+        return [SetSlack("gate", second * MS)]
+
+
+@pytest.fixture
+def may_decide(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    event = threading.Event()
+    monkeypatch.setattr(actors.tuner, "make_policy", lambda *_, **__: CountingPolicy(event))
+    return event
+
+
+def test_a_finish_that_overtakes_the_start_still_hears_every_slot(plan: Plan) -> None:
+    slots = slots_of(plan)
+    tuner = Tuner(plan, sw.Tuning(policy="500ms"))
+    state = tuner.finish(slots)
+    tuner.start(slots)
+    assert state.report.seconds == SECONDS
+    assert told(slots) == []  # the job has ended
+
+
+def test_what_slots_have_done_is_heard_though_a_decision_is_under_way(
+    plan: Plan, may_decide: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actors.tuner, "LAST_S", 0.1)
+    slots, later = slots_of(plan), slots_of(plan)  # the same seconds again: as more of them
+    tuner = Tuner(plan, sw.Tuning())
+    tuner.start(slots)
+    until(lambda: tuner.state(0).heard, within_s=SOON_S, what="samples")
+    (slot,) = slots
+    tuner._slots[slot] = later[slot]
+    heard = tuner.finish(slots).heard
+    may_decide.set()
+    assert heard == 2 * SECONDS * len(plan.stages)
+
+
+def test_of_a_burst_of_settings_the_last_is_sent_with_a_number_that_ascends(
+    plan: Plan, may_decide: threading.Event
+) -> None:
+    slots = slots_of(plan)
+    may_decide.set()
+    tuner = Tuner(plan, sw.Tuning(), turn=3)
+    tuner.start(slots)
+    until(lambda: len(told(slots)) > 1, within_s=SOON_S, what="slacks")
+    assert told(slots) == [
+        ("gate", (100 * MS, None, False), (3, 1)),
+        ("gate", ((SECONDS - 1) * MS, None, False), (3, 2)),
+    ]
+    assert tuner.finish(slots).report.gates[0].slack_ns == (SECONDS - 1) * MS
+
+
+class LastWords(Tuner):
+    """Answers once, and dies when it is asked again."""
+
+    def state(self, known: int, *, is_last: bool = False) -> TunerState:
+        if self._has_answered:
+            os._exit(1)
+        self._has_answered = True
+        return super().state(known, is_last=is_last)
+
+    _has_answered = False
+
+
+def test_who_answers_once_and_dies_is_not_started_again_and_again_at_once(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuner_care, "Tuner", LastWords)
+    monkeypatch.setattr(tuner_care, "ASK_EVERY_S", 0.0)
+    waits: list[float] = []
+
+    class Noted(BackOff):
+        def wait_s(self, *, lived_s: float) -> float:
+            waits.append(super().wait_s(lived_s=lived_s))
+            return 0.0  # but let us not wait for it here
+
+    monkeypatch.setattr(tuner_care, "BackOff", Noted)
+    care = TunerCare(plan, sw.Tuning(policy="500ms"))
+    care.start(slots_of(plan))
+    until(lambda: care.look(0.1) or len(waits) == 3, within_s=3 * SOON_S, what="three deaths")
+    care.end()
+    assert waits == [0, 1, 2]
+
+
+def test_a_tuner_that_is_dead_at_the_end_is_told_of_in_the_report(plan: Plan) -> None:
+    care = TunerCare(plan, sw.Tuning(policy="500ms"))
+    care.start(slots_of(plan))
+    until(lambda: care.look(0.1) or care.pids, within_s=SOON_S, what="the tuner")
+    assert deadline_notes(plan, care.report()) == []
+    ray.kill(care._tuner)
+    care.finish()
+    (note,) = deadline_notes(plan, care.report())
+    assert "did not answer as the job ended" in note
+
+
+def test_a_tuner_that_answers_at_the_end_leaves_no_note(plan: Plan) -> None:
+    care = TunerCare(plan, sw.Tuning(policy="500ms"))
+    care.start(slots_of(plan))
+    until(lambda: care.look(0.1) or report_of(care).seconds, within_s=SOON_S, what="a second")
+    care.finish()
+    report = report_of(care)
+    assert (report.seconds, deadline_notes(plan, report)) == (SECONDS, [])
+
+
+def test_who_is_ended_from_another_thread_starts_no_other(plan: Plan) -> None:
+    care = TunerCare(plan, sw.Tuning(policy="500ms"))
+    care.start(slots_of(plan))
+    tuner = care._tuner
+    care.end()
+    care._tuner = tuner  # as `look` still has it when `end` comes in between
+    until(lambda: care.look(0.1) or care._again_s, within_s=SOON_S, what="its death to be seen")
+    care.look()
+    assert care._tuner is None
+    assert report_of(care).restarts == 0
