@@ -222,8 +222,13 @@ class GateIntake(_Held):
         held = self._count_most()
         due_ns = None if watch is None else watch.due_ns(now_ns)
         released = gate.read(limit=max_rows, due_ns=due_ns)
-        self.more = released is not None and held > max_rows and bool(gate.rows_held)
         frontier_ns = gate.frontier_ns
+        # Cut short it may have let all rows go and yet not have come as far as it could.
+        self.more = (
+            released is not None
+            and held > max_rows
+            and (bool(gate.rows_held) or released.watermark_ns < frontier_ns)
+        )
         if watch is not None:
             watch.left(released, now_ns)
         if released is None:
