@@ -214,6 +214,8 @@ class GateIntake(_Held):
                 promise_ns=message.promise_ns,
                 promise_stimulus_ns=message.promise_stimulus_ns,
             )
+            if self._silent is not None:
+                self._silent.taken(writer, now_ns)
             if watch is not None:
                 watch.came(writer, message.batch, came_ns)
         self.rows_worked = sum([rows for _, rows in self.work])
@@ -238,7 +240,11 @@ class GateIntake(_Held):
     def may_grant(self, channel: str, limit_rows: int) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
         writer = self._writer[channel]
-        return self._gate.rows_held_of(writer) < limit_rows or writer in self._gate.holders()
+        gate = self._gate
+        may = gate.rows_held_of(writer) < limit_rows or writer in gate.holders()
+        if self._silent is not None:
+            self._silent.allow(writer, self._since_ns, may_send=may)
+        return may
 
     def count(self, dropped: int) -> None:
         """Fill in what the gate has let go, and whom it went on without."""

@@ -92,6 +92,8 @@ class Bench:
 def test_a_row_late_by_its_writer_alone_does_not_keep_the_slot_busy() -> None:
     bench = Bench(100)
     bench.slot.set_slack("both", None, hold_ns=1_000)
+    bench.send(ORDERED, [], [], 20)
+    bench.send(QUIET, [], [], END_NS)
     bench.send(MIXED, [10], [2], 0)
     bench.rest()
     bench.now_ns = 1_000
