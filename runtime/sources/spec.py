@@ -90,7 +90,8 @@ class SourceSpec:
             None: any writer may always speak.
         ahead_ns: how far an event time may be ahead of the newest arrival. One that is further
             has not happened yet: it is held back, and moves neither promise nor newest, until
-            an event that is right has its time (or the input ends). Needs `arrival`. None: clocks are right.
+            an event that is right has its time (or the input ends). Needs `arrival`. None: clocks
+            are right.
         max_rows: at most this many rows are handed over at a time.
     """
 

@@ -262,7 +262,7 @@ def test_a_slow_replay_is_not_a_silence() -> None:
         assert channel.idle_ns == expected * 10**9
 
 
-def test_idle_reaches_the_gate_through_stateless_stages_and_no_further() -> None:
+def test_idle_reaches_gates_behind_gates_with_what_each_may_add() -> None:
     flow = sw.Dataflow("chain")
     source = flow.source("feed", sw.table(ROWS), event_time="ts", idle="2s")
     source.sink("raw", sw.collect_sink())
@@ -276,16 +276,60 @@ def test_idle_reaches_the_gate_through_stateless_stages_and_no_further() -> None
         "feed→raw": None,
         "feed→kept": None,
         "kept→counts": 2 * 10**9,
-        "counts→more": None,
+        "counts→more": (2 + 2 + 1) * 10**9,
         "more→out": None,
     }
+
+
+def test_a_stage_with_a_source_that_may_be_silent_for_ever_may_be_so_too() -> None:
+    flow = sw.Dataflow("chain")
+    quiet, other = (
+        flow.source(name, sw.table(ROWS), event_time="ts", idle=idle)
+        for name, idle in (("quiet", "2s"), ("other", None))
+    )
+    both = quiet.merge(other, name="both")
+    both.merge(quiet, name="all").sink("out", sw.collect_sink())
+    (merged,) = [stage for stage in plan_stages(flow) if stage.name == "all"]
+    assert [channel.idle_ns for channel in merged.inputs] == [None, 2 * 10**9]
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_idle_ends_the_wait_behind_an_aggregate_too(replicas: int) -> None:
+    flow = pausing(idle="10s", counted=replicas)
+    report = sw.Simulation().submit(flow).wait()
+    stages = {stage.name: stage for stage in report.stages}
+    (sink,) = report.sinks
+    assert sink.rows == 120 + 65
+    names = ["c-right"] if replicas == 1 else ["c-right.1", "c-right.2"]
+    assert stages["both"].idle_marks == dict.fromkeys(names, 1)
+    # Idle after 21 s: 10 of the source, as many for its gate, 1 of the window. The last word was
+    # at 4, and what has waited longest is the window that ended at 6.
+    assert sink.latency.quantile(1) / 1e9 == pytest.approx(19, rel=0.05)
+
+
+def test_a_long_window_is_no_silence() -> None:
+    flow = sw.Dataflow("long")
+    ticks = pa.table({"ts": list(range(0, 300, 4))})
+    fast, slow = (
+        flow.source(name, sw.table(ticks), event_time="ts", time_unit="s", speed=1.0, idle="5s")
+        for name in ("fast", "slow")
+    )
+    short = fast.aggregate(window=sw.tumbling("1s"), n=sw.count(), name="short")
+    long = slow.aggregate(window=sw.tumbling("60s"), n=sw.count(), name="long")
+    short.merge(long, name="both").sink("out", sw.collect_sink())
+    report = sw.Simulation().submit(flow).wait()
+    (both,) = [stage for stage in report.stages if stage.name == "both"]
+    assert (both.idle_marks, both.late) == ({}, 0)
 
 
 # Whole flows
 
 
-def pausing(**options: Any) -> sw.Dataflow:
-    """left ticks each second for two minutes; right says nothing from second 5 to 60."""
+def pausing(*, counted: int = 0, **options: Any) -> sw.Dataflow:
+    """left ticks each second for two minutes; right says nothing from second 5 to 60.
+
+    counted: replicas of an aggregate between each and the gate; 0: there is none.
+    """
     flow = sw.Dataflow("pausing")
     ticks = [list(range(120)), [*range(5), *range(60, 120)]]
     left, right = (
@@ -299,6 +343,13 @@ def pausing(**options: Any) -> sw.Dataflow:
         )
         for name, own in zip(("left", "right"), ticks, strict=True)
     )
+    if counted:
+        left, right = (
+            one.aggregate(
+                by="ts", window=sw.tumbling("1s"), n=sw.count(), replicas=counted, name=name
+            )
+            for one, name in ((left, "c-left"), (right, "c-right"))
+        )
     left.merge(right, name="both").sink("out", sw.collect_sink())
     return flow
 
