@@ -133,6 +133,16 @@ class SourceSpec:
             raise SettingError(f"max_rows={self.max_rows} must be at least 1")
 
     @property
+    def promises_nothing(self) -> bool:
+        """Whether any writer may speak again, of any time, until the input ends."""
+        return (
+            self.writer is not None
+            and self.idle_ns is None
+            and self.promise is None
+            and self.disorder_ns == 0
+        )
+
+    @property
     def waits_for_each_writer(self) -> bool:
         """Whether it promises the least over its writers, idle ones apart."""
         return (
