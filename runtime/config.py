@@ -23,6 +23,10 @@ class Limits:
     """Rows that a gate holds for one writer before it stops granting credit to it. The writer
     that everybody waits for is always granted: stopping it would stop the gate for ever."""
 
+    most_gate_rows: int = 16_777_216
+    """Rows that a gate holds for that one: more end the job. Some 2 GB of a dozen columns, of an
+    input that sends on and promises nothing; one that ends before may have as many."""
+
     slice_ns: int = 2_000_000
     """A slice of work is cut so that it takes about this long: 2 ms, so batching adds no more
     than that to the latency of what waits behind it. Source: [mace] §VI-A, batching."""

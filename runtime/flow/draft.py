@@ -127,15 +127,47 @@ def has_writers(stage: Draft, drafts: Mapping[str, list[Draft]], heads: Mapping[
 def idle_ns(
     stage: Draft, drafts: Mapping[str, list[Draft]], heads: Mapping[str, str]
 ) -> int | None:
-    """Return how long the source whose rows these are may be silent; None behind a gate."""
+    """Return after how long by the clock a stage's silence is that of its sources; None: never.
+
+    Behind a gate all of them need an idle. Its stage may be silent for the longest of its inputs,
+    and for as long again as a source may keep the gate waiting; an aggregate promises no more
+    before its next window ends. So none is idle while its sources speak, event time going on.
+    """
+    found = _silence(stage, drafts, heads)
+    return None if found is None else found.idle_ns
+
+
+@dataclass(frozen=True)
+class _Silence:
+    """How long a stage may be silent, the longest of its sources', and their slowest speed."""
+
+    idle_ns: int
+    source_ns: int
+    speed: float
+
+
+def _silence(
+    stage: Draft, drafts: Mapping[str, list[Draft]], heads: Mapping[str, str]
+) -> _Silence | None:
     if isinstance(stage.step, SourceStep):
         spec = stage.step.source
-        if spec.idle_ns is None or spec.speed is None:
-            return spec.idle_ns
-        return round(spec.idle_ns / min(spec.speed, 1))  # a slow replay is no silence
+        if spec.idle_ns is None:
+            return None
+        speed = 1 if spec.speed is None else min(spec.speed, 1)  # a slow replay is no silence
+        return _Silence(round(spec.idle_ns / speed), round(spec.idle_ns / speed), speed)
+    # Replicas of one step have the same inputs, so one speaks for all.
+    inputs = [_silence(drafts[heads[name]][0], drafts, heads) for name in stage.origin.inputs]
+    known = [one for one in inputs if one is not None]
+    if len(known) < len(inputs):
+        return None
+    longest_ns = max([one.idle_ns for one in known])
+    source_ns = max([one.source_ns for one in known])
+    speed = min([one.speed for one in known])
     if stage.kind == "stateless":
-        return idle_ns(drafts[heads[stage.step.inputs[0]]][0], drafts, heads)  # or replicas
-    return None
+        return _Silence(longest_ns, source_ns, speed)
+    step = stage.origin
+    window_ns = round(step.window.slide_ns / speed) if isinstance(step, AggregateStep) else 0
+    return _Silence(longest_ns + source_ns + window_ns, source_ns, speed)
 
 
 def is_disordered(

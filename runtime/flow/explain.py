@@ -113,6 +113,8 @@ def _times(spec: SourceSpec) -> str:
         words.append(f"a writer for each {spec.writer}")
     if spec.promise is not None:
         words.append(f"promises {spec.promise}")
+    if spec.promises_nothing:
+        words.append("promises nothing before its end, so that a gate keeps all its rows")
     if spec.idle_ns is not None:
         words.append(f"idle after {format_ns(spec.idle_ns)}")
     if spec.ahead_ns is not None:

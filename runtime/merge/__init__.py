@@ -2,7 +2,7 @@
 
 from runtime.merge.frontier import Frontier
 from runtime.merge.gate import SlackGate, Writer
-from runtime.merge.reader import Cut
+from runtime.merge.reader import Cut, Key
 from runtime.merge.replica import Dealer, ReplicaReads
 
-__all__ = ["Cut", "Dealer", "Frontier", "ReplicaReads", "SlackGate", "Writer"]
+__all__ = ["Cut", "Dealer", "Frontier", "Key", "ReplicaReads", "SlackGate", "Writer"]

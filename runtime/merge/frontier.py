@@ -54,9 +54,9 @@ class Frontier:
             self._array[writer] = END_NS
 
     @property
-    def idle(self) -> int:
-        """How many writers are idle."""
-        return len(self._idle)
+    def silent(self) -> int:
+        """How many writers are idle, or have ended."""
+        return len(self._idle) + self.promises_ns.count(END_NS)
 
     def minimum(self) -> tuple[int, int]:
         """Return the smallest promise and the first writer, in tie order, that made it.

@@ -159,10 +159,25 @@ class SlackGate:
         """Let a silent writer hold nobody back until it speaks again."""
         self._frontier.mark_idle(self._place[writer])
 
+    def mark_awake(self, writer: int) -> None:
+        """Wait again for a writer marked idle, although it has not spoken."""
+        self._frontier.advance(self._place[writer], START_NS)
+
     @property
     def only_one_speaks(self) -> bool:
-        """Whether all writers but one, or all, are idle."""
-        return self._frontier.idle >= len(self._writers) - 1
+        """Whether all writers but one, or all, are idle or have ended."""
+        return self._frontier.silent >= len(self._writers) - 1
+
+    @property
+    def ended_wait(self) -> bool:
+        """Whether rows of writers that have ended wait for others to promise more."""
+        _, ready = self._cuts()
+        return any(
+            self._frontier.promises_ns[place] == END_NS and (lane.head_ns, place) >= ready
+            for reader in self._readers
+            for place, lane in enumerate(reader.lanes)
+            if lane.rows
+        )
 
     @property
     def frontier_ns(self) -> int:

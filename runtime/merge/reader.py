@@ -107,9 +107,9 @@ class ReaderState:
         return self.slack_ready + self.late - self.late_ready
 
     @property
-    def seen(self) -> Cut:
+    def seen(self) -> Key:
         """What then comes before it is late."""
-        return self._seen[:2]
+        return self._seen
 
     @property
     def has_late(self) -> bool:
@@ -124,8 +124,10 @@ class ReaderState:
         late = self._release_late(ready, limit)
         if limit is not None:
             limit -= before - self.rows
-        released = None
-        if not self._late.rows and (limit is None or limit > 0):
+        released, self.cut = None, (START_NS, 0)
+        if not self.rows:  # nothing to limit: the watermark goes on, perhaps to the end
+            released = self._release_in_order(cut, ready, None)
+        elif not self._late.rows and (limit is None or limit > 0):
             released = self._release_in_order(cut, ready, limit)
         if released is None:
             return Released(self._no_late, late, self._watermark_ns, START_NS)

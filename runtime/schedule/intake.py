@@ -13,6 +13,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
+from runtime.config import Limits
+from runtime.errors import OrderError
 from runtime.flow.plan import Stage
 from runtime.measure.report import StageReport
 from runtime.merge import ReplicaReads, SlackGate
@@ -64,9 +66,13 @@ class Intake(ABC):
     def take(self, now_ns: int, *, max_rows: int) -> Taken:
         """Return what goes on now, about `max_rows` rows at most."""
 
-    def may_grant(self, channel: str, limit_rows: int) -> bool:
-        """Whether there is room for more of a channel, or everybody waits for it."""
-        del channel, limit_rows
+    def may_grant(self, channel: str, limits: Limits) -> bool:
+        """Whether there is room for more of a channel, or everybody waits for it.
+
+        Raises:
+            OrderError: everybody does, and there is more of it than may be held.
+        """
+        del channel, limits
         return True
 
     def count_wait(self, now_ns: int) -> None:
@@ -190,6 +196,7 @@ class GateIntake(_Held):
     ) -> None:
         super().__init__(stage, queues, report, watch, start_ns=start_ns, held=gate)
         self._gate = gate
+        self._stage = stage.name
         self._sources = [channel.source for channel in stage.inputs]
         self._silent: SilentChannels | None = None  # None: nobody is ever idle
         if any(channel.idle_ns is not None for channel in stage.inputs):
@@ -214,6 +221,8 @@ class GateIntake(_Held):
                 promise_ns=message.promise_ns,
                 promise_stimulus_ns=message.promise_stimulus_ns,
             )
+            if self._silent is not None:
+                self._silent.taken(writer, now_ns)
             if watch is not None:
                 watch.came(writer, message.batch, came_ns)
         self.rows_worked = sum([rows for _, rows in self.work])
@@ -222,18 +231,39 @@ class GateIntake(_Held):
         held = self._count_most()
         due_ns = None if watch is None else watch.due_ns(now_ns)
         released = gate.read(limit=max_rows, due_ns=due_ns)
-        self.more = released is not None and held > max_rows and bool(gate.rows_held)
         frontier_ns = gate.frontier_ns
+        # Cut short it may have let all rows go and yet not have come as far as it could.
+        self.more = (
+            released is not None
+            and held > max_rows
+            and (bool(gate.rows_held) or released.watermark_ns < frontier_ns)
+        )
         if watch is not None:
             watch.left(released, now_ns)
         if released is None:
             return None, frontier_ns
         return released, min(frontier_ns, released.watermark_ns)
 
-    def may_grant(self, channel: str, limit_rows: int) -> bool:
+    def may_grant(self, channel: str, limits: Limits) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
         writer = self._writer[channel]
-        return self._gate.rows_held_of(writer) < limit_rows or writer in self._gate.holders()
+        gate = self._gate
+        held = gate.rows_held_of(writer)
+        may = held < limits.gate_rows or writer in gate.holders()
+        if may and held >= limits.most_gate_rows:
+            raise OrderError(self._overflow(writer, held, limits.most_gate_rows))
+        if self._silent is not None:
+            self._silent.allow(writer, self._since_ns, may_send=may)
+        return may
+
+    def _overflow(self, writer: int, held: int, most: int) -> str:
+        source = self._sources[writer]
+        return (
+            f"the gate of {self._stage!r} holds {held:,} rows of {source!r}, and none can leave, "
+            "for it has promised nothing that is as new; at most "
+            f"most_gate_rows={most:,} are held. Let its source promise, with idle=, disorder= or "
+            "promise=; or give the job Limits(most_gate_rows=…), if its input ends before that"
+        )
 
     def count(self, dropped: int) -> None:
         """Fill in what the gate has let go, and whom it went on without."""
@@ -274,10 +304,10 @@ class DealtIntake(_Held):
             watch.read(released, now_ns)
         return released, reads.promise_ns
 
-    def may_grant(self, channel: str, limit_rows: int) -> bool:
+    def may_grant(self, channel: str, limits: Limits) -> bool:
         """Whether there is room for more; always if what is there is no whole read."""
         del channel
-        return self._reads.rows_held < limit_rows or not self._reads.has_more
+        return self._reads.rows_held < limits.gate_rows or not self._reads.has_more
 
     def count(self, dropped: int) -> None:
         """Fill in what of the reads has gone on."""

@@ -152,10 +152,10 @@ class Slot:
                 actions.append(Send(channel, part))
 
     def _grant(self, machine: StageMachine, actions: list[Action]) -> None:
-        limit = self._limits.gate_rows
+        limits = self._limits
         for channel in machine.stage.inputs:
             rows = self._owed.get(channel.name, 0)
-            if rows < self._grant_rows or not machine.may_grant(channel.name, limit):
+            if rows < self._grant_rows or not machine.may_grant(channel.name, limits):
                 continue
             del self._owed[channel.name]
             if channel.source in self._stages:

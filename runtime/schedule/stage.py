@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from runtime.config import Limits
 from runtime.errors import SettingError
 from runtime.flow.plan import GATED, Channel, Stage
 from runtime.flow.steps import AggregateStep, GateStep, JoinStep, SourceStep
@@ -262,9 +263,9 @@ class StageMachine:
         self._watch.count(now_ns, self._queues)
         return self._watch.samples()
 
-    def may_grant(self, channel: str, limit_rows: int) -> bool:
+    def may_grant(self, channel: str, limits: Limits) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
-        return self._intake.may_grant(channel, limit_rows)
+        return self._intake.may_grant(channel, limits)
 
     @property
     def comparisons(self) -> int:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from runtime.merge import Cut
+from runtime.merge import Cut, Key
 from runtime.model import Batch, Int64Array
 
 _MANY = 256
@@ -40,7 +40,7 @@ class WaitLog:
         self._number = 0
         self._late_since_ns: int | None = None
 
-    def add(self, place: int, batch: Batch, came_ns: int, *, is_mixed: bool, seen: Cut) -> None:
+    def add(self, place: int, batch: Batch, came_ns: int, *, is_mixed: bool, seen: Key) -> None:
         """Take note of rows that came.
 
         Args:
@@ -53,7 +53,10 @@ class WaitLog:
         times = batch.event_time_ns
         if is_mixed and len(times) > 1:
             times = np.sort(times)
-        late = _before(times, place, seen)
+        late = _before(times, place, seen[:2])
+        if batch.writers is not None and place == seen[1]:  # those of one time by their own writer
+            at_once = batch.event_time_ns == seen[0]
+            late += int(np.count_nonzero(at_once & (batch.writers < seen[2])))
         if late:
             since_ns = self._late_since_ns
             self._late_since_ns = came_ns if since_ns is None else min(since_ns, came_ns)

@@ -79,10 +79,10 @@ class StageWatch:
         """Count a read of the gate, and what it let go."""
         assert self._waits is not None, "only gates are read"
         assert self._gate is not None, "only gates are read"
-        if released is None:
-            return
         counts = self._gate.counts()
         since_ns = self._waits.left(counts.cut, has_late=counts.has_late)
+        if released is None:
+            return
         rows = _rows(released)
         in_order = [batch for batch in released.ports if batch is not None]
         last_ns = max([batch.event_time_ns.item(-1) for batch in in_order], default=START_NS)

@@ -1,10 +1,14 @@
 """Events of a clock that runs ahead: held back until they can have happened.
 
 ```
-arrival      10   11   12   13   14   15   16      ahead_ns=2
-event time   10   16   11   13   13   15   15
-leaves       10   -    11   13   16,13 15   15     16 is 5 ahead at 11: it leaves at 14
+arrival      10   11   12   13   14   15   16   17     ahead_ns=2
+event time   10   16   11   13   13   15   15   17
+leaves       10   -    11   13   13   15   15   16,17  16 is 5 ahead at 11; 17 has passed it
 ```
+
+It leaves where it belongs: before the first event that is not early and has its time. Sooner it
+would make those look old that are right, its own writer's too. Where no such event comes, as from
+a feed that is ahead for good, it leaves by the arrivals, as far behind as the source has been.
 
 One such event would make all others look old: `newest` would be an hour ahead, so that every gate
 with a slack lets the others go as slack-ready, and a promise made by it would be broken by each.
@@ -16,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.model import END_NS, START_NS, Batch, Columns, Int64Array, concat_batches
+from runtime.model import START_NS, Batch, BoolArray, Columns, Int64Array, concat_batches
 from runtime.sources.pacing import running_max
 from runtime.sources.sorting import SortBuffer
 
@@ -69,9 +73,12 @@ class EarlyRows:
         self._ahead_ns = ahead_ns
         self._held = SortBuffer()
         self._clock_ns = START_NS  # the newest arrival
+        self._newest_ns = START_NS  # the newest event that was not early
+        self._lag_ns = 0  # the farthest that it was behind the newest arrival
+        self._reached_ns = START_NS  # no event up to here is held
 
     def admit(self, rows: Rows) -> Rows:
-        """Return those that may leave, each before the row whose arrival sets it free.
+        """Return those that may leave, each before the row that sets it free.
 
         Args:
             rows: the next of the input. What leaves later has the arrival that set it free.
@@ -80,7 +87,8 @@ class EarlyRows:
             return rows
         clock_ns = running_max(rows.arrival_ns, self._clock_ns)
         self._clock_ns = int(clock_ns[-1])
-        is_early = self._free_from(rows.event_time_ns) > clock_ns
+        is_early = _less(rows.event_time_ns, self._ahead_ns) > clock_ns
+        reached_ns = self._reach(rows, clock_ns, is_early)
         if not is_early.any() and not self.rows:
             return rows
         plain = _as_batch(rows)
@@ -88,11 +96,11 @@ class EarlyRows:
         self.rows += len(early)
         self.counted += len(early)
         self._held.add(early)
-        freed = self._held.release(min(self._clock_ns, END_NS - self._ahead_ns) + self._ahead_ns)
+        freed = self._held.release(self._reached_ns)
         if freed is None:
             return rows if len(others) == len(rows) else _as_rows(plain.take(others))
         self.rows -= len(freed)
-        by = clock_ns.searchsorted(self._free_from(freed.event_time_ns))
+        by = reached_ns.searchsorted(freed.event_time_ns)
         freed = Batch(freed.event_time_ns, clock_ns[by], freed.columns, freed.writers)
         order = np.argsort(np.concatenate((2 * by, 2 * others + 1)), kind="stable")
         return _as_rows(concat_batches([freed, plain.take(others)]).take(order))
@@ -112,10 +120,28 @@ class EarlyRows:
         arrival_ns = np.full(len(held), self._clock_ns, dtype=np.int64)
         return _as_rows(Batch(held.event_time_ns, arrival_ns, held.columns, held.writers))
 
-    def _free_from(self, event_time_ns: Int64Array) -> Int64Array:
-        """Return the arrival from which each event can have happened."""
-        free_ns: Int64Array = np.maximum(event_time_ns, START_NS + self._ahead_ns) - self._ahead_ns
-        return free_ns
+    def _reach(self, rows: Rows, clock_ns: Int64Array, is_early: BoolArray) -> Int64Array:
+        """Return, by row, up to which event time nothing is held any more, shape (rows,)."""
+        on_time_ns = np.where(is_early, START_NS, rows.event_time_ns)
+        newest_ns = running_max(on_time_ns, self._newest_ns)
+        behind_ns = np.where(is_early, 0, clock_ns - np.maximum(newest_ns, _less(clock_ns, _MOST)))
+        lag_ns = running_max(behind_ns, self._lag_ns)
+        self._newest_ns, self._lag_ns = int(newest_ns[-1]), int(lag_ns[-1])
+        # Of several writers one may be ahead, as far as is allowed, and the others right.
+        passed_ns = newest_ns if rows.writers is None else np.minimum(newest_ns, clock_ns)
+        reached_ns = running_max(np.maximum(passed_ns, _less(clock_ns, lag_ns)), self._reached_ns)
+        self._reached_ns = int(reached_ns[-1])
+        return reached_ns
+
+
+_MOST = 2**62
+
+
+def _less(times_ns: Int64Array, by: Int64Array | int) -> Int64Array:
+    """Return times so much earlier, by >= 0, and none before the start of time."""
+    by_ns: Int64Array = np.asarray(by, dtype=np.int64)
+    earlier_ns: Int64Array = np.maximum(times_ns, START_NS + by_ns) - by_ns
+    return earlier_ns
 
 
 # What is sorted is a batch: its stimulus time is the arrival, and what is no column gets a name

@@ -90,7 +90,8 @@ class SourceSpec:
             None: any writer may always speak.
         ahead_ns: how far an event time may be ahead of the newest arrival. One that is further
             has not happened yet: it is held back, and moves neither promise nor newest, until
-            an arrival is as near (or the input ends). Needs `arrival`. None: clocks are right.
+            an event that is right has its time (or the input ends). Needs `arrival`. None: clocks
+            are right.
         max_rows: at most this many rows are handed over at a time.
     """
 
@@ -130,6 +131,16 @@ class SourceSpec:
             raise SettingError(f"ahead_ns={self.ahead_ns} must be zero or more, or None")
         if self.max_rows < 1:
             raise SettingError(f"max_rows={self.max_rows} must be at least 1")
+
+    @property
+    def promises_nothing(self) -> bool:
+        """Whether any writer may speak again, of any time, until the input ends."""
+        return (
+            self.writer is not None
+            and self.idle_ns is None
+            and self.promise is None
+            and self.disorder_ns == 0
+        )
 
     @property
     def waits_for_each_writer(self) -> bool:

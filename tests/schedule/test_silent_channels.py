@@ -6,19 +6,24 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import slackwater as sw
+from runtime.config import Limits
 from runtime.flow.place import place
 from runtime.flow.plan import plan_stages
 from runtime.measure.report import StageReport
 from runtime.model import END_NS, Message, batch_of
-from runtime.schedule import Egress, Slot
+from runtime.schedule import Egress, Grant, Slot
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64())})
 LEFT, RIGHT = "left→both", "right→both"
 
 
-def slot_of(*, names: tuple[str, ...] = ("left", "right"), **idle: str) -> Slot:
+def slot_of(
+    *, names: tuple[str, ...] = ("left", "right"), limits: Limits | None = None, **idle: str
+) -> Slot:
     """A merge and its sink alone; its sources, some with an idle, are elsewhere."""
     flow = sw.Dataflow("silent")
     first, *others = (
@@ -26,7 +31,7 @@ def slot_of(*, names: tuple[str, ...] = ("left", "right"), **idle: str) -> Slot:
     )
     first.merge(*others, name="both").sink("out", sw.collect_sink())
     plan = place("silent", plan_stages(flow), ["a", "b"], placement={"*": "b", **HERE})
-    return Slot("a", plan.stages_of("a"), start_ns=0)
+    return Slot("a", plan.stages_of("a"), start_ns=0, limits=limits)
 
 
 HERE = {"both": "a", "out": "a"}
@@ -87,12 +92,57 @@ def test_a_promise_alone_is_a_word() -> None:
 def test_a_channel_that_nobody_waits_for_is_not_marked() -> None:
     slot = slot_of(left="100ns")
     slot.deliver(LEFT, message([9]), 0)
-    slot.deliver(RIGHT, message([1]), 0)
-    assert out(slot, 1_000) == [1]
+    for now_ns in range(0, 1_000, 50):
+        slot.deliver(RIGHT, Message(None, 1, 0), now_ns)
+        assert out(slot, now_ns) == []
     assert slot.wake_ns(1_000) is None
+    assert gate_report(slot, 1_000).idle_marks == {}
     slot.deliver(RIGHT, message([20]), 1_000)
     assert out(slot, 1_000) == [9, 20], "now they wait for left, which is long silent"
     assert gate_report(slot, 1_000).idle_marks == {"left": 1}
+
+
+def test_those_that_fall_silent_together_cost_one_wait_together() -> None:
+    names = ("live", *(f"dead-{n}" for n in range(20)))
+    slot = slot_of(names=names, **dict.fromkeys(names[1:], "100ns"))
+    for nth, name in enumerate(names[1:]):
+        slot.deliver(f"{name}→both", message([nth]), 0)
+    for now_ns in (0, 30, 60, 90):
+        slot.deliver("live→both", message([1_000 + now_ns]), now_ns)
+        out(slot, now_ns)
+    assert out(slot, 100)[-4:] == [1_000, 1_030, 1_060, 1_090]
+
+
+def test_a_channel_that_the_gate_gave_no_credit_was_not_silent() -> None:
+    slot = slot_of(limits=Limits(gate_rows=4, credit_rows=8), left="100ns")
+    slot.deliver(LEFT, message([1, 2, 3, 4, 5, 6, 7, 8]), 0)
+    slot.deliver(RIGHT, message([0]), 0)
+    assert out(slot, 0) == [0]
+    for now_ns in range(50, 1_000, 50):
+        slot.deliver(RIGHT, Message(None, 0, 0), now_ns)
+        assert out(slot, now_ns) == []
+    slot.deliver(RIGHT, message([9]), 1_000)
+    done = slot.step(1_000)
+    assert done is not None
+    granted = [action.channel.name for action in done.actions if isinstance(action, Grant)]
+    assert LEFT in granted
+    assert gate_report(slot, 1_000).waiting_for == ["left"], "it may speak again only now"
+    slot.deliver(LEFT, message([9]), 1_050)
+    out(slot, 1_050)
+    slot.deliver(RIGHT, message([20]), 1_100)
+    assert out(slot, 1_100) == []
+    assert slot.wake_ns(1_100) == 1_150
+    assert (gate_report(slot, 1_100).late, gate_report(slot, 1_100).idle_marks) == (0, {})
+
+
+def test_a_word_that_a_busy_slot_has_not_taken_in_is_no_silence() -> None:
+    slot = slot_of(left="100ns")
+    slot.deliver(LEFT, message([1]), 0)
+    for now_ns in range(0, 500, 50):
+        slot.deliver(RIGHT, message([now_ns + 2]), now_ns)
+    assert out(slot, 500) == [1], "its sender may have waited for the credit of that message"
+    assert slot.wake_ns(500) == 600
+    assert out(slot, 600) == list(range(2, 500, 50))
 
 
 def test_without_idle_a_gate_waits_for_ever() -> None:
@@ -123,12 +173,76 @@ def test_the_last_that_is_not_idle_is_waited_for() -> None:
     slot = slot_of(left="50ns", right="100ns")
     slot.deliver(RIGHT, message([4]), 0)
     slot.deliver(LEFT, message([5, 9]), 0)
-    assert out(slot, 99) == [4]
+    assert out(slot, 0) == [4]
+    assert out(slot, 99) == []
     assert out(slot, 100) == [5, 9]
     assert slot.wake_ns(1_000) is None
     assert out(slot, 1_000) == []
     assert gate_report(slot, 1_000).idle_marks == {"right": 1}
     assert gate_report(slot, 1_000).waiting_for == ["left"]
+
+
+def test_the_last_that_could_speak_is_waited_for_if_no_rows_of_ended_ones_wait() -> None:
+    slot = slot_of(names=("left", "right", "ended"), left="50ns", right="50ns")
+    slot.deliver("ended→both", message([1], END_NS), 0)
+    slot.deliver(LEFT, message([5]), 0)
+    slot.deliver(RIGHT, message([5]), 0)
+    assert out(slot, 0) == [1, 5]
+    assert out(slot, 1_000) == [5], "left might have said 5 again"
+    assert sum(gate_report(slot, 1_000).idle_marks.values()) == 1
+    assert len(gate_report(slot, 1_000).waiting_for) == 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lags=st.lists(st.integers(0, 99), min_size=2, max_size=4),
+    pause=st.tuples(st.integers(100, 1_000), st.integers(100, 2_000)),
+    back=st.lists(st.integers(0, 99), min_size=4, max_size=4),
+    has_ended=st.booleans(),
+)
+def test_what_comes_after_a_pause_of_all_inputs_is_not_late(
+    lags: list[int], pause: tuple[int, int], back: list[int], has_ended: bool
+) -> None:
+    """All tick every 40 ns, each with its lag. During the pause nothing arrives; then all does."""
+    names, others = [f"feed-{n}" for n in range(len(lags))], ["ended"] * has_ended
+    down_ns, up_ns = pause[0], sum(pause)
+    arrivals = []  # (when, source, event time)
+    for name, lag, late in zip(names, lags, back, strict=False):
+        for tick in range(0, up_ns + 500, 40):
+            at_ns = tick + lag
+            arrivals.append(
+                (up_ns + late if down_ns <= at_ns < up_ns + late else at_ns, name, tick)
+            )
+    slot = slot_of(names=(*names, *others), **dict.fromkeys(names, "100ns"))
+    for name in others:
+        slot.deliver(f"{name}→both", message([0], END_NS), 0)
+    newest = 0  # that could be read before the pause was over
+    wake_ns = 0
+    for at_ns, name, tick in [*sorted(arrivals), (up_ns + 10_000, names[0], up_ns + 10_000)]:
+        while (due_ns := slot.wake_ns(wake_ns)) is not None and due_ns < at_ns:
+            wake_ns = due_ns
+            out(slot, wake_ns)
+        before = gate_report(slot, at_ns).late
+        slot.deliver(f"{name}→both", message([tick]), at_ns)
+        out(slot, at_ns)
+        wake_ns = at_ns
+        if at_ns < down_ns:
+            newest = max(newest, tick)
+        assert gate_report(slot, at_ns).late == before or tick <= newest
+
+
+def test_a_channel_that_was_silent_before_a_pause_of_all_is_not_waited_for_again() -> None:
+    slot = slot_of(right="100ns")
+    slot.deliver(RIGHT, message([1]), 0)
+    slot.deliver(LEFT, message([2]), 0)
+    assert out(slot, 0) == [1]
+    assert out(slot, 100) == [2]
+    slot.deliver(LEFT, message([500]), 500)
+    assert out(slot, 500) == [], "all had paused: right gets its time to come back"
+    assert out(slot, 600) == [500]
+    slot.deliver(LEFT, message([1_000]), 1_000)
+    assert out(slot, 1_000) == [1_000], "it had its time"
+    assert gate_report(slot, 1_000).idle_marks == {"right": 2}
 
 
 def test_of_channels_that_never_spoke_one_is_waited_for() -> None:
@@ -148,7 +262,7 @@ def test_a_slow_replay_is_not_a_silence() -> None:
         assert channel.idle_ns == expected * 10**9
 
 
-def test_idle_reaches_the_gate_through_stateless_stages_and_no_further() -> None:
+def test_idle_reaches_gates_behind_gates_with_what_each_may_add() -> None:
     flow = sw.Dataflow("chain")
     source = flow.source("feed", sw.table(ROWS), event_time="ts", idle="2s")
     source.sink("raw", sw.collect_sink())
@@ -162,16 +276,60 @@ def test_idle_reaches_the_gate_through_stateless_stages_and_no_further() -> None
         "feed→raw": None,
         "feed→kept": None,
         "kept→counts": 2 * 10**9,
-        "counts→more": None,
+        "counts→more": (2 + 2 + 1) * 10**9,
         "more→out": None,
     }
+
+
+def test_a_stage_with_a_source_that_may_be_silent_for_ever_may_be_so_too() -> None:
+    flow = sw.Dataflow("chain")
+    quiet, other = (
+        flow.source(name, sw.table(ROWS), event_time="ts", idle=idle)
+        for name, idle in (("quiet", "2s"), ("other", None))
+    )
+    both = quiet.merge(other, name="both")
+    both.merge(quiet, name="all").sink("out", sw.collect_sink())
+    (merged,) = [stage for stage in plan_stages(flow) if stage.name == "all"]
+    assert [channel.idle_ns for channel in merged.inputs] == [None, 2 * 10**9]
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_idle_ends_the_wait_behind_an_aggregate_too(replicas: int) -> None:
+    flow = pausing(idle="10s", counted=replicas)
+    report = sw.Simulation().submit(flow).wait()
+    stages = {stage.name: stage for stage in report.stages}
+    (sink,) = report.sinks
+    assert sink.rows == 120 + 65
+    names = ["c-right"] if replicas == 1 else ["c-right.1", "c-right.2"]
+    assert stages["both"].idle_marks == dict.fromkeys(names, 1)
+    # Idle after 21 s: 10 of the source, as many for its gate, 1 of the window. The last word was
+    # at 4, and what has waited longest is the window that ended at 6.
+    assert sink.latency.quantile(1) / 1e9 == pytest.approx(19, rel=0.05)
+
+
+def test_a_long_window_is_no_silence() -> None:
+    flow = sw.Dataflow("long")
+    ticks = pa.table({"ts": list(range(0, 300, 4))})
+    fast, slow = (
+        flow.source(name, sw.table(ticks), event_time="ts", time_unit="s", speed=1.0, idle="5s")
+        for name in ("fast", "slow")
+    )
+    short = fast.aggregate(window=sw.tumbling("1s"), n=sw.count(), name="short")
+    long = slow.aggregate(window=sw.tumbling("60s"), n=sw.count(), name="long")
+    short.merge(long, name="both").sink("out", sw.collect_sink())
+    report = sw.Simulation().submit(flow).wait()
+    (both,) = [stage for stage in report.stages if stage.name == "both"]
+    assert (both.idle_marks, both.late) == ({}, 0)
 
 
 # Whole flows
 
 
-def pausing(**options: Any) -> sw.Dataflow:
-    """left ticks each second for two minutes; right says nothing from second 5 to 60."""
+def pausing(*, counted: int = 0, **options: Any) -> sw.Dataflow:
+    """left ticks each second for two minutes; right says nothing from second 5 to 60.
+
+    counted: replicas of an aggregate between each and the gate; 0: there is none.
+    """
     flow = sw.Dataflow("pausing")
     ticks = [list(range(120)), [*range(5), *range(60, 120)]]
     left, right = (
@@ -185,6 +343,13 @@ def pausing(**options: Any) -> sw.Dataflow:
         )
         for name, own in zip(("left", "right"), ticks, strict=True)
     )
+    if counted:
+        left, right = (
+            one.aggregate(
+                by="ts", window=sw.tumbling("1s"), n=sw.count(), replicas=counted, name=name
+            )
+            for one, name in ((left, "c-left"), (right, "c-right"))
+        )
     left.merge(right, name="both").sink("out", sw.collect_sink())
     return flow
 

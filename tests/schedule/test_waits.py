@@ -82,6 +82,7 @@ def test_any_run_gives_the_waits_that_a_log_row_by_row_gives(
             rows = list(range(number, number + len(own)))
             number += len(own)
             batch = batch_of(own, {"row": rows}, now_ns)
+            batch = of_two(batch) if is_mixed[at] else batch
             gate.insert(at, batch, promise_ns=newest[at])
             newest[at] = max(newest[at], *own)
             seen = gate.counts().seen
@@ -118,11 +119,17 @@ def rows_of(parts: Sequence[Batch | None]) -> list[int]:
     return [row for part in parts if part is not None for row in part.columns["row"].tolist()]
 
 
+def of_two(batch: Batch) -> Batch:
+    """Give rows to two writers in turn, the second first."""
+    writers = 1 - np.arange(len(batch)) % 2
+    return Batch(batch.event_time_ns, batch.stimulus_time_ns, batch.columns, writers)
+
+
 def rows(*times: int) -> Batch:
     return batch_of(list(times), {"row": list(times)}, 0)
 
 
-NOTHING_SEEN = (START_NS, -1)
+NOTHING_SEEN = (START_NS, -1, 0)
 
 
 def test_a_row_that_leaves_at_its_own_frontier_has_not_waited_for_the_next_one() -> None:
@@ -130,16 +137,24 @@ def test_a_row_that_leaves_at_its_own_frontier_has_not_waited_for_the_next_one()
     log.add(0, rows(100), 1_000, is_mixed=False, seen=NOTHING_SEEN)
     assert log.left((100, 1)) == 1_000  # of one writer, its own newest row is ready
     assert log.oldest_ns() is None
-    log.add(0, rows(200), 5_000, is_mixed=False, seen=(100, 0))
+    log.add(0, rows(200), 5_000, is_mixed=False, seen=(100, 0, 0))
     assert log.left((200, 1)) == 5_000
 
 
 def test_a_late_row_leaves_with_the_next_read_wherever_that_cuts() -> None:
     log = WaitLog()
-    log.add(0, rows(50), 7, is_mixed=False, seen=(60, 0))
+    log.add(0, rows(50), 7, is_mixed=False, seen=(60, 0, 0))
     assert log.oldest_ns() is None
     assert log.left((START_NS, 0)) == 7
     assert log.left((END_NS, 1)) is None
+
+
+def test_of_rows_at_the_time_last_seen_those_of_earlier_writers_are_late() -> None:
+    log = WaitLog()
+    log.add(1, of_two(rows(60, 60, 70)), 7, is_mixed=True, seen=(60, 1, 1))
+    assert [times.tolist() for _, _, times in log.held()] == [[60, 70]]
+    log.add(1, of_two(rows(60, 60)), 8, is_mixed=True, seen=(60, 0, 1))
+    assert [times.tolist() for _, _, times in log.held()] == [[60, 70], [60, 60]]
 
 
 def test_memory_stays_bounded_behind_a_row_far_in_the_future() -> None:
@@ -147,7 +162,7 @@ def test_memory_stays_bounded_behind_a_row_far_in_the_future() -> None:
     log.add(0, rows(10**9), 0, is_mixed=True, seen=NOTHING_SEEN)
     sizes = []
     for now in range(1, 20_000):
-        log.add(0, rows(now), now, is_mixed=True, seen=(now - 1, 0))
+        log.add(0, rows(now), now, is_mixed=True, seen=(now - 1, 0, 0))
         log.left((now + 1, 0))
         sizes.append(len(log._by_coming))
     assert max(sizes) < 1_000

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import slackwater as sw
+from runtime.errors import OrderError
 from runtime.flow.plan import plan_stages
 
 # b wakes up at 40 with an event that c and a have long passed.
@@ -61,3 +63,36 @@ def test_what_a_gate_sends_on_is_mixed_if_its_sources_may_fall_silent() -> None:
         (channel,) = stages["all"].inputs
         assert channel.is_mixed is expected
         assert all(c.is_mixed for c in stages["both"].inputs), "many writers either way"
+
+
+def many(rows: int, **options: Any) -> sw.Dataflow:
+    flow = sw.Dataflow("many")
+    data = pa.table({"t": list(range(rows)), "w": [row % 3 for row in range(rows)]})
+    source = flow.source("feed", sw.table(data), event_time="t", time_unit="s", **options)
+    counts = source.aggregate(window=sw.tumbling("10s"), n=sw.count(), name="counts")
+    counts.sink("out", sw.collect_sink())
+    return flow
+
+
+LIMITS = sw.Limits(
+    gate_rows=100, most_gate_rows=1_000, credit_rows=200, max_slice_rows=50, min_slice_rows=10
+)
+
+
+def test_a_source_that_promises_nothing_ends_the_job_before_it_fills_the_memory() -> None:
+    flow = many(5_000, writer="w")
+    assert "promises nothing before its end" in flow.explain()
+    with pytest.raises(OrderError) as error:
+        sw.Simulation(2).submit(flow, limits=LIMITS).wait()
+    assert "the gate of 'counts' holds 1," in str(error.value)
+    assert "rows of 'feed'" in str(error.value)
+    assert "most_gate_rows=1,000" in str(error.value)
+    assert "idle=, disorder= or promise=" in str(error.value)
+
+
+def test_one_that_ends_before_or_promises_is_no_such_source() -> None:
+    for flow in (many(900, writer="w"), many(5_000, writer="w", idle="5s"), many(5_000)):
+        report = sw.Simulation(2).submit(flow, limits=LIMITS).wait()
+        assert report.ledger.is_balanced
+        assert report.ledger.out == report.ledger.entered
+    assert "promises nothing" not in many(1, writer="w", idle="5s").explain()

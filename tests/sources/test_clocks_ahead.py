@@ -20,13 +20,13 @@ from runtime.sources.early import MOST_ROWS
 from tests.support.sources import drain, machine, times
 
 PICTURE: dict[str, Any] = {
-    "a": [10, 11, 12, 13, 14, 15, 16],
-    "t": [10, 16, 11, 13, 13, 15, 15],
+    "a": [10, 11, 12, 13, 14, 15, 16, 17],
+    "t": [10, 16, 11, 13, 13, 15, 15, 17],
 }
 LENIENT: dict[str, Any] = {"arrival": "a", "out_of_order": "late", "disorder_ns": 1_000}
 
 
-def test_an_early_event_leaves_when_an_arrival_is_as_near_as_allowed() -> None:
+def test_an_early_event_leaves_before_the_first_that_is_right_and_has_its_time() -> None:
     source = machine(PICTURE, ahead_ns=2, **LENIENT)
     newest = []
     while (message := source.take(0, max_rows=1)) is not None:
@@ -35,14 +35,33 @@ def test_an_early_event_leaves_when_an_arrival_is_as_near_as_allowed() -> None:
         ([10], 10),
         ([11], 11),
         ([13], 13),
+        ([13], 13),
+        ([15], 15),
+        ([15], 15),
         ([16], 16),
-        ([13], 16),
-        ([15], 16),
-        ([15], 16),
-        ([], 16),
+        ([17], 17),
+        ([], 17),
     ]
-    assert [promise + 1_000 for *_, promise in newest[:-1]] == [10, 11, 13, 16, 16, 16, 16]
-    assert (source.rows_in, source.early, source.held) == (7, 1, 0)
+    assert [promise + 1_000 for *_, promise in newest[:-1]] == [10, 11, 13, 13, 15, 15, 16, 17]
+    assert (source.rows_in, source.early, source.held) == (8, 1, 0)
+
+
+@pytest.mark.parametrize("writer", [None, "w"])
+@pytest.mark.parametrize("lag", [0, 1, 7])
+def test_one_event_ahead_makes_no_right_one_an_error(writer: str | None, lag: int) -> None:
+    right = list(range(60))
+    sent = [*right[:5], 40, *right[6:]]  # one event 35 ahead, the clock right again behind it
+    data = {"a": [at + lag for at in right], "t": sent, "w": ["v"] * 60}
+    source = machine(data, arrival="a", writer=writer, ahead_ns=2)
+    assert times(drain(source)) == sorted(sent)
+    assert source.early == 1
+
+
+def test_a_feed_that_is_ahead_for_good_leaves_by_its_arrivals() -> None:
+    data = {"a": [0, 0, 10, 20, 30], "t": [0, 15, 25, 35, 45]}
+    source = machine(data, arrival="a", ahead_ns=2, speed=1.0)
+    leaves = [(now, times([m])) for now in range(31) if (m := source.take(now))]
+    assert leaves == [(0, [0]), (20, [15]), (30, [25])]
 
 
 def test_what_is_held_is_counted_as_held() -> None:
@@ -76,7 +95,7 @@ def test_a_million_rows_are_no_clock_that_runs_ahead() -> None:
 
 
 def test_rows_are_judged_as_they_leave() -> None:
-    data = {"a": [1, 2, 3, 50, 51], "t": [1, 60, 3, 50, 51], "w": ["a", "b", "a", "a", "b"]}
+    data = {"a": [1, 2, 3, 60, 61], "t": [1, 60, 3, 60, 51], "w": ["a", "b", "a", "a", "b"]}
     source = machine(data, writer="w", arrival="a", ahead_ns=10)
     with pytest.raises(OrderError, match=r"row 4 .*of writer 'b' has event time"):
         drain(source)
@@ -137,11 +156,16 @@ def literal(case: Case) -> tuple[list[int], int]:
     """Row numbers in the order in which they leave, and how many were held."""
     held: list[tuple[int, int]] = []
     left: list[int] = []
-    clock, early = START_NS, 0
+    clock = newest = reached = START_NS
+    early = lag = 0
     for row, (arrival, event_time) in enumerate(case.rows):
         clock = max(clock, arrival)
+        if event_time - case.ahead_ns <= clock:
+            newest = max(newest, event_time)
+            lag = max(lag, clock - newest)
+        reached = max(reached, newest, clock - lag)
         for one in sorted(held):
-            if one[0] - case.ahead_ns <= clock:
+            if one[0] <= reached:
                 held.remove(one)
                 left.append(one[1])
         if event_time - case.ahead_ns > clock:
