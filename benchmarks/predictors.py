@@ -168,7 +168,8 @@ def scored(
     """Return {target: NRMSE in %} on the seconds not learned from, and the seconds of training.
 
     With our features a model learns what the forecast leaves, but for isotonic regression, which
-    sees the slack alone. And for each target how much of the squared error is that of the worst 1 % of the seconds.
+    sees the slack alone. And for each target how much of the squared error is that of the worst
+    1 % of the seconds.
     """
     x = samples.features[features]
     score: dict[str, float] = {}
