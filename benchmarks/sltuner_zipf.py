@@ -1,7 +1,7 @@
 """[ssg] Fig. 12: the alternating Zipf delay under a deadline of 6 s, for every policy.
 
 500 buses and 500 loops a second, joined within 5 s. The sink is a slow one: for 10 s of every 30
-it takes 1.3 times as long as results come in, so that seconds of work pile up: the rest of the
+it takes 1.5 times as long as results come in, so that up to 5 s of work pile up: the rest of the
 path moves, and no constant slack keeps the deadline and stays near the floor.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 import slackwater as sw
 from benchmarks import late_city
 from benchmarks.contest import LAST_SPLIT, Contest, opened, sweep
-from benchmarks.deadline import FLOOR, Experiment
+from benchmarks.deadline import FLOOR, Experiment, allowed
 from benchmarks.frame import Claim, Options, Result
 from examples.city import zipf_delays
 from runtime.model import NS_PER_SECOND
@@ -21,11 +21,9 @@ from runtime.simulate import CostModel
 SECONDS, QUICK_SECONDS = 400, 110
 DEADLINE_S = 6
 RESULTS_PER_S = 500 * 0.2 * 500 * 0.1 * 10 / late_city.AREAS
-CALM, BUSY = 0.3, 1.3
+CALM, BUSY = 0.3, 1.5
 """Utilisation of the sink."""
 SWEEP_S = (1, 2, 3, 4, 5, 6)
-NEAR = 1.25
-"""A constant slack that keeps the deadline must not come so near the floor, or the test is none."""
 CONTEST = Contest(low="1s", high="10s", also=("ready-only",), quick_also=(LAST_SPLIT,))
 
 
@@ -38,10 +36,11 @@ def run(options: Options) -> Result:
         kept = [o for o in sweep(result, one, SWEEP_S, seed=options.seed) if o.keeps]
         result.claims.append(
             Claim(
-                "best constant slack that keeps the deadline: slack-ready rows / clairvoyant's",
-                min(o.slack_ready_rows for o in kept) / outcomes[FLOOR].slack_ready_rows,
+                "best constant slack that keeps the deadline, or the test is none: slack-ready "
+                "rows / (1.25 clairvoyant + 1 % of the events)",
+                min(o.slack_ready_rows for o in kept) / allowed(outcomes[FLOOR]),
                 ">=",
-                NEAR,
+                1.0,
             )
         )
     result.notes.append("[ssg] Fig. 12 has no figures in its text: shapes are to be compared")

@@ -32,17 +32,19 @@ class LinearPredictor:
 
     Args:
         seed: not used.
+        ridge: how many examples count against each slope.
     """
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, *, ridge: float = RIDGE) -> None:
         del seed
+        self._ridge = ridge
 
     def fit(self, x: FloatArray, y: FloatArray) -> None:
         """Solve the normal equations."""
         self._scale = Scale(x)
         design = self._design(x)
         normal = design.T @ design
-        normal[np.diag_indices_from(normal)] += np.r_[1e-6, np.full(len(normal) - 1, RIDGE)]
+        normal[np.diag_indices_from(normal)] += np.r_[1e-6, np.full(len(normal) - 1, self._ridge)]
         self._inverse = np.linalg.inv(normal)
         self._weights = self._inverse @ (design.T @ y)
         free = max(len(y) - design.shape[1], 1)
