@@ -1,8 +1,9 @@
-"""One cluster for all tests of a file; starting one takes longer than most runs."""
+"""One cluster for all these tests while they follow each other: starting one takes seconds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import psutil
 import pytest
@@ -10,15 +11,47 @@ import pytest
 import slackwater as sw
 
 GONE_S = 10.0
+_open: list[tuple[sw.Cluster, ExitStack]] = []
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[sw.Cluster]:
-    """Three local nodes; when they are closed, none of their processes may be left."""
+def cluster() -> sw.Cluster:
+    """Three local nodes, with the jobs of other tests in their list of ended ones.
+
+    When they are closed, none of their processes may be left.
+    """
+    if not _open:
+        _open.append(_opened())
+    return _open[0][0]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """Close the cluster before a test that has another one, as Spark's have, or none."""
+    if _open and not _has_ours(nextitem):
+        _open.pop()[1].close()
+
+
+def _has_ours(item: pytest.Item | None) -> bool:
+    if item is None or item.path.parent != Path(__file__).parent:
+        return False
+    return "cluster" in getattr(item, "fixturenames", ())
+
+
+def _opened() -> tuple[sw.Cluster, ExitStack]:
     here = psutil.Process()
     before = set(here.children(recursive=True))
-    with sw.Cluster.local(nodes=3) as opened:
-        yield opened
-        ours = set(here.children(recursive=True)) - before
+    stack = ExitStack()
+
+    def nothing_is_left() -> None:
+        assert psutil.wait_procs(list(ours), timeout=GONE_S)[1] == []
+
+    def note() -> None:
+        ours.update(set(here.children(recursive=True)) - before)
         assert ours
-    assert psutil.wait_procs(list(ours), timeout=GONE_S)[1] == []
+
+    ours: set[psutil.Process] = set()
+    stack.callback(nothing_is_left)
+    opened = stack.enter_context(sw.Cluster.local(nodes=3))
+    stack.callback(note)  # the first to be called at the end
+    return opened, stack
