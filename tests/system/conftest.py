@@ -26,16 +26,17 @@ def cluster() -> sw.Cluster:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
-    """Close the cluster before a test that has another one, as Spark's have, or none."""
-    if _open and not _has_ours(nextitem):
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Close the cluster behind a file, unless the next one begins with it, too."""
+    if _open and not _stays(item.path, nextitem):
         _open.pop()[1].close()
 
 
-def _has_ours(item: pytest.Item | None) -> bool:
-    if item is None or item.path.parent != Path(__file__).parent:
-        return False
-    return "cluster" in getattr(item, "fixturenames", ())
+def _stays(path: Path, nextitem: pytest.Item | None) -> bool:
+    if nextitem is None or nextitem.path == path:
+        return nextitem is not None
+    is_of_us = nextitem.path.parent == path.parent  # Spark's tests have another one
+    return is_of_us and "cluster" in getattr(nextitem, "fixturenames", ())
 
 
 def _opened() -> tuple[sw.Cluster, ExitStack]:
