@@ -253,8 +253,10 @@ class Estimator:
 
     def _judge(self, stage: str, model: _GateModel) -> None:
         """Compare the second just observed with what its models had made of the one before."""
+        if not model.is_fitted:
+            return
         last = examples(self._run(stage)).last()
-        if not model.is_fitted or not len(last.slack_s):
+        if not len(last.slack_s):
             return
         try:
             model.latency.judge(last.ours(), last.wait_s)

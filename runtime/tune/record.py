@@ -67,7 +67,7 @@ class TuningRecord:
                 gates = self._past.gates
                 second = self._seconds[sample.second] = _Second(
                     {gate.stage: gate.by for gate in gates},
-                    {g.stage: g.hold_ns if g.slack_ns is None else g.slack_ns for g in gates},
+                    {gate.stage: _slack_or_hold(gate) for gate in gates},
                 )
             second.samples[sample.stage] = sample
 
@@ -130,13 +130,17 @@ def _whole(ns: int | None) -> int | None:
     return None if ns is None else int(ns)  # a policy may give a NumPy number
 
 
+def _slack_or_hold(one: GateTuning | StageSample) -> int | None:
+    return one.hold_ns if one.slack_ns is None else one.slack_ns
+
+
 def _span(second: _Second, stage: str) -> GateSpan:
     sample = second.samples.get(stage)
     by = second.by[stage]
     if sample is None:
         return GateSpan(second.slack_ns[stage], by=by)
     return GateSpan(
-        slack_ns=sample.hold_ns if sample.slack_ns is None else sample.slack_ns,
+        slack_ns=_slack_or_hold(sample),
         slack_ready=sample.slack_ready,
         late=sample.late,
         latency_ns=sample.latency_ns,
