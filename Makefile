@@ -12,6 +12,8 @@ LOCKS := requirements-build.lock requirements-dev.lock
 PIP_INSTALL := $(PY) -m pip install --disable-pip-version-check
 CODE := runtime actors ingest slackwater examples benchmarks tests
 FAST := not ray and not spark and not hosts
+SLOWEST := --durations=10 --durations-min=1
+SIDE_BY_SIDE := -n 2 --dist loadfile # pure tests, a file at a time on each of two cores
 
 .PHONY: help setup demo test test-hosts check check-all lint format bench lock clean
 
@@ -43,14 +45,20 @@ $(STAMP): pyproject.toml $(LOCKS)
 demo: setup ## run the congestion flow on a generated city; DATA=<folder> for the Warsaw crawl
 	@$(PY) -m examples.demo $(if $(DATA),--data "$(DATA)")
 
+# Pure tests first, then Ray and Spark, which have the machine to themselves. pytest ends with 5
+# where ARGS leave it none; that is an error only if both do.
 test: setup ## every test that a fresh machine can run; ARGS= goes to pytest
-	@$(PY) -m pytest -m "not hosts and not shared" --durations=10 --durations-min=1 $(ARGS)
+	@pure=0; system=0; \
+	$(PY) -m pytest -m "$(FAST) and not shared" $(SIDE_BY_SIDE) $(SLOWEST) $(ARGS) || pure=$$?; \
+	[ $$pure = 0 ] || [ $$pure = 5 ] || exit $$pure; \
+	$(PY) -m pytest -m "(ray or spark) and not hosts and not shared" $(SLOWEST) $(ARGS) || system=$$?; \
+	[ $$system = 0 ] || { [ $$system = 5 ] && [ $$pure = 0 ]; }
 
 test-hosts: setup ## a real cluster, on hosts of namespaces (as root, sshd, rsync); ../shared data
-	@$(PY) -m pytest -m "hosts or shared" --durations=10 --durations-min=1 $(ARGS)
+	@$(PY) -m pytest -m "hosts or shared" $(SLOWEST) $(ARGS)
 
 check: lint ## lints, types and the fast tests (no Ray, no Spark)
-	@$(PY) -m pytest -m "$(FAST)" $(ARGS)
+	@$(PY) -m pytest -m "$(FAST)" $(SIDE_BY_SIDE) $(ARGS)
 
 check-all: lint test test-hosts ## lints, types and every test, examples included
 
