@@ -19,7 +19,8 @@ from runtime.flow.dataflow import Dataflow
 from runtime.flow.expressions import Expr, col, duration, event_time, lit, where
 from runtime.flow.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
 from runtime.flow.slack import AS_FLOW
-from runtime.flow.stream import KeyedStream, Stream
+from runtime.flow.keyed import KeyedStream
+from runtime.flow.stream import Stream
 
 __all__ = [
     "AS_FLOW",

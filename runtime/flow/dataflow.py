@@ -22,7 +22,8 @@ from runtime.flow.graph import check_runnable, needed_columns, order_steps
 from runtime.flow.nearest import nearest
 from runtime.flow.slack import AS_FLOW, AsFlow, Slack, slack_ns
 from runtime.flow.steps import TUNED_NS, MergeStep, SourceStep, Step
-from runtime.flow.stream import KeyedStream, Stream
+from runtime.flow.keyed import KeyedStream
+from runtime.flow.stream import Stream
 from runtime.model import Duration, duration_ns
 from runtime.sources.spec import Input, OutOfOrder, SourceSpec
 

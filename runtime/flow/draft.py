@@ -16,6 +16,7 @@ from runtime.flow.steps import (
     AggregateStep,
     GateStep,
     JoinStep,
+    LateStep,
     MergeStep,
     Replica,
     SinkStep,
@@ -177,6 +178,8 @@ def is_disordered(
     if isinstance(stage.step, SourceStep):
         spec = stage.step.source
         return spec.promise is not None or spec.out_of_order == "late"
+    if isinstance(stage.step, LateStep):
+        return True
     if stage.kind == "stateless":
         return is_disordered(drafts[heads[stage.step.inputs[0]]][0], drafts, heads)
     return _may_send_late(stage, drafts, heads)

@@ -13,6 +13,7 @@ from runtime.flow.steps import (
     AssignStep,
     FilterStep,
     JoinStep,
+    LateStep,
     MapBatchesStep,
     MapRowsStep,
     MergeStep,
@@ -94,9 +95,13 @@ def _settings(step: Step) -> Iterator[str]:  # noqa: PLR0912 - one for each kind
             yield f"window   {format_ns(window.size_ns)}{slide}"
             for name, aggregate in step.aggregates.items():
                 yield f"gives    {name} = {_aggregate(aggregate)}"
+            if step.late == "correct":
+                yield "late     corrects: its window's row leaves again, with the next revision"
             yield f"gate     {slack_text(step.slack_ns)}"
             if step.replicas > 1:
                 yield f"replicas {step.replicas} behind that gate, {_SHARES['keys']}"
+        case LateStep():
+            yield f"takes    what came too late to count in full at {step.inputs[0]}"
         case SinkStep():
             yield f"writes   {step.sink.kind}{f' {step.sink.path}' if step.sink.path else ''}"
 

@@ -136,6 +136,8 @@ class JoinStep(Step):
     share: Share = "keys"
     replica: Replica | None = None
     """In a plan: which of several this is."""
+    keeps_late: bool = False
+    """In a plan: whether a `LateStep` takes the rows that could not count in full."""
 
     @property
     def window_ns(self) -> int:
@@ -168,6 +170,13 @@ class Window:
         return self.size_ns == self.slide_ns
 
 
+Late = Literal["drop", "correct"]
+"""What becomes of a row that comes behind the close of its window: counted, or the window's row
+leaves again, as long as the frontier has not passed it."""
+REVISION = "revision"
+"""The column of late="correct": how often the row of a window and key had left before."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class AggregateStep(Step):
     """Aggregates per key and window. A row leaves per key and window that had events.
@@ -182,13 +191,30 @@ class AggregateStep(Step):
     aggregates: Mapping[str, Aggregate]
     slack_ns: int | None
     replicas: int = 1
+    late: Late = "drop"
     replica: Replica | None = None
     """In a plan: which of several this is; they share by keys."""
+    keeps_late: bool = False
+    """In a plan: whether a `LateStep` takes the rows that could not count in full."""
 
     @property
     def window_ns(self) -> int:
         """SW of [ssg] §2.1: how long, in event time, a row stays in the operator's state."""
         return self.window.size_ns
+
+
+@dataclass(frozen=True, kw_only=True)
+class LateStep(Step):
+    """The rows that could not count in full at its input, a join or an aggregate.
+
+    Columns that leave: those of `columns`, then `late_step`, of a join `late_side` ("left" or
+    "right"), `late_event_time`, `late_by_ns` (how far what was closed was ahead of it), and
+    `late_dropped` (false: it missed some of its windows only). It happens, as an event of this
+    stream, when it was found late: not before what the step had promised.
+    """
+
+    columns: tuple[Mapping[str, str] | None, ...]
+    """For each port of the step {column: name it came under}; None: its rows are left out."""
 
 
 SinkKind = Literal["parquet", "jsonl", "callback", "collect"]

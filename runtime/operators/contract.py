@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from runtime.model import Batch
+from runtime.operators.late_rows import LateRows
 
 
 @dataclass(slots=True)
@@ -30,6 +31,7 @@ class Released:
     late: Sequence[Batch | None]
     watermark_ns: int
     watermark_stimulus_ns: int
+    frontier_ns: int = 2**63 - 1
 
 
 class Operator(Protocol):
@@ -60,6 +62,13 @@ class Operator(Protocol):
     @property
     def late_dropped(self) -> int:
         """Rows so far that came too late to count in any result of theirs."""
+        ...
+
+    def take_late(self) -> list[LateRows]:
+        """Return the rows since the last call that could not count in full, if that is asked for.
+
+        To be taken behind each `process`: it is in no snapshot.
+        """
         ...
 
     def snapshot(self) -> dict[str, Any]:

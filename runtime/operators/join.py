@@ -33,6 +33,7 @@ from runtime.operators.contract import Released
 from runtime.operators.join_rows import Arrivals
 from runtime.operators.join_state import JoinState
 from runtime.operators.keys import KeyIndex, any_null
+from runtime.operators.late_rows import LateRows
 from runtime.operators.user_code import evaluated
 
 Pairs = tuple[Int64Array, Int64Array]
@@ -94,6 +95,7 @@ class JoinMachine:
         self._watermark_ns = START_NS
         self._late_dropped = 0
         self._rows_seen = 0
+        self._late: list[LateRows] = []
         self.pairs_compared = 0
 
     def process(self, released: Released) -> Batch | None:
@@ -123,6 +125,11 @@ class JoinMachine:
     def late_dropped(self) -> int:
         """Rows so far that were more than `within_ns` behind the watermark."""
         return self._late_dropped
+
+    def take_late(self) -> list[LateRows]:
+        """Return the rows since the last call that missed a partner that had gone."""
+        late, self._late = self._late, []
+        return late
 
     # -- rows in ------------------------------------------------------------------------
 

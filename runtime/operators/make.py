@@ -8,6 +8,7 @@ from runtime.flow.steps import (
     AssignStep,
     FilterStep,
     JoinStep,
+    LateStep,
     MapBatchesStep,
     MapRowsStep,
     SelectStep,
@@ -21,6 +22,7 @@ from runtime.operators.stateless import (
     FilterMachine,
     MapBatchesMachine,
     MapRowsMachine,
+    PassMachine,
     SelectMachine,
 )
 
@@ -59,6 +61,8 @@ def make_stateless(step: Step) -> Stateless:
             return MapBatchesMachine(step)
         case MapRowsStep():
             return MapRowsMachine(step)
+        case LateStep():
+            return PassMachine()
     raise FlowError(
         f"step {step.name!r} ({type(step).__name__}) does not look at each row alone; "
         "make_stateless takes filters, assigns, selects and maps"

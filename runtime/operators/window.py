@@ -50,6 +50,12 @@ class Windows:
         """Return the first pane that is in no closed window only; older ones are done with."""
         return max(START_NS, min((last_closed + 1) * self._slide, END_NS))
 
+    def first_whole_pane(self, last_closed: int) -> int:
+        """Return the first pane that is in no closed window at all."""
+        if last_closed in (START_NS, END_NS):
+            return last_closed
+        return max(START_NS, min(last_closed * self._slide + self._size, END_NS))
+
     def next_end_ns(self, watermark_ns: int) -> int:
         """Return the end of the earliest window that is still open at this watermark."""
         if watermark_ns in (START_NS, END_NS):

@@ -17,6 +17,7 @@ from runtime.operators.contract import Operator, Released, Stateless
 from runtime.operators.join import JoinMachine
 from runtime.operators.make import make_operator, make_stateless
 from runtime.schedule.intake import DealtIntake, GateIntake, Intake, PassIntake
+from runtime.schedule.late import LateOutlets
 from runtime.schedule.outlets import Outlets
 from runtime.schedule.queues import PathQueues
 from runtime.schedule.replicas import Hands
@@ -78,7 +79,10 @@ class StageMachine:
         self._chain: list[Stateless] = [make_stateless(step) for step in stage.chain]
         if stage.kind == "stateless":
             self._chain.insert(0, make_stateless(stage.step))
-        self._outlets = Outlets(stage.outputs, start_ns=start_ns)
+        late = [channel for channel in stage.outputs if channel.late is not None]
+        self._late = LateOutlets(late, start_ns=start_ns) if late else None
+        results = [channel for channel in stage.outputs if channel.late is None]
+        self._outlets = Outlets(results, start_ns=start_ns)
         self._promise_ns = START_NS
         self.rows_worked = 0
         """Rows that the last slice took in."""
@@ -213,10 +217,14 @@ class StageMachine:
     def _emit(self, released: Released, promise_ns: int) -> Message | None:
         self.report.batches += 1
         batch: Batch | None = None
+        has_late = False
         if self._hands is not None:
             self.report.rows_out += self._hands.deal(released, max(promise_ns, self._promise_ns))
         elif self.operator is not None:
             batch = self.operator.process(released)
+            if self._late is not None:
+                late = self.operator.take_late()
+                has_late = self._late.take(late, promise_ns=self._promise_ns)
             promise_ns = self.operator.promise_ns(promise_ns)
             batch = self._apply_chain(batch, is_input=False)
         else:
@@ -226,7 +234,7 @@ class StageMachine:
         self._promise_ns = max(promise_ns, self._promise_ns)
         if self._promise_ns == END_NS and not self._intake.more:
             self.is_finished = True
-        if batch is None and not advanced and self._hands is None:
+        if batch is None and not (advanced or has_late) and self._hands is None:
             return None
         return Message(batch, self._promise_ns, released.watermark_stimulus_ns)
 
@@ -297,7 +305,8 @@ class StageMachine:
         """Return what goes on each output channel: its columns only; nothing it has no use for."""
         if self._hands is not None:
             return self._hands.take()
-        return self._outlets.parts(message, now_ns)
+        sends = self._outlets.parts(message, now_ns)
+        return sends if self._late is None else [*sends, *self._late.parts(message, now_ns)]
 
     def close(self) -> None:
         """Let go of the source's input."""
