@@ -137,9 +137,9 @@ class JoinMachine:
         if left is None and right is None:
             return None
         if left is not None:
-            left = self._admitted(left, self._step.left_on)
+            left = self._admitted(left, _LEFT)
         if right is not None:
-            right = self._admitted(right, self._step.right_on)
+            right = self._admitted(right, _RIGHT)
         if left is None and right is None:
             return None
         new = Arrivals(left, right, self._codes(left, _LEFT), self._codes(right, _RIGHT))
@@ -203,16 +203,18 @@ class JoinMachine:
         pairs = (np.concatenate(lefts), np.concatenate(rights)) if len(found) > 1 else found[0]
         return self._results(_take(pairs, _order(pairs, first, self._state.rows.start)))
 
-    def _admitted(self, batch: Batch, on: tuple[str, ...]) -> Batch | None:
+    def _admitted(self, batch: Batch, side: int) -> Batch | None:
         """Return the rows that may find a partner; None for none."""
         rows = len(batch)
         if not rows:
             return None
         horizon_ns = self._state.horizon_ns
+        if self._step.keeps_late:
+            self._note_late(batch, side, horizon_ns)
         if batch.event_time_ns.item(0) < horizon_ns:
             batch = batch.keep(batch.event_time_ns >= horizon_ns)
             self._late_dropped += rows - len(batch)
-        nulls = any_null([batch.columns[name] for name in on])
+        nulls = any_null([batch.columns[name] for name in self._on(side)])
         if nulls is not None:
             batch = batch.keep(~nulls)
         return batch if len(batch) else None
@@ -220,8 +222,27 @@ class JoinMachine:
     def _codes(self, batch: Batch | None, side: int) -> Int64Array:
         if batch is None:
             return _NONE
-        on = self._step.right_on if side else self._step.left_on
-        return self._keys.codes([batch.columns[name] for name in on], len(batch))
+        return self._keys.codes([batch.columns[name] for name in self._on(side)], len(batch))
+
+    def _on(self, side: int) -> tuple[str, ...]:
+        return self._step.right_on if side else self._step.left_on
+
+    def _note_late(self, batch: Batch, side: int, horizon_ns: int) -> None:
+        """Keep, for whoever asks for them, the rows that may have missed a partner.
+
+        Where each replica sees all rows the first one speaks for all.
+        """
+        is_spoken_for = self._replica is not None and self._replica.index > 0
+        if horizon_ns == START_NS or is_spoken_for:
+            return
+        times = batch.event_time_ns
+        reached_ns = min(horizon_ns, END_NS - self._step.within_ns) + self._step.within_ns
+        missed = (times < reached_ns).nonzero()[0]
+        if len(missed):
+            rows = batch.take(missed)
+            late_by_ns = reached_ns - rows.event_time_ns
+            is_dropped = rows.event_time_ns < horizon_ns
+            self._late.append(LateRows(side, rows, late_by_ns, is_dropped))
 
     def _candidates(self, new: Arrivals) -> Iterator[Pairs]:
         """Take the new rows in; yield all pairs with a new row in them, each once.
