@@ -1,4 +1,4 @@
-"""A stream whose rows are told apart by keys, for the aggregate or join that follows."""
+"""A stream under its keys, on the way to the aggregate or join that follows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from runtime.errors import TypeMismatch
 from runtime.flow.slack import AS_FLOW, Slack
-from runtime.flow.steps import Aggregate, Late, Share, Window
+from runtime.flow.steps import Aggregate, Keep, Late, Share, Window
 from runtime.model import Duration
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class KeyedStream:
             **named,
         )
 
-    def join(
+    def join(  # noqa: PLR0913 - as Stream.join
         self,
         other: KeyedStream,
         *,
@@ -56,6 +56,7 @@ class KeyedStream:
         where: Expr | None = None,
         suffix: str = "_right",
         slack: Slack = AS_FLOW,
+        keep: Keep | None = None,
         replicas: int = 1,
         share: Share = "keys",
         name: str | None = None,
@@ -74,6 +75,7 @@ class KeyedStream:
             where=where,
             suffix=suffix,
             slack=slack,
+            keep=keep,
             replicas=replicas,
             share=share,
             name=name,

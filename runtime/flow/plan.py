@@ -254,9 +254,7 @@ def collect_sinks(plan: Plan) -> list[str]:
     ]
 
 
-def _pruned(
-    step: JoinStep | AggregateStep, needed: frozenset[str]
-) -> JoinStep | AggregateStep:
+def _pruned(step: JoinStep | AggregateStep, needed: frozenset[str]) -> JoinStep | AggregateStep:
     if isinstance(step, AggregateStep):
         return step
     wanted = needed | (step.where.columns() if step.where is not None else frozenset())
@@ -290,9 +288,7 @@ def _channels_into(
                         *((source.last, needed[name]) if late is None else (target.step, wanted))
                     ),
                     has_writers=late is None and writers and target.kind != "sink",
-                    is_mixed=late is not None
-                    or writers
-                    or is_disordered(source, drafts, heads),
+                    is_mixed=late is not None or writers or is_disordered(source, drafts, heads),
                     needs_promises=target.kind != "sink",
                     promise_gap_ns=IDLE_PROMISE_NS if holds_nothing(target) else 0,
                     idle_ns=idle_ns(source, drafts, heads) if target.kind in GATED else None,

@@ -116,6 +116,11 @@ class Replica:
     share: Share
 
 
+Keep = Literal["promise", "slack"]
+"""What a row is kept by, behind a gate that releases some before all older ones are there: until
+nothing that it belongs with can follow, by what is promised; or by what has been released."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class JoinStep(Step):
     """Sliding-window join of two streams: pairs with equal keys, |Δ event time| ≤ within.
@@ -132,6 +137,7 @@ class JoinStep(Step):
     right_names: Mapping[str, str]
     """{right column: name it leaves under}; the right keys are not in it."""
     slack_ns: int | None
+    keep: Keep = "promise"
     replicas: int = 1
     share: Share = "keys"
     replica: Replica | None = None

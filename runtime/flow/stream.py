@@ -22,6 +22,7 @@ from runtime.flow.steps import (
     BatchFunction,
     FilterStep,
     JoinStep,
+    Keep,
     Late,
     MapBatchesStep,
     MapRowsStep,
@@ -267,6 +268,7 @@ class Stream:
         where: Expr | None = None,
         suffix: str = "_right",
         slack: Slack = AS_FLOW,
+        keep: Keep | None = None,
         replicas: int = 1,
         share: Share = "keys",
         name: str | None = None,
@@ -282,6 +284,9 @@ class Stream:
             where: what else a pair must satisfy, over the columns that leave.
             suffix: for right columns whose name the left has too.
             slack: how long its gate waits; AS_FLOW: as the flow says.
+            keep: "promise": a row stays until no partner of it can follow, so that late rows find
+                all of theirs. "slack": until what was released is more than `within` past it, as
+                in [ssg]; late rows may miss some. None: as the flow says.
             replicas: how many work on it, in slots of their own, behind one gate that is a
                 stage of its own. 1: gate and join are one stage.
             share: "keys": each replica gets the rows of its keys. "all": each gets all rows,
@@ -301,10 +306,11 @@ class Stream:
         replicas, share = checks.replicas(replicas, share, keys=left_keys, is_join=True, step=name)
         if where is not None:
             where = checks.predicate(where, schema, step=name, what="where")
+        inputs = (self.name, other.name)
         return self._add(
             JoinStep(
                 name=name,
-                inputs=(self.name, other.name),
+                inputs=inputs,
                 schema=schema,
                 left_on=left_keys,
                 right_on=right_keys,
@@ -312,6 +318,7 @@ class Stream:
                 where=where,
                 right_names=right_names,
                 slack_ns=self.flow.slack_of(slack, step=name),
+                keep=self.flow.keep_of(keep, inputs=inputs, step=name),
                 replicas=replicas,
                 share=share,
             )

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from runtime.config import Limits
 from runtime.flow.steps import REVISION, Aggregate, AggregateStep
 from runtime.model import START_NS, Batch, Columns, Int64Array, concat_batches
 from runtime.operators.accumulators import Accumulator, Folded, Kept, Pairs, quantile
@@ -28,7 +29,7 @@ from runtime.operators.arrays import slices_of_weight, unfold
 from runtime.operators.cells import Cells
 from runtime.operators.contract import Released
 from runtime.operators.keys import KeyIndex
-from runtime.operators.late_rows import Late, LateRows, Revisions
+from runtime.operators.late_rows import Late, LateRows, Revisions, missed_windows
 from runtime.operators.window import Windows
 
 Changed = tuple[Int64Array, Int64Array]
@@ -41,13 +42,21 @@ class AggregateMachine:
     """The machine of an `AggregateStep`.
 
     A row counts in those of its windows that are still open (late="correct": not yet final) when
-    it comes; if there are none, it is counted in `late_dropped`. Rows leave by window end, then by first appearance of the
-    key in the window. The stimulus time of a result is the latest of its rows and of what moved
-    the watermark past the window's end. Source: [mace] Def. 2.
+    it comes; if there are none, it is counted in `late_dropped`. Rows leave by window end, then by
+    first appearance of the key in the window. The stimulus time of a result is the latest of its
+    rows and of what moved the watermark past the window's end. Source: [mace] Def. 2.
+
+    Args:
+        step: what it aggregates.
+        most_kept_rows: beyond so many rows held for corrections the oldest windows are final.
+
+    Attributes:
+        let_go: rows so far that went before the frontier let them, since there were too many.
     """
 
-    def __init__(self, step: AggregateStep) -> None:
+    def __init__(self, step: AggregateStep, *, most_kept_rows: int = Limits.most_kept_rows) -> None:
         self._step = step
+        self._most_kept_rows = most_kept_rows
         self._windows = Windows(step.window)
         self._rows = Folded(np.add, np.int64, 0, lambda _: 1)
         self._stimuli = Folded(np.maximum, np.int64, START_NS, lambda batch: batch.stimulus_time_ns)
@@ -64,9 +73,9 @@ class AggregateMachine:
         self._cells = Cells()
         self._last_closed = START_NS  # of the windows, by their k
         self._last_kept = START_NS  # the last window whose panes are gone, or may go
-        self._watermark_ns = START_NS
         self._revisions = Revisions()
         self._late: list[LateRows] = []
+        self.let_go = 0
         self._rows_held = 0
         self._late_dropped = 0
 
@@ -80,14 +89,11 @@ class AggregateMachine:
             if batch is not None and len(batch):
                 self._count(batch, late)
         corrected = self._corrected(late) if late else None
-        watermark_ns = self._watermark_ns = max(self._watermark_ns, released.watermark_ns)
-        closed = self._close(
-            self._windows.last_closed(watermark_ns), released.watermark_stimulus_ns
-        )
-        kept_ns = watermark_ns
-        if self._corrects:
-            kept_ns = min(watermark_ns, released.frontier_ns)
-        self._forget(self._windows.last_closed(kept_ns))
+        last = self._windows.last_closed(released.watermark_ns)
+        closed = self._close(last, released.watermark_stimulus_ns)
+        self._forget(self._windows.last_closed(released.frontier_ns) if self._corrects else last)
+        if self._corrects and self._rows_held > self._most_kept_rows:
+            self._let_go()
         if corrected is None or closed is None:
             return closed if corrected is None else corrected
         return concat_batches([corrected, closed])
@@ -101,9 +107,9 @@ class AggregateMachine:
         late, self._late = self._late, []
         return late
 
-    def promise_ns(self, watermark_ns: int) -> int:
-        """Return the end of the earliest window still open: nothing older will leave."""
-        return self._windows.next_end_ns(watermark_ns)
+    def promise_ns(self, frontier_ns: int) -> int:
+        """Return the end of the earliest window still open there: nothing older will leave."""
+        return self._windows.next_end_ns(frontier_ns)
 
     @property
     def rows_held(self) -> int:
@@ -121,7 +127,8 @@ class AggregateMachine:
         oldest = int(panes.min())
         if oldest < self._windows.first_whole_pane(self._last_kept):
             in_time = np.flatnonzero(panes >= self._windows.first_open_pane(self._last_kept))
-            self._note_late(batch, panes)
+            if self._step.keeps_late:
+                self._late.append(missed_windows(batch, panes, self._windows, self._last_kept))
             self._late_dropped += len(batch) - len(in_time)
             if not len(in_time):
                 return
@@ -135,22 +142,6 @@ class AggregateMachine:
         self._rows_held += len(batch)
         if self._corrects and oldest < self._windows.first_whole_pane(self._last_closed):
             late.append(Late(panes, codes))
-
-    def _note_late(self, batch: Batch, panes: Int64Array) -> None:
-        """Keep, for whoever asks for them, the rows that miss a window of theirs."""
-        if not self._step.keeps_late:
-            return
-        missed = np.flatnonzero(panes < self._windows.first_whole_pane(self._last_kept))
-        first_open = self._windows.first_open_pane(self._last_kept)
-        rows = batch.take(missed)
-        self._late.append(
-            LateRows(
-                0,
-                rows,
-                late_by_ns=self._watermark_ns - rows.event_time_ns,
-                is_dropped=panes.take(missed) < first_open,
-            )
-        )
 
     def _close(self, last: int, stimulus_time_ns: int) -> Batch | None:
         """Return the results of the windows up to `last` that have not left yet."""
@@ -309,6 +300,20 @@ class AggregateMachine:
             codes = recoded.take(codes)
         self._cells.keep(kept, codes)
 
+    def _let_go(self) -> None:
+        """Let the oldest of the closed windows go, down to a little less than the most.
+
+        A little less, so that it is done now and then, not for each read.
+        """
+        panes, of = np.unique(self._cells.panes, return_inverse=True)
+        newer = np.bincount(of, weights=self._rows.state)[::-1].cumsum()[::-1]
+        most = self._most_kept_rows - self._most_kept_rows // 16
+        first = int(newer.size - newer[::-1].searchsorted(most, "right"))  # the first that stays
+        stays = panes.item(min(first, len(panes) - 1))
+        before = self._rows_held
+        self._forget(min(self._windows.last_without(stays), self._last_closed))
+        self.let_go += before - self._rows_held
+
     def snapshot(self) -> dict[str, Any]:
         """Return all state."""
         return {
@@ -318,10 +323,10 @@ class AggregateMachine:
             "accumulators": [accumulator.snapshot() for accumulator in self._all],
             "last_closed": self._last_closed,
             "last_kept": self._last_kept,
-            "watermark_ns": self._watermark_ns,
             "revisions": self._revisions.snapshot(),
             "rows_held": self._rows_held,
             "late_dropped": self._late_dropped,
+            "let_go": self.let_go,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -333,10 +338,10 @@ class AggregateMachine:
             accumulator.restore(own)
         self._last_closed = state["last_closed"]
         self._last_kept = state["last_kept"]
-        self._watermark_ns = state["watermark_ns"]
         self._revisions.restore(state["revisions"])
         self._rows_held = state["rows_held"]
         self._late_dropped = state["late_dropped"]
+        self.let_go = state["let_go"]
 
 
 class _Need(NamedTuple):

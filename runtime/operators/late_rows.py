@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.model import Batch, BoolArray, Int64Array
+from runtime.model import END_NS, START_NS, Batch, BoolArray, Int64Array
+from runtime.operators.window import Windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class LateRows:
     Attributes:
         port: which one.
         batch: the rows, as they came.
-        late_by_ns: shape (rows,): how far what the operator had closed was ahead of each.
+        late_by_ns: shape (rows,), > 0: how far what the operator was done with was ahead of each.
         is_dropped: shape (rows,): whether it counts nowhere; else it missed some windows only.
     """
 
@@ -25,6 +26,44 @@ class LateRows:
     batch: Batch
     late_by_ns: Int64Array
     is_dropped: BoolArray
+
+
+def partly_late(batch: Batch, port: int, gone_ns: int, *, within_ns: int) -> list[LateRows]:
+    """Return those rows of a join's input that may have missed a partner: at most one entry.
+
+    Args:
+        batch: what has come.
+        port: of the input.
+        gone_ns: rows older than this have been let go.
+        within_ns: how far apart partners may be.
+    """
+    if gone_ns == START_NS:
+        return []
+    reach_ns = min(gone_ns, END_NS - within_ns) + within_ns  # partners of older rows have gone
+    missed = (batch.event_time_ns < reach_ns).nonzero()[0]
+    if not len(missed):
+        return []
+    rows = batch.take(missed)
+    times = rows.event_time_ns
+    return [LateRows(port, rows, reach_ns - times, times < gone_ns)]
+
+
+def missed_windows(batch: Batch, panes: Int64Array, windows: Windows, last_closed: int) -> LateRows:
+    """Return those rows of an aggregate's input that missed a window.
+
+    How late: by how much the end of the last window that was done with is ahead of each.
+
+    Args:
+        batch: what has come.
+        panes: shape (rows,): of each row.
+        windows: of the aggregate.
+        last_closed: the last of them that is done with.
+    """
+    missed = np.flatnonzero(panes < windows.first_whole_pane(last_closed))
+    rows = batch.take(missed)
+    end_ns = END_NS if last_closed == END_NS else windows.end_ns(last_closed)
+    is_dropped = panes.take(missed) < windows.first_open_pane(last_closed)
+    return LateRows(0, rows, end_ns - rows.event_time_ns, is_dropped)
 
 
 class Late(NamedTuple):
@@ -43,9 +82,7 @@ class Revisions:
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], int] = {}
 
-    def next(
-        self, windows: Int64Array, codes: Int64Array, *, is_first: BoolArray
-    ) -> Int64Array:
+    def next(self, windows: Int64Array, codes: Int64Array, *, is_first: BoolArray) -> Int64Array:
         """Count rows that leave again, and return the revision of each.
 
         Args:

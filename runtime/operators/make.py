@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runtime.config import Limits
 from runtime.errors import FlowError
 from runtime.flow.steps import (
     AggregateStep,
@@ -27,17 +28,21 @@ from runtime.operators.stateless import (
 )
 
 
-def make_operator(step: Step) -> Operator:
+def make_operator(step: Step, *, most_kept_rows: int = Limits.most_kept_rows) -> Operator:
     """Return a fresh machine for a step that keeps state behind a gate.
+
+    Args:
+        step: what it does.
+        most_kept_rows: see Limits.
 
     Raises:
         FlowError: a step of another kind.
     """
     match step:
         case JoinStep():
-            return JoinMachine(step)
+            return JoinMachine(step, most_kept_rows=most_kept_rows)
         case AggregateStep():
-            return AggregateMachine(step)
+            return AggregateMachine(step, most_kept_rows=most_kept_rows)
     raise FlowError(
         f"step {step.name!r} ({type(step).__name__}) keeps no state; "
         "make_operator takes joins and aggregates, make_stateless filters, assigns, selects, maps"

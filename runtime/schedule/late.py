@@ -30,9 +30,7 @@ class LateOutlets:
     """
 
     def __init__(self, channels: Sequence[Channel], *, start_ns: int) -> None:
-        self._channels = [
-            (channel, Outlets([channel], start_ns=start_ns)) for channel in channels
-        ]
+        self._channels = [(channel, Outlets([channel], start_ns=start_ns)) for channel in channels]
         self._rows: list[LateRows] = []
         self._promise_ns = 0
 

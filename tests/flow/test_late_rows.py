@@ -53,9 +53,11 @@ def test_late_rows_of_a_join_have_its_keys_or_the_columns_of_a_side() -> None:
         ),
         (lambda buses, _: counted(buses, late="mend"), SettingError, "must be 'drop' or 'correct'"),
         (
-            lambda buses, _: counted(buses.assign(line=sw.lit("a")), late="correct")
-            .assign(x=1)
-            .aggregate(window=sw.tumbling("1s"), n=sw.count(), name="twice"),
+            lambda buses, _: (
+                counted(buses.assign(line=sw.lit("a")), late="correct")
+                .assign(x=1)
+                .aggregate(window=sw.tumbling("1s"), n=sw.count(), name="twice")
+            ),
             FlowError,
             "step 'twice' is behind 'aggregate-1', whose windows leave again",
         ),
