@@ -61,7 +61,9 @@ class ReaderState:
         self._seen: Key = (START_NS, -1, 0)
         self.cut: Cut = (START_NS, 0)
         """Of the last read: all rows before it have left."""
-        self._watermark_ns = self._frontier_ns = START_NS
+        self.frontier_ns = START_NS
+        """Of the last read: no row of a writer that was not idle is older."""
+        self._watermark_ns = START_NS
         self.rows = 0
         self.ready = self.slack_ready = self.late = self.late_ready = 0
 
@@ -129,8 +131,8 @@ class ReaderState:
             frontier_ns = min(ready[0], released.watermark_ns)
             if self._late.rows:
                 frontier_ns = min(frontier_ns, self._late.oldest_ns())
-            self._frontier_ns = max(self._frontier_ns, frontier_ns)
-            released.frontier_ns = self._frontier_ns
+            self.frontier_ns = max(self.frontier_ns, frontier_ns)
+            released.frontier_ns = self.frontier_ns
         return released
 
     def _release(self, cut: Cut, ready: Cut, limit: int | None) -> Released | None:
@@ -253,7 +255,7 @@ class ReaderState:
             "lanes": [lane.held() for lane in self.lanes],
             "late": self._late.held(),
             "seen": self._seen,
-            "told_ns": (self._watermark_ns, self._frontier_ns),
+            "told_ns": (self._watermark_ns, self.frontier_ns),
             "counts": (self.rows, self.ready, self.slack_ready, self.late, self.late_ready),
         }
 
@@ -267,7 +269,7 @@ class ReaderState:
         for piece in state["late"]:
             self._late.add(piece)
         self._seen = tuple(state["seen"])
-        self._watermark_ns, self._frontier_ns = state["told_ns"]
+        self._watermark_ns, self.frontier_ns = state["told_ns"]
         self.rows, self.ready, self.slack_ready, self.late, self.late_ready = state["counts"]
 
 

@@ -16,9 +16,10 @@ from typing import Any
 from runtime.config import Limits
 from runtime.errors import OrderError
 from runtime.flow.plan import Stage
+from runtime.flow.steps import GateStep, JoinStep
 from runtime.measure.report import StageReport
 from runtime.merge import ReplicaReads, SlackGate
-from runtime.model import Message
+from runtime.model import START_NS, Batch, Message
 from runtime.operators.contract import Released
 from runtime.schedule.accounts import count_gate, count_reads
 from runtime.schedule.queues import PathQueues, credit_of
@@ -195,6 +196,10 @@ class GateIntake(_Held):
         self._gate = gate
         self._stage = stage.name
         self._sources = [channel.source for channel in stage.inputs]
+        self._is_mixed = [channel.is_mixed for channel in stage.inputs]
+        self._kept_ns: int | None = None  # how far a frontier may lag before rows wait for it
+        if isinstance(stage.step, JoinStep | GateStep) and stage.step.keep == "promise":
+            self._kept_ns = stage.window_ns
         self._silent: SilentChannels | None = None  # None: nobody is ever idle
         if any(channel.idle_ns is not None for channel in stage.inputs):
             self._silent = SilentChannels(stage.inputs, start_ns=start_ns)
@@ -218,6 +223,8 @@ class GateIntake(_Held):
                 promise_ns=message.promise_ns,
                 promise_stimulus_ns=message.promise_stimulus_ns,
             )
+            if message.batch is not None:
+                self._count_behind(writer, message.batch)
             if self._silent is not None:
                 self._silent.taken(writer, now_ns)
             if watch is not None:
@@ -236,7 +243,24 @@ class GateIntake(_Held):
         )
         if watch is not None:
             watch.left(released, now_ns)
+        if released is not None and self._kept_ns is not None:
+            self._count_held_back(released)
         return released
+
+    def _count_behind(self, writer: int, batch: Batch) -> None:
+        """Count rows older than a frontier that has gone on to the operator: of idle writers."""
+        times, told_ns = batch.event_time_ns, self._gate.counts().frontier_ns
+        if times.item(0) < told_ns or (self._is_mixed[writer] and told_ns > START_NS):
+            behind = int((times < told_ns).sum())
+            if behind:
+                _count_in(self._report.behind_promise, self._sources[writer], behind)
+
+    def _count_held_back(self, released: Released) -> None:
+        """Count whose promise it is that a join now keeps rows for beyond its window."""
+        assert self._kept_ns is not None
+        if released.watermark_ns - released.frontier_ns > self._kept_ns:
+            for writer in self._gate.holders():
+                _count_in(self._report.held_back, self._sources[writer], 1)
 
     def may_grant(self, channel: str, limits: Limits) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
@@ -265,6 +289,10 @@ class GateIntake(_Held):
         count_gate(self._report, self._gate, queued=self._queues.rows, dropped=dropped, names=names)
         if self._silent is not None:
             self._report.idle_marks = dict(self._silent.marks)
+
+
+def _count_in(counts: dict[str, int], name: str, more: int) -> None:
+    counts[name] = counts.get(name, 0) + more
 
 
 class DealtIntake(_Held):

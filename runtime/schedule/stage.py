@@ -304,6 +304,8 @@ class StageMachine:
         if self.operator is not None:
             report.held = self.operator.rows_held
             report.comparisons = self.comparisons
+        if isinstance(self.operator, JoinMachine):
+            report.let_go = self.operator.let_go
         if isinstance(self.stage.step, GateStep):
             report.share = self.stage.step.share
         return report
