@@ -206,6 +206,11 @@ class AggregateStep(Step):
     """In a plan: whether a `LateStep` takes the rows that could not count in full."""
 
     @property
+    def keep(self) -> Keep:
+        """What panes are kept by: as long as they may be corrected, by what is promised."""
+        return "promise" if self.late == "correct" else "slack"
+
+    @property
     def window_ns(self) -> int:
         """SW of [ssg] §2.1: how long, in event time, a row stays in the operator's state."""
         return self.window.size_ns

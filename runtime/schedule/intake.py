@@ -16,7 +16,6 @@ from typing import Any
 from runtime.config import Limits
 from runtime.errors import OrderError
 from runtime.flow.plan import Stage
-from runtime.flow.steps import GateStep, JoinStep
 from runtime.measure.report import StageReport
 from runtime.merge import ReplicaReads, SlackGate
 from runtime.model import START_NS, Batch, Message
@@ -198,7 +197,7 @@ class GateIntake(_Held):
         self._sources = [channel.source for channel in stage.inputs]
         self._is_mixed = [channel.is_mixed for channel in stage.inputs]
         self._kept_ns: int | None = None  # how far a frontier may lag before rows wait for it
-        if isinstance(stage.step, JoinStep | GateStep) and stage.step.keep == "promise":
+        if getattr(stage.step, "keep", None) == "promise":
             self._kept_ns = stage.window_ns
         self._silent: SilentChannels | None = None  # None: nobody is ever idle
         if any(channel.idle_ns is not None for channel in stage.inputs):
@@ -256,7 +255,7 @@ class GateIntake(_Held):
                 _count_in(self._report.behind_promise, self._sources[writer], behind)
 
     def _count_held_back(self, released: Released) -> None:
-        """Count whose promise it is that a join now keeps rows for beyond its window."""
+        """Count whose promise it is that rows are now kept for beyond their window."""
         assert self._kept_ns is not None
         if released.watermark_ns - released.frontier_ns > self._kept_ns:
             for writer in self._gate.holders():

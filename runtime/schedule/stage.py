@@ -13,6 +13,7 @@ from runtime.measure.report import StageReport
 from runtime.measure.samples import StageSample
 from runtime.merge import ReplicaReads, SlackGate, Writer
 from runtime.model import END_NS, START_NS, Batch, Message, concat_batches
+from runtime.operators.aggregate import AggregateMachine
 from runtime.operators.contract import Operator, Released, Stateless
 from runtime.operators.join import JoinMachine
 from runtime.operators.make import make_operator, make_stateless
@@ -304,7 +305,7 @@ class StageMachine:
         if self.operator is not None:
             report.held = self.operator.rows_held
             report.comparisons = self.comparisons
-        if isinstance(self.operator, JoinMachine):
+        if isinstance(self.operator, JoinMachine | AggregateMachine):
             report.let_go = self.operator.let_go
         if isinstance(self.stage.step, GateStep):
             report.share = self.stage.step.share

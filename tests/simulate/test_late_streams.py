@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from runtime.config import Limits
 
 MS = 1_000_000
 N = 400
@@ -95,3 +96,12 @@ def test_late_rows_can_be_counted_as_they_were_found() -> None:
     assert found > 0
     assert sum(job.result("by-second")["n"].to_pylist()) == found
     assert report.ledger.is_balanced
+
+
+def test_windows_that_are_let_go_too_soon_are_counted_and_said() -> None:
+    job = sw.Simulation().submit(counting("correct", slack="0s"), limits=Limits(most_kept_rows=50))
+    report = job.wait()
+    stage = next(stage for stage in report.stages if stage.name == "counts")
+    assert stage.let_go > 0
+    assert any("'counts' let" in note and "missed windows" in note for note in report.notes)
+    assert sum(job.result("late")["late_dropped"].to_pylist()) == stage.late_dropped > 0
