@@ -57,4 +57,4 @@ def _behind(stage: Stage, report: StageReport) -> Iterable[str]:
 
 def _what(stage: Stage) -> str:
     """Return what rows may miss there; a gate is that of a join or of an aggregate."""
-    return "pairs" if len(stage.step.inputs) > 1 else "windows"
+    return "partners" if len(stage.step.inputs) > 1 else "windows"
