@@ -16,6 +16,7 @@ from runtime.flow.steps import (
     AggregateStep,
     GateStep,
     JoinStep,
+    LateStep,
     MergeStep,
     Replica,
     SinkStep,
@@ -73,6 +74,7 @@ def expanded(step: Step, chain: tuple[Step, ...], *, number: int) -> list[Draft]
         share=share,
         slack_ns=step.slack_ns,
         window_ns=step.window_ns,
+        keep=step.keep,
     )
     gate = Draft(gate_step.name, number, gate_step, (), origin=step)
     return [gate] + [
@@ -177,6 +179,8 @@ def is_disordered(
     if isinstance(stage.step, SourceStep):
         spec = stage.step.source
         return spec.promise is not None or spec.out_of_order == "late"
+    if isinstance(stage.step, LateStep):
+        return True
     if stage.kind == "stateless":
         return is_disordered(drafts[heads[stage.step.inputs[0]]][0], drafts, heads)
     return _may_send_late(stage, drafts, heads)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from runtime.errors import FlowError
+from runtime.flow.keep import keep_text
 from runtime.flow.slack import slack_text
 from runtime.flow.steps import (
     Aggregate,
@@ -13,6 +14,7 @@ from runtime.flow.steps import (
     AssignStep,
     FilterStep,
     JoinStep,
+    LateStep,
     MapBatchesStep,
     MapRowsStep,
     MergeStep,
@@ -49,7 +51,7 @@ def explain_flow(flow: Dataflow) -> str:
         kind = type(step).__name__.removesuffix("Step").lower()
         behind = f" ← {', '.join(step.inputs)}" if step.inputs else ""
         lines += ["", f"{step.name} ({kind}){behind}"]
-        lines += [f"    {line}" for line in _settings(step)]
+        lines += [f"    {line}" for line in _settings(step, flow.steps)]
         if not isinstance(step, SinkStep):
             columns = ", ".join(f"{field.name} {field.type}" for field in step.schema)
             lines.append(f"    columns  {columns}")
@@ -60,7 +62,9 @@ def explain_flow(flow: Dataflow) -> str:
     return "\n".join(lines)
 
 
-def _settings(step: Step) -> Iterator[str]:  # noqa: PLR0912 - one for each kind of step
+def _settings(  # noqa: PLR0912 - one for each kind of step
+    step: Step, steps: Mapping[str, Step]
+) -> Iterator[str]:
     match step:
         case SourceStep():
             yield f"reads    {step.source.input.describe()}"
@@ -85,6 +89,8 @@ def _settings(step: Step) -> Iterator[str]:  # noqa: PLR0912 - one for each kind
             if step.where is not None:
                 yield f"where    {step.where}"
             yield f"gate     {slack_text(step.slack_ns)}"
+            if step.slack_ns is not None:
+                yield f"keeps    {keep_text(step, steps)}"
             if step.replicas > 1:
                 yield f"replicas {step.replicas} behind that gate, {_SHARES[step.share]}"
         case AggregateStep():
@@ -94,9 +100,13 @@ def _settings(step: Step) -> Iterator[str]:  # noqa: PLR0912 - one for each kind
             yield f"window   {format_ns(window.size_ns)}{slide}"
             for name, aggregate in step.aggregates.items():
                 yield f"gives    {name} = {_aggregate(aggregate)}"
+            if step.late == "correct":
+                yield "late     corrects: its window's row leaves again, with the next revision"
             yield f"gate     {slack_text(step.slack_ns)}"
             if step.replicas > 1:
                 yield f"replicas {step.replicas} behind that gate, {_SHARES['keys']}"
+        case LateStep():
+            yield f"takes    what came too late to count in full at {step.inputs[0]}"
         case SinkStep():
             yield f"writes   {step.sink.kind}{f' {step.sink.path}' if step.sink.path else ''}"
 

@@ -12,6 +12,7 @@ from runtime.flow.steps import (
     AssignStep,
     FilterStep,
     JoinStep,
+    LateStep,
     MapBatchesStep,
     MapRowsStep,
     SelectStep,
@@ -75,7 +76,8 @@ def check_runnable(flow: str, steps: Mapping[str, Step]) -> None:
         raise FlowError(f"dataflow {flow!r} has no source; start with flow.source(...)")
     if not sinks:
         raise FlowError(f"dataflow {flow!r} has no sink; end with stream.sink(name, ...)")
-    feeding = {name for step in steps.values() for name in step.inputs}
+    taken = [step for step in steps.values() if not isinstance(step, LateStep)]
+    feeding = {name for step in taken for name in step.inputs}  # late rows are not all
     for step in steps.values():
         if isinstance(step, SinkStep):
             if step.name in feeding:
@@ -107,10 +109,17 @@ def needed_columns(steps: Mapping[str, Step]) -> dict[str, frozenset[str]]:
         steps: in topological order.
     """
     needed: dict[str, set[str]] = {name: set() for name in steps}
+    late: dict[tuple[str, int], set[str]] = {}  # {(step, port): what its late rows are to have}
     for step in reversed(list(steps.values())):
+        if isinstance(step, LateStep):
+            for port, columns in enumerate(step.columns):
+                came = {old for new, old in (columns or {}).items() if new in needed[step.name]}
+                late[step.inputs[0], port] = late.get((step.inputs[0], port), set()) | came
+            continue
         for position, name in enumerate(step.inputs):
             there = frozenset(steps[name].schema.names)
-            needed[name] |= _read(step, position, there, needed[step.name]) & there
+            read = _read(step, position, there, needed[step.name])
+            needed[name] |= (read | late.get((step.name, position), set())) & there
     return {name: frozenset(columns) for name, columns in needed.items()}
 
 

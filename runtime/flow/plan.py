@@ -43,6 +43,7 @@ from runtime.flow.steps import (
     FilterStep,
     GateStep,
     JoinStep,
+    LateStep,
     MapBatchesStep,
     MapRowsStep,
     Replica,
@@ -67,6 +68,19 @@ source apart (SourceSpec.writer). So ties break alike wherever the stages run.""
 
 
 @dataclass(frozen=True)
+class LateOf:
+    """What a channel carries of a step's late rows, beside what its schema says.
+
+    Attributes:
+        step: their step, as the user named it.
+        columns: for each port {column: name it came under}; None: its rows are left out.
+    """
+
+    step: str
+    columns: tuple[Mapping[str, str] | None, ...]
+
+
+@dataclass(frozen=True)
 class Channel:
     """One edge of the plan.
 
@@ -82,6 +96,7 @@ class Channel:
             waits for no promise; what is behind it only needs to hear of time now and then.
         idle_ns: of wall-clock time in silence, after which the target's gate goes on without it;
             None: it never does.
+        late: it carries the rows that came too late for its source; None: results.
     """
 
     name: str
@@ -95,6 +110,7 @@ class Channel:
     needs_promises: bool
     promise_gap_ns: int = 0
     idle_ns: int | None = None
+    late: LateOf | None = None
 
 
 @dataclass(frozen=True)
@@ -181,7 +197,8 @@ def plan_stages(flow: Dataflow) -> tuple[Stage, ...]:
     consumers: dict[str, list[Step]] = {name: [] for name in steps}
     for step in steps.values():
         for name in dict.fromkeys(step.inputs):
-            consumers[name].append(step)
+            if not isinstance(step, LateStep):  # it takes other rows
+                consumers[name].append(step)
     heads: dict[str, str] = {}  # {step: the stage it belongs to}
     chains: dict[str, list[Step]] = {}
     for step in steps.values():
@@ -214,6 +231,8 @@ def _finished(draft: Draft, channels: list[Channel], needed: Mapping[str, frozen
     step = draft.step
     if isinstance(step, JoinStep | AggregateStep):
         step = _pruned(step, needed[draft.origin.name])
+        if any(channel.late for channel in channels if channel.source == draft.name):
+            step = replace(step, keeps_late=True)
     return Stage(
         name=draft.name,
         kind=draft.kind,
@@ -235,7 +254,7 @@ def collect_sinks(plan: Plan) -> list[str]:
     ]
 
 
-def _pruned(step: JoinStep | AggregateStep, needed: frozenset[str]) -> Step:
+def _pruned(step: JoinStep | AggregateStep, needed: frozenset[str]) -> JoinStep | AggregateStep:
     if isinstance(step, AggregateStep):
         return step
     wanted = needed | (step.where.columns() if step.where is not None else frozenset())
@@ -249,6 +268,9 @@ def _channels_into(
     needed: Mapping[str, frozenset[str]],
 ) -> list[Channel]:
     channels: list[Channel] = []
+    wanted, late = needed[target.origin.name], None
+    if isinstance(target.step, LateStep):
+        late = _late_of(target.step, wanted)
     for position, name in enumerate(target.step.inputs):
         port = position if isinstance(target.origin, JoinStep) else 0
         twice = target.step.inputs.count(name) > 1
@@ -262,12 +284,15 @@ def _channels_into(
                     port=port,
                     # A stage that feeds one port twice is two writers there.
                     rank=(source.number << RANK_SHIFT) + (position if twice and port == 0 else 0),
-                    schema=_travelling(source.last, needed[name]),
-                    has_writers=writers and target.kind != "sink",
-                    is_mixed=writers or is_disordered(source, drafts, heads),
+                    schema=_travelling(
+                        *((source.last, needed[name]) if late is None else (target.step, wanted))
+                    ),
+                    has_writers=late is None and writers and target.kind != "sink",
+                    is_mixed=late is not None or writers or is_disordered(source, drafts, heads),
                     needs_promises=target.kind != "sink",
                     promise_gap_ns=IDLE_PROMISE_NS if holds_nothing(target) else 0,
                     idle_ns=idle_ns(source, drafts, heads) if target.kind in GATED else None,
+                    late=late,
                 )
             )
     return channels
@@ -294,6 +319,14 @@ def _channels_dealt(
         )
         for port, name in enumerate(gate.step.inputs)
     ]
+
+
+def _late_of(step: LateStep, wanted: frozenset[str]) -> LateOf:
+    ports = [
+        None if each is None else {new: old for new, old in each.items() if new in wanted}
+        for each in step.columns
+    ]
+    return LateOf(step.inputs[0], tuple(ports))
 
 
 def _travelling(step: Step, needed: frozenset[str]) -> pa.Schema:

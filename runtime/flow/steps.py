@@ -93,6 +93,11 @@ Share = Literal["keys", "all"]
 """What each replica of a step gets: the rows of its keys; or all, of which it stores its share."""
 
 
+Keep = Literal["promise", "slack"]
+"""What a row is kept by, behind a gate that releases some before all older ones are there: until
+nothing that it belongs with can follow, by what is promised; or by what has been released."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class GateStep(Step):
     """The gate that the replicas of a step share; made by the plan, never written by a user.
@@ -105,6 +110,8 @@ class GateStep(Step):
     share: Share
     slack_ns: int | None
     window_ns: int
+    keep: Keep = "slack"
+    """As the step behind."""
 
 
 @dataclass(frozen=True)
@@ -132,10 +139,13 @@ class JoinStep(Step):
     right_names: Mapping[str, str]
     """{right column: name it leaves under}; the right keys are not in it."""
     slack_ns: int | None
+    keep: Keep = "promise"
     replicas: int = 1
     share: Share = "keys"
     replica: Replica | None = None
     """In a plan: which of several this is."""
+    keeps_late: bool = False
+    """In a plan: whether a `LateStep` takes the rows that could not count in full."""
 
     @property
     def window_ns(self) -> int:
@@ -168,6 +178,13 @@ class Window:
         return self.size_ns == self.slide_ns
 
 
+Late = Literal["drop", "correct"]
+"""What becomes of a row that comes behind the close of its window: counted, or the window's row
+leaves again, as long as the frontier has not passed it."""
+REVISION = "revision"
+"""The column of late="correct": how often the row of a window and key had left before."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class AggregateStep(Step):
     """Aggregates per key and window. A row leaves per key and window that had events.
@@ -182,13 +199,35 @@ class AggregateStep(Step):
     aggregates: Mapping[str, Aggregate]
     slack_ns: int | None
     replicas: int = 1
+    late: Late = "drop"
     replica: Replica | None = None
     """In a plan: which of several this is; they share by keys."""
+    keeps_late: bool = False
+    """In a plan: whether a `LateStep` takes the rows that could not count in full."""
+
+    @property
+    def keep(self) -> Keep:
+        """What panes are kept by: as long as they may be corrected, by what is promised."""
+        return "promise" if self.late == "correct" else "slack"
 
     @property
     def window_ns(self) -> int:
         """SW of [ssg] §2.1: how long, in event time, a row stays in the operator's state."""
         return self.window.size_ns
+
+
+@dataclass(frozen=True, kw_only=True)
+class LateStep(Step):
+    """The rows that could not count in full at its input, a join or an aggregate.
+
+    Columns that leave: those of `columns`, then `late_step`, of a join `late_side` ("left" or
+    "right"), `late_event_time`, `late_by_ns` (how far what was closed was ahead of it), and
+    `late_dropped` (false: it missed some of its windows only). It happens, as an event of this
+    stream, when it was found late: not before what the step had promised.
+    """
+
+    columns: tuple[Mapping[str, str] | None, ...]
+    """For each port of the step {column: name it came under}; None: its rows are left out."""
 
 
 SinkKind = Literal["parquet", "jsonl", "callback", "collect"]

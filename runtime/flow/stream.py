@@ -7,13 +7,13 @@ the line that is wrong.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from runtime.errors import FlowError, TypeMismatch
-from runtime.flow import checks
+from runtime.errors import FlowError
+from runtime.flow import checks, late_rows
+from runtime.flow.keyed import KeyedStream
 from runtime.flow.slack import AS_FLOW, Slack
 from runtime.flow.steps import (
     Aggregate,
@@ -22,6 +22,8 @@ from runtime.flow.steps import (
     BatchFunction,
     FilterStep,
     JoinStep,
+    Keep,
+    Late,
     MapBatchesStep,
     MapRowsStep,
     RowFunction,
@@ -212,6 +214,7 @@ class Stream:
         window: Window,
         by: Names = (),
         slack: Slack = AS_FLOW,
+        late: Late = "drop",
         replicas: int = 1,
         share: Share = "keys",
         name: str | None = None,
@@ -224,6 +227,10 @@ class Stream:
             window: tumbling("1s") or sliding("10s", "2s").
             by: the key columns; none: all rows together.
             slack: how long its gate waits; AS_FLOW: as the flow says.
+            late: what becomes of a row that comes behind the close of its window. "drop": it is
+                counted. "correct": the window's row leaves again, with a column `revision` (0
+                the first time), as long as its source may still have sent it; no aggregate or
+                join can follow.
             replicas: how many work on it, each on the rows of its keys; see `join`.
             share: "keys" only.
             name: of the step.
@@ -234,15 +241,18 @@ class Stream:
         keys = _names(by)
         aggregates = checks.together(columns, named, step=name)
         replicas, _ = checks.replicas(replicas, share, keys=keys, is_join=False, step=name)
+        late_rows.refuse_corrected(self.flow, self, step=name)
+        schema = checks.aggregated_schema(self.schema, keys, aggregates, step=name)
         return self._add(
             AggregateStep(
                 name=name,
                 inputs=self._in,
-                schema=checks.aggregated_schema(self.schema, keys, aggregates, step=name),
+                schema=late_rows.revised(schema, late, step=name),
                 keys=keys,
                 window=window,
                 aggregates=aggregates,
                 slack_ns=self.flow.slack_of(slack, step=name),
+                late=late,
                 replicas=replicas,
             )
         )
@@ -258,6 +268,7 @@ class Stream:
         where: Expr | None = None,
         suffix: str = "_right",
         slack: Slack = AS_FLOW,
+        keep: Keep | None = None,
         replicas: int = 1,
         share: Share = "keys",
         name: str | None = None,
@@ -273,6 +284,9 @@ class Stream:
             where: what else a pair must satisfy, over the columns that leave.
             suffix: for right columns whose name the left has too.
             slack: how long its gate waits; AS_FLOW: as the flow says.
+            keep: "promise": a row stays until no partner of it can follow, so that late rows find
+                all of theirs. "slack": until what was released is more than `within` past it, as
+                in [ssg]; late rows may miss some. None: as the flow says.
             replicas: how many work on it, in slots of their own, behind one gate that is a
                 stage of its own. 1: gate and join are one stage.
             share: "keys": each replica gets the rows of its keys. "all": each gets all rows,
@@ -282,6 +296,7 @@ class Stream:
         """
         name = self.flow.name_for("join", name)
         self.flow.check_own(other, step=name)
+        late_rows.refuse_corrected(self.flow, self, other, step=name)
         if on and (left_on or right_on):
             raise FlowError(f"step {name!r}: give on=, or left_on= and right_on=, not both")
         left_keys, right_keys = (_names(on),) * 2 if on else (_names(left_on), _names(right_on))
@@ -291,10 +306,11 @@ class Stream:
         replicas, share = checks.replicas(replicas, share, keys=left_keys, is_join=True, step=name)
         if where is not None:
             where = checks.predicate(where, schema, step=name, what="where")
+        inputs = (self.name, other.name)
         return self._add(
             JoinStep(
                 name=name,
-                inputs=(self.name, other.name),
+                inputs=inputs,
                 schema=schema,
                 left_on=left_keys,
                 right_on=right_keys,
@@ -302,10 +318,31 @@ class Stream:
                 where=where,
                 right_names=right_names,
                 slack_ns=self.flow.slack_of(slack, step=name),
+                keep=self.flow.keep_of(keep, inputs=inputs, step=name),
                 replicas=replicas,
                 share=share,
             )
         )
+
+    def late(self, side: late_rows.Side | None = None, *, name: str | None = None) -> Stream:
+        """Return the rows that could not count in full at this join or aggregate, as a stream.
+
+        Args:
+            side: of a join: the rows of its "left" or "right" with all their columns; None: the
+                keys of both.
+            name: of the step.
+
+        Its columns are those, and `late_step`, `late_side` (of a join), `late_event_time`,
+        `late_by_ns`, and `late_dropped`: false for a row that missed some of its windows or
+        partners only. In the order of this stream it happens when it was found late.
+
+        Raises:
+            FlowError: this stream does not come from a join or an aggregate, or an aggregate has
+                no sides.
+            DuplicateName: a column has one of these names already.
+        """
+        name = self.flow.name_for("late", name)
+        return self._add(late_rows.late_step(self.flow, self, side, name=name))
 
     def sink(self, name: str, spec: SinkSpec) -> None:
         """End here: the rows go to parquet_sink(path), jsonl_sink, callback_sink or collect_sink.
@@ -332,68 +369,6 @@ class Stream:
                 "'name' write {'name': ...} as the first argument"
             )
         return self.flow.name_for(kind, name)
-
-
-@dataclass(frozen=True)
-class KeyedStream:
-    """A stream and the columns that tell its rows apart."""
-
-    stream: Stream
-    keys: tuple[str, ...]
-
-    def aggregate(
-        self,
-        columns: Mapping[str, Aggregate] | None = None,
-        *,
-        window: Window,
-        slack: Slack = AS_FLOW,
-        replicas: int = 1,
-        share: Share = "keys",
-        name: str | None = None,
-        **named: Aggregate,
-    ) -> Stream:
-        """Aggregate by these keys; see Stream.aggregate."""
-        return self.stream.aggregate(
-            columns,
-            window=window,
-            by=self.keys,
-            slack=slack,
-            replicas=replicas,
-            share=share,
-            name=name,
-            **named,
-        )
-
-    def join(
-        self,
-        other: KeyedStream,
-        *,
-        within: Duration,
-        where: Expr | None = None,
-        suffix: str = "_right",
-        slack: Slack = AS_FLOW,
-        replicas: int = 1,
-        share: Share = "keys",
-        name: str | None = None,
-    ) -> Stream:
-        """Join on these keys and the other's, pairwise; see Stream.join."""
-        if not isinstance(other, KeyedStream):
-            raise TypeMismatch(
-                f"join on {self.stream.name!r} after key_by takes a stream after key_by, "
-                f"not {other!r}; write other.key_by(...), or join before key_by with on="
-            )
-        return self.stream.join(
-            other.stream,
-            within=within,
-            left_on=self.keys,
-            right_on=other.keys,
-            where=where,
-            suffix=suffix,
-            slack=slack,
-            replicas=replicas,
-            share=share,
-            name=name,
-        )
 
 
 def _names(given: Names) -> tuple[str, ...]:

@@ -6,6 +6,9 @@ key a      ██   ██   ██   █        leave, combined from their pane
 key b           █    ██            window any more are let go
 ```
 
+With late="correct" panes stay until their windows are *final*: the frontier has passed them too, so
+nothing can come for them any more. A late row before that makes its windows' rows leave again.
+
 Null keys (NaN, null text) are one key. NaN among the values makes the result NaN, as in NumPy;
 `count` counts rows. Whole numbers are summed in 64 bits and wrap around.
 """
@@ -18,15 +21,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from runtime.flow.steps import Aggregate, AggregateStep
+from runtime.config import Limits
+from runtime.flow.steps import REVISION, Aggregate, AggregateStep
 from runtime.model import START_NS, Batch, Columns, Int64Array, concat_batches
 from runtime.operators.accumulators import Accumulator, Folded, Kept, Pairs, quantile
 from runtime.operators.arrays import slices_of_weight, unfold
 from runtime.operators.cells import Cells
 from runtime.operators.contract import Released
 from runtime.operators.keys import KeyIndex
+from runtime.operators.late_rows import Late, LateRows, Revisions, missed_windows
 from runtime.operators.window import Windows
 
+Changed = tuple[Int64Array, Int64Array]
+"""Which results have changed, ascending (`_pairs_of`), and by how many rows."""
 _PAIRS_AT_ONCE = 1 << 20
 """Windows that close together are worked off in blocks of about so many cells (or values)."""
 
@@ -34,14 +41,22 @@ _PAIRS_AT_ONCE = 1 << 20
 class AggregateMachine:
     """The machine of an `AggregateStep`.
 
-    A row counts in those of its windows that are still open when it comes; if there are none,
-    it is counted in `late_dropped`. Rows leave by window end, then by first appearance of the
-    key in the window. The stimulus time of a result is the latest of its rows and of what moved
-    the watermark past the window's end. Source: [mace] Def. 2.
+    A row counts in those of its windows that are still open (late="correct": not yet final) when
+    it comes; if there are none, it is counted in `late_dropped`. Rows leave by window end, then by
+    first appearance of the key in the window. The stimulus time of a result is the latest of its
+    rows and of what moved the watermark past the window's end. Source: [mace] Def. 2.
+
+    Args:
+        step: what it aggregates.
+        most_kept_rows: beyond so many rows held for corrections the oldest windows are final.
+
+    Attributes:
+        let_go: rows so far that went before the frontier let them, since there were too many.
     """
 
-    def __init__(self, step: AggregateStep) -> None:
+    def __init__(self, step: AggregateStep, *, most_kept_rows: int = Limits.most_kept_rows) -> None:
         self._step = step
+        self._most_kept_rows = most_kept_rows
         self._windows = Windows(step.window)
         self._rows = Folded(np.add, np.int64, 0, lambda _: 1)
         self._stimuli = Folded(np.maximum, np.int64, START_NS, lambda batch: batch.stimulus_time_ns)
@@ -57,81 +72,152 @@ class AggregateMachine:
         self._keys = KeyIndex(len(self._step.keys))
         self._cells = Cells()
         self._last_closed = START_NS  # of the windows, by their k
+        self._last_kept = START_NS  # the last window whose panes are gone, or may go
+        self._revisions = Revisions()
+        self._late: list[LateRows] = []
+        self.let_go = 0
         self._rows_held = 0
         self._late_dropped = 0
 
     def process(self, released: Released) -> Batch | None:
-        """Take rows, late ones first; return the results of the windows that close."""
+        """Take rows, late ones first; return the results of the windows that close.
+
+        Before them, with late="correct", those of closed windows that late rows have changed.
+        """
+        late: list[Late] = []
         for batch in (*released.late, *released.ports):
             if batch is not None and len(batch):
-                self._count(batch)
-        return self._close(
-            self._windows.last_closed(released.watermark_ns), released.watermark_stimulus_ns
-        )
+                self._count(batch, late)
+        corrected = self._corrected(late) if late else None
+        last = self._windows.last_closed(released.watermark_ns)
+        closed = self._close(last, released.watermark_stimulus_ns)
+        self._forget(self._windows.last_closed(released.frontier_ns) if self._corrects else last)
+        if self._corrects and self._rows_held > self._most_kept_rows:
+            self._let_go()
+        if corrected is None or closed is None:
+            return closed if corrected is None else corrected
+        return concat_batches([corrected, closed])
 
-    def promise_ns(self, watermark_ns: int) -> int:
-        """Return the end of the earliest window still open: nothing older will leave."""
-        return self._windows.next_end_ns(watermark_ns)
+    @property
+    def _corrects(self) -> bool:
+        return self._step.late == "correct"
+
+    def take_late(self) -> list[LateRows]:
+        """Return the rows that missed a window of theirs since the last call."""
+        late, self._late = self._late, []
+        return late
+
+    def promise_ns(self, frontier_ns: int) -> int:
+        """Return the end of the earliest window still open there: nothing older will leave."""
+        return self._windows.next_end_ns(frontier_ns)
 
     @property
     def rows_held(self) -> int:
-        """Rows in panes of open windows."""
+        """Rows in panes of windows that are open, or may still be corrected."""
         return self._rows_held
 
     @property
     def late_dropped(self) -> int:
-        """Rows so far all of whose windows had closed before they came."""
+        """Rows so far that came when all of their windows were done with."""
         return self._late_dropped
 
-    def _count(self, batch: Batch) -> None:
+    def _count(self, batch: Batch, late: list[Late]) -> None:
+        """Count rows in their cells; note in `late` those that change windows that have closed."""
         panes = self._windows.panes_of(batch.event_time_ns)
-        first_open = self._windows.first_open_pane(self._last_closed)
-        if int(panes.min()) < first_open:
-            in_time = np.flatnonzero(panes >= first_open)
+        oldest = int(panes.min())
+        if oldest < self._windows.first_whole_pane(self._last_kept):
+            in_time = np.flatnonzero(panes >= self._windows.first_open_pane(self._last_kept))
+            if self._step.keeps_late:
+                self._late.append(missed_windows(batch, panes, self._windows, self._last_kept))
             self._late_dropped += len(batch) - len(in_time)
             if not len(in_time):
                 return
-            batch, panes = batch.take(in_time), panes.take(in_time)
+            if len(in_time) < len(batch):
+                batch, panes = batch.take(in_time), panes.take(in_time)
         keys = [batch.columns[name] for name in self._step.keys]
         codes = self._keys.codes(keys, len(batch))
         cells = self._cells.of(panes, codes, keys=max(1, len(self._keys)))
         for accumulator in self._all:
             accumulator.add(batch, cells, len(self._cells))
         self._rows_held += len(batch)
+        if self._corrects and oldest < self._windows.first_whole_pane(self._last_closed):
+            late.append(Late(panes, codes))
 
     def _close(self, last: int, stimulus_time_ns: int) -> Batch | None:
+        """Return the results of the windows up to `last` that have not left yet."""
         if last <= self._last_closed:
             return None
         after, self._last_closed = self._last_closed, last
         if not self._rows_held:
             return None
+        windows = self._windows.over_any(np.unique(self._cells.panes), after=after, until=last)
+        return self._left(windows, after=after, until=last, stimulus_time_ns=stimulus_time_ns)
+
+    def _corrected(self, late: list[Late]) -> Batch | None:
+        """Return anew the results of closed windows that late rows have changed."""
+        after, until = self._last_kept, self._last_closed
+        panes = np.concatenate([one.panes for one in late])
+        codes = np.concatenate([one.codes for one in late])
+        first, last = self._windows.covering(panes, after=after, until=until)
+        rows, windows = unfold(first, np.maximum(last - first + 1, 0))
+        if not len(windows):
+            return None
+        windows, places = np.unique(windows, return_inverse=True)
+        keys = max(1, len(self._keys))
+        changed, new_rows = np.unique(places * keys + codes.take(rows), return_counts=True)
+        return self._left(
+            windows, after=after, until=until, stimulus_time_ns=START_NS, only=(changed, new_rows)
+        )
+
+    def _left(
+        self,
+        windows: Int64Array,
+        *,
+        after: int,
+        until: int,
+        stimulus_time_ns: int,
+        only: Changed | None = None,
+    ) -> Batch | None:
+        """Return the results of these windows, of those in (after, until]; `only` some of them."""
+        if not len(windows):
+            return None
+        # Which of the windows each cell is in: places in `windows`.
         panes = self._cells.panes
-        windows = self._windows.over_any(np.unique(panes), after=after, until=last)
+        first, final = self._windows.covering(panes, after=after, until=until)
+        first_at = windows.searchsorted(first)
+        last_at = windows.searchsorted(final, "right")
+        weights = np.zeros(len(windows) + 1, dtype=np.int64)
+        inside = np.flatnonzero(last_at > first_at)
+        load = self._rows.state if self._keeps_values else np.ones(len(panes), dtype=np.int64)
+        np.add.at(weights, first_at[inside], load[inside])
+        np.subtract.at(weights, last_at[inside], load[inside])
         results = []
-        if len(windows):
-            # Which of the windows that close each cell is in: places in `windows`.
-            first, final = self._windows.covering(panes, after=after, until=last)
-            first_at = windows.searchsorted(first)
-            last_at = windows.searchsorted(final, "right")
-            weights = np.zeros(len(windows) + 1, dtype=np.int64)
-            inside = np.flatnonzero(last_at > first_at)
-            load = self._rows.state if self._keeps_values else np.ones(len(panes), dtype=np.int64)
-            np.add.at(weights, first_at[inside], load[inside])
-            np.subtract.at(weights, last_at[inside], load[inside])
-            for block in slices_of_weight(weights.cumsum()[:-1], _PAIRS_AT_ONCE):
-                starts = np.maximum(first_at, block.start)
-                counts = np.maximum(np.minimum(last_at, block.stop) - starts, 0)
-                cells, places = unfold(starts, counts)
-                results.append(self._results(windows, cells, places, stimulus_time_ns))
-        self._forget(panes)
+        for block in slices_of_weight(weights.cumsum()[:-1], _PAIRS_AT_ONCE):
+            starts = np.maximum(first_at, block.start)
+            counts = np.maximum(np.minimum(last_at, block.stop) - starts, 0)
+            cells, places = unfold(starts, counts)
+            if only is not None:
+                wanted = np.flatnonzero(np.isin(self._pairs_of(cells, places), only[0]))
+                cells, places = cells.take(wanted), places.take(wanted)
+            results.append(self._results(windows, cells, places, stimulus_time_ns, only))
         return concat_batches(results) if results else None
+
+    def _pairs_of(self, cells: Int64Array, places: Int64Array) -> Int64Array:
+        """Return one number for each pair of a window's place and the key of a cell."""
+        pairs: Int64Array = places * max(1, len(self._keys)) + self._cells.codes.take(cells)
+        return pairs
 
     @property
     def _keeps_values(self) -> bool:
         return any(need.kind == "values" for need in self._accumulators)
 
     def _results(
-        self, windows: Int64Array, cells: Int64Array, places: Int64Array, stimulus_time_ns: int
+        self,
+        windows: Int64Array,
+        cells: Int64Array,
+        places: Int64Array,
+        stimulus_time_ns: int,
+        changed: Changed | None,
     ) -> Batch:
         """Return the rows of some windows; cell `cells[i]` is in window `windows[places[i]]`."""
         order = places.argsort(kind="stable")  # by window, in it by first appearance
@@ -151,13 +237,22 @@ class AggregateMachine:
         columns |= {"window_start": starts, "window_end": ends}
         for name, aggregate in self._step.aggregates.items():
             columns[name] = self._finished(name, aggregate, rows, states)
+        if self._corrects:
+            columns[REVISION] = np.zeros(len(ends), dtype=np.int64)
+            if changed is not None:
+                pairs_left, (known, new_rows) = self._pairs_of(cells, places).take(first), changed
+                columns[REVISION] = self._revisions.next(
+                    windows.take(places.take(first)),
+                    self._cells.codes.take(cells.take(first)),
+                    is_first=rows == new_rows.take(known.searchsorted(pairs_left)),
+                )
         columns = {name: columns[name] for name in self._step.schema.names}
         stimuli = np.maximum(self._stimuli.combined(pairs), stimulus_time_ns)
         return Batch(ends, stimuli, columns)
 
     def _grouped(self, cells: Int64Array, places: Int64Array) -> tuple[Int64Array, Pairs]:
         """Return the first entry of each (window, key), and the entries of each in pane order."""
-        both = places * max(1, len(self._keys)) + self._cells.codes.take(cells)
+        both = self._pairs_of(cells, places)
         _, first, groups = np.unique(both, return_index=True, return_inverse=True)
         by_appearance = first.argsort()
         rank = np.empty_like(by_appearance)  # {group in order of keys: in order of appearance}
@@ -180,9 +275,16 @@ class AggregateMachine:
         values: npt.NDArray[Any] = found
         return values.astype(_dtype_of(self._step.schema.field(name).type), copy=False)
 
-    def _forget(self, panes: Int64Array) -> None:
-        """Let go of panes that are in no open window; tidy up once most cells are of those."""
-        stays = panes >= self._windows.first_open_pane(self._last_closed)
+    def _forget(self, last: int) -> None:
+        """Let go of panes that are in no window after `last`; tidy up once most cells are."""
+        if last <= self._last_kept:
+            return
+        self._last_kept = last
+        self._revisions.forget(last)
+        panes = self._cells.panes
+        if not len(panes):
+            return
+        stays = panes >= self._windows.first_open_pane(last)
         self._rows_held = int(self._rows.state[stays].sum())
         kept = np.flatnonzero(stays)
         if len(panes) <= 2 * len(kept) + 1024 and len(kept):
@@ -193,8 +295,24 @@ class AggregateMachine:
             accumulator.keep(kept, moved)
         codes = self._cells.codes[kept]
         if self._keys.is_worth_keeping(len(panes)):
-            codes = self._keys.keep(np.unique(codes)).take(codes)
+            recoded = self._keys.keep(np.unique(codes))
+            self._revisions.recode(recoded)
+            codes = recoded.take(codes)
         self._cells.keep(kept, codes)
+
+    def _let_go(self) -> None:
+        """Let the oldest of the closed windows go, down to a little less than the most.
+
+        A little less, so that it is done now and then, not for each read.
+        """
+        panes, of = np.unique(self._cells.panes, return_inverse=True)
+        newer = np.bincount(of, weights=self._rows.state)[::-1].cumsum()[::-1]
+        most = self._most_kept_rows - self._most_kept_rows // 16
+        first = int(newer.size - newer[::-1].searchsorted(most, "right"))  # the first that stays
+        stays = panes.item(min(first, len(panes) - 1))
+        before = self._rows_held
+        self._forget(min(self._windows.last_without(stays), self._last_closed))
+        self.let_go += before - self._rows_held
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state."""
@@ -204,8 +322,11 @@ class AggregateMachine:
             "codes": self._cells.codes.copy(),
             "accumulators": [accumulator.snapshot() for accumulator in self._all],
             "last_closed": self._last_closed,
+            "last_kept": self._last_kept,
+            "revisions": self._revisions.snapshot(),
             "rows_held": self._rows_held,
             "late_dropped": self._late_dropped,
+            "let_go": self.let_go,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -216,8 +337,11 @@ class AggregateMachine:
         for accumulator, own in zip(self._all, state["accumulators"], strict=True):
             accumulator.restore(own)
         self._last_closed = state["last_closed"]
+        self._last_kept = state["last_kept"]
+        self._revisions.restore(state["revisions"])
         self._rows_held = state["rows_held"]
         self._late_dropped = state["late_dropped"]
+        self.let_go = state["let_go"]
 
 
 class _Need(NamedTuple):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from runtime.model import Batch
+from runtime.operators.late_rows import LateRows
 
 
 @dataclass(slots=True)
@@ -24,12 +25,16 @@ class Released:
         watermark_ns: no row older than this will be released again, late ones apart.
             END_NS: the end; close everything.
         watermark_stimulus_ns: stimulus time of what moved the watermark here.
+        frontier_ns: no row older than this will be released again, not even a late one: all
+            writers have promised so, and the gate holds none that is older. At most the watermark;
+            never runs back. Only a writer that was marked idle may send one all the same.
     """
 
     ports: Sequence[Batch | None]
     late: Sequence[Batch | None]
     watermark_ns: int
     watermark_stimulus_ns: int
+    frontier_ns: int
 
 
 class Operator(Protocol):
@@ -48,8 +53,8 @@ class Operator(Protocol):
         """
         ...
 
-    def promise_ns(self, watermark_ns: int) -> int:
-        """Return what may be promised downstream once this watermark has been processed."""
+    def promise_ns(self, frontier_ns: int) -> int:
+        """Return what may be promised downstream once a read with this frontier is processed."""
         ...
 
     @property
@@ -60,6 +65,13 @@ class Operator(Protocol):
     @property
     def late_dropped(self) -> int:
         """Rows so far that came too late to count in any result of theirs."""
+        ...
+
+    def take_late(self) -> list[LateRows]:
+        """Return the rows since the last call that could not count in full, if that is asked for.
+
+        To be taken behind each `process`: it is in no snapshot.
+        """
         ...
 
     def snapshot(self) -> dict[str, Any]:

@@ -30,9 +30,10 @@ from runtime.model import (
     format_ns,
 )
 from runtime.operators.contract import Released
-from runtime.operators.join_rows import Arrivals
+from runtime.operators.join_rows import Arrivals, order_of_pairs
 from runtime.operators.join_state import JoinState
 from runtime.operators.keys import KeyIndex, any_null
+from runtime.operators.late_rows import LateRows, partly_late
 from runtime.operators.user_code import evaluated
 
 Pairs = tuple[Int64Array, Int64Array]
@@ -50,26 +51,35 @@ _LONGEST_WITHIN_NS = 1 << 61
 class JoinMachine:
     """The machine of a `JoinStep`.
 
-    A row is held until the watermark is more than `within_ns` past it; it finds those rows of
-    the other side that came before it and are held. Late rows are treated likewise, before the
-    rows in order, and find rows that are ahead of them too; a late row that would not be held
-    finds nothing and is counted in `late_dropped`. Event and stimulus time of a pair are the
-    later ones of its rows. Source: [mace] Def. 2.
+    A row is held until the frontier (`keep="promise"`) or the watermark (`keep="slack"`) is more
+    than `within_ns` past it; it finds those rows of the other side that came before it and are
+    held. Late rows are treated likewise, before the rows in order, and find rows that are ahead
+    of them too; a late row that would not be held finds nothing and is counted in `late_dropped`.
+    Event and stimulus time of a pair are the later ones of its rows. Source: [mace] Def. 2.
+
+    By the frontier every row finds all its partners: none that follows is older than that, so
+    none is a partner of what has gone. By the watermark, as in [ssg], late rows may miss some.
+
+    Args:
+        step: what it joins.
+        most_kept_rows: beyond so many rows held the oldest go as under `keep="slack"`.
 
     Attributes:
         pairs_compared: pairs so far with equal keys and close times, `where` apart.
+        let_go: rows so far that went before the frontier let them, since there were too many.
 
     Raises:
         SettingError: `within_ns` is more than 73 years.
     """
 
-    def __init__(self, step: JoinStep) -> None:
+    def __init__(self, step: JoinStep, *, most_kept_rows: int) -> None:
         if step.within_ns > _LONGEST_WITHIN_NS:
             raise SettingError(
                 f"step {step.name!r}: within={format_ns(step.within_ns)} is more than 73 years, "
                 "the most that a join takes; give the events nearer times"
             )
         self._step = step
+        self._most_kept_rows = most_kept_rows
         renamed = {leaves: name for name, leaves in step.right_names.items()}
         leaving = step.schema.names
         self._names: Names = (
@@ -91,28 +101,51 @@ class JoinMachine:
         left, right = (tuple(names.values()) for names in self._names)
         self._state = JoinState(left, right, within_ns=self._step.within_ns)
         self._keys = KeyIndex(len(self._step.left_on))
-        self._watermark_ns = START_NS
+        self._passed_ns = START_NS  # what rows are held by: the frontier, or the watermark
         self._late_dropped = 0
         self._rows_seen = 0
+        self._late: list[LateRows] = []
         self.pairs_compared = 0
+        self.let_go = 0
 
     def process(self, released: Released) -> Batch | None:
         """Take rows, late ones first; return the pairs that they make."""
         late, results = self._join(*released.late), self._join(*released.ports)
-        if released.watermark_ns > self._watermark_ns:
-            self._watermark_ns = watermark_ns = released.watermark_ns
-            horizon_ns = END_NS
-            if watermark_ns != END_NS:
-                horizon_ns = max(START_NS, watermark_ns - self._step.within_ns)
-            if self._state.expire(horizon_ns):
+        is_by_promise = self._step.keep == "promise"
+        passed_ns = released.frontier_ns if is_by_promise else released.watermark_ns
+        if passed_ns > self._passed_ns:
+            self._passed_ns = passed_ns
+            if self._state.expire(max(self._horizon_ns(passed_ns), self._state.horizon_ns)):
                 self._forget_keys()
+        if is_by_promise and len(self._state.rows) > self._most_kept_rows:
+            self._let_go(released.watermark_ns)
         if late is None or results is None:
             return results if late is None else late
         return concat_batches([late, results])
 
-    def promise_ns(self, watermark_ns: int) -> int:
-        """Return the watermark: a pair is as old as its later row."""
-        return watermark_ns
+    def _horizon_ns(self, passed_ns: int) -> int:
+        """Return the event time before which rows are held no more."""
+        if passed_ns == END_NS:
+            return END_NS
+        return max(START_NS, passed_ns - self._step.within_ns)
+
+    def _let_go(self, watermark_ns: int) -> None:
+        """Let the oldest rows go, down to a little less than the most, where the slack allows it.
+
+        A little less, so that it is done now and then, not for each read.
+        """
+        state = self._state
+        excess = len(state.rows) - self._most_kept_rows + self._most_kept_rows // 16
+        horizon_ns = min(state.rows.newest_of(excess) + 1, self._horizon_ns(watermark_ns))
+        if horizon_ns <= state.horizon_ns or not state.rows.would_drop(horizon_ns):
+            return
+        self.let_go += state.count_between(state.horizon_ns, horizon_ns)
+        state.expire(horizon_ns)
+        self._forget_keys()
+
+    def promise_ns(self, frontier_ns: int) -> int:
+        """Return the frontier: a pair is as old as its later row."""
+        return frontier_ns
 
     @property
     def rows_held(self) -> int:
@@ -121,8 +154,13 @@ class JoinMachine:
 
     @property
     def late_dropped(self) -> int:
-        """Rows so far that were more than `within_ns` behind the watermark."""
+        """Rows so far that were more than `within_ns` behind what rows are held by."""
         return self._late_dropped
+
+    def take_late(self) -> list[LateRows]:
+        """Return the rows since the last call that missed a partner that had gone."""
+        late, self._late = self._late, []
+        return late
 
     # -- rows in ------------------------------------------------------------------------
 
@@ -130,9 +168,9 @@ class JoinMachine:
         if left is None and right is None:
             return None
         if left is not None:
-            left = self._admitted(left, self._step.left_on)
+            left = self._admitted(left, _LEFT)
         if right is not None:
-            right = self._admitted(right, self._step.right_on)
+            right = self._admitted(right, _RIGHT)
         if left is None and right is None:
             return None
         new = Arrivals(left, right, self._codes(left, _LEFT), self._codes(right, _RIGHT))
@@ -148,11 +186,18 @@ class JoinMachine:
         Source: ScaleJoin, [8] in [ssg].
         """
         state = self._state
+        is_ours = new.turns % replica.of == (replica.index - self._rows_seen) % replica.of
+        self._rows_seen += len(new.keys)
+        if self.let_go:  # which rows that were is each replica's own matter; the numbers are all's
+            is_held = new.times >= state.horizon_ns
+            self.let_go += int((~is_held & is_ours).sum())
+            still = new.keep(is_held)
+            if still is None:
+                return None
+            new, is_ours = still, is_ours[is_held]
         state.make_fit(new, keys=2 * len(self._keys))
         state.settle(_LEFT, _RIGHT)
         first = state.rows.end
-        is_ours = new.turns % replica.of == (replica.index - self._rows_seen) % replica.of
-        self._rows_seen += len(new.keys)
         state.rows.append(new)
         results = self._found(self._shared_candidates(new, is_ours, first), first)
         state.rows.drop_from(first)
@@ -194,18 +239,24 @@ class JoinMachine:
             return None
         lefts, rights = zip(*found, strict=True)
         pairs = (np.concatenate(lefts), np.concatenate(rights)) if len(found) > 1 else found[0]
-        return self._results(_take(pairs, _order(pairs, first, self._state.rows.start)))
+        return self._results(_take(pairs, order_of_pairs(pairs, first, self._state.rows.start)))
 
-    def _admitted(self, batch: Batch, on: tuple[str, ...]) -> Batch | None:
+    def _admitted(self, batch: Batch, side: int) -> Batch | None:
         """Return the rows that may find a partner; None for none."""
         rows = len(batch)
         if not rows:
             return None
-        horizon_ns = self._state.horizon_ns
+        # All replicas that share the rows number those alike that this lets in.
+        is_shared = self._replica is not None
+        horizon_ns = self._horizon_ns(self._passed_ns) if is_shared else self._state.horizon_ns
+        # Where each replica sees all rows the first one speaks for all.
+        if self._step.keeps_late and (self._replica is None or self._replica.index == 0):
+            gone_ns = self._state.horizon_ns
+            self._late += partly_late(batch, side, gone_ns, within_ns=self._step.within_ns)
         if batch.event_time_ns.item(0) < horizon_ns:
             batch = batch.keep(batch.event_time_ns >= horizon_ns)
             self._late_dropped += rows - len(batch)
-        nulls = any_null([batch.columns[name] for name in on])
+        nulls = any_null([batch.columns[name] for name in self._on(side)])
         if nulls is not None:
             batch = batch.keep(~nulls)
         return batch if len(batch) else None
@@ -213,8 +264,10 @@ class JoinMachine:
     def _codes(self, batch: Batch | None, side: int) -> Int64Array:
         if batch is None:
             return _NONE
-        on = self._step.right_on if side else self._step.left_on
-        return self._keys.codes([batch.columns[name] for name in on], len(batch))
+        return self._keys.codes([batch.columns[name] for name in self._on(side)], len(batch))
+
+    def _on(self, side: int) -> tuple[str, ...]:
+        return self._step.right_on if side else self._step.left_on
 
     def _candidates(self, new: Arrivals) -> Iterator[Pairs]:
         """Take the new rows in; yield all pairs with a new row in them, each once.
@@ -313,10 +366,11 @@ class JoinMachine:
         return {
             "keys": self._keys.snapshot(),
             "state": self._state.snapshot(),
-            "watermark_ns": self._watermark_ns,
+            "passed_ns": self._passed_ns,
             "late_dropped": self._late_dropped,
             "rows_seen": self._rows_seen,
             "pairs_compared": self.pairs_compared,
+            "let_go": self.let_go,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -324,22 +378,11 @@ class JoinMachine:
         self._start()
         self._keys.restore(state["keys"])
         self._state.restore(state["state"])
-        self._watermark_ns = state["watermark_ns"]
+        self._passed_ns = state["passed_ns"]
         self._late_dropped = state["late_dropped"]
         self._rows_seen = state["rows_seen"]
         self.pairs_compared = state["pairs_compared"]
-
-
-def _order(pairs: Pairs, first: int, start: int) -> Int64Array:
-    """Return the order of row-by-row processing: by the later row's turn, then the earlier's."""
-    if len(pairs[_LEFT]) == 1:
-        return np.zeros(1, dtype=np.int64)
-    later, earlier = np.maximum(*pairs) - first, np.minimum(*pairs) - start
-    bits = int(earlier.max()).bit_length()
-    if int(later.max()) >> (63 - bits):
-        return np.lexsort((earlier, later))
-    turns: Int64Array = (later << bits) | earlier
-    return turns.argsort()
+        self.let_go = state["let_go"]
 
 
 def _sided(rows: Int64Array, others: Int64Array, side: int) -> Pairs:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from runtime.config import Limits
 from runtime.errors import FlowError
 from runtime.flow.steps import (
     AggregateStep,
     AssignStep,
     FilterStep,
     JoinStep,
+    LateStep,
     MapBatchesStep,
     MapRowsStep,
     SelectStep,
@@ -21,21 +23,26 @@ from runtime.operators.stateless import (
     FilterMachine,
     MapBatchesMachine,
     MapRowsMachine,
+    PassMachine,
     SelectMachine,
 )
 
 
-def make_operator(step: Step) -> Operator:
+def make_operator(step: Step, *, most_kept_rows: int = Limits.most_kept_rows) -> Operator:
     """Return a fresh machine for a step that keeps state behind a gate.
+
+    Args:
+        step: what it does.
+        most_kept_rows: see Limits.
 
     Raises:
         FlowError: a step of another kind.
     """
     match step:
         case JoinStep():
-            return JoinMachine(step)
+            return JoinMachine(step, most_kept_rows=most_kept_rows)
         case AggregateStep():
-            return AggregateMachine(step)
+            return AggregateMachine(step, most_kept_rows=most_kept_rows)
     raise FlowError(
         f"step {step.name!r} ({type(step).__name__}) keeps no state; "
         "make_operator takes joins and aggregates, make_stateless filters, assigns, selects, maps"
@@ -59,6 +66,8 @@ def make_stateless(step: Step) -> Stateless:
             return MapBatchesMachine(step)
         case MapRowsStep():
             return MapRowsMachine(step)
+        case LateStep():
+            return PassMachine()
     raise FlowError(
         f"step {step.name!r} ({type(step).__name__}) does not look at each row alone; "
         "make_stateless takes filters, assigns, selects and maps"

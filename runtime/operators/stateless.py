@@ -14,6 +14,14 @@ from runtime.operators.fit import fitted
 from runtime.operators.user_code import called, evaluated, rows_of, sample_of
 
 
+class PassMachine:
+    """Lets rows through as they are: the step that late rows enter by."""
+
+    def apply(self, batch: Batch) -> Batch:
+        """Return all rows."""
+        return batch
+
+
 class FilterMachine:
     """Keeps the rows where the predicate is true."""
 

@@ -50,12 +50,26 @@ class Windows:
         """Return the first pane that is in no closed window only; older ones are done with."""
         return max(START_NS, min((last_closed + 1) * self._slide, END_NS))
 
+    def first_whole_pane(self, last_closed: int) -> int:
+        """Return the first pane that is in no closed window at all."""
+        if last_closed in (START_NS, END_NS):
+            return last_closed
+        return max(START_NS, min(last_closed * self._slide + self._size, END_NS))
+
+    def last_without(self, pane: int) -> int:
+        """Return the last window after whose close this pane is still in an open one."""
+        return pane // self._slide - 1
+
     def next_end_ns(self, watermark_ns: int) -> int:
         """Return the end of the earliest window that is still open at this watermark."""
         if watermark_ns in (START_NS, END_NS):
             return watermark_ns
         first_open = self.last_closed(watermark_ns) + 1
         return min(first_open * self._window.slide_ns + self._window.size_ns, END_NS)
+
+    def end_ns(self, window: int) -> int:
+        """Return the end of a window."""
+        return window * self._window.slide_ns + self._window.size_ns
 
     def bounds_ns(self, windows: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Return start and end of these windows."""

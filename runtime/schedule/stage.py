@@ -13,10 +13,12 @@ from runtime.measure.report import StageReport
 from runtime.measure.samples import StageSample
 from runtime.merge import ReplicaReads, SlackGate, Writer
 from runtime.model import END_NS, START_NS, Batch, Message, concat_batches
+from runtime.operators.aggregate import AggregateMachine
 from runtime.operators.contract import Operator, Released, Stateless
 from runtime.operators.join import JoinMachine
 from runtime.operators.make import make_operator, make_stateless
 from runtime.schedule.intake import DealtIntake, GateIntake, Intake, PassIntake
+from runtime.schedule.late import LateOutlets
 from runtime.schedule.outlets import Outlets
 from runtime.schedule.queues import PathQueues
 from runtime.schedule.replicas import Hands
@@ -32,7 +34,13 @@ class StageMachine:
     """
 
     def __init__(
-        self, stage: Stage, *, start_ns: int, source_gap_ns: int = 1, is_sampled: bool = False
+        self,
+        stage: Stage,
+        *,
+        start_ns: int,
+        source_gap_ns: int = 1,
+        most_kept_rows: int = Limits.most_kept_rows,
+        is_sampled: bool = False,
     ) -> None:
         self.stage = stage
         self.source: SourceMachine | None = None
@@ -74,11 +82,14 @@ class StageMachine:
         self._hands = Hands(stage, stage.step) if isinstance(stage.step, GateStep) else None
         self.operator: Operator | None = None
         if isinstance(stage.step, JoinStep | AggregateStep):
-            self.operator = make_operator(stage.step)
+            self.operator = make_operator(stage.step, most_kept_rows=most_kept_rows)
         self._chain: list[Stateless] = [make_stateless(step) for step in stage.chain]
         if stage.kind == "stateless":
             self._chain.insert(0, make_stateless(stage.step))
-        self._outlets = Outlets(stage.outputs, start_ns=start_ns)
+        late = [channel for channel in stage.outputs if channel.late is not None]
+        self._late = LateOutlets(late, start_ns=start_ns) if late else None
+        results = [channel for channel in stage.outputs if channel.late is None]
+        self._outlets = Outlets(results, start_ns=start_ns)
         self._promise_ns = START_NS
         self.rows_worked = 0
         """Rows that the last slice took in."""
@@ -195,11 +206,11 @@ class StageMachine:
                 watch.passed(message.batch)
             return self._emit_source(message), []
         intake = self._intake
-        released, promise_ns = intake.take(now_ns, max_rows=max_rows)
+        released = intake.take(now_ns, max_rows=max_rows)
         self.rows_worked = intake.rows_worked
         if released is None:
             return None, intake.work
-        return self._emit(released, promise_ns), intake.work
+        return self._emit(released), intake.work
 
     def _emit_source(self, message: Message) -> Message:
         self.report.batches += 1
@@ -210,13 +221,18 @@ class StageMachine:
             return message
         return Message(batch, message.promise_ns, message.promise_stimulus_ns)
 
-    def _emit(self, released: Released, promise_ns: int) -> Message | None:
+    def _emit(self, released: Released) -> Message | None:
         self.report.batches += 1
         batch: Batch | None = None
+        has_late = False
+        promise_ns = released.frontier_ns
         if self._hands is not None:
-            self.report.rows_out += self._hands.deal(released, max(promise_ns, self._promise_ns))
+            self.report.rows_out += self._hands.deal(released)
         elif self.operator is not None:
             batch = self.operator.process(released)
+            if self._late is not None:
+                late = self.operator.take_late()
+                has_late = self._late.take(late, promise_ns=self._promise_ns)
             promise_ns = self.operator.promise_ns(promise_ns)
             batch = self._apply_chain(batch, is_input=False)
         else:
@@ -226,7 +242,7 @@ class StageMachine:
         self._promise_ns = max(promise_ns, self._promise_ns)
         if self._promise_ns == END_NS and not self._intake.more:
             self.is_finished = True
-        if batch is None and not advanced and self._hands is None:
+        if batch is None and not (advanced or has_late) and self._hands is None:
             return None
         return Message(batch, self._promise_ns, released.watermark_stimulus_ns)
 
@@ -289,6 +305,8 @@ class StageMachine:
         if self.operator is not None:
             report.held = self.operator.rows_held
             report.comparisons = self.comparisons
+        if isinstance(self.operator, JoinMachine | AggregateMachine):
+            report.let_go = self.operator.let_go
         if isinstance(self.stage.step, GateStep):
             report.share = self.stage.step.share
         return report
@@ -297,7 +315,8 @@ class StageMachine:
         """Return what goes on each output channel: its columns only; nothing it has no use for."""
         if self._hands is not None:
             return self._hands.take()
-        return self._outlets.parts(message, now_ns)
+        sends = self._outlets.parts(message, now_ns)
+        return sends if self._late is None else [*sends, *self._late.parts(message, now_ns)]
 
     def close(self) -> None:
         """Let go of the source's input."""

@@ -1,0 +1,122 @@
+"""What came too late to count in full, and which window's row has left how often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from runtime.model import END_NS, START_NS, Batch, BoolArray, Int64Array
+from runtime.operators.window import Windows
+
+
+@dataclass(frozen=True, slots=True)
+class LateRows:
+    """Rows of one port that missed a result of theirs.
+
+    Attributes:
+        port: which one.
+        batch: the rows, as they came.
+        late_by_ns: shape (rows,), > 0: how far what the operator was done with was ahead of each.
+        is_dropped: shape (rows,): whether it counts nowhere; else it missed some windows only.
+    """
+
+    port: int
+    batch: Batch
+    late_by_ns: Int64Array
+    is_dropped: BoolArray
+
+
+def partly_late(batch: Batch, port: int, gone_ns: int, *, within_ns: int) -> list[LateRows]:
+    """Return those rows of a join's input that may have missed a partner: at most one entry.
+
+    Args:
+        batch: what has come.
+        port: of the input.
+        gone_ns: rows older than this have been let go.
+        within_ns: how far apart partners may be.
+    """
+    if gone_ns == START_NS:
+        return []
+    reach_ns = min(gone_ns, END_NS - within_ns) + within_ns  # partners of older rows have gone
+    missed = (batch.event_time_ns < reach_ns).nonzero()[0]
+    if not len(missed):
+        return []
+    rows = batch.take(missed)
+    times = rows.event_time_ns
+    return [LateRows(port, rows, reach_ns - times, times < gone_ns)]
+
+
+def missed_windows(batch: Batch, panes: Int64Array, windows: Windows, last_closed: int) -> LateRows:
+    """Return those rows of an aggregate's input that missed a window.
+
+    How late: by how much the end of the last window that was done with is ahead of each.
+
+    Args:
+        batch: what has come.
+        panes: shape (rows,): of each row.
+        windows: of the aggregate.
+        last_closed: the last of them that is done with.
+    """
+    missed = np.flatnonzero(panes < windows.first_whole_pane(last_closed))
+    rows = batch.take(missed)
+    end_ns = END_NS if last_closed == END_NS else windows.end_ns(last_closed)
+    is_dropped = panes.take(missed) < windows.first_open_pane(last_closed)
+    return LateRows(0, rows, end_ns - rows.event_time_ns, is_dropped)
+
+
+class Late(NamedTuple):
+    """Late rows that count after all: the pane and the key's code of each, shape (rows,)."""
+
+    panes: Int64Array
+    codes: Int64Array
+
+
+class Revisions:
+    """How often the row of a window and key has left, beyond the first time.
+
+    Only what was corrected is kept, until the window is final: {(window, code): its revision}.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], int] = {}
+
+    def next(self, windows: Int64Array, codes: Int64Array, *, is_first: BoolArray) -> Int64Array:
+        """Count rows that leave again, and return the revision of each.
+
+        Args:
+            windows: shape (results,), each by its k.
+            codes: shape (results,), of the keys.
+            is_first: shape (results,): nothing had come for it before, so none has left yet.
+        """
+        known, found = self._known, []
+        for window, code, first in zip(
+            windows.tolist(), codes.tolist(), is_first.tolist(), strict=True
+        ):
+            before = known.get((window, code), -1 if first else 0)
+            known[window, code] = before + 1
+            found.append(before + 1)
+        return np.array(found, dtype=np.int64)
+
+    def forget(self, last_final: int) -> None:
+        """Let go of windows that are final."""
+        if self._known:
+            self._known = {key: n for key, n in self._known.items() if key[0] > last_final}
+
+    def recode(self, moved: Int64Array) -> None:
+        """Give each key its new code; `moved` has it for each old one, less than 0: gone."""
+        if self._known:
+            self._known = {
+                (window, int(moved[code])): n
+                for (window, code), n in self._known.items()
+                if moved[code] >= 0
+            }
+
+    def snapshot(self) -> list[list[int]]:
+        """Return all state: [window, code, revision] of each."""
+        return [[window, code, n] for (window, code), n in self._known.items()]
+
+    def restore(self, state: list[Any]) -> None:
+        """Continue from a snapshot."""
+        self._known = {(window, code): n for window, code, n in state}
