@@ -106,18 +106,32 @@ def needed_columns(steps: Mapping[str, Step]) -> dict[str, frozenset[str]]:
     Args:
         steps: in topological order.
     """
-    needed: dict[str, set[str]] = {name: set() for name in steps}
+    needed: dict[str, frozenset[str]] = dict.fromkeys(steps, frozenset())
     for step in reversed(list(steps.values())):
         for position, name in enumerate(step.inputs):
-            there = frozenset(steps[name].schema.names)
-            needed[name] |= _read(step, position, there, needed[step.name]) & there
-    return {name: frozenset(columns) for name, columns in needed.items()}
+            needed[name] |= columns_read(step, position, steps[name], needed[step.name])
+    return needed
+
+
+def columns_read(step: Step, position: int, of: Step, needed: frozenset[str]) -> frozenset[str]:
+    """Return the columns of its input `of`, at `position`, that a step reads or passes on.
+
+    Less than all that is needed of the input, where another step reads it too: a merge asks
+    each of its inputs for the same columns, whoever else they feed.
+
+    Args:
+        step: reads.
+        position: of the input among the step's.
+        of: the input.
+        needed: what is needed of the step's own output.
+    """
+    there = frozenset(of.schema.names)
+    return frozenset(_read(step, position, there, needed)) & there
 
 
 def _read(  # noqa: PLR0911 - one for each kind of step
-    step: Step, position: int, there: frozenset[str], needed: set[str]
+    step: Step, position: int, there: frozenset[str], needed: frozenset[str]
 ) -> set[str] | frozenset[str]:
-    """Return what a step reads, or passes on of `needed`, from the columns `there` are."""
     match step:
         case FilterStep():
             return needed | step.predicate.columns()

@@ -36,6 +36,7 @@ from runtime.flow.draft import (
     idle_ns,
     is_disordered,
 )
+from runtime.flow.graph import columns_read
 from runtime.flow.steps import (
     TUNED_NS,
     AggregateStep,
@@ -262,7 +263,7 @@ def _channels_into(
                     port=port,
                     # A stage that feeds one port twice is two writers there.
                     rank=(source.number << RANK_SHIFT) + (position if twice and port == 0 else 0),
-                    schema=_travelling(source.last, needed[name]),
+                    schema=_travelling(source.last, target.origin, position, needed),
                     has_writers=writers and target.kind != "sink",
                     is_mixed=writers or is_disordered(source, drafts, heads),
                     needs_promises=target.kind != "sink",
@@ -287,7 +288,7 @@ def _channels_dealt(
             target=replica.name,
             port=port,
             rank=(gate.number << RANK_SHIFT) + port,
-            schema=_travelling(steps[name], needed[name]),
+            schema=_travelling(steps[name], gate.origin, port, needed),
             has_writers=False,
             is_mixed=False,
             needs_promises=True,
@@ -296,5 +297,9 @@ def _channels_dealt(
     ]
 
 
-def _travelling(step: Step, needed: frozenset[str]) -> pa.Schema:
-    return pa.schema([field for field in step.schema if field.name in needed])
+def _travelling(
+    source: Step, target: Step, position: int, needed: Mapping[str, frozenset[str]]
+) -> pa.Schema:
+    """Return the columns of `source` that `target` reads, as its input at `position`."""
+    read = columns_read(target, position, source, needed[target.name])
+    return pa.schema([field for field in source.schema if field.name in read])
