@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -14,10 +16,11 @@ def source(flow: sw.Dataflow, name: str) -> sw.Stream:
     return flow.source(name, sw.table(ROWS), event_time="ts")
 
 
-def results(flow: sw.Dataflow, sink: str = "out") -> list[dict[str, object]]:
+def results(flow: sw.Dataflow, sink: str = "out") -> list[dict[str, Any]]:
     job = sw.Simulation(nodes=2).submit(flow)
     assert job.wait().ledger.is_balanced
-    return job.collected(sink).to_pylist()
+    rows: list[dict[str, Any]] = job.result(sink).to_pylist()
+    return rows
 
 
 @pytest.mark.parametrize("turned", [False, True])
