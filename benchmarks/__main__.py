@@ -27,6 +27,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}
     "sltuner-warsaw": ("sltuner_warsaw", "deadlines of 20 to 60 s over real arrivals of buses"),
     "sltuner-ray": ("sltuner_ray", "the four flows with a deadline on Ray, a minute each"),
     "memory": ("memory", "ten million events through three nodes: is memory flat?"),
+    "flows-at-random": ("flows_at_random", "2,000 whole flows beside pandas, 50 of them on Ray"),
     "predictors": ("predictors", "the next second of a gate, predicted by four models"),
 }
 

@@ -37,9 +37,9 @@ def sliding(size: Duration, slide: Duration) -> Window:
     return Window(size_ns, slide_ns)
 
 
-def count() -> Aggregate:
-    """Return how many rows there are, int64."""
-    return Aggregate("count")
+def count(column: str | None = None) -> Aggregate:
+    """Return how many rows there are; of a column: how many that are not null. int64."""
+    return Aggregate("count") if column is None else _of("count", column)
 
 
 def sum(column: str) -> Aggregate:  # noqa: A001 - read as sw.sum("flow"), as in every data library

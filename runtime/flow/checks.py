@@ -351,6 +351,8 @@ def _aggregate_type(name: str, aggregate: Aggregate, schema: pa.Schema, step: st
     if aggregate.column is None:
         return pa.int64()
     kind = column_type(schema, aggregate.column, step=step)
+    if aggregate.kind == "count":
+        return pa.int64()
     if family(kind) != "number":
         raise TypeMismatch(
             f"step {step!r}: {name}={aggregate.kind}({aggregate.column!r}) takes numbers, and "

@@ -108,25 +108,42 @@ def needed_columns(steps: Mapping[str, Step]) -> dict[str, frozenset[str]]:
     Args:
         steps: in topological order.
     """
-    needed: dict[str, set[str]] = {name: set() for name in steps}
-    late: dict[tuple[str, int], set[str]] = {}  # {(step, port): what its late rows are to have}
+    needed: dict[str, frozenset[str]] = dict.fromkeys(steps, frozenset())
     for step in reversed(list(steps.values())):
-        if isinstance(step, LateStep):
-            for port, columns in enumerate(step.columns):
-                came = {old for new, old in (columns or {}).items() if new in needed[step.name]}
-                late[step.inputs[0], port] = late.get((step.inputs[0], port), set()) | came
-            continue
         for position, name in enumerate(step.inputs):
-            there = frozenset(steps[name].schema.names)
-            read = _read(step, position, there, needed[step.name])
-            needed[name] |= (read | late.get((step.name, position), set())) & there
-    return {name: frozenset(columns) for name, columns in needed.items()}
+            needed[name] |= columns_read(steps, needed, step, position)
+    return needed
+
+
+def columns_read(
+    steps: Mapping[str, Step], needed: Mapping[str, frozenset[str]], step: Step, position: int
+) -> frozenset[str]:
+    """Return the columns of its input at `position` that a step reads or passes on.
+
+    Less than all that is needed of the input, where another step reads it too: a merge asks
+    each of its inputs for the same columns, whoever else they feed. Late rows of a step leave
+    with columns of its input, so it reads those, too.
+
+    Args:
+        steps: of the flow.
+        needed: {step: what is needed of its output}, of all steps behind the input.
+        step: reads.
+        position: of the input among the step's.
+    """
+    if isinstance(step, LateStep):
+        return frozenset()
+    there = frozenset(steps[step.inputs[position]].schema.names)
+    read = _read(step, position, there, needed[step.name])
+    for late in steps.values():
+        if isinstance(late, LateStep) and late.inputs[0] == step.name:
+            taken = late.columns[position] or {}
+            read |= {old for new, old in taken.items() if new in needed[late.name]}
+    return frozenset(read) & there
 
 
 def _read(  # noqa: PLR0911 - one for each kind of step
-    step: Step, position: int, there: frozenset[str], needed: set[str]
+    step: Step, position: int, there: frozenset[str], needed: frozenset[str]
 ) -> set[str] | frozenset[str]:
-    """Return what a step reads, or passes on of `needed`, from the columns `there` are."""
     match step:
         case FilterStep():
             return needed | step.predicate.columns()

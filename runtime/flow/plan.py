@@ -36,6 +36,7 @@ from runtime.flow.draft import (
     idle_ns,
     is_disordered,
 )
+from runtime.flow.graph import columns_read
 from runtime.flow.steps import (
     TUNED_NS,
     AggregateStep,
@@ -219,7 +220,7 @@ def plan_stages(flow: Dataflow) -> tuple[Stage, ...]:
         channel
         for draft in stages
         for channel in (
-            _channels_into(draft, drafts, heads, needed)
+            _channels_into(draft, drafts, heads, steps, needed)
             if draft.gate is None
             else _channels_dealt(draft.gate, draft, steps, needed)
         )
@@ -265,15 +266,17 @@ def _channels_into(
     target: Draft,
     drafts: Mapping[str, list[Draft]],
     heads: Mapping[str, str],
+    steps: Mapping[str, Step],
     needed: Mapping[str, frozenset[str]],
 ) -> list[Channel]:
     channels: list[Channel] = []
-    wanted, late = needed[target.origin.name], None
+    late = None
     if isinstance(target.step, LateStep):
-        late = _late_of(target.step, wanted)
+        late = _late_of(target.step, needed[target.step.name])
     for position, name in enumerate(target.step.inputs):
         port = position if isinstance(target.origin, JoinStep) else 0
         twice = target.step.inputs.count(name) > 1
+        read = columns_read(steps, needed, target.origin, position)
         for source in drafts[heads[name]]:
             writers = has_writers(source, drafts, heads)
             channels.append(
@@ -284,9 +287,9 @@ def _channels_into(
                     port=port,
                     # A stage that feeds one port twice is two writers there.
                     rank=(source.number << RANK_SHIFT) + (position if twice and port == 0 else 0),
-                    schema=_travelling(
-                        *((source.last, needed[name]) if late is None else (target.step, wanted))
-                    ),
+                    schema=_travelling(source.last.schema, read)
+                    if late is None
+                    else _travelling(target.step.schema, needed[target.step.name]),
                     has_writers=late is None and writers and target.kind != "sink",
                     is_mixed=late is not None or writers or is_disordered(source, drafts, heads),
                     needs_promises=target.kind != "sink",
@@ -312,7 +315,7 @@ def _channels_dealt(
             target=replica.name,
             port=port,
             rank=(gate.number << RANK_SHIFT) + port,
-            schema=_travelling(steps[name], needed[name]),
+            schema=_travelling(steps[name].schema, columns_read(steps, needed, gate.origin, port)),
             has_writers=False,
             is_mixed=False,
             needs_promises=True,
@@ -329,5 +332,5 @@ def _late_of(step: LateStep, wanted: frozenset[str]) -> LateOf:
     return LateOf(step.inputs[0], tuple(ports))
 
 
-def _travelling(step: Step, needed: frozenset[str]) -> pa.Schema:
-    return pa.schema([field for field in step.schema if field.name in needed])
+def _travelling(schema: pa.Schema, read: frozenset[str]) -> pa.Schema:
+    return pa.schema([field for field in schema if field.name in read])

@@ -17,8 +17,9 @@ import numpy.typing as npt
 from runtime.model import Batch, Int64Array
 from runtime.operators.arrays import Growing, unfold
 
-Values = Callable[[Batch], Any]
-"""What a batch gives to an accumulator: an array of shape (rows,), or one value for all."""
+Values = Callable[[Batch, Int64Array], tuple[Int64Array, Any]]
+"""What a batch gives to an accumulator, by the cell of each row: cells, and an array of as many
+values, or one for all. A row that gives nothing is left out."""
 
 
 class Pairs(NamedTuple):
@@ -66,11 +67,11 @@ class Folded:
 
     def add(self, batch: Batch, cells: Int64Array, size: int) -> None:
         """Take rows, in order: `ufunc.at` goes from the first to the last."""
-        values = self._values(batch)
-        if isinstance(values, np.ndarray):
-            values = values.astype(self._dtype, copy=False)
         if size > len(self._state):
             self._state.resize(size)
+        cells, values = self._values(batch, cells)
+        if isinstance(values, np.ndarray):
+            values = values.astype(self._dtype, copy=False)
         with np.errstate(all="ignore"):  # NaN and infinity go their way, as documented
             self._ufunc.at(self.state, cells, values)
 
@@ -112,8 +113,9 @@ class Kept:
 
     def add(self, batch: Batch, cells: Int64Array, size: int) -> None:  # noqa: ARG002 - no state per cell
         """Take rows."""
+        cells, values = self._of_batch(batch, cells)
         self._cells.append(cells)
-        self._values.append(self._of_batch(batch))
+        self._values.append(values)
 
     def combined(self, pairs: Pairs) -> Sorted:
         """Return all values of each result, sorted."""
@@ -150,15 +152,17 @@ class Kept:
 def quantile(of: Sorted, level: float) -> npt.NDArray[np.float64]:
     """Return the quantile of each result: linear between neighbours, as `np.quantile` does it.
 
-    NaN where a value is NaN.
+    NaN where there are no values.
     """
-    place = (of.counts - 1) * level
+    if not len(of.values):
+        return np.full(len(of.counts), np.nan)
+    highest = np.maximum(of.counts - 1, 0)
+    place = highest * level
     below = np.floor(place).astype(np.int64)
     part = place - below
-    low = of.values.take(of.starts + below)
-    high = of.values.take(of.starts + np.minimum(below + 1, of.counts - 1))
-    largest = of.values.take(of.starts + of.counts - 1)
+    low = of.values.take(of.starts + below, mode="clip")
+    high = of.values.take(of.starts + np.minimum(below + 1, highest), mode="clip")
     with np.errstate(invalid="ignore"):  # inf − inf
         step = high - low
         found = np.where(part >= 0.5, high - step * (1 - part), low + step * part)
-    return np.where(np.isnan(largest), largest, found)
+    return np.where(of.counts == 0, np.nan, found)

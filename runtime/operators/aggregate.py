@@ -9,13 +9,14 @@ key b           █    ██            window any more are let go
 With late="correct" panes stay until their windows are *final*: the frontier has passed them too, so
 nothing can come for them any more. A late row before that makes its windows' rows leave again.
 
-Null keys (NaN, null text) are one key. NaN among the values makes the result NaN, as in NumPy;
-`count` counts rows. Whole numbers are summed in 64 bits and wrap around.
+Null keys (null text) are one key. Nulls among the values (NaN, null text) are skipped: each
+aggregate is that of the values there are, and null where there is none; `count()` counts rows,
+`count("x")` those where x is not null.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +25,13 @@ import pyarrow as pa
 from runtime.config import Limits
 from runtime.flow.steps import REVISION, Aggregate, AggregateStep
 from runtime.model import START_NS, Batch, Columns, Int64Array, concat_batches
-from runtime.operators.accumulators import Accumulator, Folded, Kept, Pairs, quantile
+from runtime.operators.accumulators import Accumulator, Folded, Pairs, quantile
 from runtime.operators.arrays import slices_of_weight, unfold
 from runtime.operators.cells import Cells
 from runtime.operators.contract import Released
 from runtime.operators.keys import KeyIndex
 from runtime.operators.late_rows import Late, LateRows, Revisions, missed_windows
+from runtime.operators.needs import Need, needs_of
 from runtime.operators.window import Windows
 
 Changed = tuple[Int64Array, Int64Array]
@@ -58,12 +60,14 @@ class AggregateMachine:
         self._step = step
         self._most_kept_rows = most_kept_rows
         self._windows = Windows(step.window)
-        self._rows = Folded(np.add, np.int64, 0, lambda _: 1)
-        self._stimuli = Folded(np.maximum, np.int64, START_NS, lambda batch: batch.stimulus_time_ns)
-        self._accumulators: dict[_Need, Accumulator] = {  # {what is needed: who has it}
+        self._rows = Folded(np.add, np.int64, 0, lambda _, cells: (cells, 1))
+        self._stimuli = Folded(
+            np.maximum, np.int64, START_NS, lambda batch, cells: (cells, batch.stimulus_time_ns)
+        )
+        self._accumulators: dict[Need, Accumulator] = {  # {what is needed: who has it}
             need: need.accumulator()
             for name, aggregate in step.aggregates.items()
-            for need in _needs_of(step, name, aggregate)
+            for need in needs_of(step, name, aggregate)
         }
         self._all: list[Accumulator] = [self._rows, self._stimuli, *self._accumulators.values()]
         self._start()
@@ -227,7 +231,7 @@ class AggregateMachine:
             pairs = Pairs(cells, first, len(first))
         else:
             first, pairs = self._grouped(cells, places)
-        states: dict[_Need, Any] = {
+        states: dict[Need, Any] = {
             need: accumulator.combined(pairs) for need, accumulator in self._accumulators.items()
         }
         rows = self._rows.combined(pairs)
@@ -262,16 +266,21 @@ class AggregateMachine:
         return first.take(by_appearance), pairs
 
     def _finished(
-        self, name: str, aggregate: Aggregate, rows: Int64Array, states: dict[_Need, Any]
+        self, name: str, aggregate: Aggregate, rows: Int64Array, states: dict[Need, Any]
     ) -> npt.NDArray[Any]:
-        found: Any = rows
-        for need in _needs_of(self._step, name, aggregate):
-            found = states[need]
+        needs = needs_of(self._step, name, aggregate)
+        there = rows  # the values that are not null
+        if needs and needs[-1].kind == "nulls":
+            there = rows - states[needs[-1]]
+        found: Any = there if aggregate.kind == "count" else states[needs[0]]
         if aggregate.kind == "mean":
-            found = found / rows
+            with np.errstate(invalid="ignore"):
+                found = found / there
         elif aggregate.kind == "quantile":
             assert aggregate.level is not None
             found = quantile(found, aggregate.level)
+        if there is not rows and aggregate.kind in ("sum", "min", "max"):
+            found = np.where(there == 0, np.nan, found)
         values: npt.NDArray[Any] = found
         return values.astype(_dtype_of(self._step.schema.field(name).type), copy=False)
 
@@ -342,44 +351,6 @@ class AggregateMachine:
         self._rows_held = state["rows_held"]
         self._late_dropped = state["late_dropped"]
         self.let_go = state["let_go"]
-
-
-class _Need(NamedTuple):
-    """A state that one or more aggregates are made of."""
-
-    kind: str  # sum, min, max, values
-    column: str
-    dtype: str
-
-    def accumulator(self) -> Accumulator:
-        column, dtype = self.column, np.dtype(self.dtype)
-
-        def values(batch: Batch) -> Any:
-            return batch.columns[column]
-
-        if self.kind == "values":
-            return Kept(values)
-        if self.kind == "sum":
-            return Folded(np.add, dtype, 0, values)
-        limits: Any = np.iinfo(dtype) if dtype.kind in "iu" else None
-        if self.kind == "min":
-            return Folded(np.minimum, dtype, np.inf if limits is None else limits.max, values)
-        return Folded(np.maximum, dtype, -np.inf if limits is None else limits.min, values)
-
-
-def _needs_of(step: AggregateStep, name: str, aggregate: Aggregate) -> tuple[_Need, ...]:
-    """Return the state that an aggregate needs; none for the count, which is always there."""
-    leaves_as = step.schema.field(name).type
-    if aggregate.kind == "count":
-        return ()
-    assert aggregate.column is not None
-    if aggregate.kind == "quantile":
-        return (_Need("values", aggregate.column, "float64"),)
-    if aggregate.kind == "mean" or pa.types.is_floating(leaves_as):
-        dtype = "float64"
-    else:
-        dtype = "uint64" if leaves_as == pa.uint64() else "int64"
-    return (_Need("sum" if aggregate.kind == "mean" else aggregate.kind, aggregate.column, dtype),)
 
 
 def _dtype_of(leaves_as: pa.DataType) -> np.dtype[Any]:

@@ -1,0 +1,64 @@
+"""A stream beside the rows that must leave it, as pandas has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+import slackwater as sw
+
+_T = TypeVar("_T")
+
+TIME = "\0t"
+"""The column of a frame with the event times, which no stream has."""
+
+
+@dataclass
+class Twin:
+    """A stream of the flow, and its rows.
+
+    Attributes:
+        stream: as drawn.
+        schema: its columns.
+        rows: its rows, a column for each of the stream's, and TIME. Text is Python's, null None;
+            floats have NaN for null; times are int64 nanoseconds.
+        is_ordered: whether its rows leave by event time.
+        rough: columns of floats whose sum depends on the order of the rows.
+    """
+
+    stream: sw.Stream
+    schema: pa.Schema
+    rows: pd.DataFrame
+    is_ordered: bool = True
+    rough: frozenset[str] = field(default_factory=frozenset)
+
+    def columns(self, *kinds: str) -> list[str]:
+        """Return the columns of these kinds: whole, float, text, bool, time."""
+        return [each.name for each in self.schema if kind_of(each.type) in kinds]
+
+
+def kind_of(of: pa.DataType) -> str:
+    """Return whole, float, text, bool or time."""
+    if pa.types.is_integer(of):
+        return "whole"
+    if pa.types.is_floating(of):
+        return "float"
+    if pa.types.is_timestamp(of):
+        return "time"
+    return "bool" if pa.types.is_boolean(of) else "text"
+
+
+def one_of(rng: np.random.Generator, choices: Sequence[_T]) -> _T:
+    """Return one of these, at least one."""
+    return choices[int(rng.integers(len(choices)))]
+
+
+def some_of(rng: np.random.Generator, choices: Sequence[_T], *, least: int = 1) -> list[_T]:
+    """Return some of these, at least so many, in a random order."""
+    size = int(rng.integers(least, len(choices) + 1))
+    return [choices[int(place)] for place in rng.permutation(len(choices))[:size]]
