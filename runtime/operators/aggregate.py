@@ -177,13 +177,13 @@ class AggregateMachine:
         there = rows  # the values that are not null
         if needs and needs[-1].kind == "nulls":
             there = rows - states[needs[-1]]
-        found = there if aggregate.kind == "count" else states[needs[0]]
+        found: Any = there if aggregate.kind == "count" else states[needs[0]]
         if aggregate.kind == "mean":
             with np.errstate(invalid="ignore"):
                 found = found / there
         elif aggregate.kind == "quantile":
             assert aggregate.level is not None
-            found = quantile(found, aggregate.level)
+            found = quantile(states[needs[0]], aggregate.level)
         if there is not rows and aggregate.kind in ("sum", "min", "max"):
             found = np.where(there == 0, np.nan, found)
         values: npt.NDArray[Any] = found
