@@ -10,17 +10,18 @@ is said in `kernels.py`, which types meet in which in `result_types.py`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 
 from runtime.errors import FlowError, TypeMismatch
-from runtime.flow.kernels import COMPARISONS, MAY_WARN, comparison_with, kernel_for
+from runtime.flow.compute import computation, refutation
+from runtime.flow.kernels import MAY_WARN
 from runtime.flow.literals import Writable, quoted, read_literal
 from runtime.flow.nearest import no_column
-from runtime.flow.notation import ATOM, INFIX, UNARY, binding, written
+from runtime.flow.notation import ATOM, UNARY, binding, written
 from runtime.flow.result_types import Operand, Value, result_type, type_named
 from runtime.model import Batch, Column, Duration, duration_ns
 
@@ -31,6 +32,8 @@ class Expr(ABC):
     __array_ufunc__ = None  # np.float64(2) * col("x") becomes ours, not NumPy's.
     __hash__ = object.__hash__
     binds = ATOM
+    value: Value | None = None
+    """Of a literal: the value."""
     may_warn = False
     """Whether NumPy could warn about it, or about what is inside."""
 
@@ -62,6 +65,10 @@ class Expr(ABC):
     def operand(self, batch: Batch) -> Any:
         """Return the values, or the plain value of a literal: what a kernel takes."""
         return self.evaluate(batch)
+
+    def refuted(self, batch: Batch) -> Column:
+        """Return where it is known to be false: what is not true, and not unknown."""
+        return np.logical_not(self.evaluate(batch))
 
     def as_operand(self, schema: pa.Schema, *, step: str) -> Operand:
         """Return what the type rules want to know of it."""
@@ -231,7 +238,7 @@ class Literal(Expr):
     """One value for every row; times as nanoseconds."""
 
     def __init__(self, value: Value, type: pa.DataType, text: str) -> None:  # noqa: A002 - its Arrow type
-        self.value = value
+        self.value: Value = value
         self.type = type
         self._text = text
         self.binds = UNARY if text.startswith("-") else ATOM
@@ -298,7 +305,8 @@ class Operation(Expr):
         self._option = option
         self._shown = shown
         self.may_warn = op in MAY_WARN or any(each.may_warn for each in self.operands)
-        self._compute = _computation(op, self.operands, option)
+        self._compute = computation(op, self.operands, option)
+        self._refute = refutation(op, self.operands, option)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self.op, self.operands, self._option, self._shown)
@@ -325,6 +333,10 @@ class Operation(Expr):
     def operand(self, batch: Batch) -> Column:
         """Return the result; whoever evaluates the whole has silenced NumPy."""
         return self._compute(batch)
+
+    def refuted(self, batch: Batch) -> Column:
+        """Return where it is known to be false."""
+        return np.logical_not(self._compute(batch)) if self._refute is None else self._refute(batch)
 
     def __str__(self) -> str:
         operands = [(str(each), each.binds) for each in self.operands]
@@ -364,23 +376,6 @@ def event_time() -> Expr:
 def where(condition: Expr | bool, yes: Expr | Writable, no: Expr | Writable) -> Expr:
     """Return `yes` where the condition is true, else `no`."""
     return Operation("where", condition, yes, no)
-
-
-def _computation(op: str, operands: Sequence[Expr], option: Any) -> Callable[[Batch], Column]:
-    """Return the function that computes an operation, its literals bound."""
-    first, last = operands[0], operands[-1]
-    if op in COMPARISONS and isinstance(last, Literal) and not isinstance(first, Literal):
-        compare, compared = comparison_with(op, last.value), first.operand
-        return lambda batch: compare(compared(batch))
-    # Kernels take literals as they are, beside an array in their first place or the other.
-    is_literal = [isinstance(each, Literal) for each in operands]
-    needs_array = all(is_literal) or (is_literal[0] and op not in INFIX)
-    parts = [
-        each.evaluate if needs_array and (place == 0 or all(is_literal)) else each.operand
-        for place, each in enumerate(operands)
-    ]
-    kernel = kernel_for(op, option)
-    return lambda batch: kernel(*[part(batch) for part in parts])
 
 
 def _rebuild(op: str, operands: tuple[Expr, ...], option: Any, shown: str) -> Operation:

@@ -5,7 +5,8 @@ checked (`result_types.py`) when a kernel runs. Numbers follow NumPy, without it
 
 - integers wrap around at 64 bits; `x // 0` and `x % 0` are 0; `x / 0` is inf or NaN;
 - an integer to a fixed whole power ≥ 0 stays an integer, any other power is a float;
-- NaN and null equal nothing, so that `!=` is true for them and `<`, `isin` are false;
+- NaN is the null of a float column. What is compared with a null is neither true nor false, as in
+  SQL: no comparison, `isin` or `between` is true of it, and what `~` makes of one is not either;
 - rounding is to even: 0.5 → 0, 1.5 → 2.
 """
 
@@ -45,7 +46,7 @@ def comparison_with(op: str, value: Value) -> Kernel:
     The literal is kept as NumPy has it when it compares: converting it for every batch costs
     more than comparing a few rows does.
     """
-    of_numbers, of_text = getattr(np, COMPARISONS[op]), KERNELS[op]
+    of_numbers, of_text = _COMPARED[op], KERNELS[op]
     arrays: dict[np.dtype[Any], Any] = {}  # {type of the column: the literal}
 
     def compare(column: Any) -> Column:
@@ -83,13 +84,24 @@ COMPARISONS = {
 _TO_WHOLE = {"<": math.ceil, ">=": math.ceil, ">": math.floor, "<=": math.floor}
 
 
-def _comparison(name: str) -> Kernel:
-    of_numbers, of_text = getattr(np, name), getattr(pc, name)
-    of_null = name == "not_equal"
+def _not_equal(left: Any, right: Any) -> Column:
+    """Return where two numbers are known to differ: not where one is NaN."""
+    if any(np.asarray(each).dtype.kind == "f" for each in (left, right)):
+        return np.less(left, right) | np.greater(left, right)
+    return np.not_equal(left, right)
+
+
+_COMPARED: dict[str, Kernel] = {
+    op: _not_equal if op == "!=" else getattr(np, name) for op, name in COMPARISONS.items()
+}
+
+
+def _comparison(op: str) -> Kernel:
+    of_numbers, of_text = _COMPARED[op], getattr(pc, COMPARISONS[op])
 
     def compare(left: Any, right: Any) -> Column:
         if isinstance(left, pa.Array) or isinstance(right, pa.Array):
-            return _mask(pc.fill_null(of_text(left, right), of_null))
+            return _mask(pc.fill_null(of_text(left, right), False))
         return of_numbers(left, right)
 
     return compare
@@ -220,8 +232,25 @@ def _mask(values: pa.BooleanArray) -> BoolArray:
     return np.asarray(values.to_numpy(zero_copy_only=False))
 
 
+def _not_between(values: Any, low: Any, high: Any) -> Column:
+    return np.logical_or(KERNELS["<"](values, low), KERNELS[">"](values, high))
+
+
+def refuting(op: str, option: Any = None) -> Kernel | None:
+    """Return the function of where `op`, over columns, is known to be false; None: where not true.
+
+    Not the same where a value is null: then a comparison is neither.
+    """
+    if op == "isin":
+        found = kernel_for(op, option)
+        return lambda values: np.logical_not(np.logical_or(found(values), _is_null(values)))
+    return KERNELS[_OPPOSITE[op]] if op in _OPPOSITE else _not_between if op == "between" else None
+
+
+_OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+
 KERNELS: dict[str, Kernel] = {
-    **{op: _comparison(name) for op, name in COMPARISONS.items()},
+    **{op: _comparison(op) for op in COMPARISONS},
     "between": _between,
     "&": np.logical_and,
     "|": np.logical_or,

@@ -278,7 +278,7 @@ class AggregateMachine:
                 found = found / there
         elif aggregate.kind == "quantile":
             assert aggregate.level is not None
-            found = quantile(found, aggregate.level)
+            found = quantile(states[needs[0]], aggregate.level)
         if there is not rows and aggregate.kind in ("sum", "min", "max"):
             found = np.where(there == 0, np.nan, found)
         values: npt.NDArray[Any] = found

@@ -199,18 +199,35 @@ def test_aggregate_without_keys_is_over_all_rows() -> None:
     assert result.columns["rows"].tolist() == [3]
 
 
-@pytest.mark.parametrize("kind", ["sum", "mean", "min", "max", "quantile"])
-def test_nan_among_the_values_makes_the_result_nan(kind: Any) -> None:
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("sum", 6.0), ("mean", 3.0), ("min", 2.0), ("max", 4.0), ("quantile", 3.0), ("count", 2)],
+)
+def test_nulls_among_the_values_are_skipped_and_all_null_is_null(kind: Any, expected: Any) -> None:
     level = 0.5 if kind == "quantile" else None
     step = replace(
         COUNT,
         schema=COUNT.schema.remove(3).append(pa.field("x", pa.float64())),
         aggregates={"x": Aggregate(kind, "delay", level)},
+        window=Window(10, 5),  # a window of two panes
     )
-    batch = batch_of([1, 2], {"area": [1, 1], "delay": [np.nan, 2.0]})
+    delays = [np.nan, 2.0, 4.0, np.nan, np.nan]
+    batch = batch_of([1, 2, 6, 7, 1], {"area": [1, 1, 1, 1, 2], "delay": delays})
     result = AggregateMachine(step).process(read(batch, END_NS))
     assert result is not None
-    assert np.isnan(result.columns["x"]).all()
+    both = result.columns["window_start"] == 0
+    found = dict(zip(result.columns["area"][both], result.columns["x"][both], strict=True))
+    assert found[1] == expected
+    assert found[2] == 0 if kind == "count" else np.isnan(found[2])
+
+
+def test_a_count_of_text_leaves_out_what_is_null() -> None:
+    step = replace(COUNT, keys=(), schema=COUNT.schema.remove(0))
+    step = replace(step, aggregates={"rows": Aggregate("count", "line")})
+    batch = batch_of([1, 2, 3], {"line": pa.array(["20", None, "26"])})
+    result = AggregateMachine(step).process(read(batch, END_NS))
+    assert result is not None
+    assert result.columns["rows"].tolist() == [2]
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64", "float32", "float64"])
