@@ -14,7 +14,7 @@ import slackwater as sw
 from runtime.config import Limits
 from runtime.flow.place import place
 from runtime.flow.plan import Plan, plan_stages
-from runtime.flow.steps import Keep
+from runtime.flow.steps import Keep, Share
 from runtime.measure.assemble import job_report
 from runtime.model import END_NS, Message, batch_of
 from runtime.schedule import Egress, Slot
@@ -27,13 +27,18 @@ Pair = tuple[int, int]  # the numbers of two rows
 
 
 def plan_of(
-    slack: str | None, *, replicas: int = 1, keep: Keep | None = None, idle: str | None = None
+    slack: str | None,
+    *,
+    replicas: int = 1,
+    share: Share = "all",
+    keep: Keep | None = None,
+    idle: str | None = None,
 ) -> Plan:
     """Two sources merged, joined with a third: two gates in a row, all in one slot but sources."""
     flow = sw.Dataflow("f", slack=slack, keep=keep)
     a, b, c = (flow.source(n, sw.table(ROWS), event_time="ts", idle=idle) for n in SOURCES)
     pairs = a.merge(b, name="left").join(
-        c, on="key", within=f"{WITHIN}ns", replicas=replicas, share="all", name="pairs"
+        c, on="key", within=f"{WITHIN}ns", replicas=replicas, share=share, name="pairs"
     )
     pairs.sink("out", sw.collect_sink())
     where = {"*": "x", **dict.fromkeys(SOURCES, "y")}
@@ -142,16 +147,17 @@ def found_by(work: Work, history: Sequence[Sent]) -> list[Pair]:
     return sorted(work.pairs)
 
 
+REPLICAS: list[tuple[int, Share]] = [(1, "all"), (2, "keys"), (3, "all")]
 PLANS = {
-    (slack, replicas): plan_of(slack, replicas=replicas)
+    (slack, replicas): plan_of(slack, replicas=replicas, share=share)
     for slack in ("0s", "4ns", "15ns", None)
-    for replicas in (1, 3)
+    for replicas, share in REPLICAS
 }
 
 
 @given(history=histories(), slack=st.sampled_from(["0s", "4ns", "15ns"]), most=st.integers(1, 9))
-@settings(max_examples=60)
-@pytest.mark.parametrize("replicas", [1, 3])
+@settings(max_examples=30)
+@pytest.mark.parametrize("replicas", [number for number, _ in REPLICAS])
 def test_under_any_slack_the_pairs_are_those_of_ready_only_and_of_trying_all(
     replicas: int, history: list[Sent], slack: str, most: int
 ) -> None:
