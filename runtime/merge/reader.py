@@ -127,11 +127,15 @@ class ReaderState:
             limit: about how many rows at most; None: all.
         """
         released = self._release(cut, ready, limit)
+        frontier_ns = min(ready[0], self._watermark_ns)
+        if self._late.rows:
+            frontier_ns = min(frontier_ns, self._late.oldest_ns())
+        if frontier_ns > self.frontier_ns:
+            self.frontier_ns = frontier_ns
+            if released is None:  # by slack all has left already; what follows waits for this
+                nothing = self._no_late
+                released = Released(nothing, nothing, self._watermark_ns, START_NS, frontier_ns)
         if released is not None:
-            frontier_ns = min(ready[0], released.watermark_ns)
-            if self._late.rows:
-                frontier_ns = min(frontier_ns, self._late.oldest_ns())
-            self.frontier_ns = max(self.frontier_ns, frontier_ns)
             released.frontier_ns = self.frontier_ns
         return released
 

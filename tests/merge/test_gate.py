@@ -257,3 +257,17 @@ def test_a_gate_that_waits_in_full_is_a_k_slack_buffer() -> None:
     assert released.ports[0] is not None
     assert released.ports[0].event_time_ns.tolist() == [2, 5, 5]
     assert gate.is_ended
+
+
+def test_a_frontier_that_comes_on_is_told_though_all_rows_have_left_by_their_slack() -> None:
+    gate = SlackGate([Writer(0, 0), Writer(0, 1)], slack_ns=-1)
+    gate.insert(0, batch_of([100], {}), promise_ns=100)
+    gate.insert(1, batch_of([80], {}), promise_ns=80)
+    first = gate.read()
+    assert first is not None
+    assert (first.watermark_ns, first.frontier_ns) == (100, 80)
+    gate.insert(1, None, promise_ns=95)
+    told = gate.read()
+    assert told is not None
+    assert (told.ports, told.watermark_ns, told.frontier_ns) == ([None], 100, 95)
+    assert gate.read() is None
