@@ -237,6 +237,7 @@ class ReaderState:
             "lanes": [lane.held() for lane in self.lanes],
             "late": self._late.held(),
             "seen": self._seen,
+            "cut": self.cut,
             "watermark_ns": self._watermark_ns,
             "counts": (self.rows, self.ready, self.slack_ready, self.late, self.late_ready),
         }
@@ -250,7 +251,7 @@ class ReaderState:
                 self._heads[place] = self.lanes[place].head_ns
         for piece in state["late"]:
             self._late.add(piece)
-        self._seen = tuple(state["seen"])
+        self._seen, self.cut = tuple(state["seen"]), tuple(state["cut"])
         self._watermark_ns = state["watermark_ns"]
         self.rows, self.ready, self.slack_ready, self.late, self.late_ready = state["counts"]
 

@@ -124,10 +124,12 @@ class PassIntake(Intake):
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, the queue apart."""
-        return {"confluence": self._confluence.snapshot() if self._confluence else None}
+        own = self._confluence.snapshot() if self._confluence else None
+        return {"confluence": own, "more": self.more}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
+        self.more = state["more"]
         if self._confluence is not None:
             self._confluence.restore(state["confluence"])
 
@@ -174,11 +176,11 @@ class _Held(Intake):
         return held
 
     def snapshot(self) -> dict[str, Any]:
-        return {"held": self._held.snapshot(), "more": self.more}
+        return {"held": self._held.snapshot(), "more": self.more, "since_ns": self._since_ns}
 
     def restore(self, state: dict[str, Any]) -> None:
         self._held.restore(state["held"])
-        self.more = state["more"]
+        self.more, self._since_ns = state["more"], state["since_ns"]
 
 
 class GateIntake(_Held):
@@ -271,6 +273,17 @@ class GateIntake(_Held):
         count_gate(self._report, self._gate, queued=self._queues.rows, dropped=dropped, names=names)
         if self._silent is not None:
             self._report.idle_marks = dict(self._silent.marks)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, the queue apart: the gate's, and who has been silent since when."""
+        silent = None if self._silent is None else self._silent.snapshot()
+        return {**super().snapshot(), "silent": silent}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        super().restore(state)
+        if self._silent is not None:
+            self._silent.restore(state["silent"])
 
 
 class DealtIntake(_Held):

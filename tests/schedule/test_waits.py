@@ -109,7 +109,7 @@ def test_any_run_gives_the_waits_that_a_log_row_by_row_gives(
         assert all(log.due(until) == reference.due(until) for until in range(-1, now_ns + 1))
         assert sum(len(held) for _, _, held in log.held()) == gate.rows_held
     copy = WaitLog()
-    copy.restore(log.held())
+    copy.restore(log.snapshot())
     assert copy.oldest_ns() == log.oldest_ns()
     assert copy.left((END_NS, 3)) == log.left((END_NS, 3))
     assert log.held() == []
