@@ -124,12 +124,10 @@ class PassIntake(Intake):
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, the queue apart."""
-        own = self._confluence.snapshot() if self._confluence else None
-        return {"confluence": own, "more": self.more}
+        return {"confluence": self._confluence.snapshot() if self._confluence else None}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
-        self.more = state["more"]
         if self._confluence is not None:
             self._confluence.restore(state["confluence"])
 

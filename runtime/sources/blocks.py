@@ -23,6 +23,7 @@ from runtime.errors import IngestError, OrderError
 from runtime.model import START_NS, Batch, BoolArray, Columns, Int64Array, format_ns
 from runtime.sources.columns import check_source_columns, read_columns, refuse_nulls, time_ns
 from runtime.sources.early import MOST_ROWS, EarlyRows, Rows
+from runtime.sources.named_reader import NamedReader
 from runtime.sources.pacing import Pace, running_max
 from runtime.sources.promises import PromiseLine, spoken_promise_ns
 from runtime.sources.silence import SilenceRule
@@ -206,7 +207,7 @@ class BlockReader:
         """Poll until there are rows, or none right now; return False at the end."""
         while self._rest is None and not self.has_ended:
             if self._reader is None:
-                self._reader = self._spec.input.open()
+                self._reader = NamedReader(self._source, self._spec.input)
             polled = self._reader.poll()
             if polled is None:
                 return True

@@ -73,7 +73,9 @@ def any_source(flow: sw.Dataflow, name: str, chance: Random) -> sw.Stream:
 def any_flow(seed: int) -> tuple[Plan, Limits]:
     """Two or three sources; merges, joins, aggregates, replicas; one or two sinks."""
     chance = Random(seed)  # noqa: S311 - a draw, not a secret
-    way = chance.choice([{"slack": None}, {"slack": "0s"}, {"slack": "60ms"}, {"deadline": "4s"}])
+    way = chance.choice(
+        [{"slack": None}, {"slack": "0s"}, {"slack": "60ms"}, *[{"deadline": "4s"}] * 3]
+    )
     flow = sw.Dataflow(f"any-{seed}", **way)  # type: ignore[arg-type]
     streams = [any_source(flow, f"s{n}", chance) for n in range(chance.choice([2, 2, 3]))]
     first, second = streams[0], streams[1]
@@ -83,7 +85,7 @@ def any_flow(seed: int) -> tuple[Plan, Limits]:
         first = first.filter(sw.col("value") < chance.choice([0.2, 0.9]))
     if chance.random() < 0.3:
         first.sink("raw", sw.collect_sink())
-    replicas = chance.choice([1, 1, 2])
+    replicas = chance.choice([1, 2, 2])
     if chance.random() < 0.6:
         share = chance.choice(["keys", "all"])
         on = chance.choice(["key", "text"])
