@@ -206,7 +206,6 @@ class SourceMachine:
         self._last_due_ns, self._next_due_ns = state["due_ns"]
         self._blocks.restore(state["input"])
         self._block = None if state["block"] is None else Block.of_rest(state["block"])
-        self._position = 0
         if self._sorting is not None:
             self._sorting.restore(state["sorting"])
         self._ready = state["ready"]

@@ -17,6 +17,16 @@ from runtime.measure.samples import StageSample
 from runtime.tune import SetSlack
 
 MS = 1_000_000
+NOBODY = sw.table(
+    pa.table(
+        {
+            "ts": pa.array([], pa.int64()),
+            "key": pa.array([], pa.int64()),
+            "text": pa.array([], pa.string()),
+            "value": pa.array([], pa.float64()),
+        }
+    )
+)
 NODES = ("node-1", "node-2", "node-3")
 
 
@@ -79,7 +89,10 @@ def any_flow(seed: int) -> tuple[Plan, Limits]:
     flow = sw.Dataflow(f"any-{seed}", **way)  # type: ignore[arg-type]
     streams = [any_source(flow, f"s{n}", chance) for n in range(chance.choice([2, 2, 3]))]
     first, second = streams[0], streams[1]
-    if len(streams) == 3 or chance.random() < 0.3:
+    if seed % 8 == 5:  # so many writers are kept otherwise
+        silent = [flow.source(f"none-{n}", NOBODY, event_time="ts") for n in range(16)]
+        first = flow.merge(first, *silent, name="many")
+    elif len(streams) == 3 or chance.random() < 0.3:
         first = flow.merge(first, streams[-1], name="both")
     if chance.random() < 0.5:
         first = first.filter(sw.col("value") < chance.choice([0.2, 0.9]))
