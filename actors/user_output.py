@@ -1,8 +1,8 @@
 """What users' functions print and log in a slot: said with the step's name, bounded, counted.
 
 ```
-print(…) in a function ─▶ Spoken (sys.stdout) ─▶ UserOutput ─┬─▶ the worker's log, [step] line
-                                                             └─▶ take(): the driver's terminal
+print(…) in a function ─▶ Spoken (sys.stdout) ─▶ UserOutput ─┬─▶ the worker's log
+                                                  [step] line └─▶ take(): the driver's terminal
 ```
 
 Who prints while no step's code runs (Ray, our own code) is let through as it is.
@@ -26,7 +26,9 @@ from runtime.model.whose_code import RUNNING
 __all__ = ["Line", "UserOutput", "runs_users_code"]
 
 MOST_LINES = 100
-"""A second, of one slot; what is more is counted."""
+"""Of one slot, that are shown of one second; what is more is counted."""
+MOST_LOGGED = 10_000
+"""The same in the worker's log, which has a disk to fill."""
 MOST_CHARS = 2_000
 """Of one line; what is behind it is cut."""
 KEPT = 2_000
@@ -68,7 +70,8 @@ class UserOutput:
         self._lines: deque[Line] = deque()
         self._second = -1
         self._said = 0  # lines in this second
-        self._cut: dict[str, int] = {}  # {step: lines in this second that were not said}
+        self._not_shown: dict[str, int] = {}  # {step: how many of them}
+        self._not_logged: dict[str, int] = {}
         self._gone = 0  # lines that nobody took in time
 
     def write(self, step: str, text: str, *, is_error: bool) -> None:
@@ -105,22 +108,28 @@ class UserOutput:
         if second != self._second:
             self._say_what_was_cut()
             self._second, self._said = second, 0
-        if self._said >= MOST_LINES:
-            self._cut[step] = self._cut.get(step, 0) + 1
-            return
         self._said += 1
         if len(line) > MOST_CHARS:
             line = f"{line[:MOST_CHARS]} … ({len(line) - MOST_CHARS:,} characters more)"
-        self._keep(Line(is_error, f"[{step}] {line}"))
+        said = Line(is_error, f"[{step}] {line}")
+        if self._said <= MOST_LOGGED:
+            self._log(*said)
+        else:
+            self._not_logged[step] = self._not_logged.get(step, 0) + 1
+        if self._said <= MOST_LINES:
+            self._keep(said)
+        else:
+            self._not_shown[step] = self._not_shown.get(step, 0) + 1
 
     def _say_what_was_cut(self) -> None:
-        for step, lines in self._cut.items():
-            notice = f"{lines:,} lines more in one second are not shown; at most {MOST_LINES} are"
-            self._keep(Line(True, f"[{step}] … {notice}"))
-        self._cut.clear()
+        for step, lines in self._not_shown.items():
+            self._keep(Line(True, _notice(step, lines, MOST_LINES)))
+        for step, lines in self._not_logged.items():
+            self._log(True, _notice(step, lines, MOST_LOGGED))
+        self._not_shown.clear()
+        self._not_logged.clear()
 
     def _keep(self, line: Line) -> None:
-        self._log(*line)
         if len(self._lines) == KEPT:
             self._lines.popleft()
             self._gone += 1
@@ -143,6 +152,10 @@ class UserOutput:
                 if getattr(handler, "stream", None) is stream:
                     handler.setStream(sys.stderr if is_error else sys.stdout)  # type: ignore[attr-defined]
         return output
+
+
+def _notice(step: str, lines: int, most: int) -> str:
+    return f"[{step}] … {lines:,} lines more in one second are not here; at most {most:,} are"
 
 
 class Spoken:

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+from actors import user_output
 from actors.user_output import KEPT, MOST_CHARS, MOST_LINES, Line, UserOutput
 from runtime.model.whose_code import RUNNING
 
@@ -50,9 +51,20 @@ def test_lines_beyond_the_bound_of_a_second_are_counted_and_said() -> None:
     assert told.texts() == ["[clean] x"] * MOST_LINES
     told.now_s = 1.2
     told.say("again\n")
-    cut = [f"{n} lines more in one second are not shown; at most {MOST_LINES} are" for n in (7, 1)]
+    cut = [f"{n} lines more in one second are not here; at most {MOST_LINES} are" for n in (7, 1)]
     assert told.texts() == [f"[clean] … {cut[0]}", f"[sort] … {cut[1]}", "[clean] again"]
-    assert len(told.logged) == MOST_LINES + 3, "the worker's log has the same lines"
+    assert len(told.logged) == MOST_LINES + 9, "the worker's log has them all"
+
+
+def test_a_log_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_output, "MOST_LOGGED", 200)
+    told = Told()
+    told.say("x\n" * 203)
+    told.texts(is_last=True)
+    assert len(told.logged) == 201
+    assert told.logged[-1].text == (
+        "[clean] … 3 lines more in one second are not here; at most 200 are"
+    )
 
 
 def test_the_last_lines_that_were_cut_are_said_at_the_end() -> None:
