@@ -101,6 +101,21 @@ def test_a_restart_of_all_slots_at_any_step_shows_nowhere(part: int) -> None:
             assert broken[what] == whole[what], f"{what} of seed {seed}, restarted at {restarts}"
 
 
+def test_the_comparison_finds_a_field_that_was_forgotten() -> None:
+    one, other = slot_of("node-1"), slot_of("node-1")
+    assert differences(one, other) == []
+    one._credit["forgotten"] = 1
+    name, machine = next(iter(one.stages.items()))
+    machine.report.rows_out += 1
+    machine.forgotten = 3  # type: ignore[attr-defined]
+    found = differences(one, other)
+    assert [path.split(": ")[0] for path in found] == [
+        "Slot._credit",
+        f"Slot._stages[{name!r}].forgotten",
+        f"Slot._stages[{name!r}].report.rows_out",
+    ]
+
+
 def slot_of(name: str, *, seed: int = 3, is_sampled: bool = False) -> Slot:
     plan, limits = any_flow(seed)
     stages = plan.stages_of(name)
