@@ -145,6 +145,9 @@ def test_a_late_row_leaves_with_the_next_read_wherever_that_cuts() -> None:
     log = WaitLog()
     log.add(0, rows(50), 7, is_mixed=False, seen=(60, 0, 0))
     assert log.oldest_ns() is None
+    restored = WaitLog()
+    restored.restore(log.snapshot())
+    assert restored.left((START_NS, 0)) == 7
     assert log.left((START_NS, 0)) == 7
     assert log.left((END_NS, 1)) is None
 

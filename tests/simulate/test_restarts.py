@@ -109,11 +109,10 @@ def test_the_comparison_finds_a_field_that_was_forgotten() -> None:
     machine.report.rows_out += 1
     machine.forgotten = 3  # type: ignore[attr-defined]
     found = differences(one, other)
-    assert [path.split(": ")[0] for path in found] == [
-        "Slot._credit",
-        f"Slot._stages[{name!r}].forgotten",
-        f"Slot._stages[{name!r}].report.rows_out",
-    ]
+    assert "Slot._credit" in found[0]
+    assert f"Slot._stages[{name!r}].forgotten: only one has it" in found
+    assert any("report.rows_out: 1 and 0" in path for path in found)
+    assert len(found) == 3
 
 
 def slot_of(name: str, *, seed: int = 3, is_sampled: bool = False) -> Slot:
