@@ -23,9 +23,10 @@ from runtime.tune import Paths
 from tests.support.any_flow import MS, AnyHolds, any_flow
 from tests.support.states import canonical, differences
 
-FLOWS = int(os.environ.get("RESTART_FLOWS", "12"))
-"""A few seconds; some hundred find what is rare: RESTART_FLOWS=500."""
-RESTARTS, LOOKS = 3, 12
+MANY = int(os.environ.get("RESTART_FLOWS", "0"))
+"""Some hundred find what is rare; else a few that have, together, all that flows can have."""
+SEEDS = range(MANY) if MANY else (0, 10, 13, 22, 24, 26, 28, 29, 37)
+RESTARTS, LOOKS = 3, 8
 
 
 class Restarting(Simulation):
@@ -41,9 +42,10 @@ class Restarting(Simulation):
     def _try(self, name: str) -> None:
         self.steps += 1
         if self.steps in self.looks:
-            slot, again = self._slots[name], self._new_slot(name)
-            again.restore(carried(slot.snapshot()))
-            assert differences(slot, again) == []
+            for one, slot in self._slots.items():
+                again = self._new_slot(one)
+                again.restore(carried(slot.snapshot()))
+                assert differences(slot, again) == []
         if self.steps in self.restarts:
             self.restart(carried)
         super()._try(name)
@@ -89,9 +91,9 @@ def run(
     }
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(3))
 def test_a_restart_of_all_slots_at_any_step_shows_nowhere(part: int) -> None:
-    for seed in range(part, FLOWS, 4):
+    for seed in SEEDS[part::3]:
         steps, whole = run(seed)
         chance = Random(seed)  # noqa: S311 - a draw, not a secret
         restarts = frozenset(chance.randint(1, steps) for _ in range(RESTARTS))

@@ -92,7 +92,7 @@ def any_flow(seed: int) -> tuple[Plan, Limits]:
     if seed % 8 == 5:  # so many writers are kept otherwise
         silent = [flow.source(f"none-{n}", NOBODY, event_time="ts") for n in range(16)]
         first = flow.merge(first, *silent, name="many")
-    elif len(streams) == 3 or chance.random() < 0.3:
+    if len(streams) == 3 or chance.random() < 0.3:
         first = flow.merge(first, streams[-1], name="both")
     if chance.random() < 0.5:
         first = first.filter(sw.col("value") < chance.choice([0.2, 0.9]))
