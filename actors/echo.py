@@ -1,4 +1,4 @@
-"""What users' functions print in the slots of a job, on the terminal of its driver."""
+"""What users' functions print in the slots of a job, on the terminal of its driver (stderr)."""
 
 from __future__ import annotations
 
@@ -65,6 +65,6 @@ class Echo:
                 self.show(ray.get(call))
 
     def show(self, lines: Iterable[Line]) -> None:
-        """Print lines where they were meant to be."""
+        """Print lines on stderr: what is on stdout is the driver's own, perhaps one JSON object."""
         for line in lines:
-            print(line.text, file=sys.stderr if line.is_error else sys.stdout, flush=True)
+            print(line.text, file=sys.stderr, flush=True)

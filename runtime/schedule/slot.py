@@ -256,7 +256,9 @@ class Slot:
                 name: to_plain(machine.snapshot(), where=name)
                 for name, machine in self._stages.items()
             },
-            "channels": {name: asdict(report) for name, report in self._reports.items()},
+            "channels": {
+                name: to_plain(asdict(report), where=name) for name, report in self._reports.items()
+            },
             "credit": dict(self._credit),
             "owed": dict(self._owed),
             "slice_rows": dict(self._slice_rows),
