@@ -67,4 +67,4 @@ class Echo:
     def show(self, lines: Iterable[Line]) -> None:
         """Print lines on stderr: what is on stdout is the driver's own, perhaps one JSON object."""
         for line in lines:
-            print(line.text, file=sys.stderr, flush=True)
+            print(line.text, file=sys.stderr, flush=True)  # noqa: T201 the user's own words

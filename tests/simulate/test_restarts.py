@@ -25,7 +25,7 @@ from tests.support.states import canonical, differences
 
 MANY = int(os.environ.get("RESTART_FLOWS", "0"))
 """Some hundred find what is rare; else a few that have, together, all that flows can have."""
-SEEDS = range(MANY) if MANY else (0, 10, 13, 22, 24, 26, 28, 29, 37)
+SEEDS = range(MANY) if MANY else (0, 10, 11, 13, 22, 24, 26, 28, 37)
 RESTARTS, LOOKS = 3, 8
 
 
@@ -97,7 +97,8 @@ def test_a_restart_of_all_slots_at_any_step_shows_nowhere(part: int) -> None:
         steps, whole = run(seed)
         chance = Random(seed)  # noqa: S311 - a draw, not a secret
         restarts = frozenset(chance.randint(1, steps) for _ in range(RESTARTS))
-        looks = frozenset(chance.randint(1, steps) for _ in range(LOOKS))
+        gap = steps // LOOKS + 1
+        looks = frozenset(range(chance.randint(1, gap), steps, gap))
         _, broken = run(seed, restarts=restarts, looks=looks)
         for what in whole:
             assert broken[what] == whole[what], f"{what} of seed {seed}, restarted at {restarts}"
