@@ -96,10 +96,11 @@ def any_flow(seed: int) -> tuple[Plan, Limits]:
         first = flow.merge(first, streams[-1], name="both")
     if chance.random() < 0.5:
         first = first.filter(sw.col("value") < chance.choice([0.2, 0.9]))
-    if chance.random() < 0.3:
-        first.sink("raw", sw.collect_sink())
+    fans_out = chance.random() < 0.3
     replicas = chance.choice([1, 2, 2])
     if chance.random() < 0.6:
+        if fans_out:
+            first.sink("raw", sw.collect_sink())
         share = chance.choice(["keys", "all"])
         on = chance.choice(["key", "text"])
         pairs = first.join(
