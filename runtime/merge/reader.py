@@ -234,16 +234,17 @@ class ReaderState:
     def snapshot(self) -> dict[str, Any]:
         """Return all state; batches are frozen and shared."""
         return {
+            "cut": self.cut,
             "lanes": [lane.held() for lane in self.lanes],
             "late": self._late.held(),
             "seen": self._seen,
-            "cut": self.cut,
             "watermark_ns": self._watermark_ns,
             "counts": (self.rows, self.ready, self.slack_ready, self.late, self.late_ready),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot, into a fresh state of the same writers."""
+        self.cut = tuple(state["cut"])
         for place, held in enumerate(state["lanes"]):
             for batch in held:
                 self.lanes[place].add(batch)
@@ -251,7 +252,7 @@ class ReaderState:
                 self._heads[place] = self.lanes[place].head_ns
         for piece in state["late"]:
             self._late.add(piece)
-        self._seen, self.cut = tuple(state["seen"]), tuple(state["cut"])
+        self._seen = tuple(state["seen"])
         self._watermark_ns = state["watermark_ns"]
         self.rows, self.ready, self.slack_ready, self.late, self.late_ready = state["counts"]
 
