@@ -111,7 +111,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
        for name in ("_numbers", "_texts", "_capacity", "_origin", "start")},
     ("HeldColumns", "end"): ("positions begin anew", len),
     **{("JoinState", name): ("the index follows from the rows", _nothing)
-       for name in ("_layout", "_index", "_is_untidy", "_indexed", "_waiting")},
+       for name in ("_layout", "_oldest_ns", "_index", "_is_untidy", "_indexed", "_waiting")},
     ("Growing", "_data"): ("room for more", lambda growing: canonical(growing.values)),
     **{("IntCodes", name): ("a way to look codes up", _nothing)
        for name in ("_base", "_table", "_hash")},
