@@ -62,7 +62,7 @@ class Echo:
         for call in ray.wait(list(self._calls), num_returns=len(self._calls), timeout=0)[0]:
             del self._calls[call]
             with contextlib.suppress(RayError):  # its death is named elsewhere
-                self.show(ray.get(call))
+                self.show(ray.get(call, timeout=LAST_S))
 
     def show(self, lines: Iterable[Line]) -> None:
         """Print lines on stderr: what is on stdout is the driver's own, perhaps one JSON object."""
