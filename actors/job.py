@@ -21,12 +21,13 @@ from ray.exceptions import GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.channel import ChannelKeys
+from actors.echo import Echo
 from actors.hosts import HostWatch
 from actors.obituary import obituary, silent_peers
 from actors.own_errors import own_error
 from actors.placement import NodeInfo, dead_nodes
 from actors.results import Results
-from actors.slot import SlotActor
+from actors.slot_actor import SlotActor
 from actors.slot_report import SlotReport
 from actors.tuner_care import TunerCare
 from runtime import errors
@@ -61,6 +62,7 @@ class RayJob:
         notes: what the report must say about these nodes.
         tuning: how the slacks are to be set; None: nothing is to be set.
         folder: what sinks' relative paths are meant from; this process's unless told.
+        echoes: whether this process prints what users' functions print in the slots.
         clock_shifts: for tests, {node: by how many ns its slots take its clock to be ahead}.
 
     Attributes:
@@ -78,6 +80,7 @@ class RayJob:
         tuning: Tuning | None = None,
         folder: str | None = None,
         clock_shifts: Mapping[str, int] | None = None,
+        echoes: bool = False,
     ) -> None:
         self.pids: dict[str, int] = {}
         self._plan = plan
@@ -116,6 +119,7 @@ class RayJob:
             for name in plan.slot_names
         }
         self._results = Results(plan, self._actors)
+        self._echo = Echo(plan, self._actors) if echoes else None
 
     def start(self) -> RayJob:
         """Start the slots and let the sources run; return this job.
@@ -219,6 +223,8 @@ class RayJob:
         self._take_ends(timeout_s)
         self._bury(self._hosts.look())
         self.tuner.look()
+        if self._echo is not None:
+            self._echo.look(self._ended)
         if self._deaths or self._failed():
             self._find_cause()
             self.stop()
@@ -239,6 +245,8 @@ class RayJob:
     def _take_end(self, name: str, ref: Any) -> None:
         try:
             self._ended[name] = self._reports[name] = ray.get(ref)
+            if self._echo is not None:
+                self._echo.show_last(name, self._ended[name].said)
         except RayError as problem:
             self._deaths[name] = str(problem).strip().splitlines()[0].rstrip(".")
 
@@ -297,7 +305,7 @@ class RayJob:
             channels=[channel for part in parts for channel in part.channels],
             sinks=[sink for part in parts for sink in part.sinks],
             error=None if self._error is None else str(self._error),
-            notes=self._notes,
+            notes=[*self._notes, *[note for part in parts for note in part.notes]],
             clocks={part.slot: part.clock for part in parts if part.clock is not None},
             refused_peers=sum(part.refused_peers for part in parts),
             tuning=self.tuner.fresh_report(),

@@ -8,8 +8,8 @@ channels ──▶ deliver / credit ──▶ Slot.step ──▶ Send · Grant 
 
 The loop has a thread of its own; other threads make the control calls (report, stop, join), of
 which it carries out between two slices what touches the slot (`actors/orders.py`).
-`SlotActor` is the same as a Ray actor, in few methods: Ray wraps each method of an actor's class,
-which the loop had better not pay for.
+As a Ray actor it is `actors/slot_actor.py`, in few methods: Ray wraps each method of an actor's
+class, which the loop had better not pay for.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +32,7 @@ from actors.clock_sync import SlotClock
 from actors.frames import FrameCodec
 from actors.local_sockets import host_identity
 from actors.orders import Orders, SlackSetting
+from actors.read_ahead import ReadAheadInput, read_ahead
 from actors.sinks import CollectSink, Sink, open_sink
 from actors.slot_report import SlotIdentity, SlotReport, SlotSamples
 from actors.waiting import sharpen_timers
@@ -89,6 +89,7 @@ class SlotHost:
         self._sinks: dict[str, Sink] = {}
         self._rows: dict[str, ArrowRows] = {}
         self._meters: dict[str, SinkMeter] = {}
+        self._own_inputs: list[ReadAheadInput] = []
         self._slot: Slot | None = None
         self._start_ns = 0
         self._waker = Waker()
@@ -164,9 +165,11 @@ class SlotHost:
     def start(self, start_ns: int) -> None:
         """Run. Paced sources hand over their first event at `start_ns`."""
         self._start_ns = start_ns
+        stages = [read_ahead(stage, self._waker.wake) for stage in self._stages]
+        self._own_inputs = [one for _, one in stages if one is not None]
         self._slot = Slot(
             self._name,
-            self._stages,
+            [stage for stage, _ in stages],
             start_ns=start_ns,
             limits=self._limits,
             is_sampled=self._is_sampled,
@@ -245,11 +248,13 @@ class SlotHost:
         assert self._slot is not None
         try:
             ended_ns = self._clock.now_ns()
-            self._publish(state, error, kind)
+            try:
+                self._slot.close()
+            finally:
+                self._publish(state, error, kind)
             self._report.ended_ns = ended_ns
             if state == "failed":
                 self._report.lost = [n for n, end in self._ends().items() if end.is_peer_lost]
-            self._slot.close()
         finally:
             self._orders.close()
             self._has_ended.set()
@@ -374,19 +379,10 @@ class SlotHost:
         self._report = SlotReport(self._name, state, stages, channels, sinks, error, kind)
         self._report.clock = self._clock.report(self._name.split("/")[0])
         strangers = [receiver.refused_peers for receiver in self._receivers.values()]
+        waits = [one.standstill(is_over=state != "running") for one in self._own_inputs]
+        self._report.notes = [said for said in waits if said is not None]
         self._report.refused_peers = sum(strangers) + self._clock.refused_peers
         self._has_report.set()
-
-
-class SlotActor:
-    """The Ray shell of a slot. `actors/job.py` places it."""
-
-    def __init__(self, name: str, stages: tuple[Stage, ...], **settings: Any) -> None:
-        self._host = SlotHost(name, stages, **settings)
-
-    def call(self, method: str, *args: Any) -> Any:
-        """Call one of the slot's control methods."""
-        return getattr(self._host, method)(*args)
 
 
 def _codec(channel: Channel) -> FrameCodec:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from actors.user_output import Line
 from runtime.measure.report import ChannelReport, ClockReport, SinkReport, StageReport
 from runtime.measure.samples import StageSample
 
@@ -37,6 +38,10 @@ class SlotReport:
     clock: ClockReport | None = None
     refused_peers: int = 0
     """Connections refused by its sockets of TCP; see `actors/strangers.py`."""
+    notes: list[str] = field(default_factory=list)
+    """What the job's report is to say of this slot: sources that do not return."""
+    said: list[Line] = field(default_factory=list)
+    """At the end: what users' functions have printed, as far as nobody has taken it."""
 
 
 class SlotSamples(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,7 @@ class Mapped:
         shift_ms: how far event time goes in one round.
     """
 
+    reads_inline: ClassVar[bool] = True
     path: str
     times: int = 1
     shift_ms: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -63,6 +63,8 @@ class BlocksInput:
 
     parts: tuple[pa.RecordBatch, ...]
     columns: pa.Schema
+
+    reads_inline: ClassVar[bool] = True
 
     def describe(self) -> str:
         """Return how many rows there are."""

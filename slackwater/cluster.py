@@ -180,7 +180,9 @@ class Cluster(_Nodes):
             )
             return Job.detached(running, plan)
         check_room({slot: node.node_id for slot, node in nodes.items()})
-        started = RayJob(plan, nodes=nodes, limits=limits, notes=notes, tuning=tuning).start()
+        started = RayJob(
+            plan, nodes=nodes, limits=limits, notes=notes, tuning=tuning, echoes=True
+        ).start()
         job = Job.attached(new_job_id(plan.flow), plan, started)
         self._jobs = [one for one in self._jobs if one.status == "running"] + [job]
         return job

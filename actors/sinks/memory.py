@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from runtime.errors import OperatorError
+from runtime.model.whose_code import RUNNING
 
 
 class CollectSink:
@@ -45,21 +46,27 @@ class CallbackSink:
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Call the function."""
+        token = RUNNING.set(self._name)
         try:
             self._function(rows)
         except Exception as problem:
             sample = f"sample of the batch: {rows.slice(0, 3).to_pylist()}"
             raise self._own_error("its callback", problem, sample) from problem
+        finally:
+            RUNNING.reset(token)
 
     def close(self) -> None:
         """Call `at_end`, the first time."""
         at_end, self._at_end = self._at_end, None
         if at_end is None:
             return
+        token = RUNNING.set(self._name)
         try:
             at_end()
         except Exception as problem:
             raise self._own_error("its callback's at_end", problem) from problem
+        finally:
+            RUNNING.reset(token)
 
     def _own_error(self, what: str, problem: Exception, sample: str = "") -> OperatorError:
         return OperatorError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +51,23 @@ class SinkMeter:
         if self._waiting:
             self._count()
         return self._report
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return rows and latencies so far, as plain values."""
+        report = self.report
+        return {
+            "rows": report.rows,
+            "latency": report.latency.to_json(),
+            "series": report.series.to_json(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._waiting.clear()
+        self._rows_waiting = 0
+        self._report.rows = state["rows"]
+        self._report.latency = LatencyHistogram.from_json(state["latency"])
+        self._report.series = LatencySeries.from_json(state["series"])
 
     def _count(self) -> None:
         stimulus_ns = np.concatenate([stimuli for stimuli, _ in self._waiting])

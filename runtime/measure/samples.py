@@ -182,6 +182,26 @@ class SecondMeter:
         """Count on from these counters: what they count was done before."""
         self._slack_ready, self._late = slack_ready, late
 
+    def snapshot(self) -> dict[str, Any]:
+        """Return the second as it is counted, and the samples that nobody has taken."""
+        return {
+            "second": self._second,
+            "ends_ns": self._ends_ns,
+            "worked": (self._latency_ns, self._comm_ns, self._rows),
+            "counters": (self._slack_ready, self._late),
+            "events_ns": (self._first_event_ns, self._last_event_ns),
+            "over": [sample.to_json() for sample in self._over],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._second, self._ends_ns = state["second"], state["ends_ns"]
+        self._start_ns = self._ends_ns - (self._second + 1) * NS_PER_SECOND
+        self._latency_ns, self._comm_ns, self._rows = state["worked"]
+        self._slack_ready, self._late = state["counters"]
+        self._first_event_ns, self._last_event_ns = state["events_ns"]
+        self._over = deque(map(StageSample.from_json, state["over"]), maxlen=KEPT)
+
     def take(self) -> list[StageSample]:
         """Return the samples of the seconds that are over, once."""
         taken = list(self._over)

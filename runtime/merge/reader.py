@@ -256,6 +256,7 @@ class ReaderState:
     def snapshot(self) -> dict[str, Any]:
         """Return all state; batches are frozen and shared."""
         return {
+            "cut": self.cut,
             "lanes": [lane.held() for lane in self.lanes],
             "late": self._late.held(),
             "seen": self._seen,
@@ -265,6 +266,7 @@ class ReaderState:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot, into a fresh state of the same writers."""
+        self.cut = tuple(state["cut"])
         for place, held in enumerate(state["lanes"]):
             for batch in held:
                 self.lanes[place].add(batch)

@@ -11,6 +11,7 @@ import numpy as np
 from runtime.errors import OperatorError
 from runtime.flow.expressions import Expr
 from runtime.model import Batch, Column
+from runtime.model.whose_code import RUNNING
 
 _T = TypeVar("_T")
 _SAMPLE_ROWS = 3
@@ -23,6 +24,7 @@ def called(function: Callable[..., _T], *arguments: object, step: str, batch: Ba
         OperatorError: it raised; with the step's name, the traceback from the function on, and
             the first rows of the batch.
     """
+    token = RUNNING.set(step)
     try:
         return function(*arguments)
     except Exception as problem:
@@ -34,6 +36,8 @@ def called(function: Callable[..., _T], *arguments: object, step: str, batch: Ba
             f"step {step!r}: its function raised {type(problem).__name__}: {problem}\n"
             f"{''.join(lines).rstrip()}\n{sample_of(batch)}"
         ) from problem
+    finally:
+        RUNNING.reset(token)
 
 
 def evaluated(expression: Expr, batch: Batch, *, step: str) -> Column:

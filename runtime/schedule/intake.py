@@ -171,11 +171,11 @@ class _Held(Intake):
         return held
 
     def snapshot(self) -> dict[str, Any]:
-        return {"held": self._held.snapshot(), "more": self.more}
+        return {"held": self._held.snapshot(), "more": self.more, "since_ns": self._since_ns}
 
     def restore(self, state: dict[str, Any]) -> None:
         self._held.restore(state["held"])
-        self.more = state["more"]
+        self.more, self._since_ns = state["more"], state["since_ns"]
 
 
 class GateIntake(_Held):
@@ -288,6 +288,17 @@ class GateIntake(_Held):
         count_gate(self._report, self._gate, queued=self._queues.rows, dropped=dropped, names=names)
         if self._silent is not None:
             self._report.idle_marks = dict(self._silent.marks)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, the queue apart: the gate's, and who has been silent since when."""
+        silent = None if self._silent is None else self._silent.snapshot()
+        return {**super().snapshot(), "silent": silent}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        super().restore(state)
+        if self._silent is not None:
+            self._silent.restore(state["silent"])
 
 
 def _count_in(counts: dict[str, int], name: str, more: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from runtime.flow.plan import Channel
 from runtime.model import END_NS, Batch, Message
@@ -37,3 +38,11 @@ class Outlets:
             self._sent_ns[at] = now_ns
             sends.append((channel, part))
         return sends
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return when each channel last carried something."""
+        return {"sent_ns": list(self._sent_ns)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._sent_ns = list(state["sent_ns"])

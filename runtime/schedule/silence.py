@@ -17,6 +17,7 @@ without one a gate waits for ever, as the paper's does, and the clock never show
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from runtime.flow.plan import Channel
 from runtime.merge import SlackGate
@@ -111,6 +112,24 @@ class SilentChannels:
             if idle_ns is not None and writer not in self._full:
                 waited_for.append((writer, self._since_ns[writer] + idle_ns))
         return waited_for
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return who spoke when, who could not, and how often each was marked."""
+        return {
+            "spoke_ns": list(self._spoke_ns),
+            "since_ns": list(self._since_ns),
+            "word_ns": self._word_ns,
+            "full": sorted(self._full),
+            "excused": sorted(self._excused),
+            "marks": dict(self.marks),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot of the same channels."""
+        self._spoke_ns, self._since_ns = list(state["spoke_ns"]), list(state["since_ns"])
+        self._word_ns = state["word_ns"]
+        self._full, self._excused = set(state["full"]), set(state["excused"])
+        self.marks = dict(state["marks"])
 
 
 def _may_go_on(gate: SlackGate) -> bool:

@@ -7,16 +7,22 @@ slice of work, carries out its actions, and says how long it took.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from runtime.config import Limits
 from runtime.errors import SettingError
+from runtime.flow.nearest import listed
 from runtime.flow.plan import Channel, Stage
 from runtime.measure.report import ChannelReport, StageReport
 from runtime.measure.samples import StageSample
 from runtime.model import Batch, Message
+from runtime.model.plain import from_plain, to_plain
 from runtime.schedule.queues import credit_of
 from runtime.schedule.stage import StageMachine
+
+VERSION = 1
+"""Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +247,58 @@ class Slot:
         """Return the counters of all stages and channels as they stand."""
         stages = [machine.report_at(now_ns) for machine in self._stages.values()]
         return stages, list(self._reports.values())
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state between two steps, as plain values (runtime/model/plain.py).
+
+        A source's is a number of rows of its input, and what of them has not been handed over.
+        Not in it: what users' functions keep to themselves, and actions that were returned, which
+        are the host's.
+        """
+        return {
+            "version": VERSION,
+            "stages": {
+                name: to_plain(machine.snapshot(), where=name)
+                for name, machine in self._stages.items()
+            },
+            "channels": {
+                name: to_plain(asdict(report), where=name) for name, report in self._reports.items()
+            },
+            "credit": dict(self._credit),
+            "owed": dict(self._owed),
+            "slice_rows": dict(self._slice_rows),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot of the same stages; call it on a new slot.
+
+        Its next step goes on as the old slot's would have: to the same output, ledger and report.
+
+        Raises:
+            SettingError: it is of other stages or channels, or of another version.
+        """
+        self._check(state)
+        for name, machine in self._stages.items():
+            machine.restore(from_plain(state["stages"][name]))
+        for name, report in self._reports.items():
+            for field, counted in state["channels"][name].items():
+                setattr(report, field, counted)
+        self._credit, self._owed = dict(state["credit"]), dict(state["owed"])
+        self._slice_rows = dict(state["slice_rows"])
+
+    def _check(self, state: dict[str, Any]) -> None:
+        who = f"slot {self.name!r} cannot go on from this snapshot"
+        if state.get("version") != VERSION:
+            raise SettingError(
+                f"{who}: it is of version {state.get('version')!r}, and this release reads version "
+                f"{VERSION}; go on with the release that made it, or start the flow anew"
+            )
+        for what, own in (("stages", self._stages), ("channels", self._reports)):
+            if set(state[what]) != set(own):
+                raise SettingError(
+                    f"{who}: it has the {what} {listed(state[what])}, and the slot has "
+                    f"{listed(own)}; go on with the flow and the placement that it was made of"
+                )
 
     def close(self) -> None:
         """Let go of what the sources hold open."""

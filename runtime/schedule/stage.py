@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from runtime.config import Limits
@@ -324,20 +325,26 @@ class StageMachine:
             self.source.close()
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the state of queue, gate and operator, or of the source."""
+        """Return all state; users' functions keep theirs. Batches are frozen and shared."""
         return {
+            "report": asdict(self.report),
             "queues": self._queues.snapshot(),
             "intake": self._intake.snapshot(),
             "hands": self._hands.snapshot() if self._hands else None,
             "operator": self.operator.snapshot() if self.operator else None,
             "source": self.source.snapshot() if self.source else None,
             "watch": self._watch.snapshot() if self._watch else None,
+            "outlets": self._outlets.snapshot(),
+            "next_take_ns": self._next_take_ns,
+            "rows_worked": self.rows_worked,
             "promise_ns": self._promise_ns,
             "is_finished": self.is_finished,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Continue from a snapshot of the same stage, in a new machine."""
+        for name, counted in state["report"].items():
+            setattr(self.report, name, counted)
         self._queues.restore(state["queues"])
         self._intake.restore(state["intake"])
         if self._hands is not None:
@@ -348,6 +355,8 @@ class StageMachine:
             self.source.restore(state["source"])
         if self._watch is not None:
             self._watch.restore(state["watch"])
+        self._outlets.restore(state["outlets"])
+        self._next_take_ns, self.rows_worked = state["next_take_ns"], state["rows_worked"]
         self._promise_ns = state["promise_ns"]
         self.is_finished = state["is_finished"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -120,10 +120,15 @@ class WaitLog:
         live = sorted(entry for entry in self._by_coming if not entry[2].is_gone)
         return [(m.came_ns, m.place, m.times_ns[m.start :]) for _, _, m in live]
 
-    def restore(self, held: list[Came]) -> None:
-        """Continue from what was held."""
-        self._by_next, self._by_coming, self._late_since_ns = [], [], None
-        for came_ns, place, times_ns in held:
+    def snapshot(self) -> dict[str, Any]:
+        """Return what is held, and since when a late row is."""
+        return {"held": self.held(), "late_since_ns": self._late_since_ns}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._by_next, self._by_coming = [], []
+        self._late_since_ns = state["late_since_ns"]
+        for came_ns, place, times_ns in state["held"]:
             self._keep(_Message(came_ns, place, times_ns))
 
     def _keep(self, message: _Message) -> None:

@@ -148,26 +148,31 @@ class StageWatch:
         return self._meter.take()
 
     def snapshot(self) -> dict[str, Any]:
-        """Return how long the gate may hold a row, and since when it holds each."""
+        """Return the seconds as they are counted, and since when the gate holds each row."""
         return {
             "hold_ns": self.hold_ns,
-            "waits": None if self._waits is None else self._waits.held(),
+            "waits": None if self._waits is None else self._waits.snapshot(),
             "reads": self._read_log.held(),
+            "meter": self._meter.snapshot(),
+            "slice": (self._since_ns, self._rows, self._last_event_ns),
         }
 
     def restore(self, state: dict[str, Any] | None) -> None:
-        """Continue from a snapshot, the gate being restored; None: of a stage without samples.
+        """Continue from a snapshot, the gate being restored.
 
-        Seconds go on as they are counted here: what was done before is in none of them.
+        None: of a stage without samples, so that what was done before is in no second.
         """
-        if state is not None:
-            self.hold_ns = state["hold_ns"]
-            if self._waits is not None:
-                self._waits.restore(state["waits"] or [])
-            self._read_log.restore(state["reads"])
-        if self._gate is not None:
-            counts = self._gate.counts()
-            self._meter.restart(counts.unready, counts.late)
+        if state is None:
+            if self._gate is not None:
+                counts = self._gate.counts()
+                self._meter.restart(counts.unready, counts.late)
+            return
+        self.hold_ns = state["hold_ns"]
+        if self._waits is not None:
+            self._waits.restore(state["waits"])
+        self._read_log.restore(state["reads"])
+        self._meter.restore(state["meter"])
+        self._since_ns, self._rows, self._last_event_ns = state["slice"]
 
 
 def _rows(released: Released) -> int:

@@ -61,16 +61,8 @@ class Simulation:
         self._rng = np.random.default_rng(seed)
         self._cost, self._link = cost or CostModel(), link or LinkModel()
         self.now_ns = self._start_ns = start_ns
-        self._slots = {
-            name: Slot(
-                name,
-                plan.stages_of(name),
-                start_ns=start_ns,
-                limits=limits,
-                is_sampled=policy is not None,
-            )
-            for name in plan.slot_names
-        }
+        self._limits, self._is_sampled = limits, policy is not None
+        self._slots = {name: self._new_slot(name) for name in plan.slot_names}
         self._meters = {s.name: SinkMeter(s.name, "") for s in plan.stages if s.kind == "sink"}
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
@@ -78,6 +70,27 @@ class Simulation:
         self._wakes: dict[str, int] = {}  # {slot: time of its pending wake}
         self._free_ns: dict[tuple[str, str], int] = {}  # {(channel, way): last arrival}
         self._idle_polls = 0
+
+    def _new_slot(self, name: str) -> Slot:
+        return Slot(
+            name,
+            self._plan.stages_of(name),
+            start_ns=self._start_ns,
+            limits=self._limits,
+            is_sampled=self._is_sampled,
+        )
+
+    def restart(self, carry: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Let every slot go on in a new one, from its snapshot as `carry` hands it over."""
+        for name, old in self._slots.items():
+            state = carry(old.snapshot())
+            old.close()
+            self._slots[name] = self._new_slot(name)
+            self._slots[name].restore(state)
+        for meter_name, meter in self._meters.items():
+            kept = carry(meter.snapshot())
+            self._meters[meter_name] = SinkMeter(meter_name, "")
+            self._meters[meter_name].restore(kept)
 
     def run(self, *, until_ns: int | None = None) -> JobReport:
         """Run to the end, or until a virtual time, and report.

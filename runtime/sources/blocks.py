@@ -14,14 +14,16 @@ late?        -   -   -   -   late     6 < 7; while 4 >= 3 came as promised
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from runtime.errors import OrderError
+from runtime.errors import IngestError, OrderError
 from runtime.model import START_NS, Batch, BoolArray, Columns, Int64Array, format_ns
 from runtime.sources.columns import check_source_columns, read_columns, refuse_nulls, time_ns
 from runtime.sources.early import MOST_ROWS, EarlyRows, Rows
+from runtime.sources.named_reader import NamedReader
 from runtime.sources.pacing import Pace, running_max
 from runtime.sources.promises import PromiseLine, spoken_promise_ns
 from runtime.sources.silence import SilenceRule
@@ -59,6 +61,34 @@ class Block:
     late: BoolArray | None
     refused_row: int | None
     refusal: str
+
+    def rest(self, start: int) -> dict[str, Any]:
+        """Return all that is known of the rows from this position on, as `of_rest` takes it."""
+        refused_row = self.refused_row
+        return {
+            "batch": self.batch.slice(start, self.rows),
+            "due_ns": None if self.due_ns is None else np.asarray(self.due_ns)[start:],
+            "newest_ns": np.asarray(self.newest_ns)[start:],
+            "promised_ns": None
+            if self.promised_ns is None
+            else np.asarray(self.promised_ns)[start:],
+            "late": None if self.late is None else self.late[start:],
+            "refused": (None if refused_row is None else refused_row - start, self.refusal),
+        }
+
+    @classmethod
+    def of_rest(cls, state: dict[str, Any]) -> Block:
+        """Return the block that `rest` described."""
+        due_ns, promised_ns = state["due_ns"], state["promised_ns"]
+        return cls(
+            state["batch"],
+            len(state["batch"]),
+            None if due_ns is None else due_ns.data,
+            state["newest_ns"].data,
+            None if promised_ns is None else promised_ns.data,
+            state["late"],
+            *state["refused"],
+        )
 
 
 class BlockReader:
@@ -102,7 +132,8 @@ class BlockReader:
         self._uses_arrival = _uses_arrival(spec)
         self._writers = None if spec.writer is None else WriterTable(source, rank)
         self._newest_ns = START_NS
-        self._rows_read = 0
+        self._rows_read = 0  # of the input: where a new reader is to go on
+        self._to_skip = 0  # of these, those that the open reader has still to pass over
         self._reader: Reader | None = None
         self._rest: pa.RecordBatch | None = None
 
@@ -145,19 +176,58 @@ class BlockReader:
         if self._reader is not None:
             self._reader.close()
 
+    def snapshot(self) -> dict[str, Any]:
+        """Return how many rows of the input have been read, and what is remembered of them."""
+        return {
+            "rows_read": self._rows_read,
+            "has_ended": self.has_ended,
+            "newest_ns": self._newest_ns,
+            "promised_ns": self._promises.reached_ns,
+            "pace": None if self._pace is None else self._pace.snapshot(),
+            "silence": None if self._silence is None else self._silence.snapshot(),
+            "early": None if self._early is None else self._early.snapshot(),
+            "writers": None if self._writers is None else self._writers.snapshot(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot, in a new one: a new reader passes over what had been read."""
+        self._rows_read = self._to_skip = state["rows_read"]
+        self.has_ended, self._newest_ns = state["has_ended"], state["newest_ns"]
+        self._promises.reached_ns = state["promised_ns"]
+        for name, own in (
+            ("pace", self._pace),
+            ("silence", self._silence),
+            ("early", self._early),
+            ("writers", self._writers),
+        ):
+            if own is not None:
+                own.restore(state[name])
+
     def _has_more(self) -> bool:
         """Poll until there are rows, or none right now; return False at the end."""
         while self._rest is None and not self.has_ended:
             if self._reader is None:
-                self._reader = self._spec.input.open()
+                self._reader = NamedReader(self._source, self._spec.input)
             polled = self._reader.poll()
             if polled is None:
                 return True
             if isinstance(polled, EndOfInput):
+                self._check_end()
                 self.has_ended = True
-            elif len(polled):
-                self._rest = polled
+            elif len(polled) > self._to_skip:
+                self._rest, self._to_skip = polled.slice(self._to_skip), 0
+            else:
+                self._to_skip -= len(polled)
         return self._rest is not None
+
+    def _check_end(self) -> None:
+        if self._to_skip:
+            raise IngestError(
+                f"source {self._source!r}: its input ({self._spec.input.describe()}) ends after "
+                f"{self._rows_read - self._to_skip} rows, and {self._rows_read} had been read "
+                "before the restart; the input must not change while a job runs: put it back, or "
+                "start anew"
+            )
 
     def _read(self, arrow: pa.RecordBatch) -> Rows:
         """Convert what is needed. All that can be refused is refused here, before any change."""

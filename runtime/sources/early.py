@@ -17,6 +17,7 @@ with a slack lets the others go as slack-ready, and a promise made by it would b
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -119,6 +120,20 @@ class EarlyRows:
             return None
         arrival_ns = np.full(len(held), self._clock_ns, dtype=np.int64)
         return _as_rows(Batch(held.event_time_ns, arrival_ns, held.columns, held.writers))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state; batches are frozen and shared."""
+        return {
+            "counts": (self.rows, self.counted),
+            "held": self._held.snapshot(),
+            "times_ns": (self._clock_ns, self._newest_ns, self._lag_ns, self._reached_ns),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self.rows, self.counted = state["counts"]
+        self._held.restore(state["held"])
+        self._clock_ns, self._newest_ns, self._lag_ns, self._reached_ns = state["times_ns"]
 
     def _reach(self, rows: Rows, clock_ns: Int64Array, is_early: BoolArray) -> Int64Array:
         """Return, by row, up to which event time nothing is held any more, shape (rows,)."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.errors import IngestError, OrderError
+from runtime.errors import OrderError
 from runtime.model import END_NS, START_NS, Batch, Message, concat_batches
 from runtime.sources.blocks import Block, BlockReader
 from runtime.sources.sorting import SortBuffer
@@ -64,9 +64,8 @@ class SourceMachine:
         needed: frozenset[str] | None = None,
     ) -> None:
         self.name = name
-        self._taken = 0  # rows of the blocks, before a restart too
+        self._taken = 0  # rows of the blocks
         self.late_dropped = 0
-        self._early_before = 0  # a restart
         self.newest_ns = START_NS
         self.promise_ns = START_NS
         self.is_ended = False
@@ -77,10 +76,8 @@ class SourceMachine:
         self._block: Block | None = None
         self._position = 0  # rows of the block consumed
         self._next_due_ns: int | None = None  # due time of the row there; None: not looked up
-        self._consumed = 0  # of them, since the input was opened; behind them in a replay
         self._ready: Batch | None = None  # released, not handed over: more than one take's worth
         self._rows_out = 0
-        self._replayed_out = 0  # rows handed over before a restore, still to be passed over
         self._reached_ns = START_NS  # promised by the rows consumed
         self._reached_stimulus_ns = start_ns
         self._last_due_ns: int | None = None
@@ -99,8 +96,7 @@ class SourceMachine:
     @property
     def early(self) -> int:
         """Rows that were held back so, ever."""
-        counted = 0 if self._blocks.early is None else self._blocks.early.counted
-        return max(counted, self._early_before)
+        return 0 if self._blocks.early is None else self._blocks.early.counted
 
     @property
     def held(self) -> int:
@@ -118,7 +114,7 @@ class SourceMachine:
         """
         if self._next_due_ns is not None and self._ready is None:
             return self._next_due_ns
-        if self.is_ended or self._is_closed or not self._replay(now_ns):
+        if self.is_ended or self._is_closed:
             return None
         if self._ready is not None:
             return now_ns
@@ -154,8 +150,6 @@ class SourceMachine:
             limit = max_rows
         if limit < 1 or self.is_ended or self._is_closed:
             return None
-        if self._consumed < self._taken and not self._replay(now_ns):
-            return None
         if self._ready is None:
             block = self._current_block()
             if block is not None:
@@ -178,49 +172,43 @@ class SourceMachine:
         self._blocks.close()
 
     def snapshot(self) -> dict[str, Any]:
-        """Return counters and position: enough to read the input from its start again."""
+        """Return all state. Of the input it has the number of rows read; a reader is opened anew.
+
+        Rows that were read and not handed over are in it, with all that was decided of them.
+        """
+        is_left = self._block is not None and self._position < self._block.rows
         return {
-            "rows_in": self._taken,
-            "rows_out": self._rows_out,
-            "late_dropped": self.late_dropped,
-            "early": self.early,
+            "counts": (self._taken, self._rows_out, self.late_dropped),
+            "start_ns": self._start_ns,
             "newest_ns": self.newest_ns,
             "promise_ns": self.promise_ns,
             "is_ended": self.is_ended,
-            "start_ns": self._start_ns,
+            "reached_ns": (self._reached_ns, self._reached_stimulus_ns),
+            "due_ns": (self._last_due_ns, self._next_due_ns),
+            "input": self._blocks.snapshot(),
+            "block": self._block.rest(self._position) if is_left and self._block else None,
+            "sorting": None if self._sorting is None else self._sorting.snapshot(),
+            "ready": self._ready,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot; call it on a new machine.
 
-        The next `due_ns` or `take` reads the input from its start, up to where it was. Rows
-        held then come back with their due time as stimulus time, or, from a source that is
-        not paced, with the time of that call.
+        The next `due_ns` or `take` that needs more rows opens the input and passes over those
+        that were read before. They must be the same; how they are cut into blocks does not show.
         """
-        self._taken = state["rows_in"]
-        self.late_dropped = state["late_dropped"]
-        self._early_before = state["early"]
+        self._taken, self._rows_out, self.late_dropped = state["counts"]
+        self._start_ns = state["start_ns"]
         self.newest_ns = state["newest_ns"]
         self.promise_ns = state["promise_ns"]
         self.is_ended = state["is_ended"]
-        self._rows_out = self._replayed_out = state["rows_out"]
-        self._start_ns = state["start_ns"]
-
-    def _replay(self, now_ns: int) -> bool:
-        """Consume again what was consumed before a restore; return whether that is done."""
-        while self._consumed < self._taken:
-            block = self._current_block()
-            if block is None and not self._blocks.has_ended:
-                return False
-            if block is None:
-                raise IngestError(
-                    f"source {self.name!r}: its input ({self._spec.input.describe()}) ends after "
-                    f"{self._consumed} rows, and {self._taken} had been read before the restart; "
-                    "the input must not change while a job runs: put it back, or start anew"
-                )
-            rows_left = self._taken - self._consumed
-            self._consume(block, min(block.rows, self._position + rows_left), now_ns)
-        return True
+        self._reached_ns, self._reached_stimulus_ns = state["reached_ns"]
+        self._last_due_ns, self._next_due_ns = state["due_ns"]
+        self._blocks.restore(state["input"])
+        self._block = None if state["block"] is None else Block.of_rest(state["block"])
+        if self._sorting is not None:
+            self._sorting.restore(state["sorting"])
+        self._ready = state["ready"]
 
     def _current_block(self) -> Block | None:
         if self._block is None or self._position >= self._block.rows:
@@ -247,7 +235,6 @@ class SourceMachine:
     def _consume(self, block: Block, stop: int, now_ns: int) -> int:
         """Take rows up to `stop` out of the block; return how many of them were late."""
         start, self._position = self._position, stop
-        self._consumed += stop - start
         self._next_due_ns = None
         rows = block.batch.slice(start, stop)
         if block.due_ns is None:
@@ -287,10 +274,6 @@ class SourceMachine:
     def _release(self, rows: Batch | None) -> None:
         if rows is None:
             return
-        if self._replayed_out:
-            passed_over = min(self._replayed_out, len(rows))
-            self._replayed_out -= passed_over
-            rows = rows.slice(passed_over, len(rows))
         if len(rows.event_time_ns) == 0:
             return
         self._ready = rows if self._ready is None else concat_batches([self._ready, rows])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from runtime.model import START_NS, Int64Array
@@ -43,6 +45,14 @@ class Pace:
         scaled = since if self._speed == 1 else np.rint(since / self._speed)
         due: Int64Array = np.minimum(scaled, _LONGEST_NS).astype(np.int64) + start_ns
         return due
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the first arrival and the newest."""
+        return {"first_ns": self._first_ns, "newest_ns": self._newest_ns}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._first_ns, self._newest_ns = state["first_ns"], state["newest_ns"]
 
 
 def running_max(values: Int64Array, before: int) -> Int64Array:

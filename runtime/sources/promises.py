@@ -98,6 +98,15 @@ class PromiseLine:
         self._reached_ns = int(after_ns[-1])
         return after_ns, before_ns
 
+    @property
+    def reached_ns(self) -> int:
+        """How far the promise has come: all of its state."""
+        return self._reached_ns
+
+    @reached_ns.setter
+    def reached_ns(self, reached_ns: int) -> None:
+        self._reached_ns = reached_ns
+
     def _made_ns(self, spoken_ns: Int64Array | None, newest_ns: Int64Array) -> Int64Array | None:
         spec = self._spec
         if spoken_ns is not None and spec.out_of_order != "sort":

@@ -15,6 +15,8 @@ nothing of its writers. Of the writers not heard yet, all have been silent since
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from runtime.model import END_NS, START_NS, Int64Array
@@ -82,6 +84,19 @@ class SilenceRule:
         self._spoke_ns[speaking] = clock_ns[lasts]
         self._clock_ns, self._complete_ns = int(clock_ns[-1]), int(complete_ns[-1])
         return promised_ns
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state."""
+        return {
+            "arrivals_ns": (self._first_ns, self._clock_ns, self._complete_ns),
+            "newest_ns": self._newest_ns.copy(),
+            "spoke_ns": self._spoke_ns.copy(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._first_ns, self._clock_ns, self._complete_ns = state["arrivals_ns"]
+        self._newest_ns, self._spoke_ns = state["newest_ns"].copy(), state["spoke_ns"].copy()
 
     def _complete(self, clock_ns: Int64Array) -> Int64Array:
         """Return for each row the newest arrival before its own, shape (rows,)."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from runtime.model import END_NS, Batch, concat_batches
@@ -46,6 +48,14 @@ class SortBuffer:
                 held.append(run.slice(cut, len(run)))
         self._runs = held
         return _sorted(concat_batches(released)) if released else None
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what is held; batches are frozen and shared."""
+        return {"runs": list(self._runs)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._runs = list(state["runs"])
 
 
 def _sorted(batch: Batch) -> Batch:

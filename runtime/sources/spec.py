@@ -44,7 +44,11 @@ class Reader(Protocol):
 
 
 class Input(Protocol):
-    """An input that can be opened, on whichever node the plan puts it. Must pickle."""
+    """An input that can be opened, on whichever node the plan puts it. Must pickle.
+
+    On Ray it is read in a thread of its own, some rows ahead, so that a `poll` may wait; one with
+    an attribute `reads_inline` that is true never waits, and the slot reads it itself.
+    """
 
     def describe(self) -> str:
         """Return what it is in a few words: `parquet loops/*.parquet (12 files)`."""

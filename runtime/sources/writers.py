@@ -8,6 +8,7 @@ host and in every run, and two sources never share one.
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -100,6 +101,15 @@ class WriterTable:
         unsorted = np.empty_like(before)
         unsorted[order] = before
         return unsorted
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the writers in the order of their numbers, and the newest event of each."""
+        return {"writers": list(self._numbers), "newest_ns": self._newest_ns.copy()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot, in a new table."""
+        self._add(state["writers"])
+        self._newest_ns = state["newest_ns"].copy()
 
     def _add(self, names: list[int | str]) -> None:
         for name in names:

@@ -243,7 +243,17 @@ def test_slack_hold_and_waits_survive_a_restore() -> None:
     assert after.wake_ns(5) == 5 + HOLD
     assert run(after, 5 + HOLD) == [60, 70]
     sample = next(s for s in after.samples(NS_PER_SECOND) if s.stage == "both")
-    assert (sample.slack_ready, sample.slack_ns, sample.latency_ns) == (2, 30, HOLD)
+    assert (sample.slack_ready, sample.slack_ns, sample.latency_ns) == (3, 30, HOLD)
+
+
+def test_what_a_slot_without_samples_did_is_in_no_second_of_one_that_takes_them() -> None:
+    before, after = slot(is_sampled=False), slot()
+    before.set_slack("both", 30)
+    deliver(before, "left", [10, 60, 70], 5)
+    assert run(before, 5) == [10]
+    after.restore(before.snapshot())
+    sample = next(s for s in after.samples(NS_PER_SECOND) if s.stage == "both")
+    assert (sample.slack_ready, sample.rows, sample.held) == (0, 0, 2)
 
 
 Step = tuple[str, list[int], int]

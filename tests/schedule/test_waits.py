@@ -109,7 +109,7 @@ def test_any_run_gives_the_waits_that_a_log_row_by_row_gives(
         assert all(log.due(until) == reference.due(until) for until in range(-1, now_ns + 1))
         assert sum(len(held) for _, _, held in log.held()) == gate.rows_held
     copy = WaitLog()
-    copy.restore(log.held())
+    copy.restore(log.snapshot())
     assert copy.oldest_ns() == log.oldest_ns()
     assert copy.left((END_NS, 3)) == log.left((END_NS, 3))
     assert log.held() == []
@@ -145,6 +145,9 @@ def test_a_late_row_leaves_with_the_next_read_wherever_that_cuts() -> None:
     log = WaitLog()
     log.add(0, rows(50), 7, is_mixed=False, seen=(60, 0, 0))
     assert log.oldest_ns() is None
+    restored = WaitLog()
+    restored.restore(log.snapshot())
+    assert restored.left((START_NS, 0)) == 7
     assert log.left((START_NS, 0)) == 7
     assert log.left((END_NS, 1)) is None
 

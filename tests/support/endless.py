@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -60,6 +61,8 @@ class ToldInput:
     So a test decides when its job is done, and need not know how quick the machine is.
     """
 
+    reads_inline: ClassVar[bool] = True
+    """Not read ahead: what is read before the file is there still counts."""
     inner: Input
     over: str
     block_rows: int = 10

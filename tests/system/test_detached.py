@@ -119,7 +119,7 @@ def test_a_job_runs_to_its_end_though_its_driver_was_killed_and_gives_everything
     later = cluster.job(name)
     assert later.report().to_json() == report.to_json()
     told = [line for part in later.logs(stage="told") for line in part.lines]
-    assert sum(int(line.split()[2]) for line in told if line.startswith("told of")) == rows
+    assert sum(int(line.split()[3]) for line in told if "[told] told of" in line) == rows
     assert later.logs(stage="gate", tail=0)[0].lines == []
     with pytest.raises(FlowError, match="no stage 'tell'; the nearest is 'told'"):
         later.logs(stage="tell")

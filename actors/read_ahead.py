@@ -1,0 +1,196 @@
+"""Sources of the user's own, read in threads of their own: a poll that waits holds up nobody.
+
+```
+thread of the source         queue, bounded          the slot's loop
+open, poll, poll, … ──────▶ [block][block] ──────▶ poll: a block, or None at once
+                 ◀── waits while it is full
+```
+
+Errors and the end come through behind the blocks that were read before them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from runtime.errors import IngestError
+from runtime.flow.plan import Stage
+from runtime.flow.steps import SourceStep
+from runtime.sources.named_reader import NamedReader
+from runtime.sources.spec import EndOfInput, Input
+
+__all__ = ["ReadAhead", "ReadAheadInput", "is_own", "read_ahead"]
+
+MOST_ROWS = 65_536
+MOST_BYTES = 64 * 2**20
+"""The thread waits while so much lies in the queue; a block more than it may be there."""
+REST_S = 0.005
+"""How long it rests when a poll has found nothing."""
+CLOSE_S = 1.0
+"""How long the end of a job waits for a poll to return."""
+STANDS_S = 30.0
+"""A poll that takes longer is named in the report."""
+
+
+def is_own(source: Input) -> bool:
+    """Whether it is an input of the user's own, which may wait; ours say that they never do."""
+    return not getattr(source, "reads_inline", False)
+
+
+def read_ahead(stage: Stage, wake: Callable[[], None]) -> tuple[Stage, ReadAheadInput | None]:
+    """Return the stage with its input, if it is the user's own, read in a thread; and that input.
+
+    Args:
+        stage: any.
+        wake: called from that thread when there is something to poll.
+    """
+    if not isinstance(stage.step, SourceStep) or not is_own(stage.step.source.input):
+        return stage, None
+    threaded = ReadAheadInput(stage.name, stage.step.source.input, wake)
+    spec = replace(stage.step.source, input=threaded)
+    return replace(stage, step=replace(stage.step, source=spec)), threaded
+
+
+@dataclass(eq=False)
+class ReadAheadInput:
+    """Another input, read in a thread of its own."""
+
+    source: str
+    inner: Input
+    wake: Callable[[], None]
+    reader: ReadAhead | None = None
+
+    def describe(self) -> str:
+        """Return what the other one says."""
+        return self.inner.describe()
+
+    def schema(self) -> pa.Schema:
+        """Return the other one's columns."""
+        return self.inner.schema()
+
+    def open(self) -> ReadAhead:
+        """Begin to read."""
+        self.reader = ReadAhead(self.source, self.inner, self.wake)
+        return self.reader
+
+    def standstill(self, *, is_over: bool) -> str | None:
+        """Return what is to be said of a call that does not return; None: nothing."""
+        reader = self.reader
+        if reader is not None and reader.close_problem is not None:
+            return reader.close_problem
+        since_s = None if reader is None else reader.waits_since_s
+        if since_s is None:
+            return None
+        waits_s = time.monotonic() - since_s
+        if waits_s < (CLOSE_S if is_over else STANDS_S):
+            return None
+        said = (
+            f"source {self.source!r}: {type(self.inner).__qualname__}, an input of your own, has "
+            f"been in one call of open or poll for {waits_s:.0f} s"
+        )
+        if is_over:
+            return f"{said}; the job has ended without it, and its close was not called"
+        return f"{said}; it may wait for what it reads from: the other sources go on meanwhile"
+
+
+class ReadAhead:
+    """The thread of one source, and what it has read.
+
+    Args:
+        source: its name.
+        input: opened and read in the thread.
+        wake: called from the thread when there is something to poll again.
+    """
+
+    def __init__(self, source: str, input: Input, wake: Callable[[], None]) -> None:  # noqa: A002
+        self.waits_since_s: float | None = None
+        """Since when, by the monotonic clock, a call of the user's code has not returned."""
+        self.close_problem: str | None = None
+        """What the reader's close raised."""
+        self._source, self._input, self._wake = source, input, wake
+        self._changed = threading.Condition()
+        self._blocks: deque[pa.RecordBatch] = deque()
+        self._rows = self._bytes = 0
+        self._end: EndOfInput | BaseException | None = None  # behind the blocks
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._main, name=f"source-{source}", daemon=True)
+        self._thread.start()
+
+    def poll(self) -> pa.RecordBatch | EndOfInput | None:
+        """Return the next block, or what ended the reading; None: nothing is there now."""
+        with self._changed:
+            if self._blocks:
+                block = self._blocks.popleft()
+                self._rows -= len(block)
+                self._bytes -= block.nbytes
+                self._changed.notify_all()
+                return block
+            end = self._end
+        if isinstance(end, BaseException):
+            raise end
+        return end
+
+    def close(self) -> None:
+        """Let the thread end; it closes the reader once its call has returned."""
+        with self._changed:
+            self._is_closed = True
+            self._blocks.clear()
+            self._changed.notify_all()
+        if self._thread is not threading.current_thread():
+            self._thread.join(CLOSE_S)
+
+    def _main(self) -> None:
+        end: Any = None
+        try:
+            end = self._read()
+        except BaseException as problem:  # sys.exit() in the user's code, too
+            end = problem
+        with self._changed:
+            self._end = end
+        self._wake()
+
+    def _read(self) -> EndOfInput | None:
+        self.waits_since_s = time.monotonic()
+        reader = NamedReader(self._source, self._input)
+        try:
+            while not self._is_closed:
+                self.waits_since_s = time.monotonic()
+                polled = reader.poll()
+                self.waits_since_s = None
+                if isinstance(polled, EndOfInput):
+                    return polled
+                if polled is not None and len(polled):
+                    self._put(polled)
+                elif polled is None:
+                    with self._changed:
+                        self._changed.wait_for(lambda: self._is_closed, REST_S)
+            return None
+        finally:
+            self.waits_since_s = None
+            try:
+                reader.close()
+            except IngestError as problem:  # all rows are there: to be said, and no failure
+                self.close_problem = str(problem)
+
+    def _put(self, block: pa.RecordBatch) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_closed or self._has_room)
+            if self._is_closed:
+                return
+            is_first = not self._blocks
+            self._blocks.append(block)
+            self._rows += len(block)
+            self._bytes += block.nbytes
+        if is_first:
+            self._wake()
+
+    @property
+    def _has_room(self) -> bool:
+        return self._rows < MOST_ROWS and self._bytes < MOST_BYTES

@@ -1,0 +1,100 @@
+"""State as plain values, and back: what a snapshot is made of.
+
+Plain are None, numbers, text, bytes, lists, tuples, dicts, NumPy arrays and Arrow arrays. So a
+snapshot knows no class of ours: a later release can read it, whatever its own classes look like.
+A machine may leave batches and messages in its state; here each becomes a dict that says what
+it is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.model.batch import Batch
+from runtime.model.message import Message, ReadMark
+
+_IS = "\0is"  # no column and no channel has this name
+
+
+def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911 - one for each kind
+    """Return a state as plain values.
+
+    Args:
+        state: dicts, sequences, numbers, arrays, batches and messages.
+        where: whose state it is, for the error.
+
+    Raises:
+        TypeError: something else is in it; says where.
+    """
+    match state:
+        case None | bool() | int() | float() | str() | bytes():
+            return state
+        case np.generic():
+            return state.item()
+        case np.ndarray() if state.dtype != object:
+            return state
+        case pa.Array():
+            if state.nbytes < state.get_total_buffer_size():
+                return pa.concat_arrays([state])  # else what it is a slice of would come along
+            return state
+        case Batch():
+            return {
+                _IS: "batch",
+                "event_time_ns": state.event_time_ns,
+                "stimulus_time_ns": state.stimulus_time_ns,
+                "columns": to_plain(state.columns, where=where),
+                "writers": state.writers,
+            }
+        case Message():
+            return {
+                _IS: "message",
+                "batch": to_plain(state.batch, where=where),
+                "promise_ns": state.promise_ns,
+                "promise_stimulus_ns": state.promise_stimulus_ns,
+                "mark": None if state.mark is None else tuple(state.mark),
+            }
+        case dict() if all(isinstance(key, str) for key in state):
+            return {key: to_plain(own, where=f"{where}.{key}") for key, own in state.items()}
+        case dict():
+            pairs = [(key, to_plain(own, where=f"{where}[{key}]")) for key, own in state.items()]
+            return {_IS: "map", "pairs": pairs}
+        case tuple():
+            return tuple(to_plain(own, where=f"{where}[{n}]") for n, own in enumerate(state))
+        case list() | deque():
+            return [to_plain(own, where=f"{where}[{n}]") for n, own in enumerate(state)]
+    raise TypeError(
+        f"{where} is a {type(state).__name__}, which is no plain value: let its owner's snapshot() "
+        "return numbers, text, lists, dicts, arrays, batches and messages only"
+    )
+
+
+def from_plain(plain: Any) -> Any:  # noqa: PLR0911 - one for each kind
+    """Return what `to_plain` was given; sequences are lists or tuples."""
+    match plain:
+        case {"\0is": "batch"}:
+            return Batch(
+                plain["event_time_ns"],
+                plain["stimulus_time_ns"],
+                dict(plain["columns"]),
+                plain["writers"],
+            )
+        case {"\0is": "message"}:
+            return Message(
+                from_plain(plain["batch"]),
+                plain["promise_ns"],
+                plain["promise_stimulus_ns"],
+                None if plain["mark"] is None else ReadMark(*plain["mark"]),
+            )
+        case {"\0is": "map"}:
+            return {key: from_plain(own) for key, own in plain["pairs"]}
+        case dict():
+            return {key: from_plain(own) for key, own in plain.items()}
+        case tuple():
+            return tuple(from_plain(own) for own in plain)
+        case list():
+            return [from_plain(own) for own in plain]
+    return plain

@@ -1,0 +1,156 @@
+"""Any slot, stopped at any step, goes on in a new one as if nothing had happened."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections import deque
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from runtime.errors import SettingError
+from runtime.measure import imbalances
+from runtime.model import Batch, Message, ReadMark
+from runtime.model.plain import from_plain, to_plain
+from runtime.schedule import Slot
+from runtime.simulate import CostModel, LinkModel, Simulation
+from runtime.tune import Paths
+from tests.support.any_flow import MS, AnyHolds, any_flow
+from tests.support.states import canonical, differences
+
+MANY = int(os.environ.get("RESTART_FLOWS", "0"))
+"""Some hundred find what is rare; else a few that have, together, all that flows can have."""
+SEEDS = range(MANY) if MANY else (0, 10, 11, 13, 22, 24, 26, 28, 37)
+RESTARTS, LOOKS = 3, 8
+
+
+class Restarting(Simulation):
+    """Takes every slot down at some steps; what goes on has come through pickle.
+
+    At more steps each is compared, attribute by attribute, with one that is restored.
+    """
+
+    restarts: frozenset[int] = frozenset()
+    looks: frozenset[int] = frozenset()
+    steps = 0
+
+    def _try(self, name: str) -> None:
+        self.steps += 1
+        if self.steps in self.looks:
+            for one, slot in self._slots.items():
+                again = self._new_slot(one)
+                again.restore(carried(slot.snapshot()))
+                assert differences(slot, again) == []
+        if self.steps in self.restarts:
+            self.restart(carried)
+        super()._try(name)
+
+
+def carried(state: dict[str, Any]) -> Any:
+    canonical(state)  # nothing but plain values
+    return pickle.loads(pickle.dumps(state))  # noqa: S301 - our own bytes
+
+
+def run(
+    seed: int, *, restarts: frozenset[int] = frozenset(), looks: frozenset[int] = frozenset()
+) -> tuple[int, dict[str, Any]]:
+    """Return how many steps a flow took, and all that can be seen of it."""
+    plan, limits = any_flow(seed)
+    out: list[Any] = []
+
+    def egress(stage: str, batch: Batch | None, is_end: bool) -> None:
+        rows = (
+            None
+            if batch is None
+            else canonical([batch.event_time_ns, batch.stimulus_time_ns, batch.columns])
+        )
+        out.append((stage, rows, is_end, one.now_ns))
+
+    one = Restarting(
+        plan,
+        egress=egress,
+        seed=seed,
+        cost=CostModel(jitter=2.0),
+        link=LinkModel(jitter_ns=20 * MS),
+        limits=limits,
+        policy=AnyHolds(Paths.of(plan).tuned, seed) if plan.deadline_ns is not None else None,
+    )
+    one.restarts, one.looks = restarts, looks
+    report = one.run()
+    assert imbalances(report) == []
+    return one.steps, {
+        "out": out,
+        "report": report.to_json(),
+        "samples": one.samples,
+        "settings": one.settings,
+    }
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_a_restart_of_all_slots_at_any_step_shows_nowhere(part: int) -> None:
+    for seed in SEEDS[part::3]:
+        steps, whole = run(seed)
+        chance = Random(seed)  # noqa: S311 - a draw, not a secret
+        restarts = frozenset(chance.randint(1, steps) for _ in range(RESTARTS))
+        gap = steps // LOOKS + 1
+        looks = frozenset(range(chance.randint(1, gap), steps, gap))
+        _, broken = run(seed, restarts=restarts, looks=looks)
+        for what in whole:
+            assert broken[what] == whole[what], f"{what} of seed {seed}, restarted at {restarts}"
+
+
+def test_the_comparison_finds_a_field_that_was_forgotten() -> None:
+    one, other = slot_of("node-1"), slot_of("node-1")
+    assert differences(one, other) == []
+    one._credit["forgotten"] = 1
+    name, machine = next(iter(one.stages.items()))
+    machine.report.rows_out += 1
+    machine.forgotten = 3  # type: ignore[attr-defined]
+    found = differences(one, other)
+    assert "Slot._credit" in found[0]
+    assert f"Slot._stages[{name!r}].forgotten: only one has it" in found
+    assert any("report.rows_out: 1 and 0" in path for path in found)
+    assert len(found) == 3
+
+
+def slot_of(name: str, *, seed: int = 3, is_sampled: bool = False) -> Slot:
+    plan, limits = any_flow(seed)
+    stages = plan.stages_of(name)
+    return Slot(name, stages, start_ns=0, limits=limits, is_sampled=is_sampled)
+
+
+def test_a_snapshot_of_another_version_or_of_other_stages_is_refused_with_the_way_out() -> None:
+    one, other = any_flow(3)[0].slot_names[:2]
+    state = slot_of(one).snapshot()
+    with pytest.raises(SettingError, match="it is of version 0, and this release reads version 1"):
+        slot_of(one).restore({**state, "version": 0})
+    with pytest.raises(SettingError, match=f"slot '{other}' cannot go on .* it has the stages"):
+        slot_of(other).restore(state)
+
+
+def test_what_is_no_plain_value_is_named_where_it_lies() -> None:
+    with pytest.raises(TypeError, match=r"both\.gate\.seen\[1\] is a Fraction, which is no plain"):
+        to_plain({"gate": {"seen": [1, Fraction(1, 2)]}}, where="both")
+
+
+def test_plain_values_come_back_as_what_they_were() -> None:
+    text = pa.array(["a", None, "c"])[1:]
+    batch = Batch(np.array([1, 2]), np.array([3, 4]), {"x": np.array([0.5, np.nan]), "t": text})
+    state = {
+        "queue": deque([(1, Message(batch, 5, 6, ReadMark(1, 2, 0, 4)), 7)]),
+        "came": {3: 10, 1: 20},
+        "number": np.int64(7),
+    }
+    queued, came = [(1, state["queue"][0][1], 7)], state["came"]  # type: ignore[index]
+    found = from_plain(carried(to_plain(state)))
+    assert differences(found, {"queue": queued, "came": came, "number": 7}) == []
+
+
+def test_a_slice_of_text_does_not_take_along_what_it_is_a_slice_of() -> None:
+    text = pa.array(["x" * 100] * 10_000)
+    assert len(pickle.dumps(to_plain({"text": text[5:6]}))) < 1_000

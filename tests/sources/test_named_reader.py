@@ -1,0 +1,69 @@
+"""What a source of one's own raises comes out with its name, its class and its line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from runtime.errors import IngestError, SchemaError
+from runtime.model.whose_code import RUNNING
+from tests.support.own_inputs import Feed, rows
+from tests.support.sources import NOW, drain, machine, times
+
+
+def test_an_error_of_poll_names_source_class_and_line() -> None:
+    def script() -> Iterator[Any]:
+        yield rows(0, 2)
+        raise KeyError("lat")
+
+    source = machine(Feed(script))
+    assert times([source.take(NOW)]) == [0, 1]
+    with pytest.raises(IngestError) as caught:
+        source.take(NOW)
+    said = str(caught.value)
+    assert re.search(
+        r"source 's': FeedReader\.poll raised KeyError: .lat., at .*reader\.py, line \d+",
+        said,
+    )
+    assert 'raise KeyError("lat")' in said
+    assert "named_reader.py" not in said.split("\n", 1)[1].replace("test_named_reader.py", "")
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_an_error_of_open_names_the_input() -> None:
+    class NoSuchFeed(Feed):
+        def open(self) -> Any:
+            raise ConnectionRefusedError("nobody there")
+
+    with pytest.raises(IngestError, match=r"'s': .*NoSuchFeed\.open raised ConnectionRefused"):
+        machine(NoSuchFeed(lambda: iter([]))).take(NOW)
+
+
+def test_an_error_of_ours_passes_as_it_is() -> None:
+    def script() -> Iterator[Any]:
+        raise SchemaError("column 'x' is missing")
+        yield
+
+    with pytest.raises(SchemaError, match=r"^column 'x' is missing$"):
+        machine(Feed(script)).take(NOW)
+
+
+@pytest.mark.parametrize("polled", [[1], {"t": [1]}, rows(0, 1).to_pylist()])
+def test_what_is_no_record_batch_is_refused_with_the_way_out(polled: Any) -> None:
+    with pytest.raises(SchemaError, match=r"FeedReader\.poll returned a .*pyarrow\.RecordBatch"):
+        machine(Feed(lambda: iter([polled]))).take(NOW)
+
+
+def test_whose_code_runs_is_known_while_it_runs() -> None:
+    seen = []
+
+    def script() -> Iterator[Any]:
+        seen.append(RUNNING.get())
+        yield rows(0, 1)
+
+    assert times(drain(machine(Feed(script)))) == [0]
+    assert seen == ["s"]
+    assert RUNNING.get() is None

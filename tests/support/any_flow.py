@@ -1,0 +1,175 @@
+"""Flows at random, by seed: small, and with everything in them that keeps state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import slackwater as sw
+from runtime.config import Limits
+from runtime.flow.place import place
+from runtime.flow.plan import Plan, plan_stages
+from runtime.measure.samples import StageSample
+from runtime.tune import SetSlack
+
+MS = 1_000_000
+NOBODY = sw.table(
+    pa.table(
+        {
+            "ts": pa.array([], pa.int64()),
+            "key": pa.array([], pa.int64()),
+            "text": pa.array([], pa.string()),
+            "value": pa.array([], pa.float64()),
+        }
+    )
+)
+NODES = ("node-1", "node-2", "node-3")
+
+
+def any_source(flow: sw.Dataflow, name: str, chance: Random) -> sw.Stream:
+    """Some 60 rows over up to 2 s, in one of the ways in which a source may be written."""
+    rng = np.random.default_rng(chance.randrange(2**32))
+    rows = chance.choice([0, 15, 60, 120])
+    kind = chance.choice(["ordered", "sort", "late", "promise", "writers", "idle", "ahead"])
+    times = np.sort(rng.integers(0, 2_000, rows)) * MS
+    delays = rng.integers(0, chance.choice([1, 300]), rows) * MS
+    order = np.argsort(times + delays, kind="stable")
+    arrivals = (times + delays)[order]
+    writers = rng.integers(0, 4, rows)
+    if kind == "ordered":
+        order, arrivals = np.arange(rows), np.maximum.accumulate(times + delays)
+    elif kind in ("writers", "idle"):  # each in order, and they take turns
+        order = np.arange(rows)
+        arrivals = np.maximum.accumulate(times + delays)
+    times = times[order]
+    if kind in ("writers", "idle"):
+        times = np.maximum(times - writers * 40 * MS, 0)
+    if kind == "ahead":
+        times = times + (rng.random(rows) < 0.1) * 900 * MS
+    data = pa.table(
+        {
+            "ts": times,
+            "arrival": arrivals,
+            "known": np.minimum.accumulate(times[::-1])[::-1] if rows else times,
+            "writer": writers,
+            "key": rng.integers(0, 3, rows),
+            "text": pa.array([f"t{n % 5}" for n in range(rows)], pa.string()),
+            "value": rng.random(rows),
+        }
+    )
+    options: dict[str, Any] = {"arrival": "arrival"}
+    if kind in ("sort", "late", "ahead"):
+        options |= {"out_of_order": "sort" if kind == "sort" else "late", "disorder": "200ms"}
+    if kind == "promise":
+        options["promise"] = sw.col("known")
+    if kind in ("writers", "idle"):
+        options["writer"] = "writer"
+        options["out_of_order"] = "late"
+    if kind == "idle" or (kind != "writers" and chance.random() < 0.3):
+        options["idle"] = chance.choice(["30ms", "150ms"])
+    if kind == "ahead":
+        options["ahead"] = "100ms"
+    if chance.random() < 0.7:
+        options["speed"] = chance.choice([1.0, 2.5])
+    cut = sw.table(data, batch_rows=chance.choice([7, 50, 1_000]))
+    stream = flow.source(name, cut, event_time="ts", **options)
+    return stream.select("ts", "key", "text", "value")
+
+
+def any_flow(seed: int) -> tuple[Plan, Limits]:
+    """Two or three sources; merges, joins, aggregates, replicas; one or two sinks."""
+    chance = Random(seed)  # noqa: S311 - a draw, not a secret
+    way = chance.choice(
+        [{"slack": None}, {"slack": "0s"}, {"slack": "60ms"}, *[{"deadline": "4s"}] * 3]
+    )
+    flow = sw.Dataflow(f"any-{seed}", **way)  # type: ignore[arg-type]
+    streams = [any_source(flow, f"s{n}", chance) for n in range(chance.choice([2, 2, 3]))]
+    first, second = streams[0], streams[1]
+    if seed % 8 == 5:  # so many writers are kept otherwise
+        silent = [flow.source(f"none-{n}", NOBODY, event_time="ts") for n in range(16)]
+        first = flow.merge(first, *silent, name="many")
+    if len(streams) == 3 or chance.random() < 0.3:
+        first = flow.merge(first, streams[-1], name="both")
+    if chance.random() < 0.5:
+        first = first.filter(sw.col("value") < chance.choice([0.2, 0.9]))
+    fans_out = chance.random() < 0.3
+    replicas = chance.choice([1, 2, 2])
+    if chance.random() < 0.6:
+        if fans_out:
+            first.sink("raw", sw.collect_sink())
+        share = chance.choice(["keys", "all"])
+        on = chance.choice(["key", "text"])
+        pairs = first.join(
+            second,
+            on=on,
+            within=chance.choice(["20ms", "300ms"]),
+            name="pairs",
+            replicas=replicas,
+            share=share,
+        )
+        if chance.random() < 0.5:
+            pairs = pairs.filter(sw.col("value") < sw.col("value_right"))
+        pairs.sink("pairs-out", sw.collect_sink())
+        if chance.random() < 0.5:
+            counted(pairs, chance, replicas=1).sink("counts", sw.collect_sink())
+    else:
+        merged = flow.merge(first, second, name="all")
+        counted(merged, chance, replicas=replicas).sink("counts", sw.collect_sink())
+    plan = place(
+        flow.name,
+        plan_stages(flow),
+        list(NODES),
+        placement={stage.name: chance.choice(NODES) for stage in plan_stages(flow)},
+        deadline_ns=flow.deadline_ns,
+    )
+    limits = Limits(
+        credit_rows=chance.choice([16, 4_096]),
+        gate_rows=chance.choice([8, 4_096]),
+        max_slice_rows=chance.choice([6, 40]),
+        min_slice_rows=2,
+        slice_ns=60_000,
+        source_gap_ns=chance.choice([1, 5 * MS]),
+    )
+    return plan, limits
+
+
+def counted(stream: sw.Stream, chance: Random, *, replicas: int) -> sw.Stream:
+    return stream.aggregate(
+        by=chance.choice(["key", "text", ("key", "text")]),
+        window=chance.choice([sw.tumbling("100ms"), sw.sliding("200ms", "50ms")]),
+        name="counted",
+        replicas=replicas,
+        n=sw.count(),
+        mean=sw.mean("value"),
+        most=sw.max("value"),
+        median=sw.quantile("value", 0.5),
+    )
+
+
+class AnyHolds:
+    """Sets slacks and holds by chance: deadline holds, and what rows wait in full for."""
+
+    name = "any holds"
+
+    def __init__(self, stages: Sequence[str], seed: int) -> None:
+        self._stages, self._chance = stages, Random(seed)  # noqa: S311 - a draw, not a secret
+
+    def begin(self) -> list[SetSlack]:
+        return self.decide(-1, {})
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> list[SetSlack]:
+        del second, samples
+        chance = self._chance
+        return [
+            SetSlack(
+                stage,
+                chance.choice([None, 0, 100 * MS]),
+                hold_ns=chance.choice([None, 50 * MS, 300 * MS]),
+                by="chance",
+            )
+            for stage in self._stages
+        ]

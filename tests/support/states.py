@@ -1,0 +1,194 @@
+"""Whole states compared: snapshots, and the machines themselves, attribute by attribute."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from types import FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+PLAIN = (type(None), bool, int, float, str, bytes)
+
+
+def canonical(state: Any) -> Any:
+    """Return a snapshot in a form that `==` compares: arrays as their type and values.
+
+    Anything but plain values, NumPy and Arrow arrays does not belong in it.
+    """
+    match state:
+        case np.ndarray():
+            assert state.dtype != object, "NumPy arrays of Python objects are no plain values"
+            return str(state.dtype), state.tobytes()
+        case pa.Array():
+            return str(state.type), state.to_pylist()
+        case dict():
+            return {key: canonical(own) for key, own in state.items()}
+        case list() | tuple():
+            return type(state).__name__, [canonical(own) for own in state]
+    assert type(state) in PLAIN, f"{type(state)} in a snapshot"
+    return state
+
+
+# Attributes that may differ after a restore, since they say again what others say, or where it
+# lies; each with what to compare in their place. Who adds an attribute to a machine finds it
+# compared, unless it is put here with its reason.
+_Seen = Callable[[Any], Any]
+
+
+def _nothing(_: Any) -> None:
+    return None
+
+
+def _held(lane: Any) -> Any:
+    return [canonical(rows) for rows in _rows_of(lane.held())]
+
+
+def _rows_of(batches: Any) -> list[Any]:
+    rows: list[Any] = []
+    for batch in batches:
+        columns = {
+            n: c.to_pylist() if isinstance(c, pa.Array) else c.tolist()
+            for n, c in batch.columns.items()
+        }
+        for at in range(len(batch)):
+            writer = None if batch.writers is None else int(batch.writers[at])
+            own = [columns[name][at] for name in columns]
+            rows.append(
+                [int(batch.event_time_ns[at]), writer, repr(own), int(batch.stimulus_time_ns[at])]
+            )
+    return rows
+
+
+def _pieces(late: Any) -> Any:
+    return sorted(
+        (place, *map(repr, row))
+        for place, batch, start, stop in late.held()
+        for row in _rows_of([batch.slice(start, stop)])
+    )
+
+
+def _rest_of_block(source: Any) -> Any:
+    block = source._block
+    if block is None or source._position >= block.rows:
+        return None
+    rest = block.rest(source._position)
+    return [_rows_of([rest.pop("batch")]), canonical(rest)]
+
+
+REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
+    ("FifoLane", "_chunks"): ("rows that left are cut off", _held),
+    ("FifoLane", "_start"): ("rows that left are cut off", _nothing),
+    ("LateRows", "_new"): ("sorted in before or not", _pieces),
+    ("LateRows", "_lanes"): ("sorted in before or not", _nothing),
+    ("SortedLane", "_runs"): ("runs that have become short are put together",
+                              lambda lane: sorted(map(repr, _rows_of(lane.held())))),
+    ("GateIntake", "work"): ("of the last take", _nothing),
+    ("DealtIntake", "work"): ("of the last take", _nothing),
+    ("PassIntake", "work"): ("of the last take", _nothing),
+    ("GateIntake", "rows_worked"): ("of the last take", _nothing),
+    ("DealtIntake", "rows_worked"): ("of the last take", _nothing),
+    ("PassIntake", "rows_worked"): ("of the last take", _nothing),
+    ("WaitLog", "_by_next"): ("rows that left are cut off", lambda log: canonical(log.snapshot())),
+    ("WaitLog", "_by_coming"): ("messages that have gone are left out", _nothing),
+    ("WaitLog", "_number"): ("breaks ties in a heap", _nothing),
+    ("SourceMachine", "_block"): ("rows handed over are cut off", _rest_of_block),
+    ("SourceMachine", "_position"): ("rows handed over are cut off", _nothing),
+    ("BlockReader", "_reader"): ("opened anew, when more rows are needed", _nothing),
+    ("BlockReader", "_rest"): ("what the reader had read ahead", _nothing),
+    ("BlockReader", "_to_skip"): ("until the reader is where the old one was", _nothing),
+    ("FilterMachine", "_nothing"): ("a batch of no rows, made once", _nothing),
+    # Operators: where rows lie, and what is looked up in them, is made anew from the rows.
+    ("HeldRows", "origin"): ("positions begin anew", _nothing),
+    ("HeldRows", "start"): ("positions begin anew", lambda rows: canonical(rows.snapshot())),
+    ("HeldRows", "end"): ("positions begin anew", len),
+    **{("HeldRows", name): ("room for more", _nothing)
+       for name in ("_keys", "_times", "_stimuli", "_places", "_newest")},
+    **{("HeldColumns", name): ("room for more; the rows hold them", _nothing)
+       for name in ("_numbers", "_texts", "_capacity", "_origin", "start")},
+    ("HeldColumns", "end"): ("positions begin anew", len),
+    **{("JoinState", name): ("the index follows from the rows", _nothing)
+       for name in ("_layout", "_oldest_ns", "_index", "_is_untidy", "_indexed", "_waiting")},
+    ("Growing", "_data"): ("room for more", lambda growing: canonical(growing.values)),
+    **{("IntCodes", name): ("a way to look codes up", _nothing)
+       for name in ("_base", "_table", "_hash")},
+    ("Cells", "_slots"): ("a way to look cells up", _nothing),
+    ("Cells", "_index"): ("a way to look cells up", len),
+    ("Cells", "_bits"): ("a way to look cells up", _nothing),
+    ("KeyIndex", "_known"): ("a way to look codes up", _nothing),
+}  # fmt: skip
+
+
+def differences(one: Any, other: Any) -> list[str]:
+    """Return the paths of the attributes in which two machines differ, reasons apart."""
+    return list(_differences(one, other, type(one).__name__, set()))
+
+
+def _differences(one: Any, other: Any, path: str, seen: set[tuple[int, int]]) -> Iterator[str]:
+    if one is other or (id(one), id(other)) in seen:
+        return
+    if type(one) is not type(other):
+        yield f"{path}: {type(one).__name__} and {type(other).__name__}"
+        return
+    is_same = _leaf(one, other)
+    if is_same is not None:
+        if not is_same:
+            yield f"{path}: {one!r} and {other!r}"
+        return
+    seen.add((id(one), id(other)))
+    if isinstance(one, dict) and list(one) != list(other):
+        yield f"{path}: keys {list(one)} and {list(other)}"
+    elif isinstance(one, dict | list | tuple | deque):
+        if len(one) != len(other):
+            yield f"{path}: {len(one)} and {len(other)} of them"
+            return
+        for key in one if isinstance(one, dict) else range(len(one)):
+            yield from _differences(one[key], other[key], f"{path}[{key!r}]", seen)
+    else:
+        yield from _of_objects(one, other, path, seen)
+
+
+def _leaf(one: Any, other: Any) -> bool | None:  # noqa: PLR0911 - one for each kind
+    """Return whether two values without attributes of their own are the same; None: no such."""
+    match one:
+        case type() | FunctionType() | MethodType():
+            return True
+        case np.ndarray() | memoryview():
+            return bool(canonical(np.asarray(one)) == canonical(np.asarray(other)))
+        case pa.Array() | pa.Schema() | pa.DataType() | pa.Field():
+            return bool(one.equals(other))
+        case float():
+            return repr(one) == repr(other)  # NaN is NaN
+        case None | bool() | int() | str() | bytes() | set() | frozenset():
+            return bool(one == other)
+        case np.generic() | np.dtype() | np.ufunc():
+            return bool(one == other)
+    return None
+
+
+def _of_objects(one: Any, other: Any, path: str, seen: set[tuple[int, int]]) -> Iterator[str]:
+    for name in sorted(attributes(one) | attributes(other)):
+        where = f"{path}.{name}"
+        if (reason := REASONS.get((type(one).__name__, name))) is not None:
+            own, its = reason[1](one), reason[1](other)
+            if own != its:
+                yield f"{where}: {own!r} and {its!r}"
+            continue
+        if not hasattr(one, name) or not hasattr(other, name):
+            yield f"{where}: only one has it"
+            continue
+        yield from _differences(getattr(one, name), getattr(other, name), where, seen)
+
+
+def attributes(one: Any) -> set[str]:
+    """Return the names of what an object itself keeps, in slots or not."""
+    names = set(getattr(one, "__dict__", ()))
+    for kind in type(one).__mro__:
+        slots = getattr(kind, "__slots__", ())
+        names |= {slots} if isinstance(slots, str) else set(slots)
+    if is_dataclass(one):
+        names |= {field.name for field in fields(one)}
+    return {name for name in names if not name.startswith("__")}
