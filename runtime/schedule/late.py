@@ -9,6 +9,7 @@ join ──┬──▶ results                   a late row travels as an event
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -82,3 +83,16 @@ class LateOutlets:
                 columns[field.name] = rows.is_dropped
         event_time_ns = np.maximum(batch.event_time_ns, self._promise_ns)
         return Batch(event_time_ns, batch.stimulus_time_ns, columns)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state; between slices no row waits here."""
+        return {
+            "promise_ns": self._promise_ns,
+            "outlets": [outlets.snapshot() for _, outlets in self._channels],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._promise_ns = state["promise_ns"]
+        for (_, outlets), own in zip(self._channels, state["outlets"], strict=True):
+            outlets.restore(own)

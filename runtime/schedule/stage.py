@@ -335,6 +335,7 @@ class StageMachine:
             "source": self.source.snapshot() if self.source else None,
             "watch": self._watch.snapshot() if self._watch else None,
             "outlets": self._outlets.snapshot(),
+            "late": self._late.snapshot() if self._late else None,
             "next_take_ns": self._next_take_ns,
             "rows_worked": self.rows_worked,
             "promise_ns": self._promise_ns,
@@ -356,6 +357,8 @@ class StageMachine:
         if self._watch is not None:
             self._watch.restore(state["watch"])
         self._outlets.restore(state["outlets"])
+        if self._late is not None:
+            self._late.restore(state["late"])
         self._next_take_ns, self.rows_worked = state["next_take_ns"], state["rows_worked"]
         self._promise_ns = state["promise_ns"]
         self.is_finished = state["is_finished"]

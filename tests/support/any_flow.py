@@ -83,10 +83,12 @@ def any_source(flow: sw.Dataflow, name: str, chance: Random) -> sw.Stream:
 def any_flow(seed: int) -> tuple[Plan, Limits]:
     """Two or three sources; merges, joins, aggregates, replicas; one or two sinks."""
     chance = Random(seed)  # noqa: S311 - a draw, not a secret
-    way = chance.choice(
+    way: dict[str, Any] = chance.choice(
         [{"slack": None}, {"slack": "0s"}, {"slack": "60ms"}, *[{"deadline": "4s"}] * 3]
     )
-    flow = sw.Dataflow(f"any-{seed}", **way)  # type: ignore[arg-type]
+    late = Random(~seed)  # noqa: S311 - what is drawn here is drawn apart, so that seeds stay
+    way["keep"] = late.choice([None, "promise", "slack"])
+    flow = sw.Dataflow(f"any-{seed}", **way)
     streams = [any_source(flow, f"s{n}", chance) for n in range(chance.choice([2, 2, 3]))]
     first, second = streams[0], streams[1]
     if seed % 8 == 5:  # so many writers are kept otherwise
@@ -114,11 +116,16 @@ def any_flow(seed: int) -> tuple[Plan, Limits]:
         if chance.random() < 0.5:
             pairs = pairs.filter(sw.col("value") < sw.col("value_right"))
         pairs.sink("pairs-out", sw.collect_sink())
+        if pairs.name == "pairs" and late.random() < 0.5:
+            pairs.late().sink("late", sw.collect_sink())
         if chance.random() < 0.5:
             counted(pairs, chance, replicas=1).sink("counts", sw.collect_sink())
     else:
         merged = flow.merge(first, second, name="all")
-        counted(merged, chance, replicas=replicas).sink("counts", sw.collect_sink())
+        counts = counted(merged, chance, replicas=replicas, late=late.choice(["drop", "correct"]))
+        counts.sink("counts", sw.collect_sink())
+        if late.random() < 0.5:
+            counts.late().merge(counts.late(name="again")).sink("late", sw.collect_sink())
     plan = place(
         flow.name,
         plan_stages(flow),
@@ -131,18 +138,20 @@ def any_flow(seed: int) -> tuple[Plan, Limits]:
         gate_rows=chance.choice([8, 4_096]),
         max_slice_rows=chance.choice([6, 40]),
         min_slice_rows=2,
+        most_kept_rows=late.choice([8, 4_096]),
         slice_ns=60_000,
         source_gap_ns=chance.choice([1, 5 * MS]),
     )
     return plan, limits
 
 
-def counted(stream: sw.Stream, chance: Random, *, replicas: int) -> sw.Stream:
+def counted(stream: sw.Stream, chance: Random, *, replicas: int, late: Any = "drop") -> sw.Stream:
     return stream.aggregate(
         by=chance.choice(["key", "text", ("key", "text")]),
         window=chance.choice([sw.tumbling("100ms"), sw.sliding("200ms", "50ms")]),
         name="counted",
         replicas=replicas,
+        late=late,
         n=sw.count(),
         mean=sw.mean("value"),
         most=sw.max("value"),
