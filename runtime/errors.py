@@ -17,6 +17,7 @@ SlackwaterError
 ├── SinkError            results could not be written (disk full, no permission)
 ├── FrameError           a malformed or hostile frame on the wire
 ├── ClusterError         no Ray cluster there, wrong token, too few nodes
+├── LedgerError          a job is done, and not every row that entered is accounted for
 ├── WorkerDied           an actor or node died in mid-run
 └── JobStopped           the job was stopped before its end
 ```
@@ -36,6 +37,7 @@ __all__ = [
     "IngestError",
     "JavaError",
     "JobStopped",
+    "LedgerError",
     "OperatorError",
     "OrderError",
     "SchemaError",
@@ -111,6 +113,10 @@ class FrameError(SlackwaterError):
 
 class ClusterError(SlackwaterError):
     """The Ray cluster cannot be reached, refuses us, or is too small."""
+
+
+class LedgerError(SlackwaterError):
+    """A job is done, and rows are in flight or missing: its results are not to be trusted."""
 
 
 class WorkerDied(SlackwaterError):

@@ -103,7 +103,9 @@ def _settings(step: Step) -> Iterator[str]:  # noqa: PLR0912 - one for each kind
 
 def _times(spec: SourceSpec) -> str:
     words = [
-        spec.event_time if spec.time_unit == "ns" else f"{spec.event_time} in {spec.time_unit}"
+        spec.event_time
+        if spec.time_unit in (None, "ns")
+        else f"{spec.event_time} in {spec.time_unit}"
     ]
     if spec.arrival is not None:
         words.append(f"arrives by {spec.arrival}")
