@@ -251,7 +251,7 @@ def test_a_job_that_is_done_with_rows_in_flight_is_an_error_and_never_balanced()
     done.ledger = replace(done.ledger, is_final=True)
     assert not done.ledger.is_balanced
     assert not done.to_json()["ledger"]["balanced"]
-    with pytest.raises(LedgerError, match="flow 'city' is done, .*2 events are in flight"):
+    with pytest.raises(LedgerError, match=r"flow 'city' is done, .*2 events are in flight"):
         refuse_imbalance(done)
 
 
