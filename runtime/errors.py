@@ -12,10 +12,12 @@ SlackwaterError
 │   ├── SchemaError      a column missing, of the wrong type, or null where it may not be
 │   ├── OrderError       event time ran behind what its source had promised
 │   └── JavaError        no usable Java for Spark
-├── OperatorError        the user's function raised; carries its traceback and a sample
+├── OperatorError        the user's function raised, with its traceback and a sample; or a value
+│                        that its column cannot hold, with its row
 ├── SinkError            results could not be written (disk full, no permission)
 ├── FrameError           a malformed or hostile frame on the wire
 ├── ClusterError         no Ray cluster there, wrong token, too few nodes
+├── LedgerError          a job is done, and not every row that entered is accounted for
 ├── WorkerDied           an actor or node died in mid-run
 └── JobStopped           the job was stopped before its end
 ```
@@ -35,6 +37,7 @@ __all__ = [
     "IngestError",
     "JavaError",
     "JobStopped",
+    "LedgerError",
     "OperatorError",
     "OrderError",
     "SchemaError",
@@ -91,10 +94,13 @@ class JavaError(IngestError):
 
 
 class OperatorError(SlackwaterError):
-    """A user's function raised.
+    """A user's function raised, or a value came that its column cannot hold.
 
     The message holds the step's name, the user's own traceback and a sample of the batch.
     """
+
+    place: int | None = None
+    """Of a value that was refused: the place of its row in the batch, from 0."""
 
 
 class SinkError(SlackwaterError):
@@ -107,6 +113,10 @@ class FrameError(SlackwaterError):
 
 class ClusterError(SlackwaterError):
     """The Ray cluster cannot be reached, refuses us, or is too small."""
+
+
+class LedgerError(SlackwaterError):
+    """A job is done, and rows are in flight or missing: its results are not to be trusted."""
 
 
 class WorkerDied(SlackwaterError):

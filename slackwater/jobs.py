@@ -13,7 +13,7 @@ from actors.sample_history import SampleHistory
 from runtime.errors import FlowError
 from runtime.flow.plan import Plan, collect_sinks
 from runtime.flow.steps import SinkStep
-from runtime.measure import JobReport
+from runtime.measure import JobReport, refuse_imbalance
 from runtime.measure.samples import StageSample
 from runtime.model import Batch
 from runtime.model.schema import ArrowRows
@@ -167,7 +167,7 @@ class Job:
             on_report: called with a fresh report about four times a second.
 
         Raises:
-            SlackwaterError: what ended the job.
+            SlackwaterError: what ended the job; LedgerError: it is done, and rows are missing.
             TimeoutError: it still runs.
         """
         deadline_s = None if timeout is None else time.monotonic() + timeout
@@ -182,7 +182,7 @@ class Job:
                 raise TimeoutError(
                     f"job {self.flow!r} still runs after {timeout} s; wait longer, or stop()"
                 )
-        return self._running.report()
+        return refuse_imbalance(self._running.report())
 
     def result(self, sink: str) -> pa.Table:
         """Return what a collect sink has gathered.
@@ -305,7 +305,7 @@ class SimulatedJob:
                     sink.close()
         if on_report is not None:
             on_report(self._report)
-        return self._report
+        return refuse_imbalance(self._report)
 
     def _keep(self) -> None:
         if self._history is not None:

@@ -27,33 +27,36 @@ def aggregated(
         inside = rows[TIME] < number * slide + size
         parts.append(rows[inside].assign(**{"\0w": number[inside]}))
     exploded = pd.concat(parts, ignore_index=True)
+    codes = exploded.groupby(["\0w", *keys], dropna=False, sort=False).ngroup().to_numpy()
+    columns = {name: exploded[name].to_numpy() for name in exploded.columns}
     made: list[dict[str, Any]] = []
-    for key, group in exploded.groupby(["\0w", *keys], dropna=False, sort=False):
-        start = int(key[0]) * slide
-        row = {name: _plain(value) for name, value in zip(keys, key[1:], strict=True)}
+    order = codes.argsort(kind="stable")
+    for group in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
+        if not len(group):
+            continue
+        start = int(columns["\0w"][group[0]]) * slide
+        row = {name: columns[name][group[0]] for name in keys}
         row |= {"window_start": start, "window_end": start + size, TIME: start + size}
         for name, aggregate in aggregates.items():
-            row[name] = _one(group, aggregate)
+            values = None if aggregate.column is None else columns[aggregate.column][group]
+            row[name] = len(group) if values is None else _one(values, aggregate)
         made.append(row)
-    frame = pd.DataFrame(made, columns=[*schema.names, TIME])
+    frame = pd.DataFrame(made, columns=[*schema.names, TIME], dtype=object)
     return typed(frame, schema)
 
 
-def _one(group: pd.DataFrame, aggregate: Aggregate) -> Any:
-    if aggregate.column is None:
-        return len(group)
-    values = group[aggregate.column].dropna()
+def _one(values: Any, aggregate: Aggregate) -> Any:
+    values = values[~pd.isna(values)]
     if aggregate.kind == "count":
         return len(values)
     if not len(values):
         return None
     if aggregate.kind == "quantile":
-        return float(np.quantile(values.to_numpy("float64"), aggregate.level or 0.5))
+        return float(np.quantile(values.astype("float64"), aggregate.level or 0.5))
     if aggregate.kind in ("min", "max"):
         return getattr(values, aggregate.kind)()
     wide = values.astype("float64" if values.dtype.kind == "f" else "int64")
-    total = wide.sum()
-    return total / len(wide) if aggregate.kind == "mean" else total
+    return wide.sum() / len(wide) if aggregate.kind == "mean" else wide.sum()
 
 
 def joined(
@@ -91,7 +94,3 @@ def typed(frame: pd.DataFrame, schema: pa.Schema) -> pd.DataFrame:
             made[field.name] = pd.Series(values, dtype=field.type.to_pandas_dtype())
     made[TIME] = pd.Series(frame[TIME].tolist(), dtype="int64")
     return pd.DataFrame(made)
-
-
-def _plain(value: Any) -> Any:
-    return None if pd.isna(value) else value

@@ -41,7 +41,7 @@ def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
     except SchemaError as problem:
         raise SchemaError(f"source {step!r}: {problem}") from None
     source_columns.check_source_columns(step, spec, schema, schema.names)
-    if spec.time_unit not in ("ns", "us", "ms", "s"):
+    if spec.time_unit not in (None, "ns", "us", "ms", "s"):
         raise SettingError(
             f"source {step!r}: time_unit={spec.time_unit!r} must be 'ns', 'us', 'ms' or 's'"
         )

@@ -10,13 +10,21 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from runtime.errors import OperatorError
 from runtime.flow.kernels import COMPARISONS, comparison_with, kernel_for, refuting
 from runtime.flow.notation import INFIX
-from runtime.model import Batch, Column
+from runtime.flow.whole import widened
+from runtime.model import Batch, BoolArray, Column
 
 if TYPE_CHECKING:
     from runtime.flow.expressions import Expr
+
+
+Of = Callable[[Batch], Any]
+"""What something is for each row of a batch; of a literal, perhaps its value."""
 
 
 def computation(op: str, operands: Sequence[Expr], option: Any) -> Callable[[Batch], Column]:
@@ -24,6 +32,8 @@ def computation(op: str, operands: Sequence[Expr], option: Any) -> Callable[[Bat
     first, last = operands[0], operands[-1]
     if op == "~":
         return first.refuted
+    if op in ("&", "|"):
+        return _chosen(op, first.evaluate, last.evaluate)
     if op in COMPARISONS and last.value is not None and first.value is None:
         compare, compared = comparison_with(op, last.value), first.operand
         return lambda batch: compare(compared(batch))
@@ -34,6 +44,8 @@ def computation(op: str, operands: Sequence[Expr], option: Any) -> Callable[[Bat
         each.evaluate if needs_array and (place == 0 or all(is_literal)) else each.operand
         for place, each in enumerate(operands)
     ]
+    if op == "where":
+        return _chosen(op, *parts)
     kernel = kernel_for(op, option)
     return lambda batch: kernel(*[part(batch) for part in parts])
 
@@ -43,18 +55,63 @@ def refutation(op: str, operands: Sequence[Expr], option: Any) -> Callable[[Batc
 
     As in SQL: a comparison with a null is unknown, and so is what `~` makes of it.
     """
+    first, others = operands[0], operands[1:]
     if op == "~":
-        return operands[0].evaluate
+        return first.evaluate
     if op in ("&", "|"):
-        combine = np.logical_or if op == "&" else np.logical_and
-        return lambda batch: combine(*[each.refuted(batch) for each in operands])
+        return _chosen("|" if op == "&" else "&", first.refuted, others[0].refuted)
     if op == "where":
-        condition, yes, no = operands
-        return lambda batch: np.where(
-            condition.evaluate(batch), yes.refuted(batch), no.refuted(batch)
-        )
+        return _chosen(op, first.evaluate, *[each.refuted for each in others])
     kernel = refuting(op, option)
     if kernel is None:
         return None
-    first, others = operands[0], operands[1:]
     return lambda batch: kernel(first.evaluate(batch), *[each.operand(batch) for each in others])
+
+
+def _chosen(op: str, first: Of, *sides: Of) -> Callable[[Batch], Column]:
+    """Return the function of `&`, `|` or `where`: a side is asked only where it decides.
+
+    For all rows at once, that is, unless a row is refused so. Then `where(col("n") != 0,
+    10 // col("n"), 0)` and `(col("n") != 0) & (10 // col("n") > 2)` have a value for each row, as
+    they read.
+    """
+    kernel = kernel_for(op)
+
+    def computed(batch: Batch) -> Column:
+        try:
+            return kernel(first(batch), *[side(batch) for side in sides])
+        except OperatorError:
+            mask = np.asarray(first(batch))
+            if op == "where":
+                yes, no = _of_some(sides[0], batch, mask), _of_some(sides[1], batch, ~mask)
+            elif op == "&":
+                yes, no = _of_some(sides[0], batch, mask), mask[~mask]
+            else:
+                yes, no = mask[mask], _of_some(sides[0], batch, ~mask)
+            return _put_together(mask, yes, no)
+
+    return computed
+
+
+def _of_some(side: Of, batch: Batch, mask: BoolArray) -> Any:
+    """Return what a side is for the rows of a mask, asked of those only."""
+    rows = mask.nonzero()[0]
+    try:
+        return side(batch.take(rows))
+    except OperatorError as problem:
+        if problem.place is not None:
+            problem.place = int(rows[problem.place])
+        raise
+
+
+def _put_together(mask: BoolArray, yes: Any, no: Any) -> Column:
+    """Return a column with `yes` where the mask is true, else `no`: a value for each, or one."""
+    if isinstance(yes, str | pa.Array):
+        text = pa.nulls(len(mask), pa.string())
+        for chosen, values in ((mask, yes), (~mask, no)):
+            text = pc.replace_with_mask(text, pa.array(chosen), values)
+        return text
+    yes, no = widened(yes), widened(no)
+    made = np.empty(len(mask), np.result_type(yes, no))
+    made[mask], made[~mask] = yes, no
+    return made

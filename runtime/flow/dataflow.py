@@ -33,7 +33,7 @@ class SourceOptions(TypedDict, total=False):
     """What `Dataflow.source` takes beside an input; see SourceSpec."""
 
     event_time: str
-    time_unit: Literal["ns", "us", "ms", "s"]
+    time_unit: Literal["ns", "us", "ms", "s"] | None
     arrival: str | None
     speed: float | None
     writer: str | None

@@ -113,7 +113,9 @@ def _settings(  # noqa: PLR0912 - one for each kind of step
 
 def _times(spec: SourceSpec) -> str:
     words = [
-        spec.event_time if spec.time_unit == "ns" else f"{spec.event_time} in {spec.time_unit}"
+        spec.event_time
+        if spec.time_unit in (None, "ns")
+        else f"{spec.event_time} in {spec.time_unit}"
     ]
     if spec.arrival is not None:
         words.append(f"arrives by {spec.arrival}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os.path
 from collections.abc import Iterable, Mapping
 
-from runtime.errors import CycleError, DuplicateName, FlowError
+from runtime.errors import CycleError, DuplicateName, FlowError, SettingError
 from runtime.flow.nearest import listed, nearest
 from runtime.flow.steps import (
     AggregateStep,
@@ -20,6 +20,9 @@ from runtime.flow.steps import (
     SourceStep,
     Step,
 )
+from runtime.model import LONGEST_NS
+
+_YEAR_NS = 365 * 86_400 * 10**9
 
 
 def order_steps(steps: Iterable[Step]) -> dict[str, Step]:
@@ -70,6 +73,7 @@ def check_runnable(flow: str, steps: Mapping[str, Step]) -> None:
     Raises:
         FlowError: no source, no sink, a step that feeds nothing, a sink that feeds a step,
             or two sinks that write to one place.
+        SettingError: lengths of time of more than 73 years together.
     """
     sinks = [step for step in steps.values() if isinstance(step, SinkStep)]
     if not any(isinstance(step, SourceStep) for step in steps.values()):
@@ -87,6 +91,14 @@ def check_runnable(flow: str, steps: Mapping[str, Step]) -> None:
                 f"step {step.name!r} feeds nothing, so its rows would be lost; "
                 "give it a sink or leave it out"
             )
+    longest = {step.name: _longest_ns(step) for step in steps.values()}
+    if sum(longest.values()) > LONGEST_NS:
+        most = max(longest, key=lambda name: longest[name])
+        raise SettingError(
+            f"dataflow {flow!r}: its windows, withins, slacks, disorders and idles come to more "
+            f"than 73 years together, {longest[most] / _YEAR_NS:.0f} of them in step {most!r}, and "
+            "event times with them would not fit in 64 bits; make them shorter"
+        )
     places: dict[str, str] = {}  # {path: name of the sink}
     for sink in sinks:
         if sink.sink.path is not None:
@@ -96,6 +108,15 @@ def check_runnable(flow: str, steps: Mapping[str, Step]) -> None:
                     f"sinks {first!r} and {sink.name!r} both write to {sink.sink.path!r}; "
                     "each needs its own place"
                 )
+
+
+def _longest_ns(step: Step) -> int:
+    """Return how far from an event's time a step may look, at most."""
+    if isinstance(step, SourceStep):
+        spec = step.source
+        return spec.disorder_ns + (spec.idle_ns or 0) + (spec.ahead_ns or 0)
+    window_ns = getattr(step, "window_ns", 0)
+    return int(window_ns + max(getattr(step, "slack_ns", None) or 0, 0))
 
 
 def needed_columns(steps: Mapping[str, Step]) -> dict[str, frozenset[str]]:

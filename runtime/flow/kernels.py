@@ -3,7 +3,8 @@
 NumPy for numbers, booleans and times, `pyarrow.compute` for text. The types have been
 checked (`result_types.py`) when a kernel runs. Numbers follow NumPy, without its warnings:
 
-- integers wrap around at 64 bits; `x // 0` and `x % 0` are 0; `x / 0` is inf or NaN;
+- a whole number that does not fit 64 bits, `10 // 0` and `10 % 0` are refused (`whole.py`), so are
+  casts that would change a whole number; `x / 0` is inf or NaN, as is all that floats cannot hold;
 - an integer to a fixed whole power ≥ 0 stays an integer, any other power is a float;
 - NaN is the null of a float column. What is compared with a null is neither true nor false, as in
   SQL: no comparison, `isin` or `between` is true of it, and what `~` makes of one is not either;
@@ -22,12 +23,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from runtime.errors import OperatorError
 from runtime.flow.result_types import TYPES, Value
+from runtime.flow.whole import Kernel, checked, divided, power, refused, rounded, unsigned, widened
 from runtime.model import BoolArray, Column
-
-Kernel = Callable[..., Column]
-"""Columns, or a literal beside a column, in; one column out."""
 
 MAY_WARN = frozenset({"+", "-", "*", "/", "//", "%", "**", "sqrt", "round", "cast"})
 """Operations that NumPy warns about: dividing by zero, overflow, NaN."""
@@ -142,30 +140,9 @@ def _number(operation: Callable[..., Any]) -> Kernel:
     """Return the operation on integers widened to 64 bits."""
 
     def compute(*operands: Any) -> Column:
-        return operation(*map(_widen, operands))
+        return operation(*map(widened, operands))
 
     return compute
-
-
-def _widen(values: Any) -> Any:
-    if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.dtype.itemsize < 8:
-        return values.astype(np.int64)
-    return values
-
-
-def _power(base: Any, exponent: Any) -> Column:
-    is_whole = isinstance(exponent, int) and exponent >= 0
-    if not is_whole and _is_integer(base) and _is_integer(exponent):
-        return np.power(np.asarray(base, np.float64), np.asarray(exponent, np.float64))
-    return np.power(_widen(base), _widen(exponent))
-
-
-def _is_integer(values: Any) -> bool:
-    return np.asarray(values).dtype.kind in "iu"
-
-
-def _round(digits: int, values: npt.NDArray[Any]) -> Column:
-    return np.round(_widen(values), digits)
 
 
 def _is_null(values: Column) -> Column:
@@ -179,13 +156,13 @@ def _fill_null(values: Column, filling: Any) -> Column:
         return pc.coalesce(values, filling)
     if values.dtype.kind != "f":
         return values
-    return np.where(np.isnan(values), _widen(filling), values)
+    return np.where(np.isnan(values), widened(filling), values)
 
 
 def _where(condition: BoolArray, yes: Any, no: Any) -> Column:
     if isinstance(yes, str | pa.Array):
         return pc.if_else(pa.array(condition), yes, no)
-    return np.where(condition, _widen(yes), _widen(no))
+    return np.where(condition, widened(yes), widened(no))
 
 
 def _cast(to: str, values: Column) -> Column:
@@ -195,12 +172,26 @@ def _cast(to: str, values: Column) -> Column:
         OperatorError: a value does not fit: NaN or a null as an integer, 300 as int8,
             "abc" as a number.
     """
+    try:
+        return _as_type(to, values)
+    except pa.ArrowInvalid as problem:
+        place = _first_refused(to, values)
+        raise refused(
+            f".cast('{to}') of {values[place]!s}: {problem}; filter out or fill_null() such rows "
+            "first",
+            place,
+        ) from problem
+
+
+def _as_type(to: str, values: Column) -> Column:
     target = TYPES[to]
     if isinstance(values, np.ndarray):
         if pa.types.is_timestamp(target):
             target = pa.int64()
         if not pa.types.is_string(target):
             dtype = np.dtype(target.to_pandas_dtype())
+            if target == pa.bool_() and values.dtype.kind == "f" and np.isnan(values).any():
+                raise pa.ArrowInvalid("a null is neither true nor false")
             if target == pa.bool_() or dtype.kind == "f" or np.can_cast(values.dtype, dtype):
                 return values.astype(dtype, copy=False)
             if values.dtype.kind == "f":
@@ -208,12 +199,20 @@ def _cast(to: str, values: Column) -> Column:
         arrow = pa.array(values, from_pandas=pa.types.is_string(target))
     else:
         arrow = values
-    try:
-        return _inside(arrow.cast(target))
-    except pa.ArrowInvalid as problem:
-        raise OperatorError(
-            f".cast('{to}'): {problem}; filter out or fill_null() such rows first"
-        ) from problem
+    return _inside(arrow.cast(target))
+
+
+def _first_refused(to: str, values: Column) -> int:
+    """Return the place of the first value that does not fit; there is one."""
+    start, stop = 0, len(values)
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        try:
+            _as_type(to, values[start:middle])
+            start = middle
+        except pa.ArrowInvalid:
+            stop = middle
+    return start
 
 
 def _inside(values: pa.Array) -> Column:
@@ -255,18 +254,18 @@ KERNELS: dict[str, Kernel] = {
     "&": np.logical_and,
     "|": np.logical_or,
     "~": np.logical_not,
-    "+": _number(np.add),
-    "-": _number(np.subtract),
-    "*": _number(np.multiply),
+    "+": checked("+", np.add),
+    "-": checked("-", np.subtract),
+    "*": checked("*", np.multiply),
     "/": _number(np.true_divide),
-    "//": _number(np.floor_divide),
-    "%": _number(np.remainder),
-    "**": _power,
-    "negative": _number(np.negative),
-    "abs": _number(np.abs),
+    "//": divided("//", np.floor_divide),
+    "%": divided("%", np.remainder),
+    "**": power,
+    "negative": unsigned("the negative", np.negative),
+    "abs": unsigned("abs", np.abs),
     "floor": _number(np.floor),
     "sqrt": _number(np.sqrt),
-    "round": _round,
+    "round": rounded,
     "is_null": _is_null,
     "fill_null": _fill_null,
     "cast": _cast,

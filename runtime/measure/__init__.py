@@ -1,7 +1,7 @@
 """What a run measures: latencies, stages, channels, and the ledger that must balance."""
 
 from runtime.measure.histogram import LatencyHistogram
-from runtime.measure.ledger import imbalances, ledger_of
+from runtime.measure.ledger import imbalances, ledger_of, refuse_imbalance
 from runtime.measure.report import (
     ChannelReport,
     ClockReport,
@@ -31,4 +31,5 @@ __all__ = [
     "TuningSpan",
     "imbalances",
     "ledger_of",
+    "refuse_imbalance",
 ]

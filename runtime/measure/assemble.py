@@ -131,7 +131,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
         stages=ordered,
         channels=carried,
         sinks=[replace(sink, error_ns=errors.of_latency(sink.name)) for sink in sinks],
-        ledger=ledger_of(ordered, carried),
+        ledger=replace(ledger_of(ordered, carried), is_final=state == "done"),
         error=error,
         notes=[*notes, *kept_notes(plan, by_name), *deadline_notes(plan, tuning)],
         clocks=_of_nodes(clocks or {}),

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from runtime.errors import LedgerError
 from runtime.measure.report import ChannelReport, JobReport, Ledger, StageReport
 from runtime.measure.shared import as_one_stage
 
@@ -78,9 +79,25 @@ def imbalances(report: JobReport) -> list[str]:
     ]
     if report.ledger.in_flight:
         found.append(f"{report.ledger.in_flight:,} events are in flight after the end")
-    if not report.ledger.is_balanced:
+    if report.ledger.missing:
         found.append(f"{report.ledger.missing:,} events entered and are not accounted for")
     return found
+
+
+def refuse_imbalance(report: JobReport) -> JobReport:
+    """Return the report of a job, unless it is done and does not balance.
+
+    Raises:
+        LedgerError: rows are in flight or missing at the end.
+    """
+    problems = imbalances(report) if report.state == "done" else []
+    if problems:
+        raise LedgerError(
+            f"flow {report.flow!r} is done, and its ledger does not balance: "
+            f"{'; '.join(problems)}. Do not trust these results; this is a bug of ours, please "
+            "send the report, report()"
+        )
+    return report
 
 
 @dataclass

@@ -192,6 +192,8 @@ class Ledger:
     """Rows that came late at a gate and were still used, of all gates."""
     slack_ready: int = 0
     """Rows that did not wait for what is older, of all gates ([ssg] Eq. 5): twice at two gates."""
+    is_final: bool = False
+    """Whether the job is done: then nothing may be in flight."""
 
     @property
     def missing(self) -> int:
@@ -201,8 +203,8 @@ class Ledger:
 
     @property
     def is_balanced(self) -> bool:
-        """Whether every event that entered is accounted for."""
-        return self.missing == 0
+        """Whether every event that entered is accounted for; once done, with none on the way."""
+        return self.missing == 0 and not (self.is_final and self.in_flight)
 
 
 @dataclass

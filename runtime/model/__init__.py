@@ -11,10 +11,23 @@ from runtime.model.batch import (
     concat_columns,
 )
 from runtime.model.message import Message, ReadMark
-from runtime.model.times import END_NS, NS_PER_SECOND, START_NS, Duration, duration_ns, format_ns
+from runtime.model.times import (
+    EARLIEST_NS,
+    END_NS,
+    LATEST_NS,
+    LONGEST_NS,
+    NS_PER_SECOND,
+    START_NS,
+    Duration,
+    duration_ns,
+    format_ns,
+)
 
 __all__ = [
+    "EARLIEST_NS",
     "END_NS",
+    "LATEST_NS",
+    "LONGEST_NS",
     "NS_PER_SECOND",
     "START_NS",
     "Batch",

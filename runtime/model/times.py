@@ -18,6 +18,12 @@ END_NS = 2**63 - 1
 START_NS = -(2**63)
 """The promise of a writer that has promised nothing yet."""
 
+EARLIEST_NS, LATEST_NS = -(2**62), 2**62
+"""Event times lie between these, 1823 to 2116: room enough that a time ± a window, a `within` or a
+slack, and the difference of two times, fit in 64 bits."""
+LONGEST_NS = 2**61
+"""All lengths of time in a flow together: 73 years."""
+
 Duration = str | int | float | timedelta
 """`"500ms"`, `"6s"`, a `timedelta`, or a number of seconds."""
 

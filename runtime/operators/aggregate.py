@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from runtime.config import Limits
+from runtime.errors import OperatorError
 from runtime.flow.steps import REVISION, Aggregate, AggregateStep
 from runtime.model import START_NS, Batch, Columns, Int64Array, concat_batches
 from runtime.operators.accumulators import Accumulator, Folded, Pairs, quantile
@@ -32,6 +33,7 @@ from runtime.operators.contract import Released
 from runtime.operators.keys import KeyIndex
 from runtime.operators.late_rows import Late, LateRows, Revisions, missed_windows
 from runtime.operators.needs import Need, needs_of
+from runtime.operators.user_code import row_of
 from runtime.operators.window import Windows
 
 Changed = tuple[Int64Array, Int64Array]
@@ -141,8 +143,12 @@ class AggregateMachine:
         keys = [batch.columns[name] for name in self._step.keys]
         codes = self._keys.codes(keys, len(batch))
         cells = self._cells.of(panes, codes, keys=max(1, len(self._keys)))
-        for accumulator in self._all:
-            accumulator.add(batch, cells, len(self._cells))
+        try:
+            for accumulator in self._all:
+                accumulator.add(batch, cells, len(self._cells))
+        except OperatorError as problem:
+            row = "" if problem.place is None else f"\n{row_of(batch, problem.place)}"
+            raise OperatorError(f"step {self._step.name!r}: {problem}{row}") from problem
         self._rows_held += len(batch)
         if self._corrects and oldest < self._windows.first_whole_pane(self._last_closed):
             late.append(Late(panes, codes))
@@ -231,11 +237,18 @@ class AggregateMachine:
             pairs = Pairs(cells, first, len(first))
         else:
             first, pairs = self._grouped(cells, places)
-        states: dict[Need, Any] = {
-            need: accumulator.combined(pairs) for need, accumulator in self._accumulators.items()
-        }
-        rows = self._rows.combined(pairs)
         starts, ends = self._windows.bounds_ns(windows.take(places.take(first)))
+        try:
+            states: dict[Need, Any] = {
+                need: accumulator.combined(pairs)
+                for need, accumulator in self._accumulators.items()
+            }
+        except OperatorError as problem:
+            start_ns = int(starts[problem.place or 0])
+            raise OperatorError(
+                f"step {self._step.name!r}: {problem}\nwindow that starts at {start_ns}"
+            ) from problem
+        rows = self._rows.combined(pairs)
         keys = self._keys.columns(self._cells.codes.take(cells.take(first)))
         columns: Columns = dict(zip(self._step.keys, keys, strict=True))
         columns |= {"window_start": starts, "window_end": ends}

@@ -10,6 +10,7 @@ import pyarrow as pa
 from runtime.flow.steps import Aggregate, AggregateStep
 from runtime.model import Batch, Int64Array
 from runtime.operators.accumulators import Accumulator, Folded, Kept, Values
+from runtime.operators.whole_sum import WholeSum
 
 
 class Need(NamedTuple):
@@ -27,7 +28,8 @@ class Need(NamedTuple):
         if self.kind == "values":
             return Kept(values)
         if self.kind == "sum":
-            return Folded(np.add, dtype, 0, values)
+            whole = WholeSum(self.column, values)
+            return whole if dtype.kind == "i" else Folded(np.add, dtype, 0, values)
         limits: Any = np.iinfo(dtype) if dtype.kind in "iu" else None
         if self.kind == "min":
             return Folded(np.minimum, dtype, np.inf if limits is None else limits.max, values)

@@ -55,7 +55,7 @@ class AssignMachine:
         """Return all rows with the columns assigned."""
         columns = dict(batch.columns)
         for name, expression, leaves_as in self._assigned:
-            values = evaluated(expression, batch, step=self._step.name)
+            values = evaluated(expression, batch, step=self._step.name, column=name)
             columns[name] = fitted(values, leaves_as, name=name, step=self._step.name)
         return batch.with_columns(columns)
 
@@ -88,7 +88,7 @@ class MapBatchesMachine:
         self._check(returned, batch)
         columns: Columns = {
             field.name: fitted(
-                returned[field.name], field.type, name=field.name, step=self._step.name
+                returned[field.name], field.type, name=field.name, step=self._step.name, rows=batch
             )
             for field in self._step.schema
         }
@@ -142,13 +142,18 @@ class MapRowsMachine:
             _check_names(returned, names, step=step.name, batch=only)
             kept.append(place)
             made.append(returned)
+        rows = batch.take(np.array(kept, dtype=np.int64))
         columns: Columns = {
             field.name: fitted(
-                [row[field.name] for row in made], field.type, name=field.name, step=step.name
+                [row[field.name] for row in made],
+                field.type,
+                name=field.name,
+                step=step.name,
+                rows=rows,
             )
             for field in step.schema
         }
-        return batch.take(np.array(kept, dtype=np.int64)).with_columns(columns)
+        return rows.with_columns(columns)
 
 
 def _check_names(returned: Mapping[str, Any], names: list[str], *, step: str, batch: Batch) -> None:

@@ -40,18 +40,22 @@ def called(function: Callable[..., _T], *arguments: object, step: str, batch: Ba
         RUNNING.reset(token)
 
 
-def evaluated(expression: Expr, batch: Batch, *, step: str) -> Column:
+def evaluated(expression: Expr, batch: Batch, *, step: str, column: str | None = None) -> Column:
     """Return the values of an expression, shape (rows,).
 
     Raises:
-        OperatorError: it could not be computed (a cast that does not fit); with the step's
-            name, the expression and the first rows of the batch.
+        OperatorError: it could not be computed (a sum that does not fit its type); with the
+            step's name, the column to be made, the expression, and the row; or, if it is no one
+            row's, the first ones.
     """
     try:
         return expression.evaluate(batch)
     except Exception as problem:
+        what = f"{expression}" if column is None else f"column {column!r}, {expression},"
+        place = getattr(problem, "place", None)
+        shown = sample_of(batch) if place is None else row_of(batch, place)
         raise OperatorError(
-            f"step {step!r}: {expression} could not be computed: {problem}\n{sample_of(batch)}"
+            f"step {step!r}: {what} could not be computed: {problem}\n{shown}"
         ) from problem
 
 
@@ -61,6 +65,13 @@ def sample_of(batch: Batch) -> str:
     return "\n".join(
         [f"first {len(rows)} of its {len(batch)} rows:", *(f"  {row}" for row in rows)]
     )
+
+
+def row_of(batch: Batch, place: int) -> str:
+    """Return one row as text, with its event time."""
+    time_ns = int(batch.event_time_ns[place])
+    row = rows_of(batch.slice(place, place + 1))[0]
+    return f"row with event_time_ns={time_ns}:\n  {row}"
 
 
 def rows_of(batch: Batch) -> list[dict[str, object]]:

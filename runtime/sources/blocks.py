@@ -21,7 +21,14 @@ import pyarrow as pa
 
 from runtime.errors import IngestError, OrderError
 from runtime.model import START_NS, Batch, BoolArray, Columns, Int64Array, format_ns
-from runtime.sources.columns import check_source_columns, read_columns, refuse_nulls, time_ns
+from runtime.sources.columns import (
+    check_source_columns,
+    read_columns,
+    refuse_another_unit,
+    refuse_far_times,
+    refuse_nulls,
+    time_ns,
+)
 from runtime.sources.early import MOST_ROWS, EarlyRows, Rows
 from runtime.sources.named_reader import NamedReader
 from runtime.sources.pacing import Pace, running_max
@@ -242,6 +249,9 @@ class BlockReader:
                 refuse_nulls(source, arrow, name, role=role, row=row)
         columns = read_columns(source, arrow, self._schema, row=row)
         event_time_ns = self._time_ns(columns, spec.event_time)
+        if row == 0 and spec.time_unit is None:
+            is_whole = pa.types.is_integer(self._schema.field(spec.event_time).type)
+            refuse_another_unit(source, spec.event_time, event_time_ns, is_whole=is_whole)
         return Rows(
             columns,
             event_time_ns,
@@ -304,8 +314,10 @@ class BlockReader:
 
     def _time_ns(self, columns: Columns, name: str) -> Int64Array:
         is_timestamp = pa.types.is_timestamp(self._schema.field(name).type)
-        unit = "ns" if is_timestamp else self._spec.time_unit
-        return time_ns(self._source, name, columns[name], unit=unit, row=self._rows_read)
+        unit = "ns" if is_timestamp else self._spec.time_unit or "ns"
+        times_ns = time_ns(self._source, name, columns[name], unit=unit, row=self._rows_read)
+        refuse_far_times(self._source, name, times_ns, row=self._rows_read)
+        return times_ns
 
     def _all_are_early(self, early: EarlyRows) -> str:
         spec = self._spec

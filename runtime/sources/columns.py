@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from runtime.errors import SchemaError
 from runtime.flow.nearest import listed, nearest
-from runtime.model import END_NS, NS_PER_SECOND, Column, Columns, Int64Array
+from runtime.model import EARLIEST_NS, END_NS, LATEST_NS, NS_PER_SECOND, Column, Columns, Int64Array
 from runtime.model.schema import column_from_arrow
 from runtime.sources.spec import SourceSpec
 
@@ -130,6 +130,53 @@ def time_ns(source: str, name: str, values: Column, *, unit: TimeUnit, row: int)
             f"{unit!r}, the unit of integer time columns ('ns', 'us', 'ms' or 's')"
         )
     return integers.astype(np.int64) * np.int64(scale)
+
+
+def refuse_far_times(source: str, name: str, times_ns: Int64Array, *, row: int) -> None:
+    """Check that times leave room for the arithmetic of windows, joins and slacks in 64 bits.
+
+    The ends of int64 besides mean "nothing yet" and "the end of the stream" to us.
+
+    Raises:
+        SchemaError: a time lies outside the years 1824 to 2116; says where the first one is.
+    """
+    if not len(times_ns) or (
+        int(np.minimum.reduce(times_ns)) >= EARLIEST_NS
+        and int(np.maximum.reduce(times_ns)) <= LATEST_NS
+    ):
+        return
+    outside = int(np.argmax((times_ns < EARLIEST_NS) | (times_ns > LATEST_NS)))
+    raise SchemaError(
+        f"source {source!r}: {name!r} is {times_ns[outside]} ns "
+        f"({_utc(int(times_ns[outside]))}) in row {row + outside} (counted from 0), and times lie "
+        f"between {_utc(EARLIEST_NS)} and {_utc(LATEST_NS)}; drop such rows before reading, or "
+        "give those that stand for 'never' or 'unknown' a time of their own"
+    )
+
+
+def refuse_another_unit(source: str, name: str, times_ns: Int64Array, *, is_whole: bool) -> None:
+    """Check that the first times, whole numbers taken as nanoseconds, are not of another unit.
+
+    Raises:
+        SchemaError: they lie in January 1970, and in our days in the unit that it names.
+    """
+    if not is_whole or not len(times_ns):
+        return
+    least, most = int(times_ns.min()), int(times_ns.max())
+    for unit, scale in _UNIT_NS.items():
+        if scale > 1 and _OUR_DAYS[0] <= least * scale and most * scale <= _OUR_DAYS[1]:
+            raise SchemaError(
+                f"source {source!r}: {name!r} begins with {times_ns[0]}, which as nanoseconds is "
+                f"{_utc(int(times_ns[0]))}, and in {unit!r} {_utc(int(times_ns[0]) * scale)}; give "
+                f"time_unit={unit!r} if that is meant, or time_unit='ns' if it is January 1970"
+            )
+
+
+_OUR_DAYS = (631_152_000 * NS_PER_SECOND, 4_102_444_800 * NS_PER_SECOND)  # 1990 to 2100
+
+
+def _utc(time_ns: int) -> str:
+    return f"{np.datetime64(time_ns, 'ns')}Z"
 
 
 def _field(source: str, schema: pa.Schema, name: str, *, role: str) -> pa.Field:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from runtime.errors import SchemaError
+from runtime.errors import OperatorError, SchemaError
 from runtime.model import END_NS, START_NS, Batch, Columns, Int64Array
 from runtime.sources.columns import time_ns
 from runtime.sources.pacing import running_max
@@ -43,7 +43,13 @@ def spoken_promise_ns(
     if spec.promise is None:
         return None
     inputs = {name: columns[name] for name in spec.promise.columns()}
-    spoken = spec.promise.evaluate(Batch(event_time_ns, event_time_ns, inputs))
+    try:
+        spoken = spec.promise.evaluate(Batch(event_time_ns, event_time_ns, inputs))
+    except OperatorError as problem:
+        raise SchemaError(
+            f"source {source!r}: its promise {spec.promise} could not be computed in row "
+            f"{row + (problem.place or 0)} (counted from 0): {problem}"
+        ) from problem
     if not isinstance(spoken, np.ndarray) or spoken.dtype.kind not in "iu":
         kind = spoken.type if isinstance(spoken, pa.Array) else spoken.dtype
         raise SchemaError(

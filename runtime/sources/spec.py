@@ -73,7 +73,8 @@ class SourceSpec:
     Attributes:
         input: opens the reader.
         event_time: the column (timestamp, or integer in `time_unit`) of when it happened.
-        time_unit: unit of integer time columns: "ns", "us", "ms" or "s".
+        time_unit: unit of integer time columns: "ns", "us", "ms" or "s". None: "ns", and event
+            times that lie in January 1970 so, but in our days in another unit, are refused.
         arrival: the column of when it arrived, same types; None: as event time.
         speed: replay arrivals this many times faster than they were; None: as fast as
             possible, in the order of the input.
@@ -101,7 +102,7 @@ class SourceSpec:
 
     input: Input
     event_time: str
-    time_unit: Literal["ns", "us", "ms", "s"] = "ns"
+    time_unit: Literal["ns", "us", "ms", "s"] | None = None
     arrival: str | None = None
     speed: float | None = None
     writer: str | None = None

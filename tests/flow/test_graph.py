@@ -15,6 +15,7 @@ from runtime.errors import (
     CycleError,
     DuplicateName,
     FlowError,
+    SettingError,
     TypeMismatch,
 )
 from runtime.flow.steps import (
@@ -261,3 +262,12 @@ def test_a_flow_pickles_with_its_steps() -> None:
     assert again.explain() == flow.explain()
     assert {type(step) for step in again.steps.values()} >= {SourceStep, JoinStep}
     assert not {AssignStep, AggregateStep} & {type(step) for step in again.steps.values()}
+
+
+def test_lengths_of_time_that_would_not_fit_together_are_refused() -> None:
+    flow, buses, loops = flow_with_streams()
+    far = buses.join(loops, on="area", within="14600d")  # 40 years
+    far.aggregate(window=sw.tumbling("14600d"), n=sw.count()).sink("out", sw.collect_sink())
+    told = message(SettingError, flow.check)
+    assert "'congestion'" in told
+    assert "more than 73 years together, 40 of them in step 'join-1'" in told

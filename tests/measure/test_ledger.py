@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.errors import LedgerError
 from runtime.measure import (
     ChannelReport,
     JobReport,
     StageReport,
     imbalances,
     ledger_of,
+    refuse_imbalance,
 )
 
 
@@ -238,6 +240,19 @@ def test_rows_in_flight_are_fine_in_a_running_job_and_lost_in_one_that_is_done()
         "channel 'a→out' was sent 10 rows and delivered 8",
         "2 events are in flight after the end",
     ]
+
+
+def test_a_job_that_is_done_with_rows_in_flight_is_an_error_and_never_balanced() -> None:
+    parts = [stage("a", "source", 10), stage("out", "sink", 8)], [channel("a", "out", 10, 8)]
+    running = report_of(*parts, state="running")
+    assert running.ledger.is_balanced
+    assert refuse_imbalance(running) is running
+    done = report_of(*parts, state="done")
+    done.ledger = replace(done.ledger, is_final=True)
+    assert not done.ledger.is_balanced
+    assert not done.to_json()["ledger"]["balanced"]
+    with pytest.raises(LedgerError, match=r"flow 'city' is done, .*2 events are in flight"):
+        refuse_imbalance(done)
 
 
 def test_an_imbalance_names_its_stage() -> None:

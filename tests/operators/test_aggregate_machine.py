@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runtime.errors import OperatorError
 from runtime.flow.steps import Aggregate, AggregateStep, Window
 from runtime.model import END_NS, START_NS, Batch, batch_of
 from runtime.operators import Released, aggregate
@@ -294,3 +295,37 @@ def test_leaves_of_an_aggregate_have_the_columns_of_its_schema_in_order() -> Non
     assert result is not None
     assert list(result.columns) == STEP.schema.names
     assert leaves_of([result])[0][2:5] == ("1", "'20'", "0")
+
+
+MOST = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("delays", "problem"),
+    [
+        ([MOST, 5, -5], None),  # another key; and back again within a batch
+        ([MOST - 1, 0, 1], None),
+        ([MOST, 0, 1], "9223372036854775807 + 1 does not fit int64(.|\n)*'delay': 1}"),
+        ([-MOST, 0, -2], "-9223372036854775807 + -2 does not fit(.|\n)*'delay': -2}"),
+        ([2**62, 3, 2**62], "does not fit"),
+        ([1, 1, 2**63], "9223372036854775808 does not fit int64"),
+    ],
+)
+@pytest.mark.parametrize("window", [Window(10, 10), Window(10, 2)])
+def test_a_sum_is_exact_or_refused_by_step_column_and_row(
+    delays: list[int], problem: str | None, window: Window
+) -> None:
+    step = replace(COUNT, aggregates={"rows": Aggregate("sum", "delay")}, window=window)
+    dtype = np.uint64 if max(delays) > MOST else np.int64
+    batch = batch_of([20, 21, 29], {"area": [1, 2, 1], "delay": np.array(delays, dtype)})
+    machine = AggregateMachine(step)
+    if problem is None:
+        result = machine.process(read(batch, END_NS))
+        assert result is not None
+        whole = result.columns["window_start"] == 20
+        assert result.columns["rows"][whole].tolist() == [delays[0] + delays[2], delays[1]]
+        return
+    if not window.is_tumbling and max(delays) <= MOST:
+        problem = "window that starts at 20"
+    with pytest.raises(OperatorError, match=f"'delay'(.|\n)*{problem.replace('+', '[+]')}"):
+        machine.process(read(batch, END_NS))

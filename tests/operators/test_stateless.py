@@ -93,7 +93,8 @@ def test_expression_that_cannot_be_computed_names_step_expression_and_rows() -> 
     step = AssignStep(**named("convert", n=pa.int64()), columns={"n": col("line").cast("int64")})
     batch = buses().with_columns({"line": pa.array(["20", "N°", "4", "5"])})
     with pytest.raises(
-        OperatorError, match=r"'convert'.*cast(.|\n)*first 3 of its 4 rows(.|\n)*N°"
+        OperatorError,
+        match=r"step 'convert': column 'n'.*cast(.|\n)*event_time_ns=2:\n  {'line': 'N°'}$",
     ):
         make_stateless(step).apply(batch)
 
@@ -221,3 +222,29 @@ def test_steps_of_another_kind_are_refused() -> None:
         make_operator(merge)
     with pytest.raises(FlowError, match=r"'both' \(MergeStep\)"):
         make_stateless(merge)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "problem"),
+    [
+        (pa.int64(), 1.9, "1.9 is no whole number; round it first"),
+        (pa.int64(), np.float32(1.5), "1.5 is no whole number"),
+        (pa.int64(), None, "nulls"),
+        (pa.int8(), 300, "too large"),
+        (pa.timestamp("ns"), 1.5, "1.5 is no whole number"),
+        (pa.float32(), 1e40, "too large for float32"),
+    ],
+)
+def test_a_value_that_its_column_cannot_hold_is_refused_with_its_row(
+    kind: pa.DataType, value: Any, problem: str
+) -> None:
+    def function(row: dict[str, Any]) -> dict[str, Any]:
+        return {"n": value if row["line"] == "N" else 2.0}
+
+    step = MapRowsStep(**named("convert", n=kind), function=function)
+    batch = buses().with_columns({"line": pa.array(["20", "4", "N", "5"])})
+    with pytest.raises(
+        OperatorError, match=f"step 'convert': column 'n'(.|\n)*{problem}"
+    ) as caught:
+        make_stateless(step).apply(batch)
+    assert str(caught.value).endswith("event_time_ns=3:\n  {'line': 'N'}")

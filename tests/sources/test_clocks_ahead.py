@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import ingest
 from runtime.errors import OrderError
 from runtime.flow.expressions import col
-from runtime.model import END_NS, START_NS, concat_batches
+from runtime.model import EARLIEST_NS, END_NS, LATEST_NS, START_NS, concat_batches
 from runtime.sources.early import MOST_ROWS
 from tests.support.sources import drain, machine, times
 
@@ -86,7 +86,7 @@ def test_at_the_end_of_the_input_all_leave_by_event_time() -> None:
 def test_a_million_rows_are_no_clock_that_runs_ahead() -> None:
     arrival = np.arange(2 * MOST_ROWS) * 1_000
     data = pa.table({"a": arrival, "t": arrival + 3_600 * 10**9})  # an hour: another time zone
-    source = machine(data, ahead_ns=10**9, **LENIENT)
+    source = machine(data, ahead_ns=10**9, time_unit="ns", **LENIENT)
     with pytest.raises(OrderError) as refused:
         drain(source)
     assert "source 's': 1,114,112 rows are held back, for their 't' is" in str(refused.value)
@@ -120,8 +120,8 @@ def test_a_paced_early_row_is_due_with_the_arrival_that_frees_it() -> None:
 
 
 def test_times_at_the_ends_of_time_do_not_wrap() -> None:
-    data = {"a": [START_NS, 0, END_NS - 1], "t": [START_NS, END_NS, 0]}
-    for ahead_ns in (0, 2**62):
+    data = {"a": [EARLIEST_NS, 0, LATEST_NS], "t": [EARLIEST_NS, LATEST_NS, 0]}
+    for ahead_ns in (0, 2**62 - 1):
         source = machine(
             data, arrival="a", ahead_ns=ahead_ns, out_of_order="late", disorder_ns=2**62
         )

@@ -9,7 +9,7 @@ import pytest
 
 from runtime.errors import SchemaError
 from runtime.flow.expressions import col
-from runtime.model import END_NS, START_NS
+from runtime.model import EARLIEST_NS, END_NS, LATEST_NS, START_NS
 from tests.support.sources import NOW, Stuttering, block, drain, machine, times
 
 
@@ -96,13 +96,40 @@ def test_the_input_is_not_opened_before_it_is_needed() -> None:
     ],
 )
 def test_event_time_is_nanoseconds_whatever_it_came_as(values: pa.Array) -> None:
-    assert times(drain(machine({"t": values}))) == [10**9, 2 * 10**9]
+    assert times(drain(machine({"t": values}, time_unit="ns"))) == [10**9, 2 * 10**9]
 
 
 @pytest.mark.parametrize(("unit", "scale"), [("ns", 1), ("us", 10**3), ("ms", 10**6), ("s", 10**9)])
 def test_integer_event_time_is_in_its_unit(unit: str, scale: int) -> None:
     values = pa.array([-3, 5], pa.int16())
     assert times(drain(machine({"t": values}, time_unit=unit))) == [-3 * scale, 5 * scale]
+
+
+@pytest.mark.parametrize(
+    ("first", "unit"),
+    [(1_700_000_000, "s"), (1_700_000_000_123, "ms"), (1_700_000_000 * 10**6, "us")],
+)
+def test_whole_times_of_january_1970_are_refused_with_the_unit_that_is_likely(
+    first: int, unit: Any
+) -> None:
+    data = {"t": [first, first + 5]}
+    with pytest.raises(
+        SchemaError, match=f"'t' begins with {first}, .*1970-01.*'{unit}' 2023-11-14"
+    ):
+        drain(machine(data))
+    assert times(drain(machine(data, time_unit="ns"))) == [first, first + 5]
+    assert len(times(drain(machine(data, time_unit=unit)))) == 2
+    assert times(drain(machine({"t": [0, 5]}))) == [0, 5]  # a test's, no clock's
+    assert times(drain(machine({"t": pa.array(data["t"], pa.timestamp("ns"))}))) == data["t"]
+
+
+@pytest.mark.parametrize("time_ns", [END_NS, END_NS - 1, LATEST_NS + 1, EARLIEST_NS - 1, START_NS])
+@pytest.mark.parametrize("role", ["t", "a"])
+def test_a_time_at_the_ends_of_int64_is_refused_with_its_row(time_ns: int, role: str) -> None:
+    data = {"t": [0, 1, 2], "a": [0, 1, 2]}
+    data[role][1] = time_ns
+    with pytest.raises(SchemaError, match=rf"source 's': '{role}' is {time_ns} ns \(.*in row 1 "):
+        drain(machine(data, arrival="a", speed=1.0, out_of_order="late"))
 
 
 def test_a_time_that_does_not_fit_is_refused_with_its_row_and_unit() -> None:
@@ -211,7 +238,7 @@ def test_at_speed_one_due_times_are_exact_to_the_nanosecond() -> None:
 
 
 def test_arrivals_of_any_distance_have_a_due_time() -> None:
-    source = machine({"t": [START_NS, END_NS - 1]}, speed=1.0, start_ns=7)
+    source = machine({"t": [EARLIEST_NS, LATEST_NS]}, speed=1.0, start_ns=7)
     source.take(7)
     assert source.due_ns(7) == 2**62 + 7
 

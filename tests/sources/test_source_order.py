@@ -10,13 +10,13 @@ import pytest
 import ingest
 from runtime.errors import IngestError, OrderError, SchemaError
 from runtime.flow.expressions import col
-from runtime.model import END_NS, START_NS, Batch, Message, concat_batches
+from runtime.model import EARLIEST_NS, END_NS, START_NS, Batch, Message, concat_batches
 from tests.support.sources import NOW, drain, machine, times
 from tests.support.states import differences
 
 
 def test_error_hands_over_the_rows_before_and_then_names_the_row() -> None:
-    source = machine({"t": [10**9, 3 * 10**9, 2 * 10**9]})
+    source = machine({"t": [10**9, 3 * 10**9, 2 * 10**9]}, time_unit="ns")
     assert times([source.take(NOW)]) == [10**9, 3 * 10**9]
     for _ in range(2):
         with pytest.raises(OrderError) as caught:
@@ -71,15 +71,21 @@ def test_ties_keep_the_order_of_the_input() -> None:
 
 
 def test_a_disorder_beyond_all_time_promises_nothing() -> None:
-    source = machine({"t": [START_NS + 1, 5]}, out_of_order="late", disorder_ns=2**62)
+    source = machine({"t": [EARLIEST_NS, 5]}, out_of_order="late", disorder_ns=2**62)
     assert source.take(NOW).promise_ns == 5 - 2**62
-    source = machine({"t": [START_NS + 1]}, out_of_order="late", disorder_ns=2**62)
+    source = machine({"t": [EARLIEST_NS]}, out_of_order="late", disorder_ns=2**62)
     assert source.take(NOW).promise_ns == START_NS
 
 
-def test_an_event_at_the_end_of_time_does_not_end_the_stream() -> None:
-    first, end = drain(machine({"t": [END_NS]}))
+def test_a_promise_of_the_end_of_time_does_not_end_the_stream() -> None:
+    first, end = drain(machine({"t": [5], "p": [END_NS]}, promise=col("p")))
     assert (first.promise_ns, end.promise_ns) == (END_NS - 1, END_NS)
+
+
+def test_a_promise_that_does_not_fit_names_source_and_row() -> None:
+    data = {"t": [5, 6], "p": [1, END_NS]}
+    with pytest.raises(SchemaError, match=r"source 's': its promise col\(\"p\"\) \+ 1 .*in row 1 "):
+        drain(machine(data, promise=col("p") + 1))
 
 
 # Promises of the source's own

@@ -1,0 +1,160 @@
+"""Arithmetic of whole numbers: what does not fit 64 bits is refused by its row, never wrapped.
+
+That all of it fits mostly shows from the least and the greatest of each operand, which costs
+little. Only where it does not show is each result compared with what floats make of it: one that
+has wrapped is 2**64 away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.errors import OperatorError
+from runtime.model import Column
+
+Kernel = Callable[..., Column]
+_FAR = 2.0**62
+_LIMITS = {"i": (-(2**63), 2**63 - 1), "u": (0, 2**64 - 1)}  # {kind of the result: its ends}
+_AT_CORNERS: dict[str, Callable[[int, int], int]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+}
+
+
+def widened(values: Any) -> Any:
+    """Return shorter integers as int64; all else as it is."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.dtype.itemsize < 8:
+        return values.astype(np.int64)
+    return values
+
+
+def checked(op: str, ufunc: np.ufunc) -> Kernel:
+    """Return +, - or * that refuses a whole result that does not fit."""
+    at = _AT_CORNERS[op]
+
+    def compute(left: Any, right: Any) -> Column:
+        left, right = widened(left), widened(right)
+        found: npt.NDArray[Any] = ufunc(left, right)
+        if found.dtype.kind not in "iu" or not found.size:
+            return found
+        (low, high), ends = _ends(left), _ends(right)
+        corners = [at(one, end) for one in (low, high) for end in ends]
+        least, most = _LIMITS[found.dtype.kind]
+        if min(corners) < least or max(corners) > most:
+            _refuse_wrapped(op, ufunc, left, right, found)
+        return found
+
+    return compute
+
+
+def divided(op: str, ufunc: np.ufunc) -> Kernel:
+    """Return // or % that refuses a whole number by zero, and what does not fit."""
+
+    def compute(left: Any, right: Any) -> Column:
+        left, right = widened(left), widened(right)
+        found: npt.NDArray[Any] = ufunc(left, right)
+        if found.dtype.kind not in "iu" or not found.size:
+            return found
+        if np.count_nonzero(right) < np.size(right):
+            place = int(np.argmin(np.broadcast_to(right, found.shape) != 0))
+            raise refused(
+                f"{_at(left, place)} {op} 0 is no whole number; filter out such rows first, "
+                "choose with where(), or compute in floats, .cast('float64')",
+                place,
+            )
+        if op == "//" and _ends(left)[0] == _LIMITS["i"][0]:  # over −1 it is one too great
+            _refuse_wrapped(op, ufunc, left, right, found)
+        return found
+
+    return compute
+
+
+def power(base: Any, exponent: Any) -> Column:
+    """Return a power: whole of a whole number to a fixed whole one, refused where it does not fit.
+
+    All else is a float.
+    """
+    is_whole = isinstance(exponent, int) and exponent >= 0
+    if not is_whole and _is_integer(base) and _is_integer(exponent):
+        return np.power(np.asarray(base, np.float64), np.asarray(exponent, np.float64))
+    base, exponent = widened(base), widened(exponent)
+    found: npt.NDArray[Any] = np.power(base, exponent)
+    if found.dtype.kind in "iu" and found.size:
+        largest = float(max(map(abs, _ends(base))))
+        if not np.power(largest, float(exponent)) < _FAR:
+            _refuse_wrapped("**", np.power, base, exponent, found)
+    return found
+
+
+def unsigned(op: str, ufunc: np.ufunc) -> Kernel:
+    """Return the negative, or abs, that refuses the one number whose negative does not fit."""
+
+    def compute(values: Any) -> Column:
+        values = widened(values)
+        if values.dtype == np.int64 and values.size and _ends(values)[0] == _LIMITS["i"][0]:
+            place = int(values.argmin())
+            raise refused(f"{op} of {values[place]} does not fit int64; {_WAY_OUT}", place)
+        found: Column = ufunc(values)
+        return found
+
+    return compute
+
+
+def rounded(digits: int, values: npt.NDArray[Any]) -> Column:
+    """Return values rounded to so many digits, halves to even; whole numbers exactly."""
+    values = widened(values)
+    if values.dtype.kind not in "iu":
+        return np.round(values, digits)
+    if digits >= 0:
+        return values
+    exact = [round(value, digits) for value in values.tolist()]
+    least, most = _LIMITS[values.dtype.kind]
+    for place, value in enumerate(exact):
+        if not least <= value <= most:
+            raise refused(
+                f"{values[place]} rounded is {value}, which does not fit {values.dtype}", place
+            )
+    return np.array(exact, values.dtype)
+
+
+def refused(problem: str, place: int) -> OperatorError:
+    """Return an error of one row of a batch."""
+    error = OperatorError(problem)
+    error.place = place
+    return error
+
+
+_WAY_OUT = "compute in floats, .cast('float64'), or filter out such rows first"
+
+
+def _refuse_wrapped(
+    op: str, ufunc: np.ufunc, left: Any, right: Any, found: npt.NDArray[Any]
+) -> None:
+    with np.errstate(all="ignore"):
+        about = ufunc(np.asarray(left, np.float64), np.asarray(right, np.float64))
+        fits = np.abs(about - found.astype(np.float64)) < _FAR
+    if not fits.all():
+        place = int(fits.argmin())
+        raise refused(
+            f"{_at(left, place)} {op} {_at(right, place)} does not fit {found.dtype}; {_WAY_OUT}",
+            place,
+        )
+
+
+def _ends(values: Any) -> tuple[int, int]:
+    if isinstance(values, np.ndarray):
+        return int(np.minimum.reduce(values)), int(np.maximum.reduce(values))
+    return int(values), int(values)
+
+
+def _at(values: Any, place: int) -> Any:
+    return values[place] if isinstance(values, np.ndarray) else values
+
+
+def _is_integer(values: Any) -> bool:
+    return np.asarray(values).dtype.kind in "iu"

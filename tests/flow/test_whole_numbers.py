@@ -1,0 +1,96 @@
+"""Whole numbers at their ends: exact, or refused by their row; never wrapped."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.errors import OperatorError
+from runtime.flow import Expr, col, where
+from runtime.model import batch_of
+
+LEAST, MOST = -(2**63), 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("expression", "column", "problem"),
+    [
+        (col("x") + 1, [5, MOST], "9223372036854775807 + 1 does not fit int64"),
+        (col("x") - col("x").fill_null(0) - 2, [5, LEAST, 0], None),
+        (-2 - col("x"), [5, MOST], "-2 - 9223372036854775807 does not fit"),
+        (col("x") * 3, [5, 2**62], "4611686018427387904 * 3 does not fit"),
+        (col("x") * col("x"), [5, 2**32], "4294967296 * 4294967296 does not fit"),
+        (col("x") ** 3, [5, 2**21], "2097152 ** 3 does not fit"),
+        (-col("x"), [5, LEAST], "the negative of -9223372036854775808 does not fit"),
+        (abs(col("x")), [5, LEAST], "abs of -9223372036854775808 does not fit"),
+        (col("x") // -1, [5, LEAST], "-9223372036854775808 // -1 does not fit"),
+        (10 // col("x"), [5, 0], "10 // 0 is no whole number"),
+        (col("x") % 0, [5], "5 % 0 is no whole number"),
+        (col("x").round(-4), [5, MOST], "which does not fit int64"),
+        (col("x").cast("int8"), [5, 300], ".cast('int8') of 300"),
+        ((col("x") / 0).cast("int64"), [5], "of inf"),
+        ((col("x") / 0 * 0).cast("bool"), [5], "of nan: a null is neither"),
+    ],
+    ids=str,
+)
+def test_a_whole_number_that_does_not_fit_is_refused_with_its_place(
+    expression: Expr, column: list[int], problem: str | None
+) -> None:
+    batch = batch_of(range(len(column)), {"x": np.array(column, np.int64)})
+    if problem is None:
+        assert expression.evaluate(batch).tolist() == [-2] * len(column)
+        return
+    with pytest.raises(OperatorError, match=re.escape(problem)) as caught:
+        expression.evaluate(batch)
+    assert caught.value.place == len(column) - 1
+
+
+@given(
+    st.sampled_from(["+", "-", "*", "//", "%"]),
+    *[st.lists(st.one_of(st.integers(LEAST, MOST), st.integers(-3, 3)), min_size=3, max_size=3)]
+    * 2,
+)
+def test_whole_numbers_are_as_python_has_them_or_refused(
+    op: str, left: list[int], right: list[int]
+) -> None:
+    columns = {"a": np.array(left, np.int64), "b": np.array(right, np.int64)}
+    made = eval(f"col('a') {op} col('b')", {"col": col})  # noqa: S307 - our own text
+    exact = [
+        None if op in ("//", "%") and b == 0 else eval(f"a {op} b", {"a": a, "b": b})  # noqa: S307
+        for a, b in zip(left, right, strict=True)
+    ]
+    batch = batch_of(range(3), columns)
+    refused = [place for place, e in enumerate(exact) if e is None or not LEAST <= e <= MOST]
+    if not refused:
+        assert made.evaluate(batch).tolist() == exact
+        return
+    with pytest.raises(OperatorError) as caught:
+        made.evaluate(batch)
+    assert caught.value.place in refused
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (where(col("n") != 0, 10 // col("n"), -1), [5, -1, 3]),
+        ((col("n") != 0) & (10 // col("n") > 4), [True, False, False]),
+        ((col("n") == 0) | (10 // col("n") > 4), [True, True, False]),
+        (~((col("n") == 0) | (10 // col("n") > 4)), [False, False, True]),
+        (~((col("n") != 0) & (10 // col("n") > 4)), [False, True, True]),
+        (where(col("n") == 0, "none", (10 % col("n")).cast("string")), ["0", "none", "1"]),
+    ],
+    ids=str,
+)
+def test_a_side_is_asked_only_of_the_rows_where_it_decides(
+    expression: Expr, expected: list[Any]
+) -> None:
+    batch = batch_of(range(3), {"n": np.array([2, 0, 3])})
+    assert expression.evaluate(batch).tolist() == expected
+    with pytest.raises(OperatorError) as caught:
+        where(col("n") < 3, 10 // col("n"), -1).evaluate(batch)
+    assert caught.value.place == 1
