@@ -1,6 +1,6 @@
 """The frames between Spark and a source: a fixed header and an Arrow body, over CURVE sockets.
 
-A frame is `[header, piece, …]`; the pieces together are its body. Each has a mebibyte at most:
+A frame is `[header, piece, …]`; the pieces together are its body. Each has 64 KiB at most:
 who has not shown the key yet can make us hold one piece, and no more. The header has its kind,
 which task of which epoch it is from, and how much follows. Bodies of rows are Arrow record
 batches, other bodies UTF-8 text. Nothing that arrives is ever unpickled, and nothing longer than
@@ -36,7 +36,7 @@ from runtime.errors import FrameError, IngestError
 
 MAX_BODY_BYTES = 64 * 2**20
 """A longer body is refused unread; the sender cuts its batches to fit."""
-PIECE_BYTES = 2**20
+PIECE_BYTES = 2**16
 """The longest part of a body. What libzmq takes from whoever has not shown the key, too."""
 _CURVE_BYTES = 64  # what encryption may add to a part, rounded up
 HANDSHAKE_MS = 10_000
