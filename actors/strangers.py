@@ -45,7 +45,7 @@ class Strangers:
 
     def __init__(self, watched: zmq.Socket[bytes], *, peers: int | None = None) -> None:
         self.refused = 0
-        self._callers = Callers(peers, longest=watched.getsockopt(zmq.MAXMSGSIZE))
+        self._callers = Callers(peers, longest=int(watched.getsockopt(zmq.MAXMSGSIZE)))
         self._watched = watched
         self._told: set[str] = set()
         events = watched.get_monitor_socket(_EVENTS)
