@@ -7,6 +7,7 @@ in `slackwater/shell.py`.
 from __future__ import annotations
 
 import io
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -51,6 +52,10 @@ app.command()(doctor)
 
 def main() -> None:
     """Run the command line."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A script's shell has those it runs in the background ignore Ctrl-C. What we would start
+        # goes on after it then, with nobody to end it: we stop the job, as in the foreground.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without µ is no reason to die
