@@ -9,11 +9,8 @@ from __future__ import annotations
 import contextlib
 import gc
 import random
-import select
 import socket
 import struct
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import psutil
 import pyarrow as pa
 import pytest
 import zmq
@@ -36,47 +32,11 @@ from runtime.flow.sinks import collect_sink
 from runtime.sources.spec import END_OF_INPUT, EndOfInput
 from tests.actors.links import KEYS, Link, codec, message, receive, speeds, until
 from tests.support import waiting
+from tests.support.strangers import CALLS, shouting
 
 pytestmark = pytest.mark.usefixtures("nothing_leaks")
 
 CONNECTIONS = 1_000
-CALLS = 300
-SHOUTING = """
-import socket, struct, sys, time
-host, port = sys.argv[1].split(":")
-longest, calls = int(sys.argv[2]), int(sys.argv[3])
-greeting = b"\\xff" + bytes(8) + b"\\x7f\\x03\\0" + b"CURVE".ljust(20, b"\\0") + bytes(32)
-hello = greeting + b"\\x06" + struct.pack(">Q", longest) + b"\\x05HELLO"
-noise = bytes(longest - 7)  # all but the last byte, so that it is kept until there is more
-def call():
-    made = socket.create_connection((host, int(port)), 10, ("127.0.0.2", 0))
-    made.setblocking(False)
-    return made
-def is_over(one):
-    try:
-        return not one.recv(4_096)
-    except BlockingIOError:
-        return False
-    except ConnectionError:
-        return True
-def all_over(callers):
-    until_s = time.monotonic() + 15
-    while not all(map(is_over, callers)):
-        assert time.monotonic() < until_s, "some are not hung up on"
-left = {call(): hello + noise for _ in range(calls)}
-until_s = time.monotonic() + 1
-while time.monotonic() < until_s and left:
-    for one, rest in list(left.items()):
-        try:
-            left[one] = rest[one.send(rest):]
-        except BlockingIOError:
-            pass
-        except ConnectionError:
-            left[one] = b""
-print("shouted", flush=True)
-sys.stdin.readline()
-all_over([*left, *(call() for _ in range(calls))])
-"""
 
 
 @pytest.fixture
@@ -262,17 +222,7 @@ def test_a_job_lives_on_among_strangers_and_counts_each(
 
 def test_shouting_strangers_cost_little_memory_and_do_not_keep_the_sender_out(link: Link) -> None:
     receiver = link.receiver()
-    here = psutil.Process()
-    start, grown = here.memory_info().rss, 0
-    settings = [receiver.endpoint.removeprefix("tcp://"), str(PIECE_BYTES), str(CALLS)]
-    with subprocess.Popen(  # noqa: S603
-        [sys.executable, "-c", SHOUTING, *settings], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as strangers:
-        assert strangers.stdin is not None
-        assert strangers.stdout is not None
-        while not select.select([strangers.stdout], (), (), 0.001)[0]:
-            grown = max(grown, here.memory_info().rss - start)
-        assert strangers.stdout.readline() == b"shouted\n"
+    with shouting(receiver.endpoint, longest=PIECE_BYTES) as (strangers, grown):
         assert grown < 64 * 2**20
         assert receiver.refused_peers >= CALLS - MOST_BYTES // PIECE_BYTES
         sender: Any = link.sender(receiver)
