@@ -219,7 +219,7 @@ def show_jobs(records: list[JobRecord], *, now_ns: int) -> None:
         tabulate(plain_console(written), "Jobs", columns)
         echo("\n".join(line.rstrip() for line in written.getvalue().splitlines()))
     for one in records:
-        if one.error is not None and len(records) > 1:
+        if one.error and len(records) > 1:
             echo(f"{one.id}: {one.error.splitlines()[0]}")
 
 
@@ -285,7 +285,10 @@ def _show_logs(parts: list[LogPart], *, as_json: bool) -> None:
 
 
 def _clock_time(at_ns: int) -> str:
-    return datetime.fromtimestamp(at_ns / 1e9).astimezone().strftime("%m-%d %H:%M:%S")
+    try:
+        return datetime.fromtimestamp(at_ns / 1e9).astimezone().strftime("%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):  # of no year that a calendar has
+        return "–"
 
 
 def _duration(record: JobRecord, now_ns: int) -> str:

@@ -5,6 +5,7 @@ Whatever is shown of them, a terminal obeys none of it.
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
@@ -32,7 +33,8 @@ SEED = int(os.environ.get("HOSTILE_SEED") or secrets.randbelow(2**32))
 ESCAPE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
 OBEYED = [chr(n) for n in (*range(9), *range(11, 32), *range(127, 160), 0x202E)]
 ODD: list[Any] = [
-    *(None, True, -1, 0, 2**63, 10**400, -(2**200), 1e308, 0.5, math.nan, math.inf, -math.inf),
+    *(None, True, -1, 0, 2**63, 2**99, 10**400, -(2**200)),
+    *(1e308, 0.5, math.nan, math.inf, -math.inf),
     *("", "x", ESCAPE, "9" * 5_000, [], [[]], {}, {"": 1}, [None], [1, 2, 3], {"a": {"b": []}}),
 ]
 
@@ -68,7 +70,7 @@ def mutated(sound: bytes, chance: random.Random) -> bytes:
             if chance.random() < 0.2:
                 del inside[key]
             else:
-                inside[key] = chance.choice(ODD)
+                inside[key] = copy.deepcopy(chance.choice(ODD))
         except (KeyError, IndexError):
             pass  # the first change took the place of the second
     return json.dumps(plain).encode()
