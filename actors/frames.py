@@ -245,7 +245,7 @@ class FrameCodec:
             )
         if rows and not self._may_be_late:
             times = batch.event_time_ns  # type: ignore[union-attr]  # it has rows
-            oldest_ns = times.item(0) if rows == 1 else int(times.min())
+            oldest_ns = min(times.tolist()) if rows <= FEW_ROWS else int(times.min())
             if oldest_ns < promised_ns:
                 raise FrameError(
                     f"frame {self._received} has a row of {oldest_ns}, older than the promised "
