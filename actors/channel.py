@@ -20,6 +20,12 @@ not arise: a connection is never made again. What was under way when it broke ca
 known, so a broken connection is a lost peer, and the job fails by name. A receiver admits
 one sender of its job in its life (`actors/keys.py`).
 
+*Strangers*: libzmq takes in as much of a connection that has not shown the job's key as one
+message may be long. So a long frame goes over TCP in pieces of 512 KiB, few connections may
+be waiting at a time, and once the sender is there all others are hung up on at once
+(`actors/strangers.py`). The socket cannot be unbound before its sender leaves: libzmq (4.3.5)
+would close the sender's connection, too.
+
 *Memory*: high-water marks are off (0), since at a mark a socket drops or blocks. Credit
 bounds what is under way: a stage sends only rows that it has been granted.
 
@@ -86,6 +92,7 @@ class Sender(End):
         self._is_settled = False
         is_local = endpoint.startswith(local_sockets.SCHEME)
         if not is_local:
+            self._use_pieces()
             keys.guard_sender(self._socket)
         self._socket.setsockopt(zmq.RECONNECT_IVL, _NEVER_MS)
         losses = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED  # it broke; it was never made
@@ -308,9 +315,10 @@ class Receiver(End):
         return True
 
     def _bind_tcp(self, keys: ChannelKeys, bind_host: str) -> None:
+        self._use_pieces()
         keys.guard_receiver(self._socket)
         try:
-            self._strangers = listen(self._socket, bind_host, what="listen")
+            self._strangers = listen(self._socket, bind_host, what="listen", peers=1)
         except ClusterError:
             self.close(linger_s=0)
             raise

@@ -18,7 +18,10 @@ thread answers heartbeats, however busy the process; only a dead host, a cut lin
 process is silent longer than that."""
 LINGER_S = 5.0
 """How long a context that is terminated stays to flush what a closed end had to send."""
-_CURVE_BYTES = 64  # what encryption may add to a frame, rounded up
+PIECE_BYTES = 2**19
+"""Over TCP a longer frame goes in pieces of this length, the last one shorter. libzmq takes so much
+from each connection that has not shown a key yet, too: who has none makes us hold no more."""
+_CURVE_BYTES = 64  # what encryption may add to a piece, rounded up
 AT_ONCE = 64
 """Frames that are read, at most, before something else has its turn."""
 # As plain numbers: each use of pyzmq's enumerations costs a microsecond, and these are used for
@@ -52,9 +55,11 @@ class End:
             (zmq.RCVHWM, 0),
             (zmq.HEARTBEAT_IVL, max(1, timeout_ms // 5)),
             (zmq.HEARTBEAT_TIMEOUT, timeout_ms),
-            (zmq.MAXMSGSIZE, codec.max_bytes + HEADER.size + _CURVE_BYTES),
+            (zmq.MAXMSGSIZE, codec.max_bytes + HEADER.size),
         ):
             self._socket.setsockopt(option, value)
+        self._whole = codec.max_bytes + HEADER.size + 1  # a frame so long comes in pieces: none
+        self._pieces: list[bytes] = []  # of a frame whose last one is still to come
 
     @property
     def socket(self) -> zmq.Socket[bytes]:
@@ -76,24 +81,54 @@ class End:
             self._is_closed = True
             self._socket.close(linger=0 if self._is_lost else round(linger_s * 1_000))
 
+    def _use_pieces(self) -> None:
+        """Be ready for TCP, the socket being neither bound nor connected yet."""
+        self._whole = min(PIECE_BYTES, self._whole)
+        self._socket.setsockopt(zmq.MAXMSGSIZE, self._whole + _CURVE_BYTES)
+
     def _events(self) -> int:
         return self._socket.get(_EVENTS)  # type: ignore[return-value]  # of this option, a number
 
     def _read(self, most: int) -> list[bytes]:
-        """Return the frames that are there, at most so many (>= 1)."""
+        """Return the frames that are there; look at so many messages (>= 1) at most."""
         frames = []
         try:
-            while True:
+            for _ in range(most):
                 # A message of several parts comes as so many frames: each must stand for itself.
-                frames.append(self._socket.recv(_NOBLOCK))
+                frame = self._socket.recv(_NOBLOCK)
+                if self._pieces or len(frame) >= self._whole:
+                    whole = self._joined(frame)
+                    if whole is None:
+                        continue
+                    frame = whole
+                frames.append(frame)
                 # To ask costs a third of what zmq.Again does, and most often one frame is all.
-                if len(frames) == most or not self._events() & _POLLIN:
-                    return frames
+                if not self._events() & _POLLIN:
+                    break
         except zmq.Again:
-            return frames
+            pass
+        return frames
+
+    def _joined(self, piece: bytes) -> bytes | None:
+        """Return the frame that this piece is the last of; None: more of it is to come.
+
+        One that is longer than a frame may be is kept so far, and is refused when it has ended.
+        """
+        if len(self._pieces) * self._whole <= self._codec.max_bytes + HEADER.size:
+            self._pieces.append(piece)
+        if len(piece) >= self._whole:
+            return None
+        frame = b"".join(self._pieces)
+        self._pieces = []
+        return frame
 
     def _put(self, frame: bytes) -> bool:
         try:
+            if len(frame) >= self._whole:
+                view, end = memoryview(frame), len(frame) // self._whole * self._whole
+                for at in range(0, end, self._whole):
+                    self._socket.send(view[at : at + self._whole], _NOBLOCK)
+                frame = frame[end:]  # perhaps nothing, which says that this was all
             self._socket.send(frame, _NOBLOCK)
         except zmq.Again:  # there is no peer
             return False

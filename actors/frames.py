@@ -47,7 +47,7 @@ from actors.buffers import (
     wire_field,
 )
 from runtime.errors import FrameError
-from runtime.model import Batch, Columns, Message, ReadMark
+from runtime.model import START_NS, Batch, Columns, Message, ReadMark
 from runtime.model.schema import wire_type
 
 MAX_BYTES = 16 * 2**20
@@ -80,12 +80,14 @@ class FrameCodec:
     """Encodes what one end of a channel sends, and decodes what it receives.
 
     Frames are numbered from 0 in each direction, so a lost or repeated one is noticed: each
-    end has a codec of its own, for one connection. A refused frame changes nothing.
+    end has a codec of its own, for one connection. A refused frame changes nothing. Nor may a
+    promise run back, or a row be older than what was promised before it.
 
     Args:
         schema: the rows' inside types (`runtime/model/schema.py`).
         columns: the names that travel, in this order.
         with_writers: whether batches have `writers`.
+        may_be_late: rows may be older than promised (`Channel.may_be_late`).
         max_bytes: the longest body that is sent or accepted.
 
     Raises:
@@ -99,6 +101,7 @@ class FrameCodec:
         *,
         columns: Sequence[str],
         with_writers: bool,
+        may_be_late: bool = True,
         max_bytes: int = MAX_BYTES,
     ) -> None:
         self._with_writers = with_writers
@@ -117,6 +120,8 @@ class FrameCodec:
         self._fingerprint = int.from_bytes(digest[:8], "little")
         self._sent = 0
         self._received = 0
+        self._may_be_late = may_be_late
+        self._promised_ns = START_NS  # by the frames received
 
     # --- sending ---
 
@@ -232,6 +237,21 @@ class FrameCodec:
             batch = self._read_batch(frame, rows, start)
         elif rows or len(frame) > start:
             raise FrameError(f"a frame without a batch says {rows} rows, {len(frame)} bytes")
+        promised_ns = self._promised_ns
+        if promise_ns < promised_ns:
+            raise FrameError(
+                f"frame {self._received} promises {promise_ns}, and {promised_ns} had been "
+                "promised: a promise never runs back"
+            )
+        if rows and not self._may_be_late:
+            times = batch.event_time_ns  # type: ignore[union-attr]  # it has rows
+            oldest_ns = min(times.tolist()) if rows <= FEW_ROWS else int(times.min())
+            if oldest_ns < promised_ns:
+                raise FrameError(
+                    f"frame {self._received} has a row of {oldest_ns}, older than the promised "
+                    f"{promised_ns}; nothing on this channel may come late"
+                )
+        self._promised_ns = promise_ns
         self._received += 1
         return Message(batch, promise_ns, promise_stimulus_ns, mark), sent_at_ns
 

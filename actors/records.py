@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from runtime.errors import ClusterError
 from runtime.flow.nearest import listed, nearest
+from runtime.measure.checked import checked
 from runtime.measure.report import JobReport
 
 __all__ = [
@@ -33,6 +34,11 @@ KEPT = 100
 """Records that are kept. A report is tens of kilobytes: the store is the head's memory."""
 ENDED = frozenset({"done", "stopped", "failed", "lost"})
 
+_NOT_OURS = (
+    *(ValueError, KeyError, TypeError, AttributeError, IndexError),
+    *(OverflowError, RecursionError),
+)
+"""What comes of reading bytes that are no record, or no report."""
 _NAMESPACE = b"slackwater"
 _RECORD = "job:"  # the short one, of which all are read to list them
 _REPORT = "report:"
@@ -85,13 +91,13 @@ class JobRecord:
         """Return what `to_json` described; fields of another version are left out.
 
         Raises:
-            KeyError, TypeError: it is no record.
+            KeyError, TypeError, ValueError, AttributeError: it is no record.
         """
         known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
         known["workers"] = {slot: Worker(**one) for slot, one in plain["workers"].items()}
         if plain["coordinator"] is not None:
             known["coordinator"] = Worker(**plain["coordinator"])
-        return cls(**known)
+        return checked(cls(**known))
 
 
 class Store(Protocol):
@@ -176,7 +182,7 @@ class Records:
             return None
         try:
             return JobReport.from_json(json.loads(data))
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as problem:
+        except _NOT_OURS as problem:
             raise _unreadable("report", job_id, problem) from problem
 
     def delete(self, job_id: str) -> None:
@@ -237,14 +243,14 @@ def json_bytes(plain: Mapping[str, Any]) -> bytes:
 def _record(job_id: str, data: bytes) -> JobRecord:
     try:
         return JobRecord.from_json(json.loads(data))
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+    except _NOT_OURS as problem:
         raise _unreadable("record", job_id, problem) from problem
 
 
 def _unreadable(what: str, job_id: str, problem: Exception) -> ClusterError:
     return ClusterError(
         f"the {what} of job {job_id!r} in the cluster's store cannot be read "
-        f"({type(problem).__name__}: {problem}); another version of slackwater wrote it: "
+        f"({type(problem).__name__}: {problem!s:.300}); another version of slackwater wrote it: "
         "use that version for this cluster"
     )
 

@@ -1,7 +1,8 @@
 """Samples that outlive their job: what the next job of the same flow is tuned by from the start.
 
 A folder on the tuner's host, a file for each job: JSON lines, one sample each. Who else has an
-account there need not read them, and what comes back from there is looked at before it is used.
+account there need not read them, and what comes back from there is looked at before it is used:
+only regular files of our own user are opened, never by a link, and only so much of them is read.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import hashlib
 import json
 import os
 import re
+import stat
 import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 
+from actors.plain_files import read_plain
 from runtime.flow.plan import Plan
 from runtime.measure.samples import StageSample
 
@@ -26,6 +29,8 @@ JOBS = 20
 LEAST_SECONDS = 2
 """A job that saw less teaches nothing, and would push out one that does."""
 NAME_LETTERS = 80
+MOST_BYTES = 2**26
+"""Of one file: 200,000 samples and more. A longer one is not read."""
 STALE_S = 600.0
 """A file that is half made for so long belongs to nobody any more: making one takes no second."""
 
@@ -52,11 +57,12 @@ class SampleHistory:
             files = self._files()
         except OSError as problem:
             return [], f"not readable: {problem}"
-        for path in reversed(files):
+        for path in reversed(files[-JOBS:]):
             if count >= self._most:
                 break
             try:
-                lines = path.read_text(encoding="utf-8").splitlines()
+                data = read_plain(path, most_bytes=MOST_BYTES, is_own=True)
+                lines = data.decode().splitlines()
                 samples = [_checked(StageSample.from_json(json.loads(line))) for line in lines]
             except (OSError, ValueError, KeyError, TypeError, RecursionError):
                 unread += 1  # half a file, or one of another version: tuning goes on without
@@ -77,14 +83,18 @@ class SampleHistory:
         kept = in_order(samples)
         if len({sample.second for sample in kept}) < LEAST_SECONDS:
             return f"less than {LEAST_SECONDS} seconds of samples"
-        lines = [json.dumps(sample.to_json()) + "\n" for sample in kept]
+        lines = [json.dumps(sample.to_json()) + "\n" for sample in kept[-self._most :]]
+        while sum(map(len, lines)) > MOST_BYTES:  # it would not be read
+            del lines[: len(lines) // 2]
         half_made = self._folder / f".{job}.incomplete"
         try:
             self._folder.parent.mkdir(parents=True, exist_ok=True)
             self._folder.mkdir(mode=0o700, exist_ok=True)
+            self._check_own()
             self._clean()
             try:
-                with open(half_made, "w", encoding="utf-8", opener=_private) as file:
+                half_made.unlink(missing_ok=True)
+                with open(half_made, "x", encoding="utf-8", opener=_private) as file:
                     file.writelines(lines)
                 half_made.replace(self._folder / f"{job}.jsonl")
             finally:
@@ -103,7 +113,18 @@ class SampleHistory:
                     path.unlink()
 
     def _files(self) -> list[Path]:
-        return sorted(self._folder.glob("*.jsonl")) if self._folder.exists() else []
+        if not os.path.lexists(self._folder):
+            return []
+        self._check_own()
+        return sorted(self._folder.glob("*.jsonl"))
+
+    def _check_own(self) -> None:
+        """Raise OSError unless the folder is ours: who owns another's can put anything into it."""
+        found = self._folder.lstat()
+        if not stat.S_ISDIR(found.st_mode):
+            raise NotADirectoryError(f"{self._folder} is no folder")
+        if found.st_uid != os.geteuid():
+            raise PermissionError(f"{self._folder} is of user {found.st_uid}, not of ours")
 
 
 def in_order(samples: Iterable[StageSample]) -> list[StageSample]:

@@ -387,4 +387,9 @@ class SlotHost:
 
 def _codec(channel: Channel) -> FrameCodec:
     names = channel.schema.names
-    return FrameCodec(channel.schema, columns=names, with_writers=channel.has_writers)
+    return FrameCodec(
+        channel.schema,
+        columns=names,
+        with_writers=channel.has_writers,
+        may_be_late=channel.may_be_late,
+    )

@@ -1,6 +1,7 @@
 """Connections that a socket refused: counted, and each address told once in the worker's log.
 
-Who has not proved to be of the job gets nothing in (`actors/keys.py`); this file only watches.
+Who has not proved to be of the job gets nothing in (`actors/keys.py`). This file watches, and
+has those hung up on who are too many, or come where nobody is waited for (`actors/callers.py`).
 libzmq tells of the connections to a socket as they come and go, and when a handshake succeeds,
 but not whose. A connection that ends and was not a peer's was refused, whether it was garbage,
 another protocol, a wrong key, a second sender, or somebody who hung up: libzmq tells of a failure
@@ -9,12 +10,14 @@ in some of these cases only.
 
 from __future__ import annotations
 
-import socket
 import sys
 import threading
+from typing import Any
 
 import zmq
 from zmq.utils.monitor import recv_monitor_message
+
+from actors.callers import GONE, Caller, Callers
 
 _EVENTS = (
     zmq.EVENT_ACCEPTED
@@ -24,21 +27,25 @@ _EVENTS = (
 )
 MOST_TOLD = 100
 """Addresses told in the log for one socket, so that nobody fills a disk by calling often."""
-_GONE = "an address that hung up before it could be asked"
+LOOK_MS = 50
+"""How often those who wait are looked at."""
 
 
 class Strangers:
     """Watches the connections to one socket, in a thread of its own that ends with the socket.
 
     Args:
-        watched: guarded by the job's keys, of TCP, not bound yet.
+        watched: guarded by the job's keys, of TCP, not bound yet; its messages are of bounded
+            length.
+        peers: as many as it will have; None: any number.
 
     Attributes:
         refused: connections refused so far.
     """
 
-    def __init__(self, watched: zmq.Socket[bytes]) -> None:
+    def __init__(self, watched: zmq.Socket[bytes], *, peers: int | None = None) -> None:
         self.refused = 0
+        self._callers = Callers(peers, longest=int(watched.getsockopt(zmq.MAXMSGSIZE)))
         self._watched = watched
         self._told: set[str] = set()
         events = watched.get_monitor_socket(_EVENTS)
@@ -55,10 +62,15 @@ class Strangers:
         hopefuls: set[int] = set()  # those that were when a handshake succeeded
         peers = 0  # of the hopefuls, so many are peers
         try:
-            while (event := recv_monitor_message(events))["event"] != zmq.EVENT_MONITOR_STOPPED:
+            while (event := self._next(events))["event"] != zmq.EVENT_MONITOR_STOPPED:
                 descriptor = int(event["value"])
+                if event["event"] == zmq.EVENT_DISCONNECTED:
+                    self._callers.went(descriptor)
                 if event["event"] == zmq.EVENT_ACCEPTED:
-                    addresses[descriptor] = _address(descriptor, event["endpoint"])
+                    port = event["endpoint"].decode().rpartition(":")[2]
+                    caller = Caller.at(descriptor, port)
+                    addresses[descriptor] = caller.address
+                    self._callers.came(caller)
                 elif event["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED:
                     hopefuls |= set(addresses)
                     peers += 1
@@ -70,13 +82,19 @@ class Strangers:
                     # With more hopefuls than peers, whichever of them ends: some are strangers,
                     # so the count is right in the end, and the log says what is known.
                     among = hopefuls if descriptor in hopefuls else {descriptor}
-                    self._refuse(" or ".join(sorted({addresses.get(n, _GONE) for n in among})))
+                    self._refuse(" or ".join(sorted({addresses.get(n, GONE) for n in among})))
                     hopefuls.discard(descriptor)
                     addresses.pop(descriptor, None)
         except zmq.ContextTerminated:
             pass  # the way a context tells its sockets to close
         finally:
             events.close(linger=0)
+
+    def _next(self, events: zmq.Socket[bytes]) -> dict[str, Any]:
+        """Return what libzmq tells next; while it is silent, look at who waits."""
+        while not events.poll(LOOK_MS if self._callers.are_waiting else None):
+            self._callers.look()
+        return dict(recv_monitor_message(events))
 
     def _refuse(self, address: str) -> None:
         self.refused += 1
@@ -86,20 +104,3 @@ class Strangers:
                 f"slackwater: refused a connection from {address} to a socket of this slot: it "
                 "did not show the job's key, or came second; nothing that it sent was taken in\n"
             )
-
-
-def _address(descriptor: int, endpoint: bytes) -> str:
-    """Return the address of the peer at a descriptor of libzmq's, if it is still there."""
-    try:
-        peer = socket.socket(fileno=descriptor)
-    except OSError:
-        return _GONE
-    try:
-        # By now it may be closed, and its number another socket's: ours has the watched port.
-        if str(peer.getsockname()[1]) == endpoint.decode().rpartition(":")[2]:
-            return str(peer.getpeername()[0])
-        return _GONE
-    except (OSError, IndexError, TypeError):
-        return _GONE
-    finally:
-        peer.detach()  # it stays libzmq's

@@ -19,6 +19,7 @@ import typer
 from runtime.errors import SlackwaterError
 from runtime.measure import JobReport
 from runtime.model import format_ns
+from slackwater.harmless import echo
 from slackwater.latency_table import latency_json, latency_text, render_latency
 from slackwater.progress import Progress
 from slackwater.render import plain_console, tabulate
@@ -79,8 +80,8 @@ def submit(
                 if as_json:
                     print_json({"job": job.id, "flow": job.flow, "placement": job.placement})
                     return
-                typer.echo(job.id)
-                typer.echo(f"it runs: `slackwater status {job.id}` tells how it goes", err=True)
+                echo(job.id)
+                echo(f"it runs: `slackwater status {job.id}` tells how it goes", err=True)
                 return
             if not as_json:
                 show.say(f"job {job.id}")
@@ -102,7 +103,7 @@ def jobs(*, address: Address = None, as_json: AsJson = False) -> None:
         elif records:
             show_jobs(records, now_ns=time.time_ns())
         else:
-            typer.echo("no jobs; start one with `slackwater submit FLOW.py`", err=True)
+            echo("no jobs; start one with `slackwater submit FLOW.py`", err=True)
 
 
 def show_status(name: str, address: str | None, *, watch_it: bool, as_json: bool) -> None:
@@ -116,7 +117,7 @@ def show_status(name: str, address: str | None, *, watch_it: bool, as_json: bool
                 continue
             show_jobs([record], now_ns=time.time_ns())
             if last is not None:
-                typer.echo("")
+                echo("")
                 print_report(last)
         _say_if_lost(job)
 
@@ -152,9 +153,9 @@ def stop(job: JobName, *, address: Address = None, as_json: AsJson = False) -> N
         if as_json:
             print_json({"job": found.id, "was": was, "state": state})
         elif was in ("starting", "running"):
-            typer.echo(f"job {found.id}: {state}")
+            echo(f"job {found.id}: {state}")
         else:
-            typer.echo(f"job {found.id} had ended before: {state}")
+            echo(f"job {found.id} had ended before: {state}")
         _say_if_lost(found)
 
 
@@ -173,7 +174,7 @@ def latency(
             elif sys.stdout.isatty():
                 render_latency(last, console_of(sys.stdout))
             else:
-                typer.echo(latency_text(last), nl=False)
+                echo(latency_text(last), nl=False)
         _say_if_lost(found)
 
 
@@ -216,10 +217,10 @@ def show_jobs(records: list[JobRecord], *, now_ns: int) -> None:
     else:
         written = io.StringIO()
         tabulate(plain_console(written), "Jobs", columns)
-        typer.echo("\n".join(line.rstrip() for line in written.getvalue().splitlines()))
+        echo("\n".join(line.rstrip() for line in written.getvalue().splitlines()))
     for one in records:
-        if one.error is not None and len(records) > 1:
-            typer.echo(f"{one.id}: {one.error.splitlines()[0]}")
+        if one.error and len(records) > 1:
+            echo(f"{one.id}: {one.error.splitlines()[0]}")
 
 
 @contextmanager
@@ -236,7 +237,7 @@ def _waited(
         return job.wait(on_report=on_report)
     except KeyboardInterrupt:
         close()
-        typer.echo(f"job {job.id} goes on; `slackwater stop {job.id}` ends it", err=True)
+        echo(f"job {job.id} goes on; `slackwater stop {job.id}` ends it", err=True)
         raise
     except SlackwaterError as problem:
         if job.status not in ("failed", "lost"):
@@ -278,13 +279,16 @@ def _show_logs(parts: list[LogPart], *, as_json: bool) -> None:
     for part in parts:
         who = part.who if part.who == part.node else f"{part.who} on {part.node}"
         for line in part.lines:
-            typer.echo(f"{who} {part.stream} | {line}")
+            echo(f"{who} {part.stream} | {line}")
         if part.problem is not None:
-            typer.echo(f"slackwater: no log of {who}: {part.problem}", err=True)
+            echo(f"slackwater: no log of {who}: {part.problem}", err=True)
 
 
 def _clock_time(at_ns: int) -> str:
-    return datetime.fromtimestamp(at_ns / 1e9).astimezone().strftime("%m-%d %H:%M:%S")
+    try:
+        return datetime.fromtimestamp(at_ns / 1e9).astimezone().strftime("%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):  # of no year that a calendar has
+        return "–"
 
 
 def _duration(record: JobRecord, now_ns: int) -> str:

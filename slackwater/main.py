@@ -7,6 +7,7 @@ in `slackwater/shell.py`.
 from __future__ import annotations
 
 import io
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from runtime.errors import SettingError
 from runtime.measure import JobReport, imbalances
 from slackwater import cluster_commands
 from slackwater.doctor import doctor
+from slackwater.harmless import echo
 from slackwater.progress import Progress
 from slackwater.report_file import REPORT_FILE, STATUS_FILE, find_file, load_report
 from slackwater.shell import (
@@ -50,6 +52,10 @@ app.command()(doctor)
 
 def main() -> None:
     """Run the command line."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A script's shell has those it runs in the background ignore Ctrl-C. What we would start
+        # goes on after it then, with nobody to end it: we stop the job, as in the foreground.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without µ is no reason to die
@@ -101,7 +107,7 @@ def run(
         elif not quiet:
             print_report(last)
             more = ", latency.png and deadline.png" if last.tuning else " and latency.png"
-            typer.echo(f"\nreport.json{more} are in {folder}")
+            echo(f"\nreport.json{more} are in {folder}")
         _judge(last, folder)
 
 
@@ -124,7 +130,7 @@ def explain(
         if address is not None:
             text, slots = cluster_commands.explained(found, module, address, where)
         if not as_json:
-            typer.echo(text)
+            echo(text)
             return
         steps = [
             {
@@ -167,9 +173,9 @@ def status(
             print_json({**found.to_json(), "out": str(path.parent), "age_s": round(age_s, 1)})
             return
         print_report(found)
-        typer.echo(f"\n{path}, written {age_s:.0f} s ago")
+        echo(f"\n{path}, written {age_s:.0f} s ago")
         if not ended and age_s > STALE_S:
-            typer.echo("a running job writes it every second: this one has probably died")
+            echo("a running job writes it every second: this one has probably died")
 
 
 @app.command()
@@ -197,7 +203,7 @@ def version(*, as_json: AsJson = False) -> None:
         print_json(found)
     else:
         for what, number in found.items():
-            typer.echo(f"{what:<11}{number}")
+            echo(f"{what:<11}{number}")
 
 
 def open_host(

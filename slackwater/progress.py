@@ -13,6 +13,7 @@ from rich.text import Text
 
 from runtime.measure import JobReport, LatencyHistogram, StageReport
 from runtime.model import END_NS, START_NS, format_ns
+from slackwater.harmless import harmless
 from slackwater.render import format_count, slack_words
 
 LIVE_EVERY_S = 0.25
@@ -37,7 +38,7 @@ class Progress:
 
     def say(self, line: str) -> None:
         """Print a line that stays: what is being started, say."""
-        self._console.print(Text(line, style="dim"))
+        self._console.print(Text(harmless(line), style="dim"))
 
     def update(self, report: JobReport) -> None:
         """Draw this report, unless the last one was drawn a moment ago."""
@@ -49,7 +50,7 @@ class Progress:
         if report.elapsed_s - self._mark.elapsed_s >= _RATE_OVER_S:
             self._now, self._mark = _rates_since(self._mark, report)
         if not self._console.is_terminal:
-            self._console.print(Text(progress_line(report, self._now)), soft_wrap=True)
+            self._console.print(Text(harmless(progress_line(report, self._now))), soft_wrap=True)
             return
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, transient=True)
@@ -156,8 +157,8 @@ def _view(report: JobReport, now: Rates) -> RenderableType:
     rows_out = sum(sink.rows for sink in report.sinks)
     facts = Table.grid(padding=(0, 2))
     facts.add_row(
-        Text(report.flow, style="bold"),
-        Text(f"{report.state} {report.elapsed_s:.1f} s"),
+        Text(harmless(report.flow), style="bold"),
+        Text(f"{harmless(report.state)} {report.elapsed_s:.1f} s"),
         Text(f"{format_count(now.events_per_s)} events/s", style="bold cyan"),
         Text(f"in {report.ledger.entered:,}"),
         Text(f"out {rows_out:,}"),
@@ -165,7 +166,7 @@ def _view(report: JobReport, now: Rates) -> RenderableType:
     )
     gates = Table.grid(padding=(0, 2))
     if told := _deadline(report):
-        gates.add_row(Text("  deadline"), Text(", ".join(told), style="dim"))
+        gates.add_row(Text("  deadline"), Text(harmless(", ".join(told)), style="dim"))
     for lag in _lags(report):
-        gates.add_row(Text(f"  {lag.gate}"), Text(lag.text, style="dim"))
+        gates.add_row(Text(harmless(f"  {lag.gate}")), Text(harmless(lag.text), style="dim"))
     return Group(facts, gates)

@@ -25,6 +25,7 @@ from runtime.measure import (
     imbalances,
 )
 from runtime.model import format_ns
+from slackwater.harmless import harmless, harmless_line
 
 PLAIN_COLUMNS = 100
 
@@ -353,7 +354,7 @@ def tabulate(console: Console, title: str, columns: Sequence[Column]) -> None:
             vertical="top",
         )
     for row in zip(*(cells for _, cells in columns), strict=True):
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(harmless(cell)) for cell in row))
     say(console, Text())
     say(console, Text(title, style="bold"))
     console.print(table)
@@ -361,4 +362,4 @@ def tabulate(console: Console, title: str, columns: Sequence[Column]) -> None:
 
 def say(console: Console, line: Text) -> None:
     """Print a line, broken where it must be."""
-    console.print(line, soft_wrap=False, overflow="fold")
+    console.print(harmless_line(line), soft_wrap=False, overflow="fold")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from actors.plain_files import read_plain
 from runtime.errors import SinkError, SlackwaterError
 from runtime.measure import JobReport
 
@@ -20,7 +21,9 @@ PICTURE_FILE = "latency.png"
 DEADLINE_FILE = "deadline.png"
 
 _FORMAT = 1
-_NOT_A_REPORT = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+MOST_BYTES = 2**26
+"""Of a report that is read; ours have tens of kilobytes."""
+_NOT_A_REPORT = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
 
 
 def save_report(report: JobReport, path: Path) -> None:
@@ -66,23 +69,27 @@ def load_report(path: Path) -> JobReport:
         SlackwaterError: there is no such file, or it is not a report of this version.
     """
     try:
-        plain = json.loads(path.read_bytes())
+        plain = json.loads(read_plain(path, most_bytes=MOST_BYTES))
+    except RecursionError as problem:
+        raise SlackwaterError(f"{path} is nested too deep to be a report of ours") from problem
     except OSError as problem:
         raise SlackwaterError(
             f"{path} cannot be read: {problem.strerror or problem}; `slackwater run` writes it"
         ) from problem
     except ValueError as problem:
-        raise SlackwaterError(f"{path} is not JSON: {problem}; run the flow again") from problem
+        raise SlackwaterError(
+            f"{path} is not JSON: {problem!s:.300}; run the flow again"
+        ) from problem
     try:
         if plain["format"] != _FORMAT:
             raise SlackwaterError(
-                f"{path} has format {plain['format']!r} and this version reads {_FORMAT}; "
+                f"{path} has format {plain['format']!r:.100} and this version reads {_FORMAT}; "
                 "read it with the version that wrote it"
             )
         return JobReport.from_json(plain)
     except _NOT_A_REPORT as problem:
         raise SlackwaterError(
-            f"{path} is not a report of ours ({type(problem).__name__}: {problem}); "
+            f"{path} is not a report of ours ({type(problem).__name__}: {problem!s:.300}); "
             "name the folder that `slackwater run` wrote, or its report.json"
         ) from problem
 

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from runtime.errors import SlackwaterError
 from runtime.measure import JobReport
+from slackwater.harmless import echo, harmless_json
 from slackwater.picture import sparkline
 from slackwater.render import plain_console, render_report, report_text
 from slackwater.report_file import json_text
@@ -55,7 +56,7 @@ def errors_told(*, as_json: bool) -> Iterator[None]:
     except SlackwaterError as problem:
         notes = getattr(problem, "__notes__", [])
         message = "\n".join([str(problem), *notes])
-        typer.echo(f"slackwater: {message}", err=True)
+        echo(f"slackwater: {message}", err=True)
         if as_json and not isinstance(problem, Told):
             print_json({"error": {"kind": type(problem).__name__, "message": message}})
         raise typer.Exit(1) from None
@@ -98,11 +99,11 @@ def print_report(found: JobReport) -> None:
     if console.is_terminal:
         render_report(found, console)
     else:
-        typer.echo(report_text(found), nl=False)
+        echo(report_text(found), nl=False)
     for sink in found.sinks:
-        typer.echo(f"{sink.name}: {sparkline(sink.series, width=40)}")
+        echo(f"{sink.name}: {sparkline(sink.series, width=40)}")
 
 
 def print_json(plain: dict[str, Any]) -> None:
     """Print one JSON object to stdout."""
-    typer.echo(json_text(plain))
+    typer.echo(harmless_json(json_text(plain)))

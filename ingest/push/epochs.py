@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from runtime.errors import IngestError
+from runtime.errors import FrameError, IngestError
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,50 +41,55 @@ class Epochs:
     def __init__(self, *, max_bytes: int) -> None:
         self.last_committed = -1
         self.repeated = 0
-        """Frames so far that had been there before, and were dropped."""
+        """Frames so far that came behind their epoch's commit, and were dropped."""
         self.bytes_held = 0
         self._max_bytes = max_bytes
-        # {epoch: {(partition, attempt): {sequence: rows}}}
-        self._waiting: dict[int, dict[tuple[int, int], dict[int, pa.RecordBatch]]] = {}
+        # {epoch: {(partition, attempt): rows of each frame}}
+        self._waiting: dict[int, dict[tuple[int, int], list[pa.RecordBatch]]] = {}
 
     def add(
         self, epoch: int, partition: int, attempt: int, sequence: int, batch: pa.RecordBatch
     ) -> None:
-        """Keep rows until their epoch is committed; drop them if they are here already.
+        """Keep rows until their epoch is committed; drop them if it is committed already.
 
         Raises:
+            FrameError: this attempt has sent that frame before, or has left one out.
             IngestError: more is waiting than may be.
         """
         if epoch <= self.last_committed:
             self.repeated += 1
             return
-        tasks = self._waiting.setdefault(epoch, defaultdict(dict))
+        tasks = self._waiting.setdefault(epoch, defaultdict(list))
         frames = tasks[partition, attempt]
-        if sequence in frames:
-            self.repeated += 1
-            return
+        if sequence != len(frames):  # one connection, so in turn
+            raise FrameError(
+                f"micro-batch {epoch}, partition {partition}, attempt {attempt}: frame {sequence} "
+                f"came where frame {len(frames)} was due; none of its rows are taken"
+            )
         if self.bytes_held + batch.nbytes > self._max_bytes:
             raise IngestError(
                 f"micro-batch {epoch} has more than the {self._max_bytes} bytes that a source "
                 "keeps until it is complete; make micro-batches smaller (maxFilesPerTrigger, "
                 "maxOffsetsPerTrigger), or raise max_epoch_bytes"
             )
-        frames[sequence] = batch
+        frames.append(batch)
         self.bytes_held += batch.nbytes
 
     def commit(self, epoch: int, manifest: Sequence[Finished]) -> list[pa.RecordBatch]:
         """Return the rows of an epoch, by partition and sequence; none if it was here before.
 
         Raises:
+            FrameError: the manifest cannot be true.
             IngestError: what a task said it sent has not all arrived.
         """
         if epoch <= self.last_committed:
             return []
+        if len({task.partition for task in manifest}) < len(manifest):
+            raise FrameError(f"the manifest of micro-batch {epoch} names a partition twice")
         tasks = self._waiting.get(epoch, {})
         visible: list[pa.RecordBatch] = []
         for task in sorted(manifest, key=lambda task: task.partition):
-            frames = tasks.get((task.partition, task.attempt), {})
-            batches = [frames[sequence] for sequence in range(task.frames) if sequence in frames]
+            batches = tasks.get((task.partition, task.attempt), [])
             rows = sum(batch.num_rows for batch in batches)
             if len(batches) != task.frames or rows != task.rows:
                 raise IngestError(
@@ -99,6 +104,6 @@ class Epochs:
             batch.nbytes
             for held in self._waiting.values()
             for frames in held.values()
-            for batch in frames.values()
+            for batch in frames
         )
         return visible

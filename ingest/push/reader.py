@@ -130,6 +130,8 @@ class PushReader:
             frame = frame_of(parts)
             if frame.kind is not Kind.DATA:
                 raise FrameError(f"a sender says {frame.kind.name} to a source")
+            if not frame.rows:
+                raise FrameError("a frame of DATA without rows says nothing")
             rows = rows_of(frame, self._schema)
             self._epochs.add(frame.epoch, frame.partition, frame.attempt, frame.sequence, rows)
         except (FrameError, IngestError) as problem:
@@ -146,9 +148,7 @@ class PushReader:
 
     def _obey(self, frame: Frame) -> None:
         if frame.kind is Kind.COMMIT:
-            finished = rows_of(frame, MANIFEST).to_pylist()
-            manifest = [Finished(**task) for task in finished]
-            batches = self._epochs.commit(frame.epoch, manifest)
+            batches = self._epochs.commit(frame.epoch, manifest_of(frame))
             self._visible.extend((frame.epoch, batch) for batch in batches)
             self._unanswered = frame.epoch
         elif frame.kind is Kind.END:
@@ -161,3 +161,16 @@ class PushReader:
         if epoch is not None and (not self._visible or self._visible[0][0] >= epoch):
             self._feeder.send_multipart(Frame(Kind.COMMITTED, epoch).parts())
             self._unanswered = None
+
+
+def manifest_of(frame: Frame) -> list[Finished]:
+    """Return what the tasks of an epoch say that they have sent.
+
+    Raises:
+        FrameError: the body is no manifest.
+    """
+    tasks = rows_of(frame, MANIFEST).to_pylist()
+    for task in tasks:
+        if any(number is None or number < 0 for number in task.values()):
+            raise FrameError(f"the manifest of micro-batch {frame.epoch} says {task} of a task")
+    return [Finished(**task) for task in tasks]

@@ -1,8 +1,10 @@
 """The frames between Spark and a source: a fixed header and an Arrow body, over CURVE sockets.
 
-A frame is two parts, `[header, body]`; the header has its kind, which task of which epoch it
-is from, and how much follows. Bodies of rows are Arrow record batches, other bodies UTF-8
-text. Nothing that arrives is ever unpickled, and nothing longer than announced is read.
+A frame is `[header, piece, …]`; the pieces together are its body. Each has 64 KiB at most:
+who has not shown the key yet can make us hold one piece, and no more. The header has its kind,
+which task of which epoch it is from, and how much follows. Bodies of rows are Arrow record
+batches, other bodies UTF-8 text. Nothing that arrives is ever unpickled, and nothing longer than
+announced is read.
 
 | kind | from → to | body |
 | --- | --- | --- |
@@ -34,6 +36,11 @@ from runtime.errors import FrameError, IngestError
 
 MAX_BODY_BYTES = 64 * 2**20
 """A longer body is refused unread; the sender cuts its batches to fit."""
+PIECE_BYTES = 2**16
+"""The longest part of a body. What libzmq takes from whoever has not shown the key, too."""
+_CURVE_BYTES = 64  # what encryption may add to a part, rounded up
+HANDSHAKE_MS = 10_000
+"""How long a connection may take to show the key."""
 HEARTBEAT_MS = 5_000
 """How often a silent peer is asked for a sign of life..."""
 HEARTBEAT_LIMIT_MS = 30_000
@@ -102,7 +109,9 @@ class Frame:
     def parts(self) -> list[bytes]:
         """Return it as it travels."""
         numbers = (self.partition, self.epoch, self.attempt, self.sequence, self.rows)
-        return [_HEADER.pack(_MAGIC, self.kind, *numbers, len(self.body)), self.body]
+        body = self.body
+        pieces = [body[at : at + PIECE_BYTES] for at in range(0, len(body), PIECE_BYTES)] or [body]
+        return [_HEADER.pack(_MAGIC, self.kind, *numbers, len(body)), *pieces]
 
     @property
     def text(self) -> str:
@@ -116,29 +125,30 @@ def frame_of(parts: Sequence[bytes]) -> Frame:
     Raises:
         FrameError: not one of ours, cut short, or longer than it may be.
     """
-    if len(parts) != 2 or len(parts[0]) != _HEADER.size:
+    if len(parts) < 2 or len(parts[0]) != _HEADER.size:
         raise FrameError(f"a frame of {[len(part) for part in parts]} bytes is not one of ours")
     magic, kind, partition, epoch, attempt, sequence, rows, length = _HEADER.unpack(parts[0])
     if magic != _MAGIC or kind not in Kind.__members__.values():
         raise FrameError(f"a frame starts with {magic!r} and kind {kind}, which we do not know")
-    if length != len(parts[1]) or length > MAX_BODY_BYTES or min(epoch, sequence, rows) < 0:
+    came = sum(map(len, parts[1:]))
+    if length != came or length > MAX_BODY_BYTES or min(epoch, sequence, rows) < 0:
         raise FrameError(
-            f"a frame announces {length} bytes and {rows} rows, and has {len(parts[1])} bytes; "
+            f"a frame announces {length} bytes and {rows} rows, and has {came} bytes; "
             f"at most {MAX_BODY_BYTES} may come"
         )
-    return Frame(Kind(kind), epoch, partition, attempt, sequence, rows, parts[1])
+    return Frame(Kind(kind), epoch, partition, attempt, sequence, rows, b"".join(parts[1:]))
 
 
 def rows_of(frame: Frame, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the rows in a frame's body.
+    """Return the rows in a frame's body, every offset and every letter of which is looked at.
 
     Raises:
-        FrameError: the body is no such record batch.
+        FrameError: the body is no such record batch, or one that nobody could use.
     """
     try:
         batch = pa.ipc.read_record_batch(pa.py_buffer(frame.body), schema)
-        batch.validate()
-    except (pa.ArrowException, OSError, ValueError) as problem:
+        batch.validate(full=True)  # without `full`, offsets may lead outside of what has come
+    except (pa.ArrowException, OSError, ValueError, EOFError, MemoryError) as problem:
         raise FrameError(
             f"the rows of {frame.kind.name} do not fit {schema}: {problem}"
         ) from problem
@@ -244,7 +254,8 @@ def close(socket: zmq.Socket[bytes], monitor: zmq.Socket[bytes]) -> None:
 def _settle(socket: zmq.Socket[bytes], keys: Keys) -> None:
     socket.curve_publickey = keys.public
     socket.curve_secretkey = keys.secret
-    socket.maxmsgsize = MAX_BODY_BYTES
+    socket.maxmsgsize = PIECE_BYTES + _CURVE_BYTES
+    socket.handshake_ivl = HANDSHAKE_MS
     socket.heartbeat_ivl = HEARTBEAT_MS
     socket.heartbeat_timeout = HEARTBEAT_LIMIT_MS
     socket.linger = LINGER_MS

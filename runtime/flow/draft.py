@@ -183,10 +183,10 @@ def is_disordered(
         return True
     if stage.kind == "stateless":
         return is_disordered(drafts[heads[stage.step.inputs[0]]][0], drafts, heads)
-    return _may_send_late(stage, drafts, heads)
+    return may_send_late(stage, drafts, heads)
 
 
-def _may_send_late(
+def may_send_late(
     stage: Draft, drafts: Mapping[str, list[Draft]], heads: Mapping[str, str]
 ) -> bool:
     """Whether rows may leave a stage behind what it has promised; a replica: as its gate."""
@@ -196,4 +196,4 @@ def _may_send_late(
         return True
     # Replicas of one step have the same inputs, so one speaks for all.
     inputs = [drafts[heads[name]][0] for name in stage.origin.inputs]
-    return any(_may_send_late(upstream, drafts, heads) for upstream in inputs)
+    return any(may_send_late(upstream, drafts, heads) for upstream in inputs)

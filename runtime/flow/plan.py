@@ -35,6 +35,7 @@ from runtime.flow.draft import (
     holds_nothing,
     idle_ns,
     is_disordered,
+    may_send_late,
 )
 from runtime.flow.graph import columns_read
 from runtime.flow.steps import (
@@ -92,6 +93,8 @@ class Channel:
         schema: the columns that travel.
         has_writers: rows carry their own writer.
         is_mixed: rows may come in another order than that of their event times.
+        may_be_late: rows may come behind what the channel has promised: out of a gate with a
+            slack, or of a writer that was idle.
         needs_promises: promises without rows are worth sending (the target has a gate).
         promise_gap_ns: but only this long after the last message. A gate that holds nothing
             waits for no promise; what is behind it only needs to hear of time now and then.
@@ -108,6 +111,7 @@ class Channel:
     schema: pa.Schema
     has_writers: bool
     is_mixed: bool
+    may_be_late: bool
     needs_promises: bool
     promise_gap_ns: int = 0
     idle_ns: int | None = None
@@ -222,7 +226,9 @@ def plan_stages(flow: Dataflow) -> tuple[Stage, ...]:
         for channel in (
             _channels_into(draft, drafts, heads, steps, needed)
             if draft.gate is None
-            else _channels_dealt(draft.gate, draft, steps, needed)
+            else _channels_dealt(
+                draft, steps, needed, may_be_late=may_send_late(draft.gate, drafts, heads)
+            )
         )
     ]
     return tuple(_finished(draft, channels, needed) for draft in stages)
@@ -292,6 +298,7 @@ def _channels_into(
                     else _travelling(target.step.schema, needed[target.step.name]),
                     has_writers=late is None and writers and target.kind != "sink",
                     is_mixed=late is not None or writers or is_disordered(source, drafts, heads),
+                    may_be_late=late is None and may_send_late(source, drafts, heads),
                     needs_promises=target.kind != "sink",
                     promise_gap_ns=IDLE_PROMISE_NS if holds_nothing(target) else 0,
                     idle_ns=idle_ns(source, drafts, heads) if target.kind in GATED else None,
@@ -302,12 +309,15 @@ def _channels_into(
 
 
 def _channels_dealt(
-    gate: Draft,
     replica: Draft,
     steps: Mapping[str, Step],
     needed: Mapping[str, frozenset[str]],
+    *,
+    may_be_late: bool,
 ) -> list[Channel]:
     """Return the channels from a gate to one of its replicas: one for each port."""
+    gate = replica.gate
+    assert gate is not None, "a replica has one"
     return [
         Channel(
             name=f"{gate.name}→{replica.name}:{port + 1}",
@@ -318,6 +328,7 @@ def _channels_dealt(
             schema=_travelling(steps[name].schema, columns_read(steps, needed, gate.origin, port)),
             has_writers=False,
             is_mixed=False,
+            may_be_late=may_be_late,
             needs_promises=True,
         )
         for port, name in enumerate(gate.step.inputs)

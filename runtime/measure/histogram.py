@@ -152,6 +152,8 @@ class LatencyHistogram:
         filled, rows = flat[0::2], flat[1::2]
         if len(filled) and not 0 <= filled.min() <= filled.max() < _BUCKETS:
             raise ValueError(f"a latency bucket must be in 0 … {_BUCKETS - 1}")
+        if len(rows) and (rows.min() < 0 or len(np.unique(filled)) < len(filled)):
+            raise ValueError("the latencies of a bucket are counted once, from 0 on")
         made._counts[filled] = rows
         made.count = int(plain["count"])
         if made.count != int(rows.sum()):

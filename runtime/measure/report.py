@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
+from runtime.measure.checked import checked
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.series import LatencySeries
 from runtime.measure.tuning import TuningReport
@@ -253,7 +254,7 @@ class JobReport:
         """Return the report that `to_json` described.
 
         Raises:
-            KeyError, TypeError, ValueError, AttributeError: it was not.
+            KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError: it was not.
         """
         sinks = [
             {
@@ -272,7 +273,7 @@ class JobReport:
             "ledger": _made(Ledger, plain["ledger"]),
             "clocks": [_made(ClockReport, clock) for clock in plain.get("clocks", [])],
         }
-        return _made(cls, {**plain, **parts})
+        return checked(_made(cls, {**plain, **parts}))
 
 
 _Part = TypeVar("_Part", StageReport, ChannelReport, SinkReport, ClockReport, Ledger, JobReport)

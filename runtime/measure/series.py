@@ -152,6 +152,8 @@ class LatencySeries:
             flat = np.asarray(described["buckets"], dtype=np.int64)
             if not 0 <= flat[0::2].min() <= flat[0::2].max() < _BUCKETS:
                 raise ValueError(f"a bucket of a series must be in 0 … {_BUCKETS - 1}")
+            if flat[1::2].min() < 0:
+                raise ValueError("the latencies of a bucket are counted from 0 on")
             made._counts[row, flat[0::2]] = flat[1::2]
             made._max_ns[row] = int(described["max_ns"])
         return made

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from slackwater.doctor.findings import Finding, has_problem
+from slackwater.harmless import echo, harmless
 from slackwater.progress import Progress
 from slackwater.shell import AsJson, console_of, errors_told, print_json
 
@@ -62,8 +63,8 @@ def _print(found: Sequence[Finding]) -> None:
     for one in found:
         line = one.line(width)
         # Without colours where stdout is no terminal.
-        typer.echo(typer.style(line[:8], fg=COLOURS[one.level]) + line[8:])
+        typer.echo(typer.style(line[:8], fg=COLOURS[one.level]) + harmless(line[8:]))
     problems = sum(one.level == "problem" for one in found)
     warnings = sum(one.level == "warning" for one in found)
     told = f"{problems} to mend, {warnings} to know of, {len(found)} checks"
-    typer.echo(f"\n{told if problems or warnings else f'all is well: {len(found)} checks'}")
+    echo(f"\n{told if problems or warnings else f'all is well: {len(found)} checks'}")

@@ -52,4 +52,5 @@ def main(way: str) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # our shell may have it ignored
     main(sys.argv[1])

@@ -18,7 +18,7 @@ import pytest
 
 from actors.frames import HEADER, FrameCodec, Grant
 from runtime.errors import FrameError
-from runtime.model import END_NS, Batch, Message
+from runtime.model import END_NS, START_NS, Batch, Message, batch_of
 from tests.actors.links import KEYS, Link, codec, until
 
 pytestmark = pytest.mark.usefixtures("nothing_leaks")
@@ -70,6 +70,14 @@ def text_codec() -> FrameCodec:
     return codec(SCHEMA)
 
 
+class Forgetful(FrameCodec):
+    """Judges each frame by itself: one promise far ahead makes liars of all who follow."""
+
+    def decode(self, frame: bytes) -> tuple[Message, int]:
+        self._promised_ns = START_NS
+        return super().decode(frame)
+
+
 def numbered(made: FrameCodec, number: int) -> FrameCodec:
     made._sent = number
     return made
@@ -119,11 +127,12 @@ def check_sound(message: Message) -> None:
 def test_hostile_frames_of_data_are_refused_or_mean_what_they_say(
     link: Link, chance: random.Random
 ) -> None:
-    receiver = link.receiver(codec=text_codec())
+    settings = {"columns": SCHEMA.names, "with_writers": False}
+    receiver = link.receiver(codec=Forgetful(SCHEMA, **settings))
     peer = link.raw(receiver, KEYS)
     peer.send(text_codec().encode_hello())
     until(lambda: receiver.receive(0) == [] and receiver.is_connected, [receiver])
-    judge = numbered(text_codec(), 0)
+    judge = Forgetful(SCHEMA, **settings)
     judge.check_hello(text_codec().encode_hello())
     taken, refused, rows = 0, 0, 0
     frames = data_frames(chance)
@@ -195,3 +204,45 @@ def test_hostile_hellos_are_refused_and_the_true_one_is_taken(
     peer.send(hello)
     until(lambda: receiver.receive(0) == [] and receiver.is_connected, [receiver])
     assert receiver.refused == refused > HELLOS / 2
+
+
+LIES = {
+    "a promise that runs back": (Message(None, 9, 0), "promises 9, and 10 had been promised"),
+    "a row older than promised": (
+        Message(batch_of(np.array([11, 9]), {"speed": np.zeros(2, np.int64)}), 11, 0),
+        "has a row of 9, older than the promised 10",
+    ),
+    "one row, older than promised": (
+        Message(batch_of(np.array([9]), {"speed": np.zeros(1, np.int64)}), 11, 0),
+        "has a row of 9, older than the promised 10",
+    ),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_well_formed_frame_that_lies_is_refused_by_name_and_changes_nothing(lie: str) -> None:
+    message, told = LIES[lie]
+    sends, receives = codec(), codec(may_be_late=False)
+    receives.decode(sends.encode(Message(None, 10, 0), sent_at_ns=0))
+    with pytest.raises(FrameError, match=told):
+        receives.decode(sends.encode(message, sent_at_ns=0))
+    honest = Message(batch_of(np.array([10]), {"speed": np.zeros(1, np.int64)}), 10, 0)
+    sends._sent = 1
+    assert receives.decode(sends.encode(honest, sent_at_ns=0))[0].rows == 1
+
+
+def test_a_frame_that_comes_twice_or_out_of_turn_is_refused_by_its_number() -> None:
+    sends, receives = codec(), codec()
+    first, second, third = (sends.encode(Message(None, n, 0), sent_at_ns=0) for n in range(3))
+    receives.decode(first)
+    for frame, number in ((first, 0), (third, 2)):
+        with pytest.raises(FrameError, match=f"frame {number} came where frame 1 was due"):
+            receives.decode(frame)
+    receives.decode(second)
+
+
+def test_rows_behind_a_promise_come_where_the_plan_lets_them_and_nowhere_else() -> None:
+    late = Message(batch_of(np.array([9]), {"speed": np.zeros(1, np.int64)}), 11, 0)
+    sends, receives = codec(), codec(may_be_late=True)
+    receives.decode(sends.encode(Message(None, 10, 0), sent_at_ns=0))
+    assert receives.decode(sends.encode(late, sent_at_ns=0))[0].rows == 1

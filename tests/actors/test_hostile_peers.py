@@ -22,14 +22,17 @@ import pyarrow as pa
 import pytest
 import zmq
 
+from actors.callers import MOST_BYTES
 from actors.channel import ChannelKeys
+from actors.channel_end import PIECE_BYTES
 from actors.slot import SlotHost
 from runtime.flow.dataflow import Dataflow
 from runtime.flow.plan import Plan, plan_stages
 from runtime.flow.sinks import collect_sink
 from runtime.sources.spec import END_OF_INPUT, EndOfInput
-from tests.actors.links import KEYS, Link, codec, until
+from tests.actors.links import KEYS, Link, codec, message, receive, speeds, until
 from tests.support import waiting
+from tests.support.strangers import CALLS, shouting
 
 pytestmark = pytest.mark.usefixtures("nothing_leaks")
 
@@ -217,9 +220,31 @@ def test_a_job_lives_on_among_strangers_and_counts_each(
     assert KEYS.sender_public.decode() not in told
 
 
-def test_two_strangers_and_a_peer_that_hang_on_together_are_told_apart_in_the_count(
-    link: Link,
-) -> None:
+def test_shouting_strangers_cost_little_memory_and_do_not_keep_the_sender_out(link: Link) -> None:
+    receiver = link.receiver()
+    with shouting(receiver.endpoint, longest=PIECE_BYTES) as (strangers, grown):
+        assert grown < 64 * 2**20
+        assert receiver.refused_peers >= CALLS - MOST_BYTES // PIECE_BYTES
+        sender: Any = link.sender(receiver)
+        until(lambda: receiver.receive(0) == [] and receiver.is_connected, [receiver])
+        sender.send(message(1), 0)
+        assert speeds(receive(receiver, 1)) == [1]
+        # It has its sender: whoever waits is hung up on, and who comes now as well.
+        strangers.communicate(b"call again\n", timeout=20)
+        assert strangers.returncode == 0
+    until(lambda: receiver.refused_peers == 2 * CALLS, [receiver])
+
+
+def test_a_frame_of_many_pieces_is_whole_between_hosts(link: Link) -> None:
+    receiver = link.receiver()
+    sender: Any = link.sender(receiver)
+    for rows in (1, 250_000, PIECE_BYTES // 24 - 2, 400_000, 2):
+        sender.send(message(0, rows), 0)
+        (got,) = receive(receiver, 1)
+        assert speeds([got]) == list(range(rows))
+
+
+def test_two_strangers_who_were_there_before_the_peer_are_told_apart_from_it(link: Link) -> None:
     receiver = link.receiver()
     host, _, port = receiver.endpoint.removeprefix("tcp://").rpartition(":")
     with (
@@ -227,11 +252,11 @@ def test_two_strangers_and_a_peer_that_hang_on_together_are_told_apart_in_the_co
         socket.create_connection((host, int(port))) as two,
     ):
         sender: Any = link.sender(receiver)
+        until(lambda: has_hung_up(one) and has_hung_up(two), [receiver])
         until(lambda: receiver.receive(0) == [] and receiver.is_connected, [receiver])
-        assert receiver.refused_peers == 0
-        one.close()
-        until(lambda: receiver.refused_peers == 1, [receiver])
+        until(lambda: receiver.refused_peers == 2, [receiver])
+        sender.send(message(1), 0)
+        assert speeds(receive(receiver, 1)) == [1]
         sender.close(linger_s=0)
         until(lambda: receiver.receive(0) == [] and receiver.is_peer_lost, [receiver])
-        two.close()
-        until(lambda: receiver.refused_peers == 2, [receiver])
+        assert receiver.refused_peers == 2

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import slackwater as sw
-from actors.sample_history import JOBS, SampleHistory
+from actors.sample_history import JOBS, MOST_BYTES, SampleHistory
 from runtime.flow.plan import Plan
 from runtime.measure.samples import StageSample
 from tests.support.flows import late_pair
@@ -122,3 +123,61 @@ def test_a_folder_that_cannot_be_made_is_told_and_nothing_is_raised(tmp_path: Pa
     problem = history(tmp_path / "file").save(samples(0, 1), job="1")
     assert "Not a directory" in (problem or "") or "File exists" in (problem or "")
     assert history(tmp_path / "file").load() == ([], "0 samples of 0 earlier jobs")
+
+
+def link(path: Path, tmp_path: Path) -> None:
+    history(tmp_path / "else").save(samples(7, 8), job="1")
+    (found,) = (tmp_path / "else").glob("*/1.jsonl")
+    path.symlink_to(found)
+
+
+def pipe(path: Path, tmp_path: Path) -> None:
+    del tmp_path
+    os.mkfifo(path)
+
+
+def device(path: Path, tmp_path: Path) -> None:
+    del tmp_path
+    path.symlink_to("/dev/zero")
+
+
+def sparse(path: Path, tmp_path: Path) -> None:
+    del tmp_path
+    path.touch()
+    os.truncate(path, MOST_BYTES + 1)
+
+
+def folder(path: Path, tmp_path: Path) -> None:
+    del tmp_path
+    path.mkdir()
+
+
+@pytest.mark.timeout(20)  # a pipe that is opened waits for ever
+@pytest.mark.parametrize("plant", [link, pipe, device, sparse, folder])
+def test_what_is_no_file_of_ours_is_neither_followed_nor_waited_for(
+    tmp_path: Path, plant: Callable[[Path, Path], None]
+) -> None:
+    history(tmp_path / "own").save(samples(0, 1), job="1")
+    (place,) = (tmp_path / "own").iterdir()
+    plant(place / "2.jsonl", tmp_path)
+    found, words = history(tmp_path / "own").load()
+    assert found == samples(0, 1)
+    assert words == "2 samples of 1 earlier jobs, 1 files could not be read"
+
+
+def test_a_folder_of_somebody_else_is_neither_read_nor_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history(tmp_path / "own").save(samples(0, 1), job="1")
+    (place,) = (tmp_path / "own").iterdir()
+    (tmp_path / "others").mkdir()
+    (tmp_path / "others" / place.name).symlink_to(place)
+    cases = ((tmp_path / "others", "is no folder"), (tmp_path / "own", "not of ours"))
+    for path, told in cases:
+        if told == "not of ours":
+            monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)  # as if it were another's
+        assert told in (history(path).save(samples(0, 1), job="2") or "")
+        found, words = history(path).load()
+        assert not found
+        assert told in words
+    assert [path.name for path in place.iterdir()] == ["1.jsonl"]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.push.epochs import Epochs, Finished
-from runtime.errors import IngestError
+from runtime.errors import FrameError, IngestError
 
 
 def rows(*values: int) -> pa.RecordBatch:
@@ -27,8 +27,8 @@ def made() -> Epochs:
 
 def test_rows_become_visible_by_partition_then_sequence_however_they_arrived() -> None:
     epochs = made()
-    epochs.add(0, 1, 11, 1, rows(6))
     epochs.add(0, 1, 11, 0, rows(4, 5))
+    epochs.add(0, 1, 11, 1, rows(6))
     epochs.add(0, 0, 10, 0, rows(1, 2, 3))
     visible = epochs.commit(0, [Finished(1, 11, 2, 3), Finished(0, 10, 1, 3)])
     assert values(visible) == [1, 2, 3, 4, 5, 6]
@@ -85,6 +85,24 @@ def test_a_micro_batch_that_is_too_large_is_refused_with_the_way_out() -> None:
         epochs.add(0, 1, 11, 0, rows(3))
 
 
+@pytest.mark.parametrize("sequence", [0, 2])
+def test_a_frame_that_comes_twice_or_out_of_turn_is_refused_by_its_number(sequence: int) -> None:
+    epochs = made()
+    epochs.add(3, 1, 10, 0, rows(1))
+    with pytest.raises(FrameError, match=rf"attempt 10: frame {sequence} came where frame 1"):
+        epochs.add(3, 1, 10, sequence, rows(2))
+    epochs.add(3, 1, 10, 1, rows(3))
+    assert values(epochs.commit(3, [Finished(1, 10, 2, 2)])) == [1, 3]
+
+
+def test_a_manifest_that_counts_a_partition_twice_shows_nothing() -> None:
+    epochs = made()
+    epochs.add(0, 0, 10, 0, rows(1))
+    with pytest.raises(FrameError, match="names a partition twice"):
+        epochs.commit(0, [Finished(0, 10, 1, 1), Finished(0, 10, 1, 1)])
+    assert values(epochs.commit(0, [Finished(0, 10, 1, 1)])) == [1]
+
+
 @dataclass(frozen=True)
 class Attempt:
     """A task attempt: it succeeds when it sent everything and says so."""
@@ -104,14 +122,14 @@ def histories(draw: st.DrawFn) -> tuple[list[list[int]], list[Attempt], list[tup
             sent = draw(st.integers(0, len(own)))
             attempts.append(Attempt(partition, 10 * partition + len(attempts), sent))
         attempts.append(Attempt(partition, 10 * partition + len(attempts), len(own)))
-    arrivals = [
-        (which, sequence)
-        for which, attempt in enumerate(attempts)
-        for sequence in range(attempt.sent)
-    ]
-    if arrivals:
-        arrivals += draw(st.lists(st.sampled_from(arrivals), max_size=5))
-    return frames, attempts, draw(st.permutations(arrivals))
+    # One connection keeps an attempt's frames in turn; those of several come in between.
+    turns = [which for which, attempt in enumerate(attempts) for _ in range(attempt.sent)]
+    sent = [0] * len(attempts)
+    arrivals = []
+    for which in draw(st.permutations(turns)):
+        arrivals.append((which, sent[which]))
+        sent[which] += 1
+    return frames, attempts, arrivals
 
 
 @given(histories())
@@ -129,5 +147,4 @@ def test_any_arrival_of_any_attempts_shows_each_row_once(
     visible = values(epochs.commit(7, manifest[::-1]))
     assert visible == [value for own in frames for value in own]
     assert epochs.bytes_held == 0
-    sent = sum(attempt.sent for attempt in attempts)
-    assert epochs.repeated == len(arrivals) - sent
+    assert epochs.repeated == 0

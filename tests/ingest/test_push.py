@@ -18,9 +18,20 @@ from hypothesis import strategies as st
 from ingest.push import sender, wire
 from ingest.push.reader import PushReader
 from ingest.push.sender import CREDITS, Push
-from ingest.push.wire import MANIFEST, Frame, Keys, Kind, close, connected, frame_of, listening
+from ingest.push.wire import (
+    MANIFEST,
+    PIECE_BYTES,
+    Frame,
+    Keys,
+    Kind,
+    close,
+    connected,
+    frame_of,
+    listening,
+)
 from runtime.errors import FrameError, IngestError
 from runtime.sources.spec import END_OF_INPUT
+from tests.support.strangers import shouting
 
 COLUMNS = pa.schema([("value", pa.int64()), ("name", pa.string())])
 HOST = "127.0.0.1"
@@ -244,6 +255,15 @@ def test_a_stranger_is_not_let_in(
     monkeypatch.setattr(wire, "CONNECT_LIMIT_MS", 2_000)
     with zmq.Context() as context, pytest.raises(IngestError, match="know our key"):
         connected(context, driver.source_at, keys=Keys.new(), peer=SOURCE.public)
+
+
+def test_shouting_strangers_cost_little_memory_and_do_not_keep_the_senders_out(
+    driver: Driver, reader: PushReader
+) -> None:
+    with shouting(driver.source_at, longest=PIECE_BYTES) as (_, grown):
+        assert grown < 64 * 2**20
+        driver.push(0, 0, rows(1))
+        poll_until(reader, lambda: len(driver.done) == 1)
 
 
 def test_whoever_has_gone_is_missed_at_once_and_not_at_the_end_of_a_long_wait(

@@ -294,7 +294,7 @@ def test_a_job_that_cannot_start_raises_the_same_error_and_leaves_nothing(
 
 
 HANGS = """
-import sys, threading
+import signal, sys, threading
 import slackwater as sw
 from tests.support.flows import ticking
 
@@ -313,6 +313,7 @@ class Hangs:
 
 flow, numbers = ticking("hangs")
 numbers.sink("out", sw.callback_sink(Hangs(sys.argv[1])))
+signal.signal(signal.SIGINT, signal.default_int_handler)  # our shell may have it ignored
 with sw.Cluster.connect() as cluster:
     try:
         cluster.submit(flow)

@@ -1,0 +1,64 @@
+"""Whether what was read from JSON has the types that its dataclass says; it may be anybody's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+_MOST_BITS = 100
+"""Of a number: sums of times over rows may need more than 64."""
+
+Made = TypeVar("Made")
+
+
+def checked(made: Made) -> Made:
+    """Return a dataclass made of JSON, all of whose fields have the types that it declares.
+
+    Numbers must be finite, and no longer than ours ever are.
+
+    Raises:
+        TypeError, ValueError: a field has another type, or such a number.
+    """
+    kind: Any = type(made)
+    for name, hint in _hints(kind).items():
+        _check(f"{kind.__name__}.{name}", getattr(made, name), hint)
+    return made
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {one.name: hints[one.name] for one in fields(kind)}
+
+
+def _check(where: str, value: object, hint: Any) -> None:
+    origin, inside = get_origin(hint), get_args(hint)
+    if hint is Any or (value is None and NoneType in inside):
+        return
+    if origin in (Union, UnionType):
+        (hint,) = (one for one in inside if one is not NoneType)
+        _check(where, value, hint)
+    elif origin is list:
+        for one in _typed(where, value, list):
+            _check(where, one, inside[0])
+    elif origin in (dict, Mapping):
+        for key, one in _typed(where, value, dict).items():
+            _check(where, key, inside[0])
+            _check(where, one, inside[1])
+    elif hint is float:
+        if type(value) not in (float, int) or not math.isfinite(float(value)):  # type: ignore[arg-type]
+            raise TypeError(f"{where}={value!r:.100} is no number")
+    elif is_dataclass(_typed(where, value, hint)):
+        checked(value)
+    elif isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise ValueError(f"{where} is a number of more than {_MOST_BITS} bits")
+
+
+def _typed(where: str, value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise TypeError(f"{where}={value!r:.100} is no {kind.__name__}")
+    return value
