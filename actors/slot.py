@@ -20,7 +20,7 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -75,15 +75,13 @@ class SlotHost:
         host: str = "127.0.0.1",
         folder: str = "",
         limits: Limits | None = None,
-        clock_shift_ns: int = 0,
+        clock_shift: int | Callable[[], int] = 0,
         is_sampled: bool = False,
     ) -> None:
         self._name, self._stages, self._keys, self._host = name, stages, keys, host
         self._limits, self._folder, self._is_sampled = limits, folder, is_sampled
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._clock = SlotClock(
-            keys=keys, context=self._context, host=host, shift_ns=clock_shift_ns
-        )
+        self._clock = SlotClock(keys=keys, context=self._context, host=host, shift=clock_shift)
         self._receivers: dict[str, Receiver] = {}
         self._senders: dict[str, Sender] = {}
         self._sinks: dict[str, Sink] = {}
@@ -106,7 +104,12 @@ class SlotHost:
 
     def identify(self) -> SlotIdentity:
         """Say who this is, so that the others know what they share with it."""
-        return SlotIdentity(os.getpid(), host_identity(self._host), self._clock.identity)
+        clock = self._clock
+        return SlotIdentity(os.getpid(), host_identity(self._host), clock.identity, clock.ahead_ns)
+
+    def keep_clock(self, ahead_ns: int) -> None:
+        """Go by the start of the reference's slot, on the same host; before `connect`."""
+        self._clock.keep(ahead_ns)
 
     def serve_clock(self) -> str:
         """Let this slot's clock be the reference; return the endpoint where it answers."""

@@ -17,6 +17,8 @@ class SlotIdentity(NamedTuple):
     """See `local_sockets.host_identity`."""
     clock: str | None
     """See `SlotClock.identity`."""
+    ahead_ns: int = 0
+    """See `SlotClock.ahead_ns`."""
 
 
 @dataclass

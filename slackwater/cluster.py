@@ -269,7 +269,7 @@ class Cluster(_Nodes):
 
     def _silent(self) -> list[str]:
         return [
-            f"node {node.name} is left out: its host {node.ip} does not answer"
+            f"node {node.name} is left out: its raylet on host {node.ip} does not answer"
             for node in self._ray.silent
         ]
 

@@ -20,6 +20,7 @@ from runtime.measure.report import (
 )
 from runtime.measure.series import LatencySeries
 from runtime.measure.tuning import TuningReport
+from runtime.measure.wall_clock import clock_notes
 from runtime.model import Batch, Int64Array
 
 _ROWS_AT_ONCE, _BATCHES_AT_ONCE = 4_096, 64
@@ -96,7 +97,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
     `clocks` is {slot: what it says of its clock}; there are none in virtual time. `tuning` is
     what the tuner knows, if there is one.
     """
-    errors = _ClockErrors(plan, clocks or {})
+    errors, of_nodes = _ClockErrors(plan, clocks or {}), _of_nodes(clocks or {})
     by_name = {stage.name: stage for stage in stages}
     ordered = [by_name[stage.name] for stage in plan.stages if stage.name in by_name]
     merged = {channel.name: channel for channel in merge_channels(channels)}
@@ -114,8 +115,8 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
         sinks=[replace(sink, error_ns=errors.of_latency(sink.name)) for sink in sinks],
         ledger=ledger_of(ordered, carried),
         error=error,
-        notes=[*notes, *deadline_notes(plan, tuning)],
-        clocks=_of_nodes(clocks or {}),
+        notes=[*notes, *deadline_notes(plan, tuning), *clock_notes(of_nodes)],
+        clocks=of_nodes,
         refused_peers=refused_peers,
         tuning=None if tuning is None else with_totals(tuning, ordered),
     )
@@ -145,12 +146,13 @@ class _ClockErrors:
 
 
 def _of_nodes(clocks: Mapping[str, ClockReport]) -> list[ClockReport]:
-    """Return one report for each node: of its slots, the one with the largest error."""
+    """Return one report for each node: of its slots, the one with most to tell."""
     worst: dict[str, ClockReport] = {}
     refused: dict[str, int] = {}
     for clock in clocks.values():
         known = worst.setdefault(clock.node, clock)
-        if clock.largest_error_ns > known.largest_error_ns:
+        rank = (clock.steps, clock.largest_error_ns)
+        if rank > (known.steps, known.largest_error_ns):
             worst[clock.node] = clock
         refused[clock.node] = refused.get(clock.node, 0) + clock.refused
     return [replace(clock, refused=refused[node]) for node, clock in worst.items()]

@@ -163,6 +163,10 @@ class ClockReport:
     """Whether it is the reference's own clock: then all else is 0."""
     refused: int = 0
     """Messages of the exchange that were malformed or out of turn."""
+    steps: int = 0
+    """How often the host's own clock was set since the start. No slot goes by it."""
+    stepped_ns: int = 0
+    """By how much in all: forward, less back."""
 
 
 @dataclass(frozen=True)
