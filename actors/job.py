@@ -88,7 +88,7 @@ class RayJob:
         self._hosts = HostWatch(nodes.values())
         self._lifeline = own_lifeline()
         self.tuner = TunerCare(plan, tuning, folder=folder)
-        self._notes = list(notes)
+        self._notes, self._limits = list(notes), limits or Limits()
         self._reports: dict[str, SlotReport] = {}
         self._ended: dict[str, SlotReport] = {}
         self._deaths: dict[str, str] = {}
@@ -100,7 +100,7 @@ class RayJob:
         settings = {
             "keys": ChannelKeys.generate(),
             "folder": os.getcwd() if folder is None else folder,
-            "limits": limits,
+            "limits": self._limits,
             "is_sampled": tuning is not None,
         }
         self._actors = make_actors(plan, nodes, shifts=clock_shifts or {}, **settings)
@@ -301,7 +301,10 @@ class RayJob:
             notes=self._notes,
             clocks={part.slot: part.clock for part in parts if part.clock is not None},
             refused_peers=sum(part.refused_peers for part in parts),
-            tuning=self.tuner.fresh_report(),
+            still_ns=self._limits.still_ns,
+            tuning=self.tuner.fresh_report()
+            if self._lifeline.lost is None
+            else self.tuner.report(),
         )
 
     def _passed_s(self) -> float:

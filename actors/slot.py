@@ -34,7 +34,7 @@ from actors.frames import FrameCodec
 from actors.local_sockets import host_identity
 from actors.orders import Orders, SlackSetting
 from actors.sinks import CollectSink, Sink, open_sink
-from actors.slot_report import SlotIdentity, SlotReport, SlotSamples
+from actors.slot_report import SlotIdentity, SlotReport, SlotSamples, stuck
 from actors.waiting import sharpen_timers
 from runtime.config import Limits
 from runtime.errors import FrameError, SlackwaterError, WorkerDied
@@ -184,7 +184,8 @@ class SlotHost:
             self._has_report.clear()
             self._wants_report.set()
             self._waker.wake()
-            self._has_report.wait(REPORT_S)
+            if not self._has_report.wait(REPORT_S):
+                return stuck(self._report, self._slot, self._clock.now_ns())
         return self._report
 
     def samples(self) -> SlotSamples:
@@ -375,6 +376,7 @@ class SlotHost:
             meter.report.node = next(s.node for s in stages if s.name == name)
         sinks = [copy.deepcopy(meter.report) for meter in self._meters.values()]
         self._report = SlotReport(self._name, state, stages, channels, sinks, error, kind)
+        self._report.at_ns = self._clock.now_ns()
         self._report.clock = self._clock.report(self._name.split("/")[0])
         strangers = [receiver.refused_peers for receiver in self._receivers.values()]
         self._report.refused_peers = sum(strangers) + self._clock.refused_peers

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from runtime.measure.report import ChannelReport, ClockReport, SinkReport, StageReport
 from runtime.measure.samples import StageSample
+from runtime.schedule import Slot
 
 
 class SlotIdentity(NamedTuple):
@@ -32,6 +33,8 @@ class SlotReport:
     sinks: list[SinkReport] = field(default_factory=list)
     error: str | None = None
     error_type: str | None = None
+    at_ns: int | None = None
+    """The reference's time when this was so."""
     ended_ns: int | None = None
     """The reference's time at the end, its sinks closed."""
     lost: list[str] = field(default_factory=list)
@@ -39,6 +42,20 @@ class SlotReport:
     clock: ClockReport | None = None
     refused_peers: int = 0
     """Connections refused by its sockets of TCP; see `actors/strangers.py`."""
+
+
+def stuck(report: SlotReport, slot: Slot | None, now_ns: int) -> SlotReport:
+    """Return the last report of a slot whose loop does not answer, as it must be by now."""
+    passed_ns = 0 if report.at_ns is None else now_ns - report.at_ns
+    stages = [
+        replace(
+            stage,
+            still_ns=None if stage.still_ns is None else stage.still_ns + passed_ns,
+            is_stuck=slot is not None and stage.name == slot.at_work,
+        )
+        for stage in report.stages
+    ]
+    return replace(report, stages=stages)
 
 
 class SlotSamples(NamedTuple):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from runtime.config import Limits
 from runtime.flow.plan import Plan
 from runtime.measure.deadline import deadline_notes, with_totals
 from runtime.measure.histogram import LatencyHistogram
@@ -17,8 +18,10 @@ from runtime.measure.report import (
     JobReport,
     SinkReport,
     StageReport,
+    Standstill,
 )
 from runtime.measure.series import LatencySeries
+from runtime.measure.standstill import standstills
 from runtime.measure.tuning import TuningReport
 from runtime.measure.wall_clock import clock_notes
 from runtime.model import Batch, Int64Array
@@ -90,12 +93,13 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
     notes: Sequence[str] = (),
     clocks: Mapping[str, ClockReport] | None = None,
     refused_peers: int = 0,
+    still_ns: int | None = None,
     tuning: TuningReport | None = None,
 ) -> JobReport:
     """Return the report of a run, stages and channels in the order of the plan.
 
     `clocks` is {slot: what it says of its clock}; there are none in virtual time. `tuning` is
-    what the tuner knows, if there is one.
+    what the tuner knows, if there is one. `still_ns` is `Limits.still_ns`; None: its default.
     """
     errors, of_nodes = _ClockErrors(plan, clocks or {}), _of_nodes(clocks or {})
     by_name = {stage.name: stage for stage in stages}
@@ -104,6 +108,8 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
     carried = [merged[c.name] for c in plan.channels if c.name in merged]
     for channel in carried:
         channel.error_ns = errors.between(channel.source, channel.target)
+    still = _standstills(ordered, carried, state=state, elapsed_s=elapsed_s, still_ns=still_ns)
+    old_s = {name: one.still_s for one in still for name in one.sinks}
     return JobReport(
         flow=plan.flow,
         state=state,
@@ -112,14 +118,32 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
         elapsed_s=elapsed_s,
         stages=ordered,
         channels=carried,
-        sinks=[replace(sink, error_ns=errors.of_latency(sink.name)) for sink in sinks],
+        sinks=[
+            replace(sink, error_ns=errors.of_latency(sink.name), old_s=old_s.get(sink.name))
+            for sink in sinks
+        ],
         ledger=ledger_of(ordered, carried),
         error=error,
         notes=[*notes, *deadline_notes(plan, tuning), *clock_notes(of_nodes)],
         clocks=of_nodes,
         refused_peers=refused_peers,
         tuning=None if tuning is None else with_totals(tuning, ordered),
+        standstills=still,
     )
+
+
+def _standstills(
+    stages: Sequence[StageReport],
+    channels: Sequence[ChannelReport],
+    *,
+    state: str,
+    elapsed_s: float,
+    still_ns: int | None,
+) -> list[Standstill]:
+    if state not in ("running", "stopped"):
+        return []
+    still_ns = Limits().still_ns if still_ns is None else still_ns
+    return standstills(stages, channels, elapsed_s=elapsed_s, still_ns=still_ns)
 
 
 class _ClockErrors:

@@ -69,6 +69,10 @@ class StageReport:
     """Everything older has been seen; None before the first promise."""
     newest_ns: int | None = None
     """The newest event time seen."""
+    still_ns: int | None = None
+    """How long ago it let anything go, a row or a promise; None: it has ended, or is not known."""
+    is_stuck: bool = False
+    """Whether it has been at one slice of work ever since: a user's function, or a sink."""
 
     @property
     def selectivity(self) -> float:
@@ -137,6 +141,8 @@ class SinkReport:
     target: str = ""
     latency: LatencyHistogram = field(default_factory=LatencyHistogram)
     series: LatencySeries = field(default_factory=LatencySeries)
+    old_s: float | None = None
+    """Of a sink that stands still: for how long; its latencies are as old as that, at least."""
     error_ns: int = 0
     """How far off any latency can be: the error of this slot's clock and that of a source's, the
     largest over the sources upstream. 0 within one clock."""
@@ -167,6 +173,21 @@ class ClockReport:
     """How often the host's own clock was set since the start. No slot goes by it."""
     stepped_ns: int = 0
     """By how much in all: forward, less back."""
+
+
+@dataclass
+class Standstill:
+    """Sinks that have had nothing for a while, and for want of whom."""
+
+    sinks: list[str]
+    still_s: float
+    """For how long, so far."""
+    since_s: float
+    """How long after the start of the job that was."""
+    waits_for: list[str]
+    """The sources, or the stages that are stuck."""
+    why: str
+    do: str
 
 
 @dataclass(frozen=True)
@@ -224,6 +245,8 @@ class JobReport:
     """Connections that the job's sockets refused: they did not show its keys."""
     tuning: TuningReport | None = None
     """How the deadline was kept; None: the flow has none, or no gate to be tuned."""
+    standstills: list[Standstill] = field(default_factory=list)
+    """What stands still now, or did when the job was stopped."""
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain JSON values; histograms as their quantiles and buckets."""
@@ -263,12 +286,22 @@ class JobReport:
             "channels": [_made(ChannelReport, channel) for channel in plain["channels"]],
             "sinks": [_made(SinkReport, sink) for sink in sinks],
             "ledger": _made(Ledger, plain["ledger"]),
+            "standstills": [_made(Standstill, one) for one in plain.get("standstills", [])],
             "clocks": [_made(ClockReport, clock) for clock in plain.get("clocks", [])],
         }
         return _made(cls, {**plain, **parts})
 
 
-_Part = TypeVar("_Part", StageReport, ChannelReport, SinkReport, ClockReport, Ledger, JobReport)
+_Part = TypeVar(
+    "_Part",
+    StageReport,
+    ChannelReport,
+    SinkReport,
+    ClockReport,
+    Ledger,
+    Standstill,
+    JobReport,
+)
 
 
 def _made(kind: type[_Part], plain: Mapping[str, Any]) -> _Part:

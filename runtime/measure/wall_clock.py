@@ -71,6 +71,6 @@ def _note(nodes: list[str], clock: ClockReport) -> str:
     often = "" if clock.steps == 1 else f" in {clock.steps:,} steps"
     return (
         f"the clock of {', '.join(nodes)} was set {what}{often} while the job ran, or its host "
-        "slept. No wait and no latency changed: slots go on by the time of the start. Where event "
-        "times are compared with the clock (`ahead=`), submit the flow again"
+        "slept. No wait and no latency changed: slots go by the time of the start, and by a clock "
+        "that nobody can set from there on"
     )

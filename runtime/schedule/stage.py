@@ -80,6 +80,7 @@ class StageMachine:
             self._chain.insert(0, make_stateless(stage.step))
         self._outlets = Outlets(stage.outputs, start_ns=start_ns)
         self._promise_ns = START_NS
+        self._moved_ns = start_ns  # when it last let anything go
         self.rows_worked = 0
         """Rows that the last slice took in."""
         self.is_finished = False
@@ -190,7 +191,7 @@ class StageMachine:
             if message is None:
                 self.rows_worked = 0
                 return None, []
-            self.rows_worked = message.rows
+            self.rows_worked, self._moved_ns = message.rows, now_ns
             if watch is not None:
                 watch.passed(message.batch)
             return self._emit_source(message), []
@@ -199,6 +200,7 @@ class StageMachine:
         self.rows_worked = intake.rows_worked
         if released is None:
             return None, intake.work
+        self._moved_ns = now_ns
         return self._emit(released, promise_ns), intake.work
 
     def _emit_source(self, message: Message) -> Message:
@@ -277,6 +279,7 @@ class StageMachine:
         report = self.report
         self._intake.count_wait(now_ns)
         report.queue_wait_ns = self._queues.wait_ns
+        report.still_ns = None if self.is_finished else max(now_ns - self._moved_ns, 0)
         if self.source is not None:
             report.rows_in = self.source.rows_in
             report.late_dropped = self.source.late_dropped

@@ -37,6 +37,8 @@ def test_nodes_of_one_host_are_told_of_in_one_sentence() -> None:
         ClockReport("node-4", steps=2, stepped_ns=HOUR),
     ]
     together, other = clock_notes(clocks)
-    assert together.startswith("the clock of node-1, node-2 was set back by 60.0 min while the job ran")
+    assert together.startswith(
+        "the clock of node-1, node-2 was set back by 60.0 min while the job ran"
+    )
     assert other.startswith("the clock of node-4 was set forward by 60.0 min in 2 steps")
     assert clock_notes([clocks[2]]) == []
