@@ -273,6 +273,7 @@ class SlotHost:
         assert slot is not None
         watch = Watch({**self._receivers, **self._senders}, waker=self._waker)
         slot.wake_ns(self._clock.now_ns())  # opens the inputs, before the start
+        self._publish("running")  # so that there is one, should the first slice hang
         sharpen_timers()
         peers_ns = looked_ns = worked_ns = 0
         while not self._is_stopping:

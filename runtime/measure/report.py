@@ -62,7 +62,7 @@ class StageReport:
     max_gate_rows: int = 0
     """The most rows that queue and gate held at once."""
     waiting_for: list[str] = field(default_factory=list)
-    """The inputs that hold the frontier back now."""
+    """The inputs that hold the frontier back now; of a source with `idle=`, the writer."""
     idle_marks: dict[str, int] = field(default_factory=dict)
     """{source: how often the gate went on without it, since it had been silent for its `idle`}."""
     frontier_ns: int | None = None

@@ -73,7 +73,7 @@ class _Walk:
         if stage.is_stuck:
             return [_Cause("stuck", name)]
         if stage.kind == "source":
-            return [_Cause("early" if stage.in_flight else "silent", name)]
+            return [_Cause("early" if stage.early and stage.in_flight else "silent", name)]
         return self._of_gate(stage) if stage.waiting_for else self._of_inputs(stage)
 
     def _of_inputs(self, stage: StageReport) -> list[_Cause]:

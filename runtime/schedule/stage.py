@@ -287,6 +287,8 @@ class StageMachine:
             report.early = self.source.early
             report.newest_ns = self.source.newest_ns
             report.frontier_ns = self.source.promise_ns
+            holder = self.source.holder
+            report.waiting_for = [] if holder is None else [holder]
         else:
             self._intake.count(self.operator.late_dropped if self.operator is not None else 0)
         if self.operator is not None:
