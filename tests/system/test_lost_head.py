@@ -25,6 +25,7 @@ DRIVER = """
 import sys
 import time
 import actors.hosts
+import actors.placement
 import slackwater as sw
 from runtime.errors import SlackwaterError
 from tests.support.endless import EndlessInput
@@ -32,6 +33,7 @@ from tests.support.processes import below, command_lines
 
 folder = "{folder}"
 actors.hosts.ASK_EVERY_S = 0.25  # 1 s outside of tests
+actors.placement.ASK_S = 1.0  # 10 s
 
 def killed(wanted):
     found = [one for one, line in command_lines(below()).items() if all(w in line for w in wanted)]
