@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -189,24 +189,29 @@ class RayJob:
         return self._is_over
 
     def _look(self, timeout_s: float) -> None:
+        self._unless_gone(lambda: self._go_on(timeout_s))
+
+    def _unless_gone(self, act: Callable[[], object]) -> None:
+        """Do what needs Ray, unless the cluster is gone, or goes in the midst of it."""
         if self._is_over:
             return
         try:
-            self._take_ends(timeout_s)
-            self._bury(self._hosts.look())
-            gone = self._lifeline.check() if self._deaths else self._lifeline.look()
-            if gone is None:
-                self._go_on()
+            if self._lifeline.look() is None:
+                act()
         except OSError as problem:  # Ray's own, of its socket
-            gone = self._lifeline.broke(problem)
-        if gone is not None and not self._is_over:
+            self._lifeline.broke(problem)
+        if (gone := self._lifeline.lost) is not None and not self._is_over:
             self._end_without_ray(gone)
 
-    def _go_on(self) -> None:
+    def _go_on(self, timeout_s: float) -> None:
+        self._take_ends(timeout_s)
+        self._bury(self._hosts.look())
+        if self._deaths and self._lifeline.check() is not None:
+            return
         self.tuner.look()
         if self._deaths or self._failed():
             self._find_cause()
-            self.stop()
+            self._stop()
         elif not self._living:
             self._finish()
 
@@ -217,9 +222,7 @@ class RayJob:
         heard = last_words(living, within_s=CUT_OFF_S, then=self._keep_results)
         self._ended.update(heard)
         self._reports.update(heard)
-        self._note_end()
-        self._close()
-        end_actors(self._actors)
+        self._end()
 
     @property
     def _living(self) -> list[str]:
@@ -355,7 +358,10 @@ class RayJob:
         A slot that does not answer (a user's function that hangs) is killed after 10 s, after 1 s
         on a host that does not answer either. A sink that cannot be finished fails the job.
         """
-        if self._is_over:
+        self._unless_gone(self._stop)
+
+    def _stop(self) -> None:
+        if self._lifeline.check() is not None:
             return
         for name in self._living:
             self._actors[name].call.remote("stop")
@@ -373,18 +379,18 @@ class RayJob:
     def _finish(self) -> None:
         """Fetch what the collect sinks hold, and let the actors and their CPUs go."""
         self.tuner.finish()
-        self._keep_results()
-        self._note_end()
-        self._close()
-        end_actors(self._actors)
+        self._keep_results(self._ended)
+        self._end()
 
-    def _note_end(self) -> None:
+    def _end(self) -> None:
         ends = [own.ended_ns for own in self._ended.values() if own.ended_ns is not None]
         self._elapsed_s = max(0, max(ends) - self._start_ns) / 1e9 if ends else self._passed_s()
         self._is_over = True
+        self._close()
+        end_actors(self._actors)
 
-    def _keep_results(self) -> None:
-        slots = [one for one in self._ended if self._nodes[one].node_id not in self._lost]
+    def _keep_results(self, ended: Collection[str]) -> None:
+        slots = [one for one in ended if self._nodes[one].node_id not in self._lost]
         there = [sink for sink in collect_sinks(self._plan) if self._plan.slots[sink] in slots]
         self._notes += self._results.keep(there)
 

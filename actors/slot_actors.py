@@ -104,14 +104,14 @@ def set_clocks(known: Mapping[str, SlotIdentity], ask: Callable[..., list[Any]])
 
 
 def last_words(
-    actors: Mapping[str, Any], *, within_s: float, then: Callable[[], object]
+    actors: Mapping[str, Any], *, within_s: float, then: Callable[[Collection[str]], object]
 ) -> dict[str, SlotReport]:
     """Stop slots; return the reports of those that ended in time, {slot: its report}.
 
     Args:
         actors: {slot: its actor} of those that live.
         within_s: for all of it.
-        then: is called when they have ended, if there is time left: to fetch what they have.
+        then: is called with those that have ended, if there is time left: to fetch what they have.
     """
     heard: dict[str, SlotReport] = {}
     until_s = time.monotonic() + within_s
@@ -125,7 +125,7 @@ def last_words(
                 heard[name] = ray.get(call, timeout=max(until_s - time.monotonic(), 0))
             except (RayError, OSError):
                 continue
-        then()
+        then(list(heard))
 
     attempt(within_s, ask)
     return dict(heard)
