@@ -16,6 +16,7 @@ Two slots that have one clock exchange nothing: `SlotClock.identity` says which 
 
 from __future__ import annotations
 
+import os
 import struct
 import threading
 import time
@@ -32,6 +33,7 @@ from actors.local_sockets import boot_id
 from runtime.errors import ClusterError
 from runtime.measure.clock import Exchange, ReferenceClock
 from runtime.measure.report import ClockReport
+from runtime.measure.wall_clock import WallClock
 
 __all__ = ["ClockServer", "ClockSync", "SlotClock"]
 
@@ -54,32 +56,41 @@ _LONGEST = 1_024  # bytes: more than CURVE's handshake has; libzmq cuts off who 
 class SlotClock:
     """The one clock that a slot reads.
 
-    It is this host's, until it is made to `follow` the reference's. From then on it is built on
-    a clock that nobody can set: setting the time of a host moves nothing in its slots, unless
-    its clock is the reference.
+    It is this host's as it was at the start, and goes on by one that nobody can set: setting the
+    time of a host moves nothing in its slots, and is only told (`runtime/measure/wall_clock.py`).
+    All slots of one host have the same start (`keep`). A slot of another host is made to `follow`
+    the reference's.
 
     Args:
         keys: the job's.
         context: the process's.
         host: this node's address, as the other slots can reach it.
-        shift_ns: for tests: what this host's clock is ahead of what it says.
+        shift: for tests: by how many ns this host's clock is ahead of what it says; or a function
+            that says by how many its wall clock alone is, at the time it is called.
 
     Attributes:
-        now_ns: returns the reference's time. It is read for every message, so where this clock
-            is the reference's, it is the system's own function.
+        now_ns: returns the reference's time. It is read for every message.
     """
 
-    def __init__(self, *, keys: ChannelKeys, context: Context, host: str, shift_ns: int) -> None:
-        self._keys, self._context, self._host, self._shift_ns = keys, context, host, shift_ns
-        self._local_ns: Callable[[], int] = time.time_ns
+    def __init__(
+        self, *, keys: ChannelKeys, context: Context, host: str, shift: int | Callable[[], int] = 0
+    ) -> None:
+        self._keys, self._context, self._host = keys, context, host
+        self._shift_ns = 0 if callable(shift) else shift
+        self._wall_ns: Callable[[], int] = time.time_ns
         self._steady_ns: Callable[[], int] = time.monotonic_ns
-        if shift_ns:
-            self._local_ns = lambda: time.time_ns() + shift_ns
-            self._steady_ns = lambda: time.monotonic_ns() + shift_ns
-        self._ahead_ns = 0  # our clock's time less that of the one that is compared
-        self._clock = ReferenceClock(self._local_ns)
+        if callable(shift):
+            self._wall_ns = lambda: time.time_ns() + shift()
+        elif shift:
+            self._wall_ns = lambda: time.time_ns() + shift
+            self._steady_ns = lambda: time.monotonic_ns() + shift
+        self.ahead_ns = self._ahead()[0]
+        """The wall clock's time less the one that nobody can set, at the start."""
+        self._wall = WallClock(self.ahead_ns)
+        self._compared_ns = 0  # our clock's time less that of the one that is compared
         self._end: ClockServer | ClockSync | None = None
-        self.now_ns: Callable[[], int] = self._local_ns
+        self.now_ns: Callable[[], int]
+        self.keep(self.ahead_ns)
 
     @property
     def identity(self) -> str | None:
@@ -88,8 +99,14 @@ class SlotClock:
         One boot of one kernel, hence one clock, and the same shift of it. Copies of a virtual
         machine, woken from one image, with clocks of their own, are not told apart.
         """
-        boot = boot_id()
-        return boot and f"{boot} {self._shift_ns:+d} ns"
+        boot, offsets = boot_id(), _time_namespace()
+        return boot and f"{boot} {offsets} {self._shift_ns:+d} ns"
+
+    def keep(self, ahead_ns: int) -> None:
+        """Go by the same start as all slots of this host: its clock is then theirs."""
+        steady_ns = self._steady_ns
+        self.now_ns = lambda: steady_ns() + ahead_ns
+        self._clock = ReferenceClock(self.now_ns)
 
     def serve(self) -> str:
         """Let this clock be the reference; return the endpoint where it answers.
@@ -98,7 +115,7 @@ class SlotClock:
             ClusterError: it cannot listen there.
         """
         self._end = ClockServer(
-            self._local_ns, keys=self._keys, context=self._context, bind_host=self._host
+            self.now_ns, keys=self._keys, context=self._context, bind_host=self._host
         )
         return self._end.endpoint
 
@@ -108,7 +125,7 @@ class SlotClock:
         Raises:
             ClusterError: the reference does not answer.
         """
-        self._ahead_ns = self._local_ns() - self._steady_ns()
+        self._compared_ns = self._ahead()[0]
         self._clock = ReferenceClock(self._steady_ns)
         self._end = sync = ClockSync(
             self._clock, self._steady_ns, endpoint, keys=self._keys, context=self._context
@@ -123,8 +140,20 @@ class SlotClock:
 
     def report(self, node: str) -> ClockReport:
         """Return what there is to say of it."""
+        ahead_ns, error_ns = self._ahead()
+        self._wall.look(ahead_ns, error_ns=error_ns)
         told = self._clock.report(node, refused=0 if self._end is None else self._end.refused)
-        return replace(told, offset_ns=told.offset_ns - self._ahead_ns)
+        return replace(
+            told,
+            offset_ns=told.offset_ns - self._compared_ns,
+            steps=self._wall.steps,
+            stepped_ns=self._wall.stepped_ns,
+        )
+
+    def _ahead(self) -> tuple[int, int]:
+        """Return the wall clock's time less the steady one's, and how far off that may be."""
+        before_ns, wall_ns, after_ns = self._steady_ns(), self._wall_ns(), self._steady_ns()
+        return wall_ns - (before_ns + after_ns) // 2, after_ns - before_ns
 
 
 class ClockServer:
@@ -301,6 +330,14 @@ class ClockSync:
             elif answer[0] == number:
                 return answer[1], answer[2], now_ns
         return None
+
+
+def _time_namespace() -> str:
+    """Return what processes have in common whose clock that nobody can set is one."""
+    try:
+        return os.readlink("/proc/self/ns/time")
+    except OSError:  # a kernel without them has one for all
+        return ""
 
 
 def _socket(context: Context, kind: int) -> zmq.Socket[bytes]:

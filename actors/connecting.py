@@ -24,6 +24,7 @@ import ray._private.services
 import ray._private.worker
 import ray._raylet
 
+from actors.bounded import attempt
 from actors.tokens import has_token, refuse_shared_token
 from runtime.errors import ClusterError
 
@@ -44,6 +45,7 @@ CLIENT = "ray://"
 PROBE = Path(__file__).with_name("probe.py")
 REACH_S = 3.0  # for a TCP connection to open
 CLIENT_TRIES = 3
+CLOSE_S = 15.0  # to disconnect: a tenth of a second, also from a cluster whose head is gone
 ANSWER_S = 20.0  # for a Ray head to answer; loading Ray takes 0.4 s of it on an idle machine
 # "This host" means 127.0.0.1 to Ray when this is 0, else the address of the network card.
 LOOPBACK_ONLY = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
@@ -51,6 +53,9 @@ TOKEN_RULE = (
     "every process of a cluster shows the same token; set RAY_AUTH_MODE=token and "  # noqa: S105
     "RAY_AUTH_TOKEN_PATH=<file with the cluster's token> (on its head: ~/.ray/auth_token)"
 )
+GCS_PATIENCE = {"RAY_gcs_rpc_server_reconnect_timeout_s": "2000000"}
+"""A process whose calls have waited so long for the cluster's head is ended by Ray, in mid-line,
+after a minute unless told. It is our user's, so never: a job notices by itself (`lifeline.py`)."""
 OPEN_RULE = (
     "start its nodes with RAY_AUTH_MODE=token, and one token in ~/.ray/auth_token on each of them "
     "(`ray get-auth-token --generate` makes it, `chmod 600` keeps it yours)"
@@ -220,6 +225,7 @@ class Driver:
 
     def __init__(self, address: str, settings: Mapping[str, str]) -> None:
         refuse_a_second()
+        settings = {**GCS_PATIENCE, **settings}
         self._before = {name: os.environ.get(name) for name in [*settings, "RAY_AUTH_TOKEN"]}
         if "RAY_AUTH_TOKEN_PATH" in settings:
             os.environ.pop("RAY_AUTH_TOKEN", None)  # it would win over the path
@@ -242,7 +248,7 @@ class Driver:
 
     def close(self) -> None:
         """Disconnect, and leave the environment as it was. Idempotent."""
-        ray.shutdown()
+        attempt(CLOSE_S, ray.shutdown)
         _worker._worker_logs_enabled = True
         for name, value in self._before.items():
             os.environ.pop(name, None)

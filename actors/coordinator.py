@@ -25,6 +25,7 @@ from typing import Any
 
 import ray
 
+from actors.bounded import ASK_S, within
 from actors.job import RayJob
 from actors.own_errors import not_importable
 from actors.placement import NodeInfo, check_room, list_nodes
@@ -34,7 +35,7 @@ from runtime.errors import ClusterError, SlackwaterError, WorkerDied
 from runtime.flow.plan import Plan
 from runtime.measure.report import JobReport
 
-__all__ = ["NAMESPACE", "POLL_S", "THREADS", "Coordinator", "actor_name"]
+__all__ = ["NAMESPACE", "POLL_S", "THREADS", "Coordinator", "actor_name", "coordinator_of"]
 
 NAMESPACE = "slackwater"
 THREADS = 32
@@ -57,6 +58,21 @@ STOP_S = 50.0
 def actor_name(job_id: str) -> str:
     """Return the name of a job's coordinator among Ray's actors."""
     return f"slackwater:{job_id}"
+
+
+def coordinator_of(job_id: str) -> Any:
+    """Return the actor that runs a job; None: there is none any more.
+
+    Raises:
+        ClusterError: the cluster's head does not say.
+    """
+    find = ray.get_actor
+    try:
+        return within(
+            ASK_S, find, actor_name(job_id), namespace=NAMESPACE, what=f"who runs job {job_id}"
+        )
+    except ValueError:
+        return None
 
 
 class Coordinator:
@@ -314,8 +330,4 @@ def _here() -> Worker:
 
 def _lives(record: JobRecord) -> bool:
     """Return whether a job's coordinator is there."""
-    try:
-        ray.get_actor(actor_name(record.id), namespace=NAMESPACE)
-    except ValueError:
-        return False
-    return True
+    return coordinator_of(record.id) is not None

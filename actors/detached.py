@@ -14,7 +14,6 @@ import secrets
 import socket
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +23,16 @@ from ray import cloudpickle
 from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.coordinator import NAMESPACE, POLL_S, THREADS, Coordinator, actor_name
+from actors.bounded import attempt, within
+from actors.coordinator import (
+    NAMESPACE,
+    POLL_S,
+    THREADS,
+    Coordinator,
+    actor_name,
+    coordinator_of,
+)
+from actors.lifeline import Lifeline, lost_cluster, own_lifeline
 from actors.own_errors import own_error
 from actors.placement import NodeInfo, dead_nodes
 from actors.records import JobRecord, Records, check_connected
@@ -77,9 +85,10 @@ def submit_detached(
         placement=dict(plan.slots),
         collects=collect_sinks(plan),
     )
+    lifeline = own_lifeline()
     place = NodeAffinitySchedulingStrategy(head_id, soft=False) if head_id else None
     made: Any = ray.remote(Coordinator)
-    actor = made.options(
+    chosen = made.options(
         name=actor_name(record.id),
         namespace=NAMESPACE,
         lifetime="detached",
@@ -87,7 +96,8 @@ def submit_detached(
         max_restarts=0,
         max_concurrency=THREADS,
         scheduling_strategy=place,
-    ).remote(record)
+    )
+    actor = within(START_S, chosen.remote, record, what=f"that job {record.id} may be")
     pickled: bytes = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
     try:
         started = _got(
@@ -100,6 +110,7 @@ def submit_detached(
                 folder=os.getcwd(),
             ),
             record,
+            lifeline=lifeline,
             timeout_s=START_S,
         )
     except BaseException:  # Ctrl-C too
@@ -134,8 +145,15 @@ class DetachedJob:
     def __init__(self, record: JobRecord, actor: Any = None) -> None:
         self.record = record
         self._records = Records()
+        self._line: Lifeline | None = None
         self._actor = actor
         self._tables: dict[str, pa.Table] = {}
+
+    @property
+    def _lifeline(self) -> Lifeline:
+        if self._line is None:
+            self._line = own_lifeline()
+        return self._line
 
     @property
     def pids(self) -> dict[str, int]:
@@ -223,17 +241,20 @@ class DetachedJob:
         check_connected()
         try:
             if self._actor is None:
-                self._actor = ray.get_actor(actor_name(self.record.id), namespace=NAMESPACE)
-            call = getattr(self._actor, method).remote(*args)
-            return _got(call, self.record, timeout_s=timeout_s)
-        except (ValueError, RayActorError):
-            self.record = _as_it_is(self._records, self.record, is_gone=True)
-            return None
+                self._actor = coordinator_of(self.record.id)
+            if self._actor is not None:
+                call = getattr(self._actor, method).remote(*args)
+                return _got(call, self.record, lifeline=self._lifeline, timeout_s=timeout_s)
+        except RayActorError:
+            if (gone := self._lifeline.check()) is not None:
+                raise ClusterError(lost_cluster(gone)) from None
+        self.record = _as_it_is(self._records, self.record, is_gone=True)
+        return None
 
 
-def _got(call: Any, record: JobRecord, *, timeout_s: float) -> Any:
+def _got(call: Any, record: JobRecord, *, lifeline: Lifeline, timeout_s: float) -> Any:
     try:
-        return ray.get(call, timeout=timeout_s)
+        return lifeline.get([call], timeout_s)[0]
     except GetTimeoutError as problem:
         where = record.coordinator
         place = f" on node {where.node} (host {where.host})" if where else ""
@@ -259,7 +280,7 @@ def _got(call: Any, record: JobRecord, *, timeout_s: float) -> Any:
 
 def _as_it_is(records: Records, record: JobRecord, *, is_gone: bool = False) -> JobRecord:
     """Return a record that is true now: whose coordinator is gone has ended, or is lost."""
-    if record.has_ended or not (is_gone or _is_gone(record)):
+    if record.has_ended or not (is_gone or coordinator_of(record.id) is None):
         return record
     last = records.read(record.id) or record  # it may have written its end as it left
     if last.has_ended:
@@ -273,14 +294,6 @@ def _as_it_is(records: Records, record: JobRecord, *, is_gone: bool = False) -> 
     )
     records.write(lost)
     return lost
-
-
-def _is_gone(record: JobRecord) -> bool:
-    try:
-        ray.get_actor(actor_name(record.id), namespace=NAMESPACE)
-    except ValueError:
-        return True
-    return False
 
 
 def _why_lost(record: JobRecord) -> str:
@@ -301,12 +314,15 @@ def _abandon(actor: Any, job_id: str) -> None:
     """Leave nothing of a job that did not start, or that its submitter does not want any more."""
     if not ray.is_initialized():  # the connection broke; the coordinator leaves by itself
         return
+
+    def end() -> None:
+        ray.kill(actor, no_restart=True)
+        Records().delete(job_id)
+
     try:
-        ray.wait([actor.stop.remote()], timeout=ABANDON_S)
+        attempt(2 * ABANDON_S, lambda: ray.wait([actor.stop.remote()], timeout=ABANDON_S))
     finally:
-        with suppress(RayError, ConnectionError):
-            ray.kill(actor, no_restart=True)
-            Records().delete(job_id)
+        attempt(ABANDON_S, end)
 
 
 def _user() -> str:

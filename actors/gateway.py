@@ -14,13 +14,15 @@ from ray.exceptions import GetTimeoutError
 from ray.util import client
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.hosts import answering
+from actors.hosts import SERVE_S, serving
 from actors.placement import NodeInfo, list_nodes
 from runtime.errors import ClusterError
 
 __all__ = ["inside", "is_client", "on_node", "usable_nodes"]
 
 _T = TypeVar("_T")
+GREET_S = SERVE_S
+"""How long a node that is to take slots may take to greet."""
 ANSWER_S = 60.0
 """A node may have to start a worker for our task: seconds, more on a busy machine."""
 
@@ -53,16 +55,17 @@ def on_node(ask: Callable[..., Any], *args: Any, node_id: str | None = None) -> 
 
 
 def usable_nodes() -> tuple[list[NodeInfo], list[NodeInfo]]:
-    """Return the nodes that can take slots, head first, and those whose hosts do not answer.
+    """Return the nodes that can take slots, head first, and those that do not answer.
 
-    Ray takes up to half a minute to notice that a host is gone; a new job cannot wait for that.
+    Ray takes up to half a minute to notice that a host is gone, or that a raylet hangs; a new job
+    cannot wait for that.
     """
     return inside(_usable_nodes)
 
 
 def _usable_nodes() -> tuple[list[NodeInfo], list[NodeInfo]]:
     nodes = list_nodes()
-    there = answering(nodes)
+    there = serving(nodes, within_s=GREET_S)
     return there, [node for node in nodes if node not in there]
 
 

@@ -16,10 +16,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 from actors.placement import NodeInfo
 
-__all__ = ["HostWatch", "answering"]
+__all__ = ["HostWatch", "answering", "serving"]
 
 ASK_EVERY_S = 1.0
 ANSWER_S = 1.0
+SERVE_S = 3.0
+"""How long a raylet may take to greet: a millisecond, unless it hangs or has no processor."""
+GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""How a connection of gRPC begins (RFC 9113, 3.4): the preface, and SETTINGS without any."""
 LOST_AFTER = 4
 """So many questions in a row without an answer: a lost packet or two are no lost host."""
 
@@ -116,6 +120,48 @@ def answering(nodes: Sequence[NodeInfo], *, within_s: float = ANSWER_S) -> list[
     for call in calls.values():
         call.close()
     return [node for node in nodes if not node.port or answers.get(node.node_id) == ""]
+
+
+def serving(nodes: Sequence[NodeInfo], *, within_s: float = SERVE_S) -> list[NodeInfo]:
+    """Return the nodes whose raylets are at work, in their order; waits no longer than told.
+
+    The kernel answers a call for a process that hangs (SIGSTOP, a debugger, no processor), so
+    each is greeted, and must say something: gRPC sends its own settings, TLS an alert.
+    """
+    calls = {node.node_id: _call(node) for node in nodes if node.port}
+    greeted: set[str] = set()
+    spoke: set[str] = set()
+    failed: set[str] = set()
+    deadline_s = time.monotonic() + within_s
+    while (left_s := deadline_s - time.monotonic()) > 0:
+        waiting = select.poll()
+        for node_id, call in calls.items():
+            if node_id in spoke | failed:
+                continue
+            waiting.register(call, select.POLLIN if node_id in greeted else select.POLLOUT)
+        if len(spoke | failed) == len(calls):
+            break
+        ready = {fd for fd, _ in waiting.poll(left_s * 1_000)}
+        for node_id, call in calls.items():
+            if call.fileno() not in ready or node_id in spoke | failed:
+                continue
+            if node_id in greeted:
+                spoke.add(node_id)  # whatever it is: a process has said it, or hung up
+            elif _answer(call) == "" and _is_greeted(call):
+                greeted.add(node_id)
+            else:
+                failed.add(node_id)
+    for call in calls.values():
+        call.close()
+    return [node for node in nodes if not node.port or node.node_id in spoke]
+
+
+def _is_greeted(call: socket.socket) -> bool:
+    try:
+        call.send(GREETING)
+    except OSError:
+        return False
+    return True
 
 
 def _call(node: NodeInfo) -> socket.socket:

@@ -12,29 +12,29 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 import ray
-from ray.exceptions import GetTimeoutError, RayError
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+from ray.exceptions import RayError
 
+from actors.bounded import attempt
 from actors.channel import ChannelKeys
 from actors.echo import Echo
 from actors.hosts import HostWatch
+from actors.lifeline import lost_cluster, own_lifeline
 from actors.obituary import obituary, silent_peers
-from actors.own_errors import own_error
 from actors.placement import NodeInfo, dead_nodes
 from actors.results import Results
-from actors.slot_actor import SlotActor
-from actors.slot_report import SlotReport
+from actors.slot_actors import ask_all, end_actors, last_words, make_actors, set_clocks
+from actors.slot_report import SlotReport, put_together
 from actors.tuner_care import TunerCare
 from runtime import errors
 from runtime.config import Limits, Tuning
 from runtime.errors import ClusterError, SlackwaterError, WorkerDied
 from runtime.flow.plan import Plan, collect_sinks
-from runtime.measure.assemble import job_report
 from runtime.measure.report import JobReport
 
 START_TIMEOUT_S = 60.0
@@ -46,6 +46,8 @@ REPORT_TIMEOUT_S = 3.0
 SETTLE_S = 2.0
 """After the first failure, how long to wait for its cause: a slot often notices that its peer
 is gone before Ray says which worker died."""
+CUT_OFF_S = 3.0
+"""What is left to hear of slots whose cluster is gone must come within this."""
 LOST_HOST_S = 1.0
 """How long the slots of a host that does not answer are given to stop."""
 LEAD_NS = 300_000_000
@@ -62,8 +64,8 @@ class RayJob:
         notes: what the report must say about these nodes.
         tuning: how the slacks are to be set; None: nothing is to be set.
         folder: what sinks' relative paths are meant from; this process's unless told.
+        clock_shifts: for tests, {node: `shift` of its slots' `SlotClock`}.
         echoes: whether this process prints what users' functions print in the slots.
-        clock_shifts: for tests, {node: by how many ns its slots take its clock to be ahead}.
 
     Attributes:
         pids: {slot: process id of its worker, on its node}; empty before the start.
@@ -79,15 +81,16 @@ class RayJob:
         notes: Sequence[str] = (),
         tuning: Tuning | None = None,
         folder: str | None = None,
-        clock_shifts: Mapping[str, int] | None = None,
+        clock_shifts: Mapping[str, int | Callable[[], int]] | None = None,
         echoes: bool = False,
     ) -> None:
         self.pids: dict[str, int] = {}
         self._plan = plan
         self._nodes = dict(nodes)
         self._hosts = HostWatch(nodes.values())
+        self._lifeline = own_lifeline()
         self.tuner = TunerCare(plan, tuning, folder=folder)
-        self._notes = list(notes)
+        self._notes, self._limits = list(notes), limits or Limits()
         self._reports: dict[str, SlotReport] = {}
         self._ended: dict[str, SlotReport] = {}
         self._deaths: dict[str, str] = {}
@@ -99,25 +102,10 @@ class RayJob:
         settings = {
             "keys": ChannelKeys.generate(),
             "folder": os.getcwd() if folder is None else folder,
-            "limits": limits,
+            "limits": self._limits,
             "is_sampled": tuning is not None,
         }
-        actor: Any = ray.remote(SlotActor)
-        self._actors: dict[str, Any] = {
-            name: actor.options(
-                num_cpus=1,
-                max_restarts=0,
-                max_concurrency=6,
-                scheduling_strategy=NodeAffinitySchedulingStrategy(nodes[name].node_id, soft=False),
-            ).remote(
-                name,
-                plan.stages_of(name),
-                host=nodes[name].ip,
-                clock_shift_ns=(clock_shifts or {}).get(nodes[name].name, 0),
-                **settings,
-            )
-            for name in plan.slot_names
-        }
+        self._actors = make_actors(plan, nodes, shifts=clock_shifts or {}, **settings)
         self._results = Results(plan, self._actors)
         self._echo = Echo(plan, self._actors) if echoes else None
 
@@ -143,7 +131,7 @@ class RayJob:
         endpoints: dict[str, str] = {}
         for bound in self._on_all("bind", hosts):
             endpoints.update(bound)
-        self._set_clocks({name: one.clock for name, one in known.items()})
+        set_clocks(known, self._on_all)
         # By the reference's clock, which ours need not be.
         self._start_ns = max(self._on_all("connect", endpoints)) + LEAD_NS
         self._began_s = time.monotonic() + LEAD_NS / 1e9
@@ -151,24 +139,13 @@ class RayJob:
         self.tuner.start(self._actors)
         self._joins = {actor.call.remote("join"): name for name, actor in self._actors.items()}
 
-    def _set_clocks(self, clocks: Mapping[str, str | None]) -> None:
-        """Let the slots whose clock (by its identity) is not the first slot's follow that one."""
-        first, *rest = self._plan.slot_names
-        others = [name for name in rest if clocks[name] is None or clocks[name] != clocks[first]]
-        if others:
-            (endpoint,) = self._on_all("serve_clock", slots=[first])
-            self._on_all("follow_clock", endpoint, slots=others)
-
     def give_up(self) -> None:
         """End the actors of a job that has not started; they may have files in the temp folder.
 
         From any thread: a `start` that still waits for them then raises.
         """
-        try:
-            stops = [actor.call.remote("stop") for actor in self._actors.values()]
-            ray.wait(stops, num_returns=len(stops), timeout=SETTLE_S)
-        finally:
-            self._end_actors()
+        self._close()
+        end_actors(self._actors, in_order=True)
 
     def _on_all(
         self,
@@ -178,17 +155,14 @@ class RayJob:
         timeout_s: float = START_TIMEOUT_S,
     ) -> list[Any]:
         chosen = self._actors if slots is None else slots
-        calls = [self._actors[name].call.remote(method, *args) for name in chosen]
-        try:
-            return ray.get(calls, timeout=timeout_s)
-        except GetTimeoutError as problem:
-            raise ClusterError(
-                f"job {self._plan.flow!r}: not all of its {len(calls)} slots answered {method!r} "
-                f"within {timeout_s:.0f} s; the nodes may be short of free CPUs (one per slot) "
-                "or of memory: see `ray status`"
-            ) from problem
-        except RayError as problem:
-            raise own_error(problem) from problem
+        return ask_all(
+            [self._actors[name] for name in chosen],
+            method,
+            *args,
+            flow=self._plan.flow,
+            lifeline=self._lifeline,
+            timeout_s=timeout_s,
+        )
 
     # -- watching --------------------------------------------------------------------------
 
@@ -218,18 +192,42 @@ class RayJob:
         return self._is_over
 
     def _look(self, timeout_s: float) -> None:
+        self._unless_gone(lambda: self._go_on(timeout_s))
+
+    def _unless_gone(self, act: Callable[[], object]) -> None:
+        """Do what needs Ray, unless the cluster is gone, or goes in the midst of it."""
         if self._is_over:
             return
+        try:
+            if self._lifeline.look() is None:
+                act()
+        except OSError as problem:  # Ray's own, of its socket
+            self._lifeline.broke(problem)
+        if (gone := self._lifeline.lost) is not None and not self._is_over:
+            self._end_without_ray(gone)
+
+    def _go_on(self, timeout_s: float) -> None:
         self._take_ends(timeout_s)
         self._bury(self._hosts.look())
+        if self._deaths and self._lifeline.check() is not None:
+            return
         self.tuner.look()
         if self._echo is not None:
             self._echo.look(self._ended)
         if self._deaths or self._failed():
             self._find_cause()
-            self.stop()
+            self._stop()
         elif not self._living:
             self._finish()
+
+    def _end_without_ray(self, gone: str) -> None:
+        """End a job whose cluster is gone: nothing may be asked that waits for an answer."""
+        self._error = ClusterError(f"job {self._plan.flow!r} has failed: {lost_cluster(gone)}")
+        living = {name: self._actors[name] for name in self._living}
+        heard = last_words(living, within_s=CUT_OFF_S, then=self._keep_results)
+        self._ended.update(heard)
+        self._reports.update(heard)
+        self._end()
 
     @property
     def _living(self) -> list[str]:
@@ -244,7 +242,7 @@ class RayJob:
 
     def _take_end(self, name: str, ref: Any) -> None:
         try:
-            self._ended[name] = self._reports[name] = ray.get(ref)
+            self._ended[name] = self._reports[name] = ray.get(ref, timeout=CALL_TIMEOUT_S)
             if self._echo is not None:
                 self._echo.show_last(name, self._ended[name].said)
         except RayError as problem:
@@ -273,7 +271,9 @@ class RayJob:
             self._error = kind(own[0].error)
             return
         silent = silent_peers(self._plan, self._failed(), self._living, self._nodes)
-        self._bury(dead_nodes({node.node_id for node in self._nodes.values()}))
+        with suppress(ClusterError):  # without its head nobody knows
+            ids = {node.node_id for node in self._nodes.values()}
+            self._bury(dead_nodes(ids, within_s=SETTLE_S))
         self._bury({self._nodes[slot].node_id: reason for slot, reason in silent.items()})
         if self._deaths:
             self._error = WorkerDied(
@@ -292,23 +292,20 @@ class RayJob:
         """Return the report as it stands."""
         status = self.status
         if status == "running":
-            self._fetch_reports()
-        elapsed_s = self._passed_s() if self._elapsed_s is None else self._elapsed_s
-        parts = [self._reports[name] for name in self._plan.slot_names if name in self._reports]
-        return job_report(
+            try:
+                self._fetch_reports()
+            except OSError as problem:  # the next look ends the job
+                self._lifeline.broke(problem)
+        tuner = self.tuner
+        return put_together(
             self._plan,
+            [self._reports[name] for name in self._plan.slot_names if name in self._reports],
             state=status,
-            host="ray",
-            nodes=list(dict.fromkeys(name.split("/")[0] for name in self._plan.slot_names)),
-            elapsed_s=elapsed_s,
-            stages=[stage for part in parts for stage in part.stages],
-            channels=[channel for part in parts for channel in part.channels],
-            sinks=[sink for part in parts for sink in part.sinks],
-            error=None if self._error is None else str(self._error),
-            notes=[*self._notes, *[note for part in parts for note in part.notes]],
-            clocks={part.slot: part.clock for part in parts if part.clock is not None},
-            refused_peers=sum(part.refused_peers for part in parts),
-            tuning=self.tuner.fresh_report(),
+            elapsed_s=self._passed_s() if self._elapsed_s is None else self._elapsed_s,
+            error=self._error,
+            notes=self._notes,
+            limits=self._limits,
+            tuning=tuner.fresh_report() if self._lifeline.lost is None else tuner.report(),
         )
 
     def _passed_s(self) -> float:
@@ -322,13 +319,13 @@ class RayJob:
             done, _ = ray.wait(list(calls), num_returns=len(calls), timeout=min(left, LOOK_S))
             self._take_ends(0)
             self._bury(self._hosts.look())
-            if self._deaths or self._failed():  # to be acted on before anything else
-                break
+            if self._deaths or self._failed() or self._lifeline.look() is not None:
+                break  # to be acted on before anything else
         for ref in done:
             if calls[ref] in self._ended:
                 continue
             try:
-                self._reports[calls[ref]] = ray.get(ref)
+                self._reports[calls[ref]] = ray.get(ref, timeout=REPORT_TIMEOUT_S)
             except RayError:
                 continue  # _look names the dead; its last report stands
 
@@ -359,7 +356,10 @@ class RayJob:
         A slot that does not answer (a user's function that hangs) is killed after 10 s, after 1 s
         on a host that does not answer either. A sink that cannot be finished fails the job.
         """
-        if self._is_over:
+        self._unless_gone(self._stop)
+
+    def _stop(self) -> None:
+        if self._lifeline.check() is not None:
             return
         for name in self._living:
             self._actors[name].call.remote("stop")
@@ -377,16 +377,22 @@ class RayJob:
     def _finish(self) -> None:
         """Fetch what the collect sinks hold, and let the actors and their CPUs go."""
         self.tuner.finish()
+        self._keep_results(self._ended)
+        self._end()
+
+    def _end(self) -> None:
         ends = [own.ended_ns for own in self._ended.values() if own.ended_ns is not None]
         self._elapsed_s = max(0, max(ends) - self._start_ns) / 1e9 if ends else self._passed_s()
-        slots = [one for one in self._ended if self._nodes[one].node_id not in self._lost]
+        self._is_over = True
+        self._close()
+        end_actors(self._actors)
+
+    def _keep_results(self, ended: Collection[str]) -> None:
+        slots = [one for one in ended if self._nodes[one].node_id not in self._lost]
         there = [sink for sink in collect_sinks(self._plan) if self._plan.slots[sink] in slots]
         self._notes += self._results.keep(there)
-        self._is_over = True
-        self._end_actors()
 
-    def _end_actors(self) -> None:
+    def _close(self) -> None:
         self._hosts.close()
-        self.tuner.end()
-        for actor in self._actors.values():
-            ray.kill(actor, no_restart=True)
+        self._lifeline.close()
+        attempt(CALL_TIMEOUT_S, self.tuner.end)

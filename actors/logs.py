@@ -87,7 +87,7 @@ def read_logs(
             parts += _no_answer(by_node[node_id], silence, ends)
             continue
         try:
-            parts += ray.get(call)
+            parts += ray.get(call, timeout=ANSWER_S)
         except RayError as problem:
             reason = f"its node did not answer: {str(problem).splitlines()[0]}"
             parts += _no_answer(by_node[node_id], reason, ends)

@@ -30,7 +30,7 @@ class RayNodes:
     Attributes:
         address: "host:port" of its head, or "ray://host:port" of its client proxy.
         nodes: the nodes as they were when it opened or at the last `refresh`, head first.
-        silent: nodes that Ray takes for alive, and whose hosts do not answer.
+        silent: nodes that Ray takes for alive, and whose raylets do not answer.
         is_simulated: whether the nodes are processes of one machine, started by us.
         notes: what a reader of its figures or its owner should know, one sentence each.
     """
@@ -124,7 +124,7 @@ class RayNodes:
         return self.address.startswith(CLIENT)
 
     def refresh(self) -> None:
-        """Look again which nodes there are; those whose hosts do not answer are left out."""
+        """Look again which nodes there are; those that do not answer are left out."""
         self.nodes, self.silent = usable_nodes()
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import ray
 
+from actors.bounded import ASK_S, within
 from runtime.errors import ClusterError
 
 __all__ = ["NodeInfo", "check_room", "dead_nodes", "list_nodes", "missing_cpus", "name_nodes"]
@@ -49,22 +50,35 @@ class NodeInfo:
 
 
 def list_nodes() -> list[NodeInfo]:
-    """Return the alive nodes of the cluster that this process is connected to, head first."""
+    """Return the alive nodes of the cluster that this process is connected to, head first.
+
+    Raises:
+        ClusterError: it is connected to none, or the cluster's head does not answer.
+    """
     if not ray.is_initialized():
         raise ClusterError(
             "no nodes to list: this process is not connected to Ray; "
             "open RayNodes.local() or RayNodes.connect() first"
         )
+    return within(ASK_S, _list_nodes, what="which nodes there are")
+
+
+def _list_nodes() -> list[NodeInfo]:
     asked: Any = ray  # untyped; and Ray has no public call for what is free on each node
     return name_nodes(asked.nodes(), asked._private.state.available_resources_per_node())
 
 
-def dead_nodes(node_ids: Collection[str]) -> dict[str, str]:
-    """Return {node id: what Ray says} of those nodes that Ray knows to be gone."""
+def dead_nodes(node_ids: Collection[str], *, within_s: float = ASK_S) -> dict[str, str]:
+    """Return {node id: what Ray says} of those nodes that Ray knows to be gone.
+
+    Raises:
+        ClusterError: it did not say in time.
+    """
     asked: Any = ray
+    nodes: list[Mapping[str, Any]] = within(within_s, asked.nodes, what="which nodes are gone")
     return {
         node["NodeID"]: f"its node is gone ({node.get('DeathReasonMessage') or 'Ray lost it'})"
-        for node in asked.nodes()
+        for node in nodes
         if node["NodeID"] in node_ids and not node["Alive"]
     }
 

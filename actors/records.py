@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Protocol
 
+from actors.bounded import ASK_S, within
 from runtime.errors import ClusterError
 from runtime.flow.nearest import listed, nearest
 from runtime.measure.checked import checked
@@ -125,19 +126,24 @@ class RayStore:
 
     def put(self, key: str, value: bytes) -> None:
         """Keep a value, in place of an older one."""
-        _kv()._internal_kv_put(key, value, overwrite=True, namespace=_NAMESPACE)
+        put = _kv()._internal_kv_put
+        within(ASK_S, put, key, value, overwrite=True, namespace=_NAMESPACE, what=f"it keeps {key}")
 
     def get(self, key: str) -> bytes | None:
         """Return the value; None: there is none."""
-        return _kv()._internal_kv_get(key, namespace=_NAMESPACE)  # type: ignore[no-any-return]
+        get = _kv()._internal_kv_get
+        found: bytes | None = within(ASK_S, get, key, namespace=_NAMESPACE, what=f"what {key} is")
+        return found
 
     def delete(self, key: str) -> None:
         """Forget a value, if there is one."""
-        _kv()._internal_kv_del(key, namespace=_NAMESPACE)
+        within(ASK_S, _kv()._internal_kv_del, key, namespace=_NAMESPACE, what=f"it forgets {key}")
 
     def keys(self, prefix: str) -> list[str]:
         """Return the keys that begin so."""
-        return [key.decode() for key in _kv()._internal_kv_list(prefix, namespace=_NAMESPACE)]
+        ask = _kv()._internal_kv_list
+        what = f"which {prefix} there are"
+        return [key.decode() for key in within(ASK_S, ask, prefix, namespace=_NAMESPACE, what=what)]
 
 
 class Records:

@@ -50,7 +50,7 @@ class Results:
                 f"the results of sink {sink!r} did not come from slot {slot!r} within "
                 f"{FETCH_S:g} s: they are many, or their host is slow; use a file sink for so many"
             ) from problem
-        except RayError as problem:
+        except (RayError, OSError) as problem:  # an OSError: the cluster is gone
             raise self._gone(sink) from problem
 
     def keep(self, sinks: Iterable[str]) -> list[str]:

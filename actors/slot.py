@@ -20,7 +20,7 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -32,12 +32,13 @@ from actors.clock_sync import SlotClock
 from actors.frames import FrameCodec
 from actors.local_sockets import host_identity
 from actors.orders import Orders, SlackSetting
+from actors.peers import look_at_peers
 from actors.read_ahead import ReadAheadInput, read_ahead
 from actors.sinks import CollectSink, Sink, open_sink
-from actors.slot_report import SlotIdentity, SlotReport, SlotSamples
+from actors.slot_report import SlotIdentity, SlotReport, SlotSamples, stuck
 from actors.waiting import sharpen_timers
 from runtime.config import Limits
-from runtime.errors import FrameError, SlackwaterError, WorkerDied
+from runtime.errors import SlackwaterError
 from runtime.flow.plan import Channel, Stage
 from runtime.flow.steps import SinkStep
 from runtime.measure.assemble import SinkMeter
@@ -75,15 +76,13 @@ class SlotHost:
         host: str = "127.0.0.1",
         folder: str = "",
         limits: Limits | None = None,
-        clock_shift_ns: int = 0,
+        clock_shift: int | Callable[[], int] = 0,
         is_sampled: bool = False,
     ) -> None:
         self._name, self._stages, self._keys, self._host = name, stages, keys, host
         self._limits, self._folder, self._is_sampled = limits, folder, is_sampled
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._clock = SlotClock(
-            keys=keys, context=self._context, host=host, shift_ns=clock_shift_ns
-        )
+        self._clock = SlotClock(keys=keys, context=self._context, host=host, shift=clock_shift)
         self._receivers: dict[str, Receiver] = {}
         self._senders: dict[str, Sender] = {}
         self._sinks: dict[str, Sink] = {}
@@ -107,7 +106,12 @@ class SlotHost:
 
     def identify(self) -> SlotIdentity:
         """Say who this is, so that the others know what they share with it."""
-        return SlotIdentity(os.getpid(), host_identity(self._host), self._clock.identity)
+        clock = self._clock
+        return SlotIdentity(os.getpid(), host_identity(self._host), clock.identity, clock.ahead_ns)
+
+    def keep_clock(self, ahead_ns: int) -> None:
+        """Go by the start of the reference's slot, on the same host; before `connect`."""
+        self._clock.keep(ahead_ns)
 
     def serve_clock(self) -> str:
         """Let this slot's clock be the reference; return the endpoint where it answers."""
@@ -184,7 +188,8 @@ class SlotHost:
             self._has_report.clear()
             self._wants_report.set()
             self._waker.wake()
-            self._has_report.wait(REPORT_S)
+            if not self._has_report.wait(REPORT_S):
+                return stuck(self._report, self._slot, self._clock.now_ns())
         return self._report
 
     def samples(self) -> SlotSamples:
@@ -274,6 +279,7 @@ class SlotHost:
         assert slot is not None
         watch = Watch({**self._receivers, **self._senders}, waker=self._waker)
         slot.wake_ns(self._clock.now_ns())  # opens the inputs, before the start
+        self._publish("running")  # so that there is one, should the first slice hang
         sharpen_timers()
         peers_ns = looked_ns = worked_ns = 0
         while not self._is_stopping:
@@ -296,7 +302,7 @@ class SlotHost:
             if slot.is_finished and all(sender.is_settled for sender in self._senders.values()):
                 return "done"
             if not 0 <= now_ns - peers_ns <= PEERS_NS:
-                self._look_at_peers()
+                look_at_peers(self._name, self._ends())
                 peers_ns = now_ns
             most_s = NAP_S if now_ns < worked_ns + AWAKE_NS else IDLE_S
             watch.wait(min(self._rest_s(slot, now_ns), most_s))
@@ -340,20 +346,6 @@ class SlotHost:
         # A source that is due, and yet there was nothing to do, waits for credit.
         return most_s
 
-    def _look_at_peers(self) -> None:
-        for name, end in self._ends().items():
-            if end.is_peer_lost:
-                raise WorkerDied(
-                    f"slot {self._name!r} lost the other end of channel {name!r}: its worker has "
-                    "gone; see the error of that worker, then submit again"
-                )
-            if end.refused:
-                raise FrameError(
-                    f"slot {self._name!r} refused {end.refused} frames on channel {name!r}, and "
-                    f"cannot know what they held: {end.last_refusal}; the job is stopped rather "
-                    "than lose rows"
-                )
-
     def _ends(self) -> dict[str, Receiver | Sender]:
         return {**self._receivers, **self._senders}
 
@@ -377,6 +369,7 @@ class SlotHost:
             meter.report.node = next(s.node for s in stages if s.name == name)
         sinks = [copy.deepcopy(meter.report) for meter in self._meters.values()]
         self._report = SlotReport(self._name, state, stages, channels, sinks, error, kind)
+        self._report.at_ns = self._clock.now_ns()
         self._report.clock = self._clock.report(self._name.split("/")[0])
         strangers = [receiver.refused_peers for receiver in self._receivers.values()]
         waits = [one.standstill(is_over=state != "running") for one in self._own_inputs]

@@ -95,7 +95,7 @@ class TunerCare:
         if ray.wait([self._asked], timeout=timeout_s)[0]:
             call, self._asked = self._asked, None
             try:
-                self._hear(ray.get(call))
+                self._hear(ray.get(call, timeout=FINISH_S))
             except RayError:
                 self._bury()
         elif now_s > self._asked_s + SILENT_S:
@@ -130,7 +130,7 @@ class TunerCare:
         call = tuner.finish.remote(self._slots)
         if ray.wait([call], timeout=UNHEARD_S if self._state is None else FINISH_S)[0]:
             with suppress(RayError):  # it died as the job ended: what was last heard stands
-                self._hear(ray.get(call))
+                self._hear(ray.get(call, timeout=FINISH_S))
                 return True
         return False
 

@@ -74,7 +74,7 @@ def check_nodes(
 def _difference(call: Any, expected: Mapping[str, str]) -> str:
     """Return what is wrong with a node's answer; nothing if it is as expected."""
     try:
-        found: dict[str, str] = ray.get(call)
+        found: dict[str, str] = ray.get(call, timeout=WITHIN_S)
     except RayError as problem:
         if "No module named" in str(problem):
             return "has no slackwater, or not this version of it"

@@ -47,6 +47,10 @@ class Limits:
     10,000 events a second that is a message for three of them, and a third of the work behind
     it, for 0.1 ms of latency on average."""
 
+    still_ns: int = 30_000_000_000
+    """A job of which nothing has moved for so long says so, and whom it waits for. Two polls of a
+    feed of every 12 s fit, and a busy machine's pauses; longer ones are worth a word."""
+
     def __post_init__(self) -> None:
         for field in fields(self):
             if getattr(self, field.name) < 1:

@@ -125,6 +125,12 @@ class Cluster(_Nodes):
         """Return the stages of a flow and the node of each, of those that are up now."""
         self._ray.refresh()
         self.nodes = [node.name for node in self._ray.nodes]
+        if not self.nodes:
+            raise ClusterError(
+                f"no node of the cluster at {self._ray.address} answers "
+                f"({'; '.join(self._silent()) or 'Ray lists none'}); see with `ray status` which "
+                "are up, or start the cluster again"
+            )
         try:
             return super().plan(flow, placement=placement)
         except FlowError as problem:
@@ -271,7 +277,7 @@ class Cluster(_Nodes):
 
     def _silent(self) -> list[str]:
         return [
-            f"node {node.name} is left out: its host {node.ip} does not answer"
+            f"node {node.name} is left out: its raylet on host {node.ip} does not answer"
             for node in self._ray.silent
         ]
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from runtime.measure import ChannelReport, JobReport, SinkReport, StageReport
 from runtime.model import format_ns
-from slackwater.render import plain_console, say, tabulate
+from slackwater.render import old_columns, plain_console, say, tabulate
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 _MS = 1e6
@@ -34,6 +34,7 @@ def render_latency(report: JobReport, console: Console) -> None:
         ("rows", [f"{one.rows:,}" for one in sinks]),
         *quantiles,
         ("±", [format_ns(one.error_ns) for one in sinks]),
+        *old_columns(sinks),
     ]
     tabulate(console, "Sinks (latency: egress − stimulus)", columns)
     parts = [_parts(stage, report.channels) for stage in report.stages]
@@ -83,6 +84,7 @@ def latency_json(report: JobReport) -> dict[str, Any]:
                     for name, q in QUANTILES.items()
                 },
                 "error_ms": one.error_ns / _MS,
+                "old_s": one.old_s,
             }
             for one in report.sinks
         },

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from runtime.measure import JobReport, LatencyHistogram, StageReport
+from runtime.measure import JobReport, LatencyHistogram, StageReport, standing
 from runtime.model import END_NS, START_NS, format_ns
 from slackwater.harmless import harmless
 from slackwater.render import format_count, slack_words
@@ -83,6 +83,7 @@ def progress_line(report: JobReport, now: Rates) -> str:
         _latency(now),
         *_deadline(report),
         *(f"{lag.gate} {lag.text}" for lag in _lags(report)),
+        *(standing(one) for one in report.standstills),
     ]
     return "  ".join(parts)
 
@@ -169,4 +170,5 @@ def _view(report: JobReport, now: Rates) -> RenderableType:
         gates.add_row(Text("  deadline"), Text(harmless(", ".join(told)), style="dim"))
     for lag in _lags(report):
         gates.add_row(Text(harmless(f"  {lag.gate}")), Text(harmless(lag.text), style="dim"))
-    return Group(facts, gates)
+    still = [Text(harmless(standing(one)), style="yellow") for one in report.standstills]
+    return Group(facts, gates, *still)

@@ -23,6 +23,7 @@ from runtime.measure import (
     StageReport,
     TuningReport,
     imbalances,
+    standing,
 )
 from runtime.model import format_ns
 from slackwater.harmless import harmless, harmless_line
@@ -43,6 +44,8 @@ def render_report(report: JobReport, console: Console) -> None:
     say(console, _header(report))
     if report.error:
         say(console, Text(report.error, style="bold red"))
+    for one in report.standstills:
+        say(console, Text(standing(one), style="yellow"))
     where, times = _stage_columns(report.stages)
     if console.width < PLAIN_COLUMNS:  # too narrow for one table
         tabulate(console, "Stages", where)
@@ -212,10 +215,17 @@ def _sink_columns(sinks: Sequence[SinkReport]) -> list[Column]:
         ("p99.9", latency(0.999)),
         ("max", latency(1)),
         *_error_columns([sink.error_ns for sink in sinks]),
+        *old_columns(sinks),
     ]
     if any(sink.target for sink in sinks):
         columns.append(("to", [sink.target for sink in sinks]))
     return columns
+
+
+def old_columns(sinks: Sequence[SinkReport]) -> list[Column]:
+    """Return how old latencies are of sinks that stand still; nothing where none does."""
+    cells = ["" if one.old_s is None else f"{format_ns(one.old_s * 1e9)} old" for one in sinks]
+    return [("still", cells)] if any(cells) else []
 
 
 def _clock_columns(clocks: Sequence[ClockReport]) -> list[Column]:

@@ -9,8 +9,10 @@ from runtime.measure.report import (
     Ledger,
     SinkReport,
     StageReport,
+    Standstill,
 )
 from runtime.measure.series import LatencySeries, SeriesBin
+from runtime.measure.standstill import standing, standstills
 from runtime.measure.tuning import GateTuning, TuningReport
 from runtime.measure.tuning_series import GateSpan, TuningSeries, TuningSpan
 
@@ -26,10 +28,13 @@ __all__ = [
     "SeriesBin",
     "SinkReport",
     "StageReport",
+    "Standstill",
     "TuningReport",
     "TuningSeries",
     "TuningSpan",
     "imbalances",
     "ledger_of",
     "refuse_imbalance",
+    "standing",
+    "standstills",
 ]

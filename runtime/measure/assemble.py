@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime.config import Limits
 from runtime.flow.plan import Plan
 from runtime.measure.deadline import deadline_notes, with_totals
 from runtime.measure.histogram import LatencyHistogram
@@ -19,9 +20,12 @@ from runtime.measure.report import (
     JobReport,
     SinkReport,
     StageReport,
+    Standstill,
 )
 from runtime.measure.series import LatencySeries
+from runtime.measure.standstill import standstills
 from runtime.measure.tuning import TuningReport
+from runtime.measure.wall_clock import clock_notes
 from runtime.model import Batch, Int64Array
 
 _ROWS_AT_ONCE, _BATCHES_AT_ONCE = 4_096, 64
@@ -108,20 +112,23 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
     notes: Sequence[str] = (),
     clocks: Mapping[str, ClockReport] | None = None,
     refused_peers: int = 0,
+    still_ns: int | None = None,
     tuning: TuningReport | None = None,
 ) -> JobReport:
     """Return the report of a run, stages and channels in the order of the plan.
 
     `clocks` is {slot: what it says of its clock}; there are none in virtual time. `tuning` is
-    what the tuner knows, if there is one.
+    what the tuner knows, if there is one. `still_ns` is `Limits.still_ns`; None: its default.
     """
-    errors = _ClockErrors(plan, clocks or {})
+    errors, of_nodes = _ClockErrors(plan, clocks or {}), _of_nodes(clocks or {})
     by_name = {stage.name: stage for stage in stages}
     ordered = [by_name[stage.name] for stage in plan.stages if stage.name in by_name]
     merged = {channel.name: channel for channel in merge_channels(channels)}
     carried = [merged[c.name] for c in plan.channels if c.name in merged]
     for channel in carried:
         channel.error_ns = errors.between(channel.source, channel.target)
+    still = _standstills(ordered, carried, state=state, elapsed_s=elapsed_s, still_ns=still_ns)
+    old_s = {name: one.still_s for one in still for name in one.sinks}
     return JobReport(
         flow=plan.flow,
         state=state,
@@ -130,14 +137,37 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
         elapsed_s=elapsed_s,
         stages=ordered,
         channels=carried,
-        sinks=[replace(sink, error_ns=errors.of_latency(sink.name)) for sink in sinks],
+        sinks=[
+            replace(sink, error_ns=errors.of_latency(sink.name), old_s=old_s.get(sink.name))
+            for sink in sinks
+        ],
         ledger=replace(ledger_of(ordered, carried), is_final=state == "done"),
         error=error,
-        notes=[*notes, *kept_notes(plan, by_name), *deadline_notes(plan, tuning)],
-        clocks=_of_nodes(clocks or {}),
+        notes=[
+            *notes,
+            *kept_notes(plan, by_name),
+            *deadline_notes(plan, tuning),
+            *clock_notes(of_nodes),
+        ],
+        clocks=of_nodes,
         refused_peers=refused_peers,
         tuning=None if tuning is None else with_totals(tuning, ordered),
+        standstills=still,
     )
+
+
+def _standstills(
+    stages: Sequence[StageReport],
+    channels: Sequence[ChannelReport],
+    *,
+    state: str,
+    elapsed_s: float,
+    still_ns: int | None,
+) -> list[Standstill]:
+    if state not in ("running", "stopped"):
+        return []
+    still_ns = Limits().still_ns if still_ns is None else still_ns
+    return standstills(stages, channels, elapsed_s=elapsed_s, still_ns=still_ns)
 
 
 class _ClockErrors:
@@ -164,12 +194,13 @@ class _ClockErrors:
 
 
 def _of_nodes(clocks: Mapping[str, ClockReport]) -> list[ClockReport]:
-    """Return one report for each node: of its slots, the one with the largest error."""
+    """Return one report for each node: of its slots, the one with most to tell."""
     worst: dict[str, ClockReport] = {}
     refused: dict[str, int] = {}
     for clock in clocks.values():
         known = worst.setdefault(clock.node, clock)
-        if clock.largest_error_ns > known.largest_error_ns:
+        rank = (clock.steps, clock.largest_error_ns)
+        if rank > (known.steps, known.largest_error_ns):
             worst[clock.node] = clock
         refused[clock.node] = refused.get(clock.node, 0) + clock.refused
     return [replace(clock, refused=refused[node]) for node, clock in worst.items()]

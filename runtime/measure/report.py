@@ -66,7 +66,7 @@ class StageReport:
     max_gate_rows: int = 0
     """The most rows that queue and gate held at once."""
     waiting_for: list[str] = field(default_factory=list)
-    """The inputs that hold the frontier back now."""
+    """The inputs that hold the frontier back now; of a source with `idle=`, the writer."""
     idle_marks: dict[str, int] = field(default_factory=dict)
     """{source: how often the gate went on without it, since it had been silent for its `idle`}."""
     behind_promise: dict[str, int] = field(default_factory=dict)
@@ -79,6 +79,10 @@ class StageReport:
     """Everything older has been seen; None before the first promise."""
     newest_ns: int | None = None
     """The newest event time seen."""
+    still_ns: int | None = None
+    """How long ago it let anything go, a row or a promise; None: it has ended, or is not known."""
+    is_stuck: bool = False
+    """Whether it has been at one slice of work ever since: a user's function, or a sink."""
 
     @property
     def selectivity(self) -> float:
@@ -147,6 +151,8 @@ class SinkReport:
     target: str = ""
     latency: LatencyHistogram = field(default_factory=LatencyHistogram)
     series: LatencySeries = field(default_factory=LatencySeries)
+    old_s: float | None = None
+    """Of a sink that stands still: for how long; its latencies are as old as that, at least."""
     error_ns: int = 0
     """How far off any latency can be: the error of this slot's clock and that of a source's, the
     largest over the sources upstream. 0 within one clock."""
@@ -173,6 +179,25 @@ class ClockReport:
     """Whether it is the reference's own clock: then all else is 0."""
     refused: int = 0
     """Messages of the exchange that were malformed or out of turn."""
+    steps: int = 0
+    """How often the host's own clock was set since the start. No slot goes by it."""
+    stepped_ns: int = 0
+    """By how much in all: forward, less back."""
+
+
+@dataclass
+class Standstill:
+    """Sinks that have had nothing for a while, and for want of whom."""
+
+    sinks: list[str]
+    still_s: float
+    """For how long, so far."""
+    since_s: float
+    """How long after the start of the job that was."""
+    waits_for: list[str]
+    """The sources, or the stages that are stuck."""
+    why: str
+    do: str
 
 
 @dataclass(frozen=True)
@@ -232,6 +257,8 @@ class JobReport:
     """Connections that the job's sockets refused: they did not show its keys."""
     tuning: TuningReport | None = None
     """How the deadline was kept; None: the flow has none, or no gate to be tuned."""
+    standstills: list[Standstill] = field(default_factory=list)
+    """What stands still now, or did when the job was stopped."""
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain JSON values; histograms as their quantiles and buckets."""
@@ -271,12 +298,22 @@ class JobReport:
             "channels": [_made(ChannelReport, channel) for channel in plain["channels"]],
             "sinks": [_made(SinkReport, sink) for sink in sinks],
             "ledger": _made(Ledger, plain["ledger"]),
+            "standstills": [_made(Standstill, one) for one in plain.get("standstills", [])],
             "clocks": [_made(ClockReport, clock) for clock in plain.get("clocks", [])],
         }
         return checked(_made(cls, {**plain, **parts}))
 
 
-_Part = TypeVar("_Part", StageReport, ChannelReport, SinkReport, ClockReport, Ledger, JobReport)
+_Part = TypeVar(
+    "_Part",
+    StageReport,
+    ChannelReport,
+    SinkReport,
+    ClockReport,
+    Ledger,
+    Standstill,
+    JobReport,
+)
 
 
 def _made(kind: type[_Part], plain: Mapping[str, Any]) -> _Part:

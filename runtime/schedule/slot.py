@@ -96,6 +96,8 @@ class Slot:
         # A grant for every message would be as much traffic as the messages. Below an eighth of
         # the window it can wait: the sender still has the other seven.
         self._grant_rows = max(1, self._limits.credit_rows // 8)
+        self.at_work: str | None = None
+        """The stage of the last slice, which may be under way."""
         self._owed: dict[str, int] = {}  # {channel: rows consumed whose credit is held back}
         # {stage: rows of its next slice}: halved or doubled towards a slice of `slice_ns`
         self._slice_rows = dict.fromkeys(self._stages, self._limits.max_slice_rows)
@@ -132,7 +134,7 @@ class Slot:
         return None if chosen is None else self._run(chosen, now_ns)
 
     def _run(self, machine: StageMachine, now_ns: int) -> Slice:
-        name = machine.stage.name
+        name = self.at_work = machine.stage.name
         compared = machine.comparisons
         message, used = machine.run(now_ns, max_rows=self._slice_rows[name])
         compared = machine.comparisons - compared

@@ -92,6 +92,7 @@ class StageMachine:
         results = [channel for channel in stage.outputs if channel.late is None]
         self._outlets = Outlets(results, start_ns=start_ns)
         self._promise_ns = START_NS
+        self._moved_ns = start_ns  # when it last let anything go
         self.rows_worked = 0
         """Rows that the last slice took in."""
         self.is_finished = False
@@ -202,7 +203,7 @@ class StageMachine:
             if message is None:
                 self.rows_worked = 0
                 return None, []
-            self.rows_worked = message.rows
+            self.rows_worked, self._moved_ns = message.rows, now_ns
             if watch is not None:
                 watch.passed(message.batch)
             return self._emit_source(message), []
@@ -211,6 +212,7 @@ class StageMachine:
         self.rows_worked = intake.rows_worked
         if released is None:
             return None, intake.work
+        self._moved_ns = now_ns
         return self._emit(released), intake.work
 
     def _emit_source(self, message: Message) -> Message:
@@ -294,6 +296,7 @@ class StageMachine:
         report = self.report
         self._intake.count_wait(now_ns)
         report.queue_wait_ns = self._queues.wait_ns
+        report.still_ns = None if self.is_finished else max(now_ns - self._moved_ns, 0)
         if self.source is not None:
             report.rows_in = self.source.rows_in
             report.late_dropped = self.source.late_dropped
@@ -301,6 +304,8 @@ class StageMachine:
             report.early = self.source.early
             report.newest_ns = self.source.newest_ns
             report.frontier_ns = self.source.promise_ns
+            holder = self.source.holder
+            report.waiting_for = [] if holder is None else [holder]
         else:
             self._intake.count(self.operator.late_dropped if self.operator is not None else 0)
         if self.operator is not None:
@@ -340,6 +345,7 @@ class StageMachine:
             "rows_worked": self.rows_worked,
             "promise_ns": self._promise_ns,
             "is_finished": self.is_finished,
+            "moved_ns": self._moved_ns,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -362,6 +368,7 @@ class StageMachine:
         self._next_take_ns, self.rows_worked = state["next_take_ns"], state["rows_worked"]
         self._promise_ns = state["promise_ns"]
         self.is_finished = state["is_finished"]
+        self._moved_ns = state["moved_ns"]
 
 
 def _joined(released: Released) -> Batch | None:

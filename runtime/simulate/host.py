@@ -48,6 +48,7 @@ class Simulation:
         policy: SlackPolicy | None = None,
     ) -> None:
         self._plan = plan
+        self._still_ns = None if limits is None else limits.still_ns
         self._policy: GuardedPolicy | None = None
         self._record: TuningRecord | None = None
         if policy is not None:
@@ -143,6 +144,7 @@ class Simulation:
             channels=channels,
             sinks=[meter.report for meter in self._meters.values()],
             notes=["simulated: times are virtual, costs and delays those of the models"],
+            still_ns=self._still_ns,
             tuning=tuning,
         )
 

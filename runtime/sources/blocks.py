@@ -144,6 +144,13 @@ class BlockReader:
         self._reader: Reader | None = None
         self._rest: pa.RecordBatch | None = None
 
+    def holder(self) -> str | None:
+        """Return the writer whose silence the source waits out, if it waits for each writer."""
+        number = None if self._silence is None else self._silence.holder()
+        if number is None or self._writers is None:
+            return None
+        return str(self._writers.name(number))
+
     def next_block(self, *, start_ns: int) -> Block | None:
         """Return the next rows; None when none are there now, or none will be (`has_ended`).
 

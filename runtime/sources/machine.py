@@ -103,6 +103,11 @@ class SourceMachine:
         """Rows held back as early or by "sort", or released and not yet handed over."""
         return self.rows_in - self.late_dropped - self._rows_out
 
+    @property
+    def holder(self) -> str | None:
+        """The writer whose silence is waited out; None: nobody's, or nobody is known."""
+        return None if self.is_ended else self._blocks.holder()
+
     def due_ns(self, now_ns: int) -> int | None:
         """Return when the next `take` can give something: at most now_ns means now.
 

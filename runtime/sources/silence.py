@@ -98,6 +98,16 @@ class SilenceRule:
         self._first_ns, self._clock_ns, self._complete_ns = state["arrivals_ns"]
         self._newest_ns, self._spoke_ns = state["newest_ns"].copy(), state["spoke_ns"].copy()
 
+    def holder(self) -> int | None:
+        """Return the number of the writer that holds the promise back; None: those not heard yet.
+
+        As far as rows have been read, which may be a block more than has been handed over.
+        """
+        if self._first_ns is None or self._complete_ns <= self._first_ns + self._idle_ns:
+            return None
+        waited = (self._spoke_ns >= self._complete_ns - self._idle_ns).nonzero()[0]
+        return int(waited[self._newest_ns[waited].argmin()]) if len(waited) else None
+
     def _complete(self, clock_ns: Int64Array) -> Int64Array:
         """Return for each row the newest arrival before its own, shape (rows,)."""
         before_ns = np.append(self._clock_ns, clock_ns[:-1])

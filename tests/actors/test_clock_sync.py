@@ -39,7 +39,7 @@ def context() -> Iterator[zmq.Context[zmq.Socket[bytes]]]:
 
 
 def slot_clock(context: zmq.Context[Any], shift_ns: int) -> SlotClock:
-    return SlotClock(keys=KEYS, context=context, host=HERE, shift_ns=shift_ns)
+    return SlotClock(keys=KEYS, context=context, host=HERE, shift=shift_ns)
 
 
 def sync(
@@ -298,3 +298,21 @@ def test_a_reference_that_falls_silent_fails_nothing_but_the_error_grows(
     until(lambda: clock.error_ns() > first_ns, within_s=SOON_S, what="the error to grow")
     assert clock.report("x").exchanges == 8
     assert is_true(clock)
+
+
+def test_a_wall_clock_that_is_set_is_told_and_moves_no_time(context: zmq.Context[Any]) -> None:
+    off = [0]
+    first, second = (
+        SlotClock(keys=KEYS, context=context, host=HERE, shift=lambda: off[0]) for _ in range(2)
+    )
+    assert first.identity == second.identity
+    second.keep(first.ahead_ns)
+    before_ns = first.now_ns()
+    off[0] = -HOUR
+    between_ns = second.now_ns()
+    assert before_ns <= between_ns <= first.now_ns() < before_ns + MINUTE
+    for clock in (first, second):
+        told = clock.report("node-1")
+        assert told.steps == 1
+        assert abs(told.stepped_ns + HOUR) < 100 * MS
+        assert told.is_reference

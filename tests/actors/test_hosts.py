@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
 
-from actors.hosts import ANSWER_S, LOST_AFTER, HostWatch, answering
+from actors.hosts import ANSWER_S, GREETING, LOST_AFTER, HostWatch, answering, serving
 from actors.placement import NodeInfo
 from tests.support.waiting import until
 
@@ -120,3 +121,29 @@ def test_the_nodes_that_answer_are_told_from_those_that_refuse_or_are_silent(dea
         free.bind(("127.0.0.1", 0))
         there, gone = node(server.getsockname()[1], "a"), node(free.getsockname()[1], "b")
         assert answering([gone, there, node(deaf, "c")], within_s=0.2) == [there]
+
+
+def test_a_process_that_hangs_is_answered_for_by_its_kernel_and_serves_nobody() -> None:
+    with ExitStack() as opened:
+        names = ["speaks", "hangs up", "hangs", "is gone"]
+        servers = {
+            name: opened.enter_context(socket.create_server(("127.0.0.1", 0))) for name in names
+        }
+        nodes = [node(server.getsockname()[1], name) for name, server in servers.items()]
+        servers["is gone"].close()
+        heard: list[bytes] = []
+
+        def serve() -> None:
+            with servers["speaks"].accept()[0] as call:
+                heard.append(call.recv(100))
+                call.sendall(b"settings")
+            servers["hangs up"].accept()[0].close()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        there = [*nodes, node(0, "port not known")]
+        told = [one.name for one in serving(there, within_s=0.3)]
+        assert told == ["speaks", "hangs up", "port not known"]
+        assert [one.name for one in answering([nodes[2]])] == ["hangs"]
+        thread.join(SOON_S)
+        assert heard == [GREETING]

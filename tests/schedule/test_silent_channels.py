@@ -68,7 +68,9 @@ def test_a_gate_goes_on_without_a_channel_that_is_silent_for_too_long(others: in
     assert out(slot, 20) == [1]
     assert slot.wake_ns(20) == 120, "asked to look again when right is idle"
     assert out(slot, 119) == []
+    assert gate_report(slot, 119).still_ns == 99
     assert out(slot, 120) == [5, 9]
+    assert gate_report(slot, 120).still_ns == 0
     assert slot.wake_ns(120) is None
     assert gate_report(slot, 120).idle_marks == {"right": 1}
     assert gate_report(slot, 120).waiting_for == ["left"]

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import io
+import json
+from dataclasses import replace
 
 from rich.console import Console
 
-from runtime.measure import JobReport
+from runtime.measure import JobReport, Standstill
 from runtime.model import END_NS, START_NS
+from slackwater.latency_table import latency_json, latency_text
 from slackwater.progress import Progress
-from slackwater.render import plain_console
+from slackwater.render import plain_console, report_text
+from slackwater.report_file import json_text
 from tests.support.reports import city_report, with_deadline
 
 
@@ -85,3 +89,20 @@ def test_a_terminal_is_redrawn_and_left_clean() -> None:
     assert "starting node 1 of 3" in file.getvalue()
     assert "2,000 events/s" in file.getvalue()
     assert file.getvalue().endswith("\x1b[2K"), "the live view is erased"
+
+
+def test_a_job_that_stands_still_says_for_whom_and_what_to_do() -> None:
+    still = Standstill(["alerts"], 42, 58, ["loops"], "'jams' waits for source 'loops'", "idle=")
+    report = replace(running(1_000, 100.0), standstills=[still])
+    (line,) = lines_of([report], every_s=2.0)
+    assert line.endswith(
+        "stands still: sink 'alerts' has had nothing for 42.0 s (since 58.0 s): 'jams' waits for "
+        "source 'loops'. What to do: idle="
+    )
+    report.sinks[0].old_s = 42
+    text = report_text(report)
+    assert "stands still: sink 'alerts'" in text
+    assert "42.0 s old" in text
+    assert "42.0 s old" in latency_text(report)
+    assert latency_json(report)["sinks"]["alerts"]["old_s"] == 42
+    assert JobReport.from_json(json.loads(json_text(report.to_json()))).standstills == [still]

@@ -18,6 +18,7 @@ import ingest
 from runtime.errors import OrderError, SettingError
 from runtime.model import END_NS, START_NS
 from runtime.sources import SourceSpec
+from runtime.sources.silence import SilenceRule
 from tests.support.sources import Stuttering, drain, machine, times
 
 IDLE_NS = 15
@@ -36,6 +37,17 @@ def test_a_silent_writer_is_waited_for_until_it_is_idle() -> None:
         "t": [1, 2, 11, 12, 21, 19, 31, 29, 41, 39],
     }
     assert promises(data) == [START_NS] * 6 + [12, 12, 29, 39]
+
+
+def test_the_writer_that_is_waited_for_is_known() -> None:
+    arrival, writer = [0, 0, 10, 10, 20, 20, 30, 30, 40, 40], [0, 1, 0, 1, 0, 2, 0, 2, 0, 2]
+    newest = [1, 2, 11, 12, 21, 19, 31, 29, 41, 39]
+    rule, holders = SilenceRule(IDLE_NS), []
+    for row in range(0, len(arrival), 2):
+        both = (np.array(column[row : row + 2]) for column in (writer, newest, arrival))
+        rule.extend(*both)
+        holders.append(rule.holder())
+    assert holders == [None, None, None, 1, 2]  # those not heard yet, then b, then c
 
 
 def test_nothing_is_promised_before_a_writer_not_heard_yet_would_be_idle() -> None:

@@ -30,8 +30,7 @@ from runtime.errors import (
     SlackwaterError,
     WorkerDied,
 )
-from runtime.measure import StageReport
-from tests.support.endless import EndlessInput, SilentInput
+from tests.support.endless import EndlessInput
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.ray
@@ -162,9 +161,11 @@ def test_stop_ends_even_a_function_that_hangs(
     monkeypatch.setattr("actors.job.CALL_TIMEOUT_S", 0.5)
     flow, numbers = endless()
     numbers.sink("calls", sw.callback_sink(partial(hang, str(tmp_path / "reached"))))
-    job = cluster.submit(flow, placement=ONE_SLOT)
+    job = cluster.submit(flow, placement=ONE_SLOT, limits=sw.Limits(still_ns=1))
     (worker,) = (psutil.Process(pid) for pid in job.workers().values())
     until((tmp_path / "reached").exists, within_s=SOON_S, what="the function to hang")
+    (still,) = job.report().standstills
+    assert (still.waits_for, "does not return" in still.why) == (["calls"], True)
     job.stop()
     assert job.status == "stopped"
     assert psutil.wait_procs([worker], timeout=SOON_S)[1] == []
@@ -310,43 +311,6 @@ def test_a_full_disk_at_the_sink_is_an_error_and_what_was_written_is_whole(
         assert found == list(range(len(found)))
     else:  # one file is one part
         assert list(small_disk.iterdir()) == []
-
-
-def test_a_silent_source_is_named_and_stop_keeps_what_there_is(
-    cluster: sw.Cluster, tmp_path: Path
-) -> None:
-    flow = sw.Dataflow("silence")
-    talks, falls_silent = (
-        flow.source(name, given, event_time="ts")
-        for name, given in (
-            ("talks", sw.table(at(list(range(1_000))))),
-            ("falls-silent", SilentInput(sw.table(at(list(range(400)))))),
-        )
-    )
-    both = talks.merge(falls_silent, name="both")
-    both.sink("lines", sw.jsonl_sink(tmp_path / "out.jsonl"))
-    both.sink("kept", sw.collect_sink())
-    job = cluster.submit(flow)
-    with pytest.raises(TimeoutError, match="job 'silence' still runs"):
-        job.wait(timeout=0.1)
-
-    def both_now() -> StageReport:
-        return next(stage for stage in job.report().stages if stage.name == "both")
-
-    least = lambda: min(sink_rows(job, one) for one in ("kept", "lines"))  # noqa: E731
-    until(lambda: least() >= 800, within_s=SOON_S, what="what is complete")
-    until(lambda: both_now().in_flight >= 600, within_s=SOON_S, what="all others at the gate")
-    assert job.status == "running"
-    gate = both_now()
-    assert gate.waiting_for == ["falls-silent"]
-    assert gate.in_flight == 1_400 - sink_rows(job, "kept")
-    assert job.result("kept").num_rows == 1_400 - gate.in_flight  # asked while it runs
-    job.stop()
-    assert job.status == "stopped"
-    assert job.wait().state == "stopped"
-    assert job.report().ledger.is_balanced
-    assert job.report().ledger.in_flight == gate.in_flight
-    assert counted(tmp_path / "out.jsonl") == job.result("kept")["n"].to_pylist()
 
 
 def dawdle(path: str, rows: pa.RecordBatch) -> None:

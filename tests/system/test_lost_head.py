@@ -1,0 +1,124 @@
+"""The head goes: its raylet, or all of the nodes with their keeper. The user's process goes on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+import slackwater as sw
+from runtime.errors import FlowError
+from tests.support.processes import below, command_lines
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.ray
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 90.0
+
+DRIVER = """
+import sys
+import time
+import actors.hosts
+import actors.placement
+import slackwater as sw
+from runtime.errors import SlackwaterError
+from tests.support.endless import EndlessInput
+from tests.support.processes import below, command_lines
+
+folder = "{folder}"
+actors.hosts.ASK_EVERY_S = 0.25  # 1 s outside of tests
+actors.placement.ASK_S = 1.0  # 10 s
+
+def killed(wanted):
+    found = [one for one, line in command_lines(below()).items() if all(w in line for w in wanted)]
+    assert len(found) == 1, found
+    found[0].kill()
+
+def lose(*wanted):
+    with sw.Cluster.local(1) as cluster:
+        flow = sw.Dataflow("endless")
+        numbers = flow.source("numbers", EndlessInput(), event_time="ts")
+        numbers.merge(name="gate").sink("lines", sw.jsonl_sink(f"{{folder}}/{{wanted[0]}}.jsonl"))
+        job = cluster.submit(flow)
+        while not job.report().sinks[0].rows:
+            time.sleep(0.05)
+        killed(wanted)
+        began_s = time.monotonic()
+        try:
+            job.wait()
+        except SlackwaterError as problem:
+            report = job.report()
+            assert report.error == str(problem), report
+            print(report.state, report.sinks[0].rows > 0, problem, flush=True)
+        finally:
+            print("finally", time.monotonic() - began_s < 10, flush=True)
+        try:
+            cluster.submit(flow)
+        except SlackwaterError as problem:
+            print("refused", type(problem).__name__, flush=True)
+
+try:
+    lose("gcs_server", "--node-ip-address")
+    lose("raylet", "--node-name=node-1", "--raylet_socket_name")
+finally:
+    print("last", flush=True)
+sys.exit(7)
+"""
+
+
+def test_a_head_that_dies_is_named_its_job_has_a_report_and_the_users_process_lives(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "driver.py").write_text(DRIVER.format(folder=tmp_path), encoding="utf-8")
+    done = subprocess.run(  # noqa: S603 our own program
+        [sys.executable, str(tmp_path / "driver.py")],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 7, done.stderr
+    head, first, refused, raylet, second, again, last = done.stdout.splitlines()
+    assert head.startswith("failed True job 'endless' has failed: the head of the Ray cluster (gcs")
+    assert raylet.startswith("failed True job 'endless' has failed: the raylet of node node-1 (hos")
+    assert [first, second, last] == ["finally True", "finally True", "last"]
+    assert [refused, again] == ["refused ClusterError"] * 2
+
+
+def test_a_raylet_that_hangs_is_offered_to_nobody_until_it_goes_on(
+    cluster: sw.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.gateway.GREET_S", 0.5)
+    lines = command_lines(below())
+    (raylet,) = (
+        one
+        for one, line in lines.items()
+        if line.split(" ")[0].endswith("raylet") and "--node-name=node-3" in line
+    )
+    flow = sw.Dataflow("next")
+    flow.source("numbers", sw.table({"ts": [1, 2]}), event_time="ts", time_unit="s").sink(
+        "out", sw.collect_sink()
+    )
+    raylet.suspend()
+    try:
+        began_s = time.monotonic()
+        assert cluster.plan(flow).slot_names
+        assert cluster.nodes == ["node-1", "node-2"]
+        assert time.monotonic() - began_s < 10
+        with pytest.raises(FlowError, match="node-3") as caught:
+            cluster.submit(flow, placement={"*": "node-3"})
+        assert "(node node-3 is left out: its raylet" in "".join(caught.value.__notes__)
+    finally:
+        raylet.resume()
+    until(
+        lambda: bool(cluster.plan(flow)) and "node-3" in cluster.nodes, within_s=20, what="node-3"
+    )
+    assert psutil.pid_exists(raylet.pid)
