@@ -12,6 +12,7 @@ that this process is not ended). So whoever waits for Ray looks here while it wa
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -31,7 +32,7 @@ _GCS = "gcs"
 
 
 class Lifeline:
-    """Looks after what a process cannot do without. From one thread.
+    """Looks after what a process cannot do without. Another thread may close it meanwhile.
 
     Args:
         gcs_address: "host:port" of the head's gcs_server; None: it is not watched.
@@ -64,11 +65,12 @@ class Lifeline:
         self._watched = answering(watched)  # what a firewall hides was never there
         self._watch = HostWatch(self._watched, now_s=now_s)
         self._watch.begin()
+        self._lock, self._is_closed = threading.Lock(), False
 
     def look(self) -> str | None:
         """Return what is gone; None: nothing, as far as is known."""
-        if self.lost is None:
-            gone = self._watch.look()
+        with self._lock:
+            gone = {} if self.lost is not None or self._is_closed else self._watch.look()
             if gone:
                 key = _GCS if _GCS in gone else next(iter(gone))
                 self.lost = f"{self._words[key]}: {gone[key]}"
@@ -113,7 +115,9 @@ class Lifeline:
 
     def close(self) -> None:
         """Look no more."""
-        self._watch.close()
+        with self._lock:
+            self._is_closed = True
+            self._watch.close()
 
 
 def own_lifeline() -> Lifeline:

@@ -336,9 +336,10 @@ class SimulatedJob:
 
 
 def latency_of(report: JobReport) -> Latency:
-    """Return {sink: {"p50_ms", "p90_ms", "p99_ms", "p999_ms", "max_ms", "error_ms", "rows"}}.
+    """Return {sink: {"p50_ms", …, "p999_ms", "max_ms", "error_ms", "old_s", "rows"}}.
 
     What the clocks leave open is in `error_ms`: each latency is within ± that of the true one.
+    Above 0, `old_s` says for how long the sink has stood still: they are of before.
     """
     quantiles = {"p50_ms": 0.5, "p90_ms": 0.9, "p99_ms": 0.99, "p999_ms": 0.999, "max_ms": 1.0}
     return {
@@ -348,6 +349,7 @@ def latency_of(report: JobReport) -> Latency:
                 for name, q in quantiles.items()
             },
             "error_ms": sink.error_ns / 1e6,
+            "old_s": sink.old_s or 0.0,
             "rows": float(sink.rows),
         }
         for sink in report.sinks

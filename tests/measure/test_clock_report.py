@@ -84,6 +84,6 @@ def test_a_jobs_latency_names_its_error() -> None:
     latency = latency_of(report(ERRORS))
     assert list(latency["jammed"]) == [
         *("p50_ms", "p90_ms", "p99_ms", "p999_ms", "max_ms"),
-        *("error_ms", "rows"),
+        *("error_ms", "old_s", "rows"),
     ]
     assert latency["jammed"]["error_ms"] == pytest.approx(0.00027)
