@@ -26,6 +26,7 @@ from actors.obituary import obituary, silent_peers
 from actors.own_errors import own_error
 from actors.placement import NodeInfo, dead_nodes
 from actors.results import Results
+from actors.sinks import sink_runs, slots_with_inputs
 from actors.slot import SlotActor
 from actors.slot_report import SlotReport
 from actors.tuner_care import TunerCare
@@ -61,6 +62,7 @@ class RayJob:
         notes: what the report must say about these nodes.
         tuning: how the slacks are to be set; None: nothing is to be set.
         folder: what sinks' relative paths are meant from; this process's unless told.
+        job_id: its name in the locks and manifests of its output.
         clock_shifts: for tests, {node: by how many ns its slots take its clock to be ahead}.
 
     Attributes:
@@ -77,8 +79,10 @@ class RayJob:
         notes: Sequence[str] = (),
         tuning: Tuning | None = None,
         folder: str | None = None,
+        job_id: str | None = None,
         clock_shifts: Mapping[str, int] | None = None,
     ) -> None:
+        self._job_id = job_id or plan.flow
         self.pids: dict[str, int] = {}
         self._plan = plan
         self._nodes = dict(nodes)
@@ -141,7 +145,9 @@ class RayJob:
             endpoints.update(bound)
         self._set_clocks({name: one.clock for name, one in known.items()})
         # By the reference's clock, which ours need not be.
-        self._start_ns = max(self._on_all("connect", endpoints)) + LEAD_NS
+        inputs = self._on_all("fingerprints", slots=slots_with_inputs(self._plan))
+        runs = sink_runs(self._plan, self._job_id, inputs)
+        self._start_ns = max(self._on_all("connect", endpoints, runs)) + LEAD_NS
         self._began_s = time.monotonic() + LEAD_NS / 1e9
         self._on_all("start", self._start_ns)
         self.tuner.start(self._actors)
@@ -221,7 +227,7 @@ class RayJob:
         self.tuner.look()
         if self._deaths or self._failed():
             self._find_cause()
-            self.stop()
+            self._stop(str(self._error))
         elif not self._living:
             self._finish()
 
@@ -346,15 +352,17 @@ class RayJob:
     # -- ending ----------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """End the job now; the sinks keep the whole batches that they have.
+        """End the job now; the sinks publish the whole batches that they have.
 
         A slot that does not answer (a user's function that hangs) is killed after 10 s, after 1 s
         on a host that does not answer either. A sink that cannot be finished fails the job.
         """
-        if self._is_over:
-            return
+        if not self._is_over:
+            self._stop(None)
+
+    def _stop(self, failure: str | None) -> None:
         for name in self._living:
-            self._actors[name].call.remote("stop")
+            self._actors[name].call.remote("stop", failure)
         began_s = time.monotonic()
         while living := self._living:
             hopeless = all(self._nodes[name].node_id in self._lost for name in living)

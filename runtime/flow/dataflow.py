@@ -19,6 +19,7 @@ from runtime.flow import checks
 from runtime.flow.explain import explain_flow
 from runtime.flow.expressions import Expr
 from runtime.flow.graph import check_runnable, needed_columns, order_steps
+from runtime.flow.marks import check_resumable, check_sinks_apart_from_sources
 from runtime.flow.nearest import nearest
 from runtime.flow.slack import AS_FLOW, AsFlow, Slack, slack_ns
 from runtime.flow.steps import TUNED_NS, MergeStep, SourceStep, Step
@@ -153,10 +154,13 @@ class Dataflow:
         """Check that the flow can run.
 
         Raises:
-            FlowError: no source, no sink, or a step that feeds nothing.
+            FlowError: no source, no sink, a step that feeds nothing, or a sink that cannot do
+                what its options say.
             DuplicateName, CycleError: the steps make no flow.
         """
         check_runnable(self.name, self.steps)
+        check_resumable(self.steps)
+        check_sinks_apart_from_sources(self.steps)
 
     def explain(self) -> str:
         """Return the graph as text: each step with its inputs, settings and columns.

@@ -36,10 +36,10 @@ class SinkMeter:
         self._waiting: list[tuple[Int64Array, int]] = []  # (stimulus times, egress)
         self._rows_waiting = 0
 
-    def add(self, batch: Batch, egress_ns: int) -> None:
-        """Count rows that have just left."""
-        self._waiting.append((batch.stimulus_time_ns, egress_ns))
-        self._rows_waiting += len(batch)
+    def add(self, batch: Batch, egress_ns: int, *, skipped: int = 0) -> None:
+        """Count rows that have just left, all but the first `skipped`."""
+        self._waiting.append((batch.stimulus_time_ns[skipped:], egress_ns))
+        self._rows_waiting += len(batch) - skipped
         if self._rows_waiting > _ROWS_AT_ONCE or len(self._waiting) > _BATCHES_AT_ONCE:
             self._count()
 
