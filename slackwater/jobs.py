@@ -13,6 +13,7 @@ from actors.sample_history import SampleHistory
 from runtime.errors import FlowError
 from runtime.flow.plan import Plan, collect_sinks
 from runtime.measure import JobReport
+from runtime.measure.published import published_notes
 from runtime.measure.samples import StageSample
 from runtime.model import Batch
 from runtime.simulate import CostModel, LinkModel
@@ -321,6 +322,7 @@ class SimulatedJob:
             report.tuning.status = {**report.tuning.status, **self._kept}
         for sink in report.sinks:
             self._sinks.tell(sink)
+        report.notes = [*report.notes, *published_notes(report.state, report.sinks)]
         return report
 
     def result(self, sink: str) -> pa.Table:

@@ -11,6 +11,7 @@ from runtime.flow.plan import Plan
 from runtime.measure.deadline import deadline_notes, with_totals
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.ledger import ledger_of
+from runtime.measure.published import published_notes
 from runtime.measure.report import (
     ChannelReport,
     ClockReport,
@@ -101,6 +102,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
     ordered = [by_name[stage.name] for stage in plan.stages if stage.name in by_name]
     merged = {channel.name: channel for channel in merge_channels(channels)}
     carried = [merged[c.name] for c in plan.channels if c.name in merged]
+    sinks = list(sinks)
     for channel in carried:
         channel.error_ns = errors.between(channel.source, channel.target)
     return JobReport(
@@ -114,7 +116,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
         sinks=[replace(sink, error_ns=errors.of_latency(sink.name)) for sink in sinks],
         ledger=ledger_of(ordered, carried),
         error=error,
-        notes=[*notes, *deadline_notes(plan, tuning)],
+        notes=[*notes, *published_notes(state, sinks), *deadline_notes(plan, tuning)],
         clocks=_of_nodes(clocks or {}),
         refused_peers=refused_peers,
         tuning=None if tuning is None else with_totals(tuning, ordered),

@@ -417,7 +417,10 @@ def test_killed_at_some_operation_an_overwrite_leaves_the_old_or_the_new(
         assert left == list(range(5)) or left == new[: len(left)] or set(left) <= set(range(5))
         after = opened(jsonl_sink(place, overwrite=True))
         after.write(rows(7, 1))
-        assert seen(place) in (list(range(5)), *(new[:n] for n in range(0 if not options else 2, 7)))
+        assert seen(place) in (
+            list(range(5)),
+            *(new[:n] for n in range(0 if not options else 2, 7)),
+        )
         after.close()
         assert seen(place) == [7]
         assert (folder / "theirs.jsonl").read_text() == '{"n": -1}\n'
