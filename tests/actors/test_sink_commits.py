@@ -17,11 +17,11 @@ import pytest
 
 from actors.sinks import FileSink
 from actors.sinks.lock import here_as
+from benchmarks.killed import killed_at
 from runtime.errors import SettingError, SinkError
 from runtime.flow.sinks import jsonl_sink, parquet_sink
 from runtime.flow.steps import SinkSpec
 from runtime.sinks import Fingerprint, InputPrint, SinkRun
-from tests.support.killed import killed_at
 
 SCHEMA = pa.schema([("n", pa.int64())])
 MARKS = Fingerprint(

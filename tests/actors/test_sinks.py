@@ -109,7 +109,7 @@ def test_one_file_has_its_name_when_it_is_whole(tmp_path: Path, of: Any) -> None
     sink = opened(of(path))
     sink.write(rows(0, 70_000))
     assert all(found.name.startswith(".one.parquet.") for found in tmp_path.iterdir())
-    with pytest.raises(SinkError, match="belongs to job .* runs on this very host"):
+    with pytest.raises(SinkError, match=r"belongs to job .* runs on this very host"):
         opened(of(path))
     sink.close()
     assert shown(tmp_path) == [path]
