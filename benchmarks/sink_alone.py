@@ -100,12 +100,11 @@ def _carry_out(order: Order) -> Answer:
                 quota = order.most_bytes
                 resource.setrlimit(resource.RLIMIT_FSIZE, (quota, quota))
             try:
-                sink = FileSink(
-                    "out", spec_of(order.kind, Path(order.out)), order.out, SCHEMA, run=RUN
-                )
+                spec = spec_of(order.kind, Path(order.out))
+                sink = FileSink("out", spec, order.out, SCHEMA, run=RUN)
                 for first in range(0, ROWS, BATCH):
-                    rows: Any = pa.record_batch([list(range(first, first + BATCH))], schema=SCHEMA)
-                    sink.write(rows)
+                    numbers = list(range(first, first + BATCH))
+                    sink.write(pa.record_batch([numbers], schema=SCHEMA))
                     shared[:8] = (first + BATCH).to_bytes(8)
                 sink.close()
             except SinkError as problem:
