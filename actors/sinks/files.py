@@ -101,25 +101,23 @@ class FileSink:
         try:
             with self._telling(way_out=CHOOSE_ANOTHER):
                 found = self._place.look()
-                self._opening = self._opened(
-                    found.manifest,
-                    opening_of(
-                        found,
-                        run,
-                        schema=self._columns,
-                        kind=spec.kind,
-                        is_file=spec.is_file,
-                        overwrite=spec.overwrite,
-                        resume=spec.resume,
-                    ),
+                opening = opening_of(
+                    found,
+                    run,
+                    schema=self._columns,
+                    kind=spec.kind,
+                    is_file=spec.is_file,
+                    overwrite=spec.overwrite,
+                    resume=spec.resume,
                 )
         except BaseException:
             self._lock.release()
             raise
         if note is not None:
             self.progress.notes.append(note)
+        self._take(found.manifest, opening)
 
-    def _opened(self, known: Manifest | None, opening: Opening) -> Opening:
+    def _take(self, known: Manifest | None, opening: Opening) -> None:
         note = RunNote(
             job=self._run.job,
             flow=self._run.flow,
@@ -139,13 +137,10 @@ class FileSink:
         self._removing = opening.replaces
         self._skip = opening.rows
         self.progress.parts = len(opening.parts)
-        if opening.parts:
+        if opening.parts and known is not None:
             self.progress.notes.append(
-                f"goes on behind {opening.rows:,} rows that job {known.run.job!r} has committed"
-                if known is not None
-                else ""
+                f"goes on behind {opening.rows:,} rows that job {known.run.job!r} had committed"
             )
-        return opening
 
     # -- writing -------------------------------------------------------------------------------
 

@@ -40,10 +40,11 @@ class Lock:
         with self._alone():
             note = self._judge()
             own = self._path.with_name(f"{self._path.name}.{self._holder.token}")
-            own.write_text(json.dumps(self._holder.to_json()), encoding="utf-8")
+            data = json.dumps(self._holder.to_json()).encode()
             try:
+                own.write_bytes(data)
                 if note is None:
-                    os.link(own, self._path)  # refuses to replace one that has come meanwhile
+                    _put(own, self._path, data)
                 else:
                     own.replace(self._path)
             except FileExistsError:
@@ -118,6 +119,15 @@ class Lock:
             yield
         finally:
             os.close(folder)
+
+
+def _put(own: Path, path: Path, data: bytes) -> None:
+    """Make a file, whole, unless there is one; raises FileExistsError."""
+    try:
+        os.link(own, path)
+    except PermissionError:  # a file system without links; half a lock may be seen for a moment
+        with path.open("xb") as file:
+            file.write(data)
 
 
 def here_as(sink: str, run: SinkRun, *, since_ns: int) -> Holder:
