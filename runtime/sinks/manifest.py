@@ -41,7 +41,7 @@ class Part:
     last_event_time_ns: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RunNote:
     """One run that wrote here. Times are wall clock, ns.
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ import pytest
 
 from actors.sinks import FileSink
 from actors.sinks.lock import here_as
-from benchmarks.killed import killed_at
+from benchmarks.killed import DIED, killed_at
 from runtime.errors import SettingError, SinkError
 from runtime.flow.sinks import jsonl_sink, parquet_sink
 from runtime.flow.steps import SinkSpec
@@ -192,26 +190,15 @@ def test_a_job_that_never_started_leaves_the_place_as_it_was(tmp_path: Path) -> 
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-DIES = """
-import os, sys
-from actors.sinks import FileSink
-from runtime.flow.sinks import jsonl_sink
-import pyarrow as pa
-from runtime.sinks import SinkRun
-schema = pa.schema([("n", pa.int64())])
-run = SinkRun(job="dead-1", flow="flow")
-sink = FileSink("out", jsonl_sink(sys.argv[1], rows=2), sys.argv[1], schema, run=run)
-sink.write(pa.record_batch([[0, 1, 2]], schema=schema))
-os._exit(9)
-"""
-
-
 def test_the_lock_of_a_process_that_is_gone_is_taken_over_and_that_is_said(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    code = subprocess.run(  # noqa: S603 our own program
-        [sys.executable, "-c", DIES, str(out)], check=False, timeout=60
-    ).returncode
-    assert code == 9
+
+    def die() -> None:
+        sink = opened(jsonl_sink(out, rows=2), replace(RUN, job="dead-1"))
+        sink.write(rows(0, 3))
+        os._exit(DIED)
+
+    assert killed_at(1_000, die, under=str(out))
     assert seen(out) == [0, 1]
     sink = write_all(jsonl_sink(out, overwrite=True))
     assert "took over the lock of job 'dead-1'" in sink.progress.notes[0]
@@ -376,9 +363,9 @@ def test_a_rerun_that_gives_fewer_rows_than_are_committed_is_an_error(tmp_path: 
 def test_killed_at_some_operation_a_rerun_makes_the_same_files(tmp_path: Path, of: Any) -> None:
     write_all(of(tmp_path / "whole", rows=5))
     expected = shown(tmp_path / "whole")
-    number, died = -4, True
+    number, died = -9, True
     while died:
-        number += 7  # all of them: `python -m benchmarks sink-kill`
+        number += 13  # more of them: `python -m benchmarks sink-kill`
         out = tmp_path / f"killed-{number}"
         out.mkdir()
         spec = of(out, rows=5, resume=True)
@@ -387,7 +374,7 @@ def test_killed_at_some_operation_a_rerun_makes_the_same_files(tmp_path: Path, o
         write_all(spec)
         assert shown(out) == expected, f"killed before operation {number}"
         assert not list(out.glob(".*.incomplete")) + list(out.glob(".slackwater.*.*"))
-    assert number > 20
+    assert number > 17
 
 
 @pytest.mark.parametrize(
@@ -404,9 +391,9 @@ def test_killed_at_some_operation_an_overwrite_leaves_the_old_or_the_new(
             sink.write(rows(first, 1))
         sink.close()
 
-    number, died = -4, True
+    number, died = -9, True
     while died:
-        number += 7
+        number += 13
         folder = tmp_path / str(number)
         place = folder / name
         write_all(jsonl_sink(place, **options), count=5)
@@ -424,7 +411,7 @@ def test_killed_at_some_operation_an_overwrite_leaves_the_old_or_the_new(
         after.close()
         assert seen(place) == [7]
         assert (folder / "theirs.jsonl").read_text() == '{"n": -1}\n'
-    assert number > 15
+    assert number > 4
 
 
 def test_a_symlink_under_the_name_of_a_part_is_not_followed(tmp_path: Path) -> None:

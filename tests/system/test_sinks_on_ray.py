@@ -1,0 +1,66 @@
+"""A live sink on Ray nodes is killed; its rerun makes what a run that nobody disturbed makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+import slackwater as sw
+from benchmarks.sink_flow import PLACES, flow_of, write_inputs
+from benchmarks.sink_reader import Watcher, shown
+from runtime.errors import SinkError, WorkerDied
+from tests.support.endless import SilentInput
+
+pytestmark = pytest.mark.ray
+
+SOON_S = 30.0
+
+
+def test_a_killed_live_sink_shows_whole_parts_and_its_rerun_makes_the_same_bytes(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    expected = write_inputs(tmp_path)
+    with sw.Simulation(1) as place:
+        place.submit(flow_of(tmp_path, tmp_path / "whole", "rows", is_paced=False)).wait()
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "notes.txt").write_text("mine")
+    with Watcher(out, expected) as watcher:
+        paced = flow_of(tmp_path, out, "rows", is_paced=True)
+        job = cluster.submit(paced, placement=PLACES)
+        assert watcher.wait_for(300, within_s=SOON_S)
+        with pytest.raises(SinkError, match=f"belongs to job '{job.id}'"):
+            cluster.submit(paced, placement={"*": "node-1"})
+        psutil.Process(job.workers()["node-3"]).kill()
+        with pytest.raises(WorkerDied):
+            job.wait(timeout=SOON_S)
+        assert 300 <= watcher.rows < len(expected)
+        again = cluster.submit(
+            flow_of(tmp_path, out, "rows", is_paced=False), placement={"*": "node-1"}
+        )
+        report = again.wait(timeout=SOON_S)
+    assert watcher.problems == []
+    assert report.ledger.is_balanced
+    (sink,) = report.sinks
+    assert sink.already_committed >= 300
+    assert sink.already_committed + sink.rows == len(expected)
+    assert shown(out) == shown(tmp_path / "whole")
+    assert (out / "notes.txt").read_text() == "mine"
+
+
+def test_a_live_sink_publishes_at_its_interval_though_its_source_is_silent(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    flow = sw.Dataflow("falls-silent")
+    data = sw.table({"ts": [1, 2, 3], "n": [0, 1, 2]})
+    numbers = flow.source("numbers", SilentInput(data), event_time="ts", time_unit="ms")
+    numbers.sink("out", sw.jsonl_sink(tmp_path / "out", every="200ms"))
+    with Watcher(tmp_path / "out", [0, 1, 2]) as watcher:
+        job = cluster.submit(flow, placement={"*": "node-1"})
+        assert watcher.wait_for(3, within_s=SOON_S)
+        assert job.status == "running"
+        job.stop()
+    assert watcher.problems == []
+    assert (job.report().sinks[0].published, job.report().sinks[0].waiting) == (3, 0)
