@@ -185,6 +185,8 @@ class FileSink:
             SinkError: it was not possible; or an earlier run has committed more rows than there
                 are now.
         """
+        if state != "done" and not self._has_begun:
+            self.leave()  # nothing came, so nothing is replaced
         if self._is_over:
             return
         if state == "done" and self.progress.skipped < self._skip:

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 
+from actors.records import Records
 from runtime.flow.marks import SinkMark
 from runtime.flow.plan import Plan, Stage
 from runtime.flow.steps import SourceStep
@@ -55,12 +56,15 @@ def release() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
 
-def end_on_record(holder: Holder) -> bool:
-    """Return whether the cluster knows that the job of a lock, with that very process, is over."""
-    try:
-        from actors.records import Records  # noqa: PLC0415 (Ray takes a second to import)
+def end_on_record(holder: Holder, records: Records | None = None) -> bool:
+    """Return whether the cluster knows that the job of a lock, with that very process, is over.
 
-        record = Records().read(holder.job)
+    Args:
+        holder: of the lock.
+        records: None: those of the cluster that this process is in.
+    """
+    try:
+        record = (records or Records()).read(holder.job)
     except Exception:  # whatever Ray's store finds wrong: then nobody knows
         return False
     if record is None or not record.has_ended:

@@ -19,10 +19,10 @@ from runtime.flow import checks
 from runtime.flow.explain import explain_flow
 from runtime.flow.expressions import Expr
 from runtime.flow.graph import check_runnable, needed_columns, order_steps
-from runtime.flow.marks import check_resumable, check_sinks_apart_from_sources
+from runtime.flow.marks import check_sinks
 from runtime.flow.nearest import nearest
 from runtime.flow.slack import AS_FLOW, AsFlow, Slack, slack_ns
-from runtime.flow.steps import TUNED_NS, MergeStep, SourceStep, Step
+from runtime.flow.steps import TUNED_NS, MergeStep, SinkStep, SourceStep, Step
 from runtime.flow.stream import KeyedStream, Stream
 from runtime.model import Duration, duration_ns
 from runtime.sources.spec import Input, OutOfOrder, SourceSpec
@@ -159,8 +159,7 @@ class Dataflow:
             DuplicateName, CycleError: the steps make no flow.
         """
         check_runnable(self.name, self.steps)
-        check_resumable(self.steps)
-        check_sinks_apart_from_sources(self.steps)
+        check_sinks(self.steps)
 
     def explain(self) -> str:
         """Return the graph as text: each step with its inputs, settings and columns.
@@ -175,7 +174,13 @@ class Dataflow:
         return needed_columns(self.steps)
 
     def add(self, step: Step) -> Stream:
-        """Add a step whose inputs are there, and return what leaves it."""
+        """Add a step whose inputs are there, and return what leaves it.
+
+        Raises:
+            FlowError: a sink would destroy what a source reads, or cannot do what its options say.
+        """
+        if isinstance(step, SinkStep):
+            check_sinks({**self.steps, step.name: step})
         self._steps.append(step)
         return Stream(self, step)
 

@@ -20,7 +20,7 @@ from runtime.flow.steps import (
     Step,
 )
 
-__all__ = ["SinkMark", "check_resumable", "check_sinks_apart_from_sources", "sink_marks"]
+__all__ = ["SinkMark", "check_sinks", "sink_marks"]
 
 FILES = frozenset({"parquet", "jsonl"})
 
@@ -54,45 +54,40 @@ def sink_marks(steps: Mapping[str, Step]) -> dict[str, SinkMark]:
     return marks
 
 
-def check_resumable(steps: Mapping[str, Step]) -> None:
-    """Check every sink with `resume=True`.
+def check_sinks(steps: Mapping[str, Step]) -> None:
+    """Check what the options of sinks ask of the flow.
 
     Raises:
-        FlowError: its output need not be the same sequence in every run; says why.
+        FlowError: a sink goes on behind earlier rows, and its output need not be the same sequence
+            in every run; or it replaces, or goes on behind, what a source reads.
     """
     for name, mark in sink_marks(steps).items():
         step = steps[name]
-        if isinstance(step, SinkStep) and step.sink.resume and mark.why_not:
+        if not isinstance(step, SinkStep):
+            continue
+        if step.sink.resume and mark.why_not:
             raise FlowError(
                 f"sink {name!r}: resume=True goes on behind the rows of an earlier run, for which "
                 f"every run must write the same rows in the same order, and {mark.why_not}; "
                 "leave resume away, or mend that"
             )
+        if step.sink.overwrite or step.sink.resume:
+            for source in steps.values():
+                _check_apart(step, source)
 
 
-def check_sinks_apart_from_sources(steps: Mapping[str, Step]) -> None:
-    """Check that no sink replaces, or goes on behind, what a source reads.
-
-    Raises:
-        FlowError: one does.
-    """
-    for name, step in steps.items():
-        if not isinstance(step, SinkStep) or not (step.sink.overwrite or step.sink.resume):
-            continue
-        option = "overwrite=True" if step.sink.overwrite else "resume=True"
-        for source in steps.values():
-            if not isinstance(source, SourceStep) or step.sink.path is None:
-                continue
-            reads_at = getattr(source.source.input, "reads_at", None)
-            if reads_at is None:
-                continue
-            found = reads_at(step.sink.path, kind=step.sink.kind, is_file=step.sink.is_file)
-            if found is not None:
-                raise FlowError(
-                    f"sink {name!r} writes to {step.sink.path!r} with {option}, and source "
-                    f"{source.name!r} reads there ({found}): it would destroy its own input; "
-                    "choose another path for the sink"
-                )
+def _check_apart(sink: SinkStep, source: Step) -> None:
+    spec = sink.sink
+    if not isinstance(source, SourceStep) or spec.path is None:
+        return
+    reads_at = getattr(source.source.input, "reads_at", None)
+    found = reads_at and reads_at(spec.path, kind=spec.kind, is_file=spec.is_file)
+    if found:
+        raise FlowError(
+            f"sink {sink.name!r} writes to {spec.path!r} with "
+            f"{'overwrite' if spec.overwrite else 'resume'}=True, and source {source.name!r} reads "
+            f"there ({found}): it would destroy its own input; choose another path for the sink"
+        )
 
 
 def _upstream(steps: Mapping[str, Step], sink: str) -> list[str]:

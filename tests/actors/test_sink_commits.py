@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from actors.sinks import FileSink
+from actors.records import JobRecord, Records, Worker
+from actors.sinks import FileSink, end_on_record
 from actors.sinks.lock import here_as
 from benchmarks.killed import DIED, killed_at
 from runtime.errors import SettingError, SinkError
@@ -34,6 +35,23 @@ class Clock:
 
     def __call__(self) -> int:
         return self.now_ns
+
+
+class MemoryStore:
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def put(self, key: str, value: bytes) -> None:
+        self._kept[key] = value
+
+    def get(self, key: str) -> bytes | None:
+        return self._kept.get(key)
+
+    def delete(self, key: str) -> None:
+        self._kept.pop(key, None)
+
+    def keys(self, prefix: str) -> list[str]:
+        return [key for key in self._kept if key.startswith(prefix)]
 
 
 def rows(first: int, count: int) -> pa.RecordBatch:
@@ -223,6 +241,25 @@ def test_a_lock_of_another_host_is_refused_unless_its_jobs_end_is_on_record(tmp_
         opened(jsonl_sink(tmp_path))
 
 
+def test_an_end_is_on_record_only_with_the_very_process_of_the_lock() -> None:
+    holder = here_as("out", RUN, since_ns=0)
+    records = Records(MemoryStore())
+    worker = Worker("node-1", "n1", "10.0.0.1", holder.pid)
+    record = JobRecord(
+        id=RUN.job, flow="f", state="running", submitter="me", submitted_ns=0, workers={"s": worker}
+    )
+    for state, pid, is_over in (
+        ("running", holder.pid, False),
+        ("lost", holder.pid, True),
+        ("done", holder.pid + 1, False),
+    ):
+        workers = {"s": replace(worker, pid=pid)}
+        records.write(replace(record, state=state, workers=workers))
+        assert end_on_record(holder, records) == is_over
+    assert not end_on_record(replace(holder, job="unknown"), records)
+    assert not end_on_record(holder)  # no cluster, so nobody knows
+
+
 def test_a_writer_whose_lock_was_taken_publishes_nothing_more(tmp_path: Path) -> None:
     sink = opened(jsonl_sink(tmp_path, rows=2))
     sink.write(rows(0, 2))
@@ -270,6 +307,13 @@ def test_overwrite_replaces_the_old_when_the_new_is_whole(tmp_path: Path, name: 
     sink.close()
     assert seen(place) == [100, 101, 102]
     assert (tmp_path / "notes.jsonl").read_text() == "{}"
+
+
+def test_an_overwrite_that_is_stopped_before_any_row_leaves_the_old(tmp_path: Path) -> None:
+    write_all(jsonl_sink(tmp_path))
+    opened(jsonl_sink(tmp_path, overwrite=True)).close("stopped")
+    assert seen(tmp_path) == list(range(17))
+    assert not (tmp_path / ".slackwater.lock").exists()
 
 
 def test_a_live_overwrite_replaces_the_old_when_its_first_part_is_published(tmp_path: Path) -> None:

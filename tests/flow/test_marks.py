@@ -68,9 +68,9 @@ def test_resume_is_refused_beside_a_callback_sink_and_taken_behind_a_gate() -> N
     flow_of(window).check()
     flow_of(lambda stream, flow: flow.merge(two_replicas(stream, flow), name="m")).check()
     flow = flow_of()
-    flow.source("more", sw.table(TABLE), event_time="ts").sink("calls", sw.callback_sink(print))
+    more = flow.source("more", sw.table(TABLE), event_time="ts")
     with pytest.raises(FlowError, match="callback sink 'calls' of this flow would be called again"):
-        flow.check()
+        more.sink("calls", sw.callback_sink(print))
 
 
 def test_a_mark_is_that_of_the_steps_and_of_the_functions_code() -> None:
