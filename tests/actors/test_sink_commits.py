@@ -9,96 +9,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from actors.records import JobRecord, Records, Worker
-from actors.sinks import FileSink, end_on_record
-from actors.sinks.lock import here_as
-from benchmarks.killed import DIED, killed_at
+from benchmarks.killed import killed_at
 from runtime.errors import SettingError, SinkError
 from runtime.flow.sinks import jsonl_sink, parquet_sink
-from runtime.flow.steps import SinkSpec
-from runtime.sinks import Fingerprint, InputPrint, SinkRun
-
-SCHEMA = pa.schema([("n", pa.int64())])
-MARKS = Fingerprint(
-    flow="f00", inputs={"buses": InputPrint("1 file of 9 bytes", "d1")}, release={"python": "3"}
+from runtime.sinks import InputPrint
+from tests.support.sinks import (
+    MARKS,
+    RUN,
+    SECOND,
+    Clock,
+    manifest,
+    opened,
+    rows,
+    seen,
+    shown,
+    write_all,
 )
-RUN = SinkRun(job="first-1", flow="flow", fingerprint=MARKS)
-SECOND = 1_000_000_000
-
-
-class Clock:
-    now_ns = 0
-
-    def __call__(self) -> int:
-        return self.now_ns
-
-
-class MemoryStore:
-    def __init__(self) -> None:
-        self._kept: dict[str, bytes] = {}
-
-    def put(self, key: str, value: bytes) -> None:
-        self._kept[key] = value
-
-    def get(self, key: str) -> bytes | None:
-        return self._kept.get(key)
-
-    def delete(self, key: str) -> None:
-        self._kept.pop(key, None)
-
-    def keys(self, prefix: str) -> list[str]:
-        return [key for key in self._kept if key.startswith(prefix)]
-
-
-def rows(first: int, count: int) -> pa.RecordBatch:
-    return pa.record_batch([np.arange(first, first + count)], schema=SCHEMA)
-
-
-def opened(spec: SinkSpec, run: SinkRun = RUN, **options: Any) -> FileSink:
-    assert spec.path is not None
-    return FileSink("out", spec, spec.path, SCHEMA, run=run, **options)
-
-
-def write_all(spec: SinkSpec, *, count: int = 17, batch: int = 3, run: SinkRun = RUN) -> FileSink:
-    sink = opened(spec, run)
-    for first in range(0, count, batch):
-        sink.write(rows(first, min(batch, count - first)))
-    sink.close()
-    return sink
-
-
-def seen(path: Path) -> list[int]:
-    """What a reader of *.parquet and *.jsonl sees; every file must be whole."""
-    found: list[int] = []
-    parts = sorted(path.glob("*.*")) if path.is_dir() else [path] if path.exists() else []
-    for part in parts:
-        if part.name.startswith("."):
-            continue
-        if part.suffix == ".parquet":
-            found += pq.read_table(part)["n"].to_pylist()
-        elif part.suffix == ".jsonl":
-            text = part.read_text()
-            assert text == "" or text.endswith("\n")
-            found += [json.loads(line)["n"] for line in text.splitlines()]
-    return found
-
-
-def shown(folder: Path) -> dict[str, bytes]:
-    return {
-        path.name: path.read_bytes()
-        for path in sorted(folder.iterdir())
-        if not path.name.startswith(".")
-    }
-
-
-def manifest(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / ".slackwater.json").read_text())
-    return found
-
 
 # -- what is published, and when ---------------------------------------------------------------
 
@@ -185,89 +113,6 @@ def test_options_that_exclude_each_other_or_make_no_sense_are_refused() -> None:
         parquet_sink("out", rows=0)
     with pytest.raises(SettingError, match="every='0s' must be more than zero"):
         jsonl_sink("out", every="0s")
-
-
-# -- one writer --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["out", "one.jsonl"])
-def test_a_second_writer_is_refused_by_the_name_of_the_first(tmp_path: Path, name: str) -> None:
-    first = opened(jsonl_sink(tmp_path / name))
-    for overwrite in (False, True):
-        with pytest.raises(SinkError, match=r"job 'first-1' \(sink 'out', process \d+ on .*stop"):
-            opened(jsonl_sink(tmp_path / name, overwrite=overwrite), replace(RUN, job="second"))
-    first.write(rows(0, 3))
-    first.close()
-    assert seen(tmp_path / name) == [0, 1, 2]
-
-
-def test_a_job_that_never_started_leaves_the_place_as_it_was(tmp_path: Path) -> None:
-    write_all(jsonl_sink(tmp_path))
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    opened(jsonl_sink(tmp_path, overwrite=True)).leave()
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-def test_the_lock_of_a_process_that_is_gone_is_taken_over_and_that_is_said(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-
-    def die() -> None:
-        sink = opened(jsonl_sink(out, rows=2), replace(RUN, job="dead-1"))
-        sink.write(rows(0, 3))
-        os._exit(DIED)
-
-    assert killed_at(1_000, die, under=str(out))
-    assert seen(out) == [0, 1]
-    sink = write_all(jsonl_sink(out, overwrite=True))
-    assert "took over the lock of job 'dead-1'" in sink.progress.notes[0]
-    assert "that process is gone" in sink.progress.notes[0]
-    assert any("removed 1 unfinished file" in note for note in sink.progress.notes)
-    assert seen(out) == list(range(17))
-
-
-def test_a_lock_of_another_host_is_refused_unless_its_jobs_end_is_on_record(tmp_path: Path) -> None:
-    holder = replace(
-        here_as("out", RUN, since_ns=0), host="elsewhere", machine="m2", boot="b2", pid=7
-    )
-    lock = tmp_path / ".slackwater.lock"
-    lock.write_text(json.dumps(holder.to_json()))
-    with pytest.raises(SinkError, match=r"on elsewhere\), and whether .*remove that file"):
-        opened(jsonl_sink(tmp_path))
-    sink = opened(jsonl_sink(tmp_path), has_ended=lambda found: found == holder)
-    assert "the end of that job is on record" in sink.progress.notes[0]
-    sink.leave()
-    lock.write_text("half a lo")
-    with pytest.raises(SinkError, match="nobody knows whom, and it cannot be read"):
-        opened(jsonl_sink(tmp_path))
-
-
-def test_an_end_is_on_record_only_with_the_very_process_of_the_lock() -> None:
-    holder = here_as("out", RUN, since_ns=0)
-    records = Records(MemoryStore())
-    worker = Worker("node-1", "n1", "10.0.0.1", holder.pid)
-    record = JobRecord(
-        id=RUN.job, flow="f", state="running", submitter="me", submitted_ns=0, workers={"s": worker}
-    )
-    for state, pid, is_over in (
-        ("running", holder.pid, False),
-        ("lost", holder.pid, True),
-        ("done", holder.pid + 1, False),
-    ):
-        workers = {"s": replace(worker, pid=pid)}
-        records.write(replace(record, state=state, workers=workers))
-        assert end_on_record(holder, records) == is_over
-    assert not end_on_record(replace(holder, job="unknown"), records)
-    assert not end_on_record(holder)  # no cluster, so nobody knows
-
-
-def test_a_writer_whose_lock_was_taken_publishes_nothing_more(tmp_path: Path) -> None:
-    sink = opened(jsonl_sink(tmp_path, rows=2))
-    sink.write(rows(0, 2))
-    opened(jsonl_sink(tmp_path, resume=True), has_ended=lambda _: True)
-    with pytest.raises(SinkError, match="was taken from us, and belongs to job 'first-1'"):
-        sink.write(rows(2, 2))
-    assert seen(tmp_path) == [0, 1]
-    assert (tmp_path / ".slackwater.lock").exists()
 
 
 # -- what overwrite touches --------------------------------------------------------------------

@@ -5,9 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import subprocess
 import threading
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -299,38 +297,6 @@ def test_the_cluster_runs_the_next_job_after_all_that(cluster: sw.Cluster) -> No
         job = cluster.submit(flow, placement=ONE_SLOT)
         assert job.wait(timeout=LIMIT_S).ledger.is_balanced
         assert job.result("out")["n"].to_pylist() == [0, 1, 2]
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of one mebibyte; needs root."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
-    try:
-        done = subprocess.run(mount, capture_output=True, text=True, check=False)  # noqa: S603
-    except OSError as problem:
-        pytest.skip(f"no file system can be mounted here: {problem}")
-    if done.returncode:
-        pytest.skip(f"no file system can be mounted here (root may): {done.stderr.strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)  # noqa: S603, S607
-
-
-@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
-def test_a_full_disk_at_the_sink_is_an_error_and_what_was_written_is_whole(
-    cluster: sw.Cluster, small_disk: Path, kind: str
-) -> None:
-    flow, numbers = endless()
-    path = small_disk / f"out.{kind}"
-    numbers.sink("out", sw.jsonl_sink(path) if kind == "jsonl" else sw.parquet_sink(path))
-    said = fails(cluster, flow, SinkError)
-    assert said.startswith(f"sink 'out' could not write {path}: No space left on device (")
-    assert "Make room or choose another path" in said
-    assert "0 rows are published and safe" in said
-    assert shown(small_disk) == []
 
 
 def test_a_silent_source_is_named_and_stop_keeps_what_there_is(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -11,7 +13,7 @@ import slackwater as sw
 from benchmarks.sink_flow import PLACES, flow_of, write_inputs
 from benchmarks.sink_reader import Watcher, shown
 from runtime.errors import SinkError, WorkerDied
-from tests.support.endless import SilentInput
+from tests.support.endless import EndlessInput, SilentInput
 
 pytestmark = pytest.mark.ray
 
@@ -64,3 +66,39 @@ def test_a_live_sink_publishes_at_its_interval_though_its_source_is_silent(
         job.stop()
     assert watcher.problems == []
     assert (job.report().sinks[0].published, job.report().sinks[0].waiting) == (3, 0)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one mebibyte; needs root."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    try:
+        done = subprocess.run(mount, capture_output=True, text=True, check=False)  # noqa: S603
+    except OSError as problem:
+        pytest.skip(f"no file system can be mounted here: {problem}")
+    if done.returncode:
+        pytest.skip(f"no file system can be mounted here (root may): {done.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)  # noqa: S603, S607
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_a_full_disk_at_the_sink_is_an_error_and_what_was_written_is_whole(
+    cluster: sw.Cluster, small_disk: Path, kind: str
+) -> None:
+    flow = sw.Dataflow("full-disk")
+    numbers = flow.source("numbers", EndlessInput(), event_time="ts")
+    path = small_disk / f"out.{kind}"
+    numbers.sink("out", sw.jsonl_sink(path) if kind == "jsonl" else sw.parquet_sink(path))
+    job = cluster.submit(flow, placement={"*": "node-1"})
+    with pytest.raises(SinkError) as caught:
+        job.wait(timeout=SOON_S)
+    said = str(caught.value)
+    assert said.startswith(f"sink 'out' could not write {path}: No space left on device (")
+    assert "Make room or choose another path" in said
+    assert "0 rows are published and safe" in said
+    assert [one.name for one in small_disk.iterdir() if not one.name.startswith(".")] == []
