@@ -138,7 +138,9 @@ class SlotHost:
         """Return what the sources read, of those that can tell: {source: what}."""
         return input_prints(self._stages)
 
-    def connect(self, endpoints: Mapping[str, str], runs: Mapping[str, SinkRun]) -> int:
+    def connect(
+        self, endpoints: Mapping[str, str], runs: Mapping[str, SinkRun] | None = None
+    ) -> int:
         """Connect every channel that leads to another slot, and open the sinks.
 
         Args:
@@ -158,7 +160,9 @@ class SlotHost:
                         context=self._context,
                     )
         try:
-            self._sinks.open(self._stages, folder=self._folder, runs=runs, has_ended=end_on_record)
+            self._sinks.open(
+                self._stages, folder=self._folder, runs=runs or {}, has_ended=end_on_record
+            )
         finally:
             if self._is_stopping:
                 self._sinks.leave()
