@@ -167,7 +167,8 @@ class RayJob:
         From any thread: a `start` that still waits for them then raises.
         """
         try:
-            stops = [actor.call.remote("stop") for actor in self._actors.values()]
+            failure = "the job was given up before it had started"
+            stops = [actor.call.remote("stop", failure) for actor in self._actors.values()]
             ray.wait(stops, num_returns=len(stops), timeout=SETTLE_S)
         finally:
             self._end_actors()

@@ -66,7 +66,7 @@ class Place:
             OSError: it cannot be read.
         """
         manifest = self._read_manifest()
-        shown = {path.name: path.stat().st_size for path in self._shown()}
+        shown = {path.name: path.lstat().st_size for path in self._shown()}
         hidden = {}
         if manifest is not None:
             for part in manifest.parts:
