@@ -13,7 +13,7 @@ import slackwater as sw
 from benchmarks.sink_flow import PLACES, flow_of, write_inputs
 from benchmarks.sink_reader import Watcher, shown
 from runtime.errors import SinkError, WorkerDied
-from tests.support.endless import EndlessInput, SilentInput
+from tests.support.endless import EndlessInput
 
 pytestmark = pytest.mark.ray
 
@@ -50,22 +50,6 @@ def test_a_killed_live_sink_shows_whole_parts_and_its_rerun_makes_the_same_bytes
     assert sink.already_committed + sink.rows == len(expected)
     assert shown(out) == shown(tmp_path / "whole")
     assert (out / "notes.txt").read_text() == "mine"
-
-
-def test_a_live_sink_publishes_at_its_interval_though_its_source_is_silent(
-    cluster: sw.Cluster, tmp_path: Path
-) -> None:
-    flow = sw.Dataflow("falls-silent")
-    data = sw.table({"ts": [1, 2, 3], "n": [0, 1, 2]})
-    numbers = flow.source("numbers", SilentInput(data), event_time="ts", time_unit="ms")
-    numbers.sink("out", sw.jsonl_sink(tmp_path / "out", every="200ms"))
-    with Watcher(tmp_path / "out", [0, 1, 2]) as watcher:
-        job = cluster.submit(flow, placement={"*": "node-1"})
-        assert watcher.wait_for(3, within_s=SOON_S)
-        assert job.status == "running"
-        job.stop()
-    assert watcher.problems == []
-    assert (job.report().sinks[0].published, job.report().sinks[0].waiting) == (3, 0)
 
 
 @pytest.fixture
