@@ -131,7 +131,13 @@ class Coordinator:
             plan = _unpickled(pickled)
             check_room({slot: node.node_id for slot, node in nodes.items()})
             job = RayJob(
-                plan, nodes=nodes, limits=limits, notes=notes, tuning=tuning, folder=folder
+                plan,
+                nodes=nodes,
+                limits=limits,
+                notes=notes,
+                tuning=tuning,
+                folder=folder,
+                job_id=self._record.id,
             )
             self._job = job
             if not self._is_unwanted:

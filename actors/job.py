@@ -28,6 +28,7 @@ from actors.lifeline import lost_cluster, own_lifeline
 from actors.obituary import obituary, silent_peers
 from actors.placement import NodeInfo, dead_nodes
 from actors.results import Results
+from actors.sinks import sink_runs, slots_with_inputs
 from actors.slot_actors import ask_all, end_actors, last_words, make_actors, set_clocks
 from actors.slot_report import SlotReport, put_together
 from actors.tuner_care import TunerCare
@@ -66,13 +67,14 @@ class RayJob:
         folder: what sinks' relative paths are meant from; this process's unless told.
         clock_shifts: for tests, {node: `shift` of its slots' `SlotClock`}.
         echoes: whether this process prints what users' functions print in the slots.
+        job_id: its name in the locks and manifests of its output.
 
     Attributes:
         pids: {slot: process id of its worker, on its node}; empty before the start.
         tuner: who sets its slacks.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each by name, and most of them seldom
         self,
         plan: Plan,
         *,
@@ -83,7 +85,9 @@ class RayJob:
         folder: str | None = None,
         clock_shifts: Mapping[str, int | Callable[[], int]] | None = None,
         echoes: bool = False,
+        job_id: str | None = None,
     ) -> None:
+        self._job_id = job_id or plan.flow
         self.pids: dict[str, int] = {}
         self._plan = plan
         self._nodes = dict(nodes)
@@ -133,7 +137,9 @@ class RayJob:
             endpoints.update(bound)
         set_clocks(known, self._on_all)
         # By the reference's clock, which ours need not be.
-        self._start_ns = max(self._on_all("connect", endpoints)) + LEAD_NS
+        inputs = self._on_all("fingerprints", slots=slots_with_inputs(self._plan))
+        runs = sink_runs(self._plan, self._job_id, inputs)
+        self._start_ns = max(self._on_all("connect", endpoints, runs)) + LEAD_NS
         self._began_s = time.monotonic() + LEAD_NS / 1e9
         self._on_all("start", self._start_ns)
         self.tuner.start(self._actors)
@@ -145,7 +151,7 @@ class RayJob:
         From any thread: a `start` that still waits for them then raises.
         """
         self._close()
-        end_actors(self._actors, in_order=True)
+        end_actors(self._actors, stopped="the job was given up before it had started")
 
     def _on_all(
         self,
@@ -216,7 +222,7 @@ class RayJob:
             self._echo.look(self._ended)
         if self._deaths or self._failed():
             self._find_cause()
-            self._stop()
+            self._stop(str(self._error))
         elif not self._living:
             self._finish()
 
@@ -224,7 +230,9 @@ class RayJob:
         """End a job whose cluster is gone: nothing may be asked that waits for an answer."""
         self._error = ClusterError(f"job {self._plan.flow!r} has failed: {lost_cluster(gone)}")
         living = {name: self._actors[name] for name in self._living}
-        heard = last_words(living, within_s=CUT_OFF_S, then=self._keep_results)
+        heard = last_words(
+            living, failure=str(self._error), within_s=CUT_OFF_S, then=self._keep_results
+        )
         self._ended.update(heard)
         self._reports.update(heard)
         self._end()
@@ -254,10 +262,8 @@ class RayJob:
     def _bury(self, lost: Mapping[str, str]) -> None:
         """Take slots on these nodes for dead, {node id: what is wrong with it}."""
         self._lost.update(lost)
-        for name in self._living:
-            reason = lost.get(self._nodes[name].node_id)
-            if reason is not None:
-                self._deaths[name] = reason
+        on = {name: self._nodes[name].node_id for name in self._living}
+        self._deaths |= {name: lost[node] for name, node in on.items() if node in lost}
 
     def _find_cause(self) -> None:
         deadline_s = time.monotonic() + SETTLE_S
@@ -275,12 +281,8 @@ class RayJob:
             ids = {node.node_id for node in self._nodes.values()}
             self._bury(dead_nodes(ids, within_s=SETTLE_S))
         self._bury({self._nodes[slot].node_id: reason for slot, reason in silent.items()})
-        if self._deaths:
-            self._error = WorkerDied(
-                obituary(self._plan, self._deaths, self._nodes, lost=self._lost)
-            )
-        else:
-            self._error = WorkerDied(self._failed()[0].error)
+        said = obituary(self._plan, self._deaths, self._nodes, lost=self._lost)
+        self._error = WorkerDied(said if self._deaths else self._failed()[0].error)
 
     def _has_root_cause(self) -> bool:
         own = any(report.error_type != "WorkerDied" for report in self._failed())
@@ -351,18 +353,18 @@ class RayJob:
     # -- ending ----------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """End the job now; the sinks keep the whole batches that they have.
+        """End the job now; the sinks publish the whole batches that they have.
 
         A slot that does not answer (a user's function that hangs) is killed after 10 s, after 1 s
         on a host that does not answer either. A sink that cannot be finished fails the job.
         """
-        self._unless_gone(self._stop)
+        self._unless_gone(lambda: self._stop(None))
 
-    def _stop(self) -> None:
+    def _stop(self, failure: str | None) -> None:
         if self._lifeline.check() is not None:
             return
         for name in self._living:
-            self._actors[name].call.remote("stop")
+            self._actors[name].call.remote("stop", failure)
         began_s = time.monotonic()
         while living := self._living:
             hopeless = all(self._nodes[name].node_id in self._lost for name in living)

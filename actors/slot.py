@@ -14,7 +14,6 @@ class, which the loop had better not pay for.
 
 from __future__ import annotations
 
-import copy
 import gc
 import os
 import threading
@@ -34,17 +33,15 @@ from actors.local_sockets import host_identity
 from actors.orders import Orders, SlackSetting
 from actors.peers import look_at_peers
 from actors.read_ahead import ReadAheadInput, read_ahead
-from actors.sinks import CollectSink, Sink, open_sink
+from actors.sinks import SlotSinks, end_on_record, input_prints
 from actors.slot_report import SlotIdentity, SlotReport, SlotSamples, stuck
 from actors.waiting import sharpen_timers
 from runtime.config import Limits
 from runtime.errors import SlackwaterError
 from runtime.flow.plan import Channel, Stage
-from runtime.flow.steps import SinkStep
-from runtime.measure.assemble import SinkMeter
 from runtime.model import NS_PER_SECOND
-from runtime.model.schema import ArrowRows
 from runtime.schedule import Action, Egress, Grant, Send, Slot
+from runtime.sinks import InputPrint, SinkRun
 
 POLL_S = 0.005
 """How long to sleep while a source has nothing and cannot say when."""
@@ -85,15 +82,14 @@ class SlotHost:
         self._clock = SlotClock(keys=keys, context=self._context, host=host, shift=clock_shift)
         self._receivers: dict[str, Receiver] = {}
         self._senders: dict[str, Sender] = {}
-        self._sinks: dict[str, Sink] = {}
-        self._rows: dict[str, ArrowRows] = {}
-        self._meters: dict[str, SinkMeter] = {}
+        self._sinks = SlotSinks()
         self._own_inputs: list[ReadAheadInput] = []
         self._slot: Slot | None = None
         self._start_ns = 0
         self._waker = Waker()
         self._orders = Orders(self._waker.wake)
         self._is_stopping = False
+        self._failure: str | None = None  # of another slot, for which we stop
         self._wants_report = threading.Event()
         self._has_report = threading.Event()
         self._has_ended = threading.Event()
@@ -143,8 +139,18 @@ class SlotHost:
             self._unlink()
         return {name: receiver.endpoint for name, receiver in self._receivers.items()}
 
-    def connect(self, endpoints: Mapping[str, str]) -> int:
+    def fingerprints(self) -> dict[str, InputPrint]:
+        """Return what the sources read, of those that can tell: {source: what}."""
+        return input_prints(self._stages)
+
+    def connect(
+        self, endpoints: Mapping[str, str], runs: Mapping[str, SinkRun] | None = None
+    ) -> int:
         """Connect every channel that leads to another slot, and open the sinks.
+
+        Args:
+            endpoints: {channel: where its other end listens}.
+            runs: {sink: what it writes for}.
 
         Returns:
             The reference's time when that was done.
@@ -158,12 +164,13 @@ class SlotHost:
                         codec=_codec(channel),
                         context=self._context,
                     )
-            if isinstance(stage.step, SinkStep):
-                self._sinks[stage.name] = open_sink(
-                    stage.name, stage.step.sink, stage.step.schema, folder=self._folder
-                )
-                self._rows[stage.name] = ArrowRows(stage.step.schema)
-                self._meters[stage.name] = SinkMeter(stage.name, "")
+        try:
+            self._sinks.open(
+                self._stages, folder=self._folder, runs=runs or {}, has_ended=end_on_record
+            )
+        finally:
+            if self._is_stopping:
+                self._sinks.leave()
         return self._clock.now_ns()
 
     def start(self, start_ns: int) -> None:
@@ -213,19 +220,25 @@ class SlotHost:
 
     def collected(self, sink: str) -> bytes:
         """Return what a collect sink has, as an Arrow IPC stream."""
-        found = self._sinks[sink]
-        assert isinstance(found, CollectSink), "the front door asks for collect sinks only"
-        table = found.table()
+        table = self._sinks.collected(sink).table()
         buffer = pa.BufferOutputStream()
         with pa.ipc.new_stream(buffer, table.schema) as stream:
             stream.write_table(table)
         return bytes(buffer.getvalue())
 
-    def stop(self) -> None:
-        """End the loop soon; sinks keep the whole batches that they have."""
+    def stop(self, failure: str | None = None) -> None:
+        """End the loop soon.
+
+        Args:
+            failure: why the job has failed: sinks keep what is published. None: its user wants
+                its end, and sinks publish all that they have.
+        """
+        self._failure = failure
         self._is_stopping = True
         self._waker.wake()
         self._unlink()
+        if self._thread is None:
+            self._sinks.leave()
 
     def _unlink(self) -> None:
         """Leave nothing in the temp folder, should the job end before all have connected."""
@@ -241,14 +254,16 @@ class SlotHost:
         state, error, kind = "failed", None, None
         try:
             state = self._loop()
-            for sink in self._sinks.values():
-                sink.close()
+            if state == "done" or self._failure is None:
+                self._sinks.close(state)
+            else:
+                self._sinks.abort(self._failure)
         except SlackwaterError as problem:
             error, kind = str(problem), type(problem).__name__
         except BaseException as problem:  # a fault of ours, or sys.exit() in a user's function
             error, kind = f"{problem!r}\n{traceback.format_exc()}", type(problem).__name__
         if error is not None:
-            error = f"{error}{self._keep_what_is_whole()}"
+            error = f"{error}{self._sinks.abort(error)}"
             state = "failed"
         assert self._slot is not None
         try:
@@ -263,16 +278,6 @@ class SlotHost:
         finally:
             self._orders.close()
             self._has_ended.set()
-
-    def _keep_what_is_whole(self) -> str:
-        """Close the sinks after a failure; return what went wrong with that, if anything."""
-        problems = []
-        for sink in self._sinks.values():
-            try:
-                sink.close()
-            except SlackwaterError as problem:
-                problems.append(f"\nand then: {problem}")
-        return "".join(problems)
 
     def _loop(self) -> str:
         slot = self._slot
@@ -291,6 +296,7 @@ class SlotHost:
                 self._publish("running")
             if self._orders.waiting:
                 self._orders.obey()
+            self._sinks.publish_due()
             began_ns = time.thread_time_ns()
             done = slot.step(now_ns)
             if done is not None:
@@ -305,7 +311,7 @@ class SlotHost:
                 look_at_peers(self._name, self._ends())
                 peers_ns = now_ns
             most_s = NAP_S if now_ns < worked_ns + AWAKE_NS else IDLE_S
-            watch.wait(min(self._rest_s(slot, now_ns), most_s))
+            watch.wait(min(self._rest_s(slot, now_ns), self._sinks.due_in_s, most_s))
             looked_ns = 0
         return "stopped"
 
@@ -333,8 +339,8 @@ class SlotHost:
                 self._receivers[channel.name].grant(rows)
             case Egress(stage, batch, _):
                 if batch is not None:
-                    self._sinks[stage].write(self._rows[stage].of(batch))
-                    self._meters[stage].add(batch, self._clock.now_ns())
+                    skipped = self._sinks.write(stage, batch)
+                    self._sinks.left(stage, batch, self._clock.now_ns(), skipped=skipped)
 
     def _rest_s(self, slot: Slot, looked_ns: int) -> float:
         """Return how long to sleep, the slot having found nothing to do at `looked_ns`."""
@@ -365,9 +371,7 @@ class SlotHost:
             if receiver is not None:
                 channel.link_ns = receiver.link_ns
                 channel.least_link_ns = receiver.least_link_ns
-        for name, meter in self._meters.items():
-            meter.report.node = next(s.node for s in stages if s.name == name)
-        sinks = [copy.deepcopy(meter.report) for meter in self._meters.values()]
+        sinks = self._sinks.reports(self._name.split("/")[0])
         self._report = SlotReport(self._name, state, stages, channels, sinks, error, kind)
         self._report.at_ns = self._clock.now_ns()
         self._report.clock = self._clock.report(self._name.split("/")[0])

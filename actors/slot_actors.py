@@ -104,12 +104,17 @@ def set_clocks(known: Mapping[str, SlotIdentity], ask: Callable[..., list[Any]])
 
 
 def last_words(
-    actors: Mapping[str, Any], *, within_s: float, then: Callable[[Collection[str]], object]
+    actors: Mapping[str, Any],
+    *,
+    failure: str,
+    within_s: float,
+    then: Callable[[Collection[str]], object],
 ) -> dict[str, SlotReport]:
     """Stop slots; return the reports of those that ended in time, {slot: its report}.
 
     Args:
         actors: {slot: its actor} of those that live.
+        failure: why: sinks keep what is published.
         within_s: for all of it.
         then: is called with those that have ended, if there is time left: to fetch what they have.
     """
@@ -118,7 +123,7 @@ def last_words(
 
     def ask() -> None:
         for actor in actors.values():
-            actor.call.remote("stop")
+            actor.call.remote("stop", failure)
         calls = {name: actor.call.remote("join") for name, actor in actors.items()}
         for name, call in calls.items():
             try:
@@ -131,16 +136,17 @@ def last_words(
     return dict(heard)
 
 
-def end_actors(actors: Mapping[str, Any], *, in_order: bool = False) -> None:
+def end_actors(actors: Mapping[str, Any], *, stopped: str | None = None) -> None:
     """Let actors and their CPUs go, if there is still somebody to do it.
 
     Args:
         actors: {slot: its actor}.
-        in_order: stop the slots before: they may have files in the temp folder.
+        stopped: stop the slots before, for this reason: they may have files in the temp folder,
+            and locks. None: kill them.
     """
 
     def stop() -> None:
-        stops = [actor.call.remote("stop") for actor in actors.values()]
+        stops = [actor.call.remote("stop", stopped) for actor in actors.values()]
         ray.wait(stops, num_returns=len(stops), timeout=STOP_S / 2)
 
     def kill() -> None:
@@ -148,7 +154,7 @@ def end_actors(actors: Mapping[str, Any], *, in_order: bool = False) -> None:
             ray.kill(actor, no_restart=True)
 
     try:
-        if in_order:
+        if stopped is not None:
             attempt(STOP_S, stop)
     finally:
         attempt(KILL_S, kill)

@@ -26,6 +26,10 @@ BENCHMARKS = {  # {name: (module, what it measures)}
     "sltuner-chain": ("sltuner_chain", "two gates that share a deadline of 6 s"),
     "sltuner-warsaw": ("sltuner_warsaw", "deadlines of 20 to 60 s over real arrivals of buses"),
     "sltuner-ray": ("sltuner_ray", "the four flows with a deadline on Ray, a minute each"),
+    "sink-kill": (
+        "sink_kill",
+        "a hundred kills during live sinks: what readers see",
+    ),
     "memory": ("memory", "ten million events through three nodes: is memory flat?"),
     "flows-at-random": ("flows_at_random", "2,000 whole flows beside pandas, 50 of them on Ray"),
     "predictors": ("predictors", "the next second of a gate, predicted by four models"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from ingest.paths import files_of, no_files
+from ingest.paths import files_of, no_files, overlap, print_of
 from runtime.errors import IngestError, SchemaError, SettingError
 from runtime.flow.nearest import listed, nearest
 from runtime.sources.spec import END_OF_INPUT, EndOfInput
@@ -77,6 +78,28 @@ class FileInput(ABC):
         """
         files = self.files()
         return FileReader(self._read(files, self._schema_of(files)))
+
+    def fingerprint(self) -> tuple[str, str]:
+        """Return what the files are now, in words and as a digest, without reading all of them.
+
+        Raises:
+            IngestError: no file, or one that cannot be read.
+        """
+        try:
+            return print_of(self.files())
+        except OSError as problem:
+            raise IngestError(f"{self.kind} {self.pattern}: cannot be read: {problem}") from problem
+
+    def reads_at(self, place: str, *, kind: str, is_file: bool) -> str | None:
+        """Return what of `place`, where a sink writes, this input reads; None: nothing.
+
+        Args:
+            place: a file, or a folder of parts.
+            kind: of the sink, "parquet" or "jsonl".
+            is_file: which of the two `place` is.
+        """
+        part = place if is_file else os.path.join(place, f"part-00000001.{kind}")
+        return overlap(self.pattern, part, folder=self.folder, suffixes=self.suffixes)
 
     @abstractmethod
     def _whole_schema(self, path: str) -> pa.Schema | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -74,6 +75,13 @@ class BlocksInput:
     def schema(self) -> pa.Schema:
         """Return the columns."""
         return self.columns
+
+    def fingerprint(self) -> tuple[str, str]:
+        """Return what it is, in words and as a digest of all its rows."""
+        digest = hashlib.sha256(str(self.columns).encode())
+        for row in (row for part in self.parts for row in part.to_pylist()):
+            digest.update(repr(row).encode(errors="surrogatepass"))
+        return self.describe(), digest.hexdigest()
 
     def open(self) -> BlocksReader:
         """Start at the first block."""

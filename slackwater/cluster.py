@@ -9,12 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from runtime.config import Limits, Tuning
 from runtime.errors import ClusterError, FlowError
 from runtime.flow.dataflow import Dataflow
+from runtime.flow.marks import sink_marks
 from runtime.flow.place import place
 from runtime.flow.plan import Plan, plan_stages
 from runtime.flow.steps import SourceStep
@@ -40,13 +42,14 @@ class _Nodes(ABC):
 
     def plan(self, flow: Dataflow, *, placement: Mapping[str, str] | None = None) -> Plan:
         """Return the stages of a flow and the node of each, without running it."""
-        return place(
+        placed = place(
             flow.name,
             plan_stages(flow),
             self.nodes,
             placement=placement,
             deadline_ns=flow.deadline_ns,
         )
+        return replace(placed, marks=sink_marks(flow.steps))
 
     def explain(self, flow: Dataflow, *, placement: Mapping[str, str] | None = None) -> str:
         """Return the flow's graph and where each stage will run."""
@@ -181,15 +184,22 @@ class Cluster(_Nodes):
             check_nodes([*nodes.values(), *heads])
         if is_detached:
             head_id = heads[0].node_id if heads else None
-            running = submit_detached(
+            detached = submit_detached(
                 plan, nodes=nodes, head_id=head_id, limits=limits, tuning=tuning, notes=notes
             )
-            return Job.detached(running, plan)
+            return Job.detached(detached, plan)
         check_room({slot: node.node_id for slot, node in nodes.items()})
-        started = RayJob(
-            plan, nodes=nodes, limits=limits, notes=notes, tuning=tuning, echoes=True
-        ).start()
-        job = Job.attached(new_job_id(plan.flow), plan, started)
+        job_id = new_job_id(plan.flow)
+        running = RayJob(
+            plan,
+            nodes=nodes,
+            limits=limits,
+            notes=notes,
+            tuning=tuning,
+            echoes=True,
+            job_id=job_id,
+        )
+        job = Job.attached(job_id, plan, running.start())
         self._jobs = [one for one in self._jobs if one.status == "running"] + [job]
         return job
 

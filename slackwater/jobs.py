@@ -12,11 +12,10 @@ import pyarrow as pa
 from actors.sample_history import SampleHistory
 from runtime.errors import FlowError
 from runtime.flow.plan import Plan, collect_sinks
-from runtime.flow.steps import SinkStep
 from runtime.measure import JobReport, refuse_imbalance
+from runtime.measure.published import published_notes
 from runtime.measure.samples import StageSample
 from runtime.model import Batch
-from runtime.model.schema import ArrowRows
 from runtime.simulate import CostModel, LinkModel
 from runtime.simulate import Simulation as SimulationRun
 from runtime.tune import make_policy
@@ -235,16 +234,15 @@ class SimulatedJob:
         limits: Limits | None,
         tuning: Tuning | None,
     ) -> None:
-        from actors.sinks import CollectSink, Sink, open_sink  # noqa: PLC0415 (brings in Ray)
+        from actors.sinks import (  # noqa: PLC0415 (brings in ZeroMQ)
+            SlotSinks,
+            input_prints,
+            sink_runs,
+            slots_with_inputs,
+        )
 
         self.plan = plan
-        self._collects = CollectSink
-        self._rows = {s.name: ArrowRows(s.step.schema) for s in plan.stages if s.kind == "sink"}
-        self._sinks: dict[str, Sink] = {
-            s.name: open_sink(s.name, s.step.sink, s.step.schema)
-            for s in plan.stages
-            if isinstance(s.step, SinkStep)
-        }
+        self._sinks = SlotSinks(clock_ns=lambda: self._run.now_ns)
         self._history: SampleHistory | None = None
         self._kept: dict[str, str] = {}  # what there is to say of the history
         known: list[StageSample] = []
@@ -262,12 +260,17 @@ class SimulatedJob:
             policy=None if tuning is None else make_policy(plan, tuning, history=known),
         )
         self._report: JobReport | None = None
+        inputs = [input_prints(plan.stages_of(slot)) for slot in slots_with_inputs(plan)]
+        runs = sink_runs(plan, f"{plan.flow} (simulated)", inputs)
+        try:
+            self._sinks.open(plan.stages, folder="", runs=runs)
+        except BaseException:
+            self._sinks.leave()
+            raise
 
-    def _egress(self, stage: str, batch: Batch | None, is_end: bool) -> None:
-        if batch is not None:
-            self._sinks[stage].write(self._rows[stage].of(batch))
-        if is_end:
-            self._sinks[stage].close()
+    def _egress(self, stage: str, batch: Batch | None, is_end: bool) -> int:
+        del is_end  # all are closed together
+        return 0 if batch is None else self._sinks.write(stage, batch)
 
     @property
     def status(self) -> str:
@@ -298,11 +301,12 @@ class SimulatedJob:
         if self._report is None:
             try:
                 ended = self._run.run()
-                self._keep()
-                self._report = self._noted(ended)
-            finally:
-                for sink in self._sinks.values():
-                    sink.close()
+                self._sinks.close("done")
+            except BaseException as problem:
+                self._sinks.abort(f"{type(problem).__name__}: {problem}")
+                raise
+            self._keep()
+            self._report = self._noted(ended)
         if on_report is not None:
             on_report(self._report)
         return refuse_imbalance(self._report)
@@ -316,23 +320,23 @@ class SimulatedJob:
     def _noted(self, report: JobReport) -> JobReport:
         if report.tuning is not None:
             report.tuning.status = {**report.tuning.status, **self._kept}
+        for sink in report.sinks:
+            self._sinks.tell(sink)
+        report.notes = [*report.notes, *published_notes(report.state, report.sinks)]
         return report
 
     def result(self, sink: str) -> pa.Table:
         """Return what a collect sink has gathered; runs the flow if it has not run."""
         _check_collects(self.plan.flow, collect_sinks(self.plan), sink)
         self.wait()
-        found = self._sinks[sink]
-        assert isinstance(found, self._collects), "checked above"
-        return found.table()
+        return self._sinks.collected(sink).table()
 
     def stop(self) -> None:
         """Nothing runs outside `wait`."""
 
     def close(self) -> None:
-        """Let go of the sinks."""
-        for sink in self._sinks.values():
-            sink.close()
+        """Let go of the sinks' places, if it never ran."""
+        self._sinks.leave()
 
 
 def latency_of(report: JobReport) -> Latency:

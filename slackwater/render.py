@@ -217,6 +217,11 @@ def _sink_columns(sinks: Sequence[SinkReport]) -> list[Column]:
         *_error_columns([sink.error_ns for sink in sinks]),
         *old_columns(sinks),
     ]
+    if any(sink.published is not None for sink in sinks):
+        of_files = [sink.published is not None for sink in sinks]
+        shown = [f"{s.published:,}" if s.published is not None else "–" for s in sinks]
+        hidden = [f"{s.waiting:,}" if own else "–" for s, own in zip(sinks, of_files, strict=True)]
+        columns += [("published", shown), ("not\nyet", hidden)]
     if any(sink.target for sink in sinks):
         columns.append(("to", [sink.target for sink in sinks]))
     return columns

@@ -1,7 +1,22 @@
 """Where results leave: files, the user's function, or memory."""
 
-from actors.sinks.files import JsonLinesSink, ParquetSink
+from actors.sinks.files import FileSink, Progress
+from actors.sinks.known import end_on_record, input_prints, sink_runs, slots_with_inputs
 from actors.sinks.memory import CallbackSink, CollectSink
-from actors.sinks.open import Sink, open_sink
+from actors.sinks.of_slot import SlotSinks
+from actors.sinks.open import NOBODY, Sink, open_sink
 
-__all__ = ["CallbackSink", "CollectSink", "JsonLinesSink", "ParquetSink", "Sink", "open_sink"]
+__all__ = [
+    "NOBODY",
+    "CallbackSink",
+    "CollectSink",
+    "FileSink",
+    "Progress",
+    "Sink",
+    "SlotSinks",
+    "end_on_record",
+    "input_prints",
+    "open_sink",
+    "sink_runs",
+    "slots_with_inputs",
+]

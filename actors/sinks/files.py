@@ -1,188 +1,314 @@
-"""Results in files that are whole, however the run ends.
+"""Results in files that are whole, however the run ends: parts, published one after the other.
 
-A file is written under a hidden name, `.<name>.incomplete`, and gets its own when it is complete.
-So what a killed process was writing never passes for results: it stays under the hidden name. A
-batch that cannot be written to the end (a full disk) is cut off again.
+```
+write ──▶ part in the making (hidden) ──▶ full, or due ──▶ synced ──▶ manifest ──▶ its own name
+                  │                                          └── an overwrite waits till all are
+                  └─ killed, or failed: nobody sees it, the next run removes it
+```
+What is decided (where a part ends, what may be replaced, who may go on) is in `runtime/sinks/`.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from actors.sinks.lock import HasEnded, Lock, here_as
+from actors.sinks.parts import JsonLinesPart, ParquetPart, PartFile
+from actors.sinks.place import Place
 from runtime.errors import SinkError
+from runtime.flow.steps import SinkSpec
+from runtime.model import Int64Array
+from runtime.sinks import Cutter, Manifest, Opening, Part, RunNote, SinkRun, opening_of
+from runtime.sinks.cut import PART_ROWS
 
-ROW_GROUP_ROWS = 65_536
-PART_ROWS = 4_000_000
-MAKE_ROOM = (
-    "what is there is whole, and what did not fit is not in it. Make room or choose another path, "
-    "and submit again"
-)
+__all__ = ["FileSink", "Progress"]
+
 CHOOSE_ANOTHER = "choose a path that can be written on the node where the sink runs"
 
 
-class ParquetSink:
-    """A directory of `part-00001.parquet`, …, or one file where the path ends in `.parquet`.
+@dataclass
+class Progress:
+    """How far the output of a sink is.
 
-    Rows are gathered into groups of 65,536 and parts of 4 million; `close` completes the last.
-    A process that is killed leaves complete parts only.
+    Attributes:
+        parts, published: files that readers see, and the rows of this run in them.
+        waiting: rows written that no reader sees yet.
+        skipped: rows of this run that an earlier one had committed already.
+        notes: what its user must know.
     """
 
-    def __init__(self, name: str, path: str, schema: pa.Schema, *, overwrite: bool = False) -> None:
-        self._name, self._path, self._schema = name, Path(path), schema
-        self._is_file = self._path.suffix == ".parquet"
-        self._waiting: list[pa.RecordBatch] = []
-        self._waiting_rows = self._part_rows = self._part = 0
-        self._writer: Any = None
-        self._is_closed = False
-        _prepare(name, self._path, overwrite=overwrite, is_file=self._is_file)
+    parts: int = 0
+    published: int = 0
+    waiting: int = 0
+    skipped: int = 0
+    notes: list[str] = field(default_factory=list)
 
-    def write(self, rows: pa.RecordBatch) -> None:
-        """Take rows; a row group is written when there are enough."""
-        self._waiting.append(rows)
-        self._waiting_rows += len(rows)
-        if self._waiting_rows >= ROW_GROUP_ROWS:
-            with self._telling():
-                self._flush()
-                if self._part_rows >= PART_ROWS and not self._is_file:
+
+class FileSink:
+    """A folder of parts, or one file. From one thread.
+
+    Args:
+        name: of the sink.
+        spec: its settings; its kind is "parquet" or "jsonl".
+        path: where to.
+        schema: of its rows.
+        run: which writes.
+        has_ended: see `HasEnded`.
+        clock_ns: tells when a part is due; it must not run back.
+
+    Raises:
+        SinkError: another job writes there, what is there is in the way, or it cannot be written.
+            Nothing there has been changed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        spec: SinkSpec,
+        path: str,
+        schema: pa.Schema,
+        *,
+        run: SinkRun,
+        has_ended: HasEnded = lambda _: False,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._name, self._spec, self._schema = name, spec, schema
+        self._run, self._clock_ns = run, clock_ns
+        self._columns = tuple((one.name, str(one.type)) for one in schema)
+        holder = here_as(name, run, since_ns=time.time_ns())
+        self._place = Place(
+            name, Path(path), kind=spec.kind, is_file=spec.is_file, token=holder.token
+        )
+        self._lock = Lock(self._place.lock_path, holder, has_ended=has_ended)
+        most = None if spec.is_file else spec.rows or PART_ROWS
+        self._cutter = Cutter(most, spec.every_ns)
+        self._part: PartFile | None = None
+        self._part_ns: int | None = None  # event time of its last row
+        self._staged: list[Part] = []  # whole, and still hidden
+        self._has_begun = self._is_over = False
+        self.progress = Progress()
+        with self._telling(way_out=CHOOSE_ANOTHER):
+            self._place.folder.mkdir(parents=True, exist_ok=True)
+            note = self._lock.take()
+        try:
+            with self._telling(way_out=CHOOSE_ANOTHER):
+                found = self._place.look()
+                opening = opening_of(
+                    found,
+                    run,
+                    schema=self._columns,
+                    kind=spec.kind,
+                    is_file=spec.is_file,
+                    overwrite=spec.overwrite,
+                    resume=spec.resume,
+                )
+        except BaseException:
+            self._lock.release()
+            raise
+        if note is not None:
+            self.progress.notes.append(note)
+        self._take(found.manifest, opening)
+
+    def _take(self, known: Manifest | None, opening: Opening) -> None:
+        note = RunNote(
+            job=self._run.job,
+            flow=self._run.flow,
+            sink=self._name,
+            token=self._place.token,
+            began_ns=time.time_ns(),
+        )
+        self._known = known
+        self._manifest = Manifest(
+            kind=self._spec.kind,
+            schema=self._columns,
+            run=note,
+            parts=opening.parts,
+            fingerprint=self._run.fingerprint,
+            why_not=self._run.why_not,
+        )
+        self._removing = opening.replaces
+        self._skip = opening.rows
+        self.progress.parts = len(opening.parts)
+        if opening.parts and known is not None:
+            self.progress.notes.append(
+                f"goes on behind {opening.rows:,} rows that job {known.run.job!r} had committed"
+            )
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:
+        """Take rows, with their event times if the caller has them."""
+        self.publish_due()
+        skipped = min(self._skip - self.progress.skipped, len(rows))
+        if skipped:
+            self.progress.skipped += skipped
+        start = skipped
+        with self._telling():
+            self._begin()
+            while start < len(rows):
+                taken, is_full = self._cutter.take(len(rows) - start, self._clock_ns())
+                if self._part is None:
+                    self._part = self._new_part()
+                self._part.write(rows.slice(start, taken))
+                start += taken
+                self.progress.waiting += taken
+                if event_time_ns is not None:
+                    self._part_ns = int(event_time_ns[start - 1])
+                if is_full:
                     self._finish_part()
 
-    def close(self) -> None:
-        """Complete the last part; a flow with no results leaves one empty file with its schema."""
-        if not self._is_closed:
-            self._is_closed = True
+    @property
+    def due_ns(self) -> int | None:
+        """When rows must be published, by the sink's clock; None: when they are enough."""
+        return self._cutter.due_ns
+
+    def publish_due(self) -> None:
+        """Publish rows that have waited for long enough."""
+        if self._cutter.is_due(self._clock_ns()):
             with self._telling():
-                self._flush()
                 self._finish_part()
 
-    def _flush(self) -> None:
-        if self._writer is None and (self._waiting or self._part == 0):
-            self._part += 1
-            self._writer = pq.ParquetWriter(_hidden(self._shown), self._schema, compression="zstd")
-        if self._waiting:
-            table = pa.Table.from_batches(self._waiting, schema=self._schema)
-            self._writer.write_table(table)
-            self._part_rows += len(table)
-            self._waiting, self._waiting_rows = [], 0
+    def close(self, state: str = "done") -> None:
+        """Publish the rest: the stream has ended, or its user has stopped it. Safe to call twice.
+
+        A flow with no results leaves one empty file.
+
+        Raises:
+            SinkError: it was not possible; or an earlier run has committed more rows than there
+                are now.
+        """
+        if state != "done" and not self._has_begun:
+            self.leave()  # nothing came, so nothing is replaced
+        if self._is_over:
+            return
+        if state == "done" and self.progress.skipped < self._skip:
+            self.abort("other rows than before")
+            raise SinkError(
+                f"sink {self._name!r}: the flow gave {self.progress.skipped:,} rows, and "
+                f"{self._place.path} has {self._skip:,} that an earlier run of the same flow "
+                "committed: a function of it gives other results each time; pass overwrite=True"
+            )
+        with self._telling():
+            self._begin()
+            if self._part is not None or not (self._manifest.parts or self._staged):
+                if self._part is None:
+                    self._part = self._new_part()
+                self._finish_part()
+            ended = self._manifest.ended(state, at_ns=time.time_ns())
+            if self._staged or self._removing:
+                self._commit(ended)
+            else:
+                self._lock.check()
+                self._place.write_manifest(ended)
+        self._is_over = True
+        self._lock.release()
+
+    def abort(self, error: str) -> None:
+        """Leave what is published, and nothing else; the run has failed. Safe to call twice."""
+        if self._is_over:
+            return
+        self._is_over = True
+        if self._part is not None:
+            self._part.discard()
+        for part in self._staged:
+            with suppress(OSError):
+                self._place.hidden(part.name).unlink(missing_ok=True)
+        if self._has_begun:
+            with suppress(OSError, SinkError):
+                self._lock.check()
+                failed = self._manifest.ended("failed", at_ns=time.time_ns(), error=error[:2_000])
+                if self._removing and self._known is not None:
+                    failed = replace(self._known, failed=failed.run)
+                self._place.write_manifest(failed)
+        self._lock.release()
+
+    def leave(self) -> None:
+        """Give the place up before anything was written: the job never started."""
+        if not self._has_begun:
+            self._is_over = True
+            self._lock.release()
+
+    # -- publishing ----------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """Tidy up behind the last run, and say that this one writes."""
+        if self._has_begun:
+            return
+        self._has_begun = True
+        self._lock.check()
+        self.progress.notes += self._place.tidy(self._known)
+        if self._known is not None and self._known.removing:
+            self._known = replace(self._known, removing=())
+        if not self._removing:
+            self._place.write_manifest(self._manifest)
+
+    def _new_part(self) -> PartFile:
+        number = len(self._manifest.parts) + len(self._staged) + 1
+        path = self._place.hidden(self._place.part_name(number))
+        if self._spec.kind == "parquet":
+            return ParquetPart(path, self._schema)
+        return JsonLinesPart(path)
 
     def _finish_part(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-            self._writer, self._part_rows = None, 0
-            _hidden(self._shown).replace(self._shown)
+        part, rows = self._part, self._cutter.rows
+        assert part is not None, "only a part that has begun can be full, or due"
+        size = part.finish()
+        number = len(self._manifest.parts) + len(self._staged) + 1
+        name = self._place.part_name(number)
+        self._staged.append(Part(name, rows, size, self._part_ns))
+        self._part, self._part_ns = None, None
+        self._cutter.cut()
+        is_live = self._spec.every_ns is not None or self._spec.rows is not None
+        if not self._removing or is_live:
+            self._commit(self._manifest)
 
-    @property
-    def _shown(self) -> Path:
-        return self._path if self._is_file else self._path / f"part-{self._part:05d}.parquet"
+    def _commit(self, manifest: Manifest) -> None:
+        self._lock.check()
+        new, removing = tuple(self._staged), self._removing
+        parts = (*self._manifest.parts, *new)
+        self._place.commit(replace(manifest, parts=parts, removing=removing), new)
+        self._manifest = replace(manifest, parts=parts)
+        self._staged, self._removing = [], ()
+        rows = sum(part.rows for part in new)
+        self.progress.parts = len(parts)
+        self.progress.published += rows
+        self.progress.waiting -= rows
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
+    def _telling(self, *, way_out: str | None = None) -> Iterator[None]:
+        """Turn the system's refusals into errors that say what to do; nothing partial stays."""
         try:
-            with _telling(self._name, self._path):
-                yield
-        except SinkError:
-            self._is_closed = True
-            with suppress(OSError):  # half a part helps nobody, and takes room
-                if self._writer is not None:
-                    self._writer.close()
-                _hidden(self._shown).unlink(missing_ok=True)
+            yield
+        except OSError as problem:
+            error = SinkError(self._refusal(problem, way_out))
+            if way_out is None:
+                self.abort(str(error))
+            raise error from problem
+        except SinkError as problem:
+            if way_out is None:
+                self.abort(str(problem))
             raise
 
-
-class JsonLinesSink:
-    """One file, a JSON object per line; times as ISO 8601 to the nanosecond, NaN as null."""
-
-    def __init__(self, name: str, path: str, *, overwrite: bool = False) -> None:
-        self._name, self._path = name, Path(path)
-        self._whole_bytes = 0
-        _prepare(name, self._path, overwrite=overwrite, is_file=True)
-        with _telling(name, self._path, way_out=CHOOSE_ANOTHER):
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-            self._file = os.open(_hidden(self._path), flags, 0o644)
-
-    def write(self, rows: pa.RecordBatch) -> None:
-        """Append the rows, all or none."""
-        data = memoryview(_json_lines(rows).encode())
-        written = 0
-        with _telling(self._name, self._path):
-            try:
-                while written < len(data):
-                    written += os.pwrite(self._file, data[written:], self._whole_bytes + written)
-            except OSError:
-                os.ftruncate(self._file, self._whole_bytes)
-                raise
-        self._whole_bytes += written
-
-    def close(self) -> None:
-        """Give the file its name."""
-        if self._file >= 0:
-            file, self._file = self._file, -1
-            with _telling(self._name, self._path):
-                os.close(file)
-                _hidden(self._path).replace(self._path)
-
-
-def _hidden(shown: Path) -> Path:
-    return shown.with_name(f".{shown.name}.incomplete")
-
-
-def _prepare(name: str, path: Path, *, overwrite: bool, is_file: bool) -> None:
-    """Make the folder, and see that nobody's results are in the way."""
-    with _telling(name, path, way_out=CHOOSE_ANOTHER):
-        directory = path.parent if is_file else path
-        directory.mkdir(parents=True, exist_ok=True)
-        if is_file:
-            taken = [path] if path.exists() else []
-            # An empty one is of a run that never began: another sink of it could not be opened.
-            if _hidden(path).exists() and _hidden(path).stat().st_size:
-                taken.append(_hidden(path))
-        else:
-            taken = [*path.glob("*.parquet"), *path.glob(".*.incomplete")]
-        if taken and not overwrite:
-            raise SinkError(
-                f"sink {name!r}: {taken[0]} is there already, of an earlier run or one that still "
-                "writes, and two runs must not mix; choose another path, remove it, or pass "
-                "overwrite=True"
-            )
-        for found in taken:
-            found.unlink()
-
-
-def _json_lines(rows: pa.RecordBatch) -> str:
-    columns = [_plain(column) for column in rows.columns]
-    records = pa.record_batch(columns, names=rows.schema.names).to_pylist()
-    return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in records)
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    """Return a column as JSON can say it."""
-    if pa.types.is_timestamp(column.type):
-        return pc.replace_substring(column.cast(pa.string()), " ", "T")
-    if pa.types.is_floating(column.type):
-        return pc.if_else(pc.is_finite(column), column, None)
-    return column
-
-
-@contextmanager
-def _telling(name: str, path: Path, *, way_out: str = MAKE_ROOM) -> Iterator[None]:
-    """Turn the system's refusals into errors that say what to do."""
-    try:
-        yield
-    except OSError as problem:
+    def _refusal(self, problem: OSError, way_out: str | None) -> str:
+        path = self._place.path
         free = "its folder cannot be looked at"
         with suppress(OSError):
             usage = shutil.disk_usage(path if path.exists() else path.parent)
             free = f"{usage.free / 2**20:.1f} MiB free there"
         reason = os.strerror(problem.errno) if problem.errno else str(problem)
-        raise SinkError(
-            f"sink {name!r} could not write {path}: {reason} ({free}); {way_out}"
-        ) from problem
+        if way_out is None:
+            told = self.progress
+            way_out = (
+                f"{told.parts} part(s) with {self._manifest.rows:,} rows are published and safe, "
+                f"{told.waiting:,} rows behind them are not visible. Make room or choose another "
+                "path, and submit again (resume=True goes on behind what is published)"
+            )
+        return f"sink {self._name!r} could not write {path}: {reason} ({free}); {way_out}"

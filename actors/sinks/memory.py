@@ -7,30 +7,51 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from actors.sinks.files import Progress
 from runtime.errors import OperatorError
+from runtime.model import Int64Array
 from runtime.model.whose_code import RUNNING
 
 
-class CollectSink:
+class _Unpublished:
+    """What the two have in common: nothing waits, nothing is published."""
+
+    due_ns: int | None = None
+    progress: Progress | None = None
+
+    def publish_due(self) -> None:
+        """Nothing is ever due."""
+
+    def leave(self) -> None:
+        """There is no place to let go of."""
+
+
+class CollectSink(_Unpublished):
     """Keeps all results in memory, for `job.result(name)`: for tests and small answers."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._batches: list[pa.RecordBatch] = []
 
-    def write(self, rows: pa.RecordBatch) -> None:
+    def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:
         """Keep the rows."""
+        del event_time_ns
         self._batches.append(rows)
 
-    def close(self) -> None:
+    def close(self, state: str = "done") -> None:
         """Nothing to finish."""
+        del state
+
+    def abort(self, error: str) -> None:
+        """Nothing to finish."""
+        del error
 
     def table(self) -> pa.Table:
         """Return everything so far."""
         return pa.Table.from_batches(self._batches, schema=self._schema)
 
 
-class CallbackSink:
+class CallbackSink(_Unpublished):
     """Hands each batch of results to the user's function, on the node of the sink."""
 
     def __init__(
@@ -44,8 +65,9 @@ class CallbackSink:
         self._function = function
         self._at_end = at_end
 
-    def write(self, rows: pa.RecordBatch) -> None:
+    def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:
         """Call the function."""
+        del event_time_ns
         token = RUNNING.set(self._name)
         try:
             self._function(rows)
@@ -55,8 +77,13 @@ class CallbackSink:
         finally:
             RUNNING.reset(token)
 
-    def close(self) -> None:
+    def abort(self, error: str) -> None:
+        """Call `at_end`, the first time: a callback has seen all rows that came, failure or not."""
+        self.close(error)
+
+    def close(self, state: str = "done") -> None:
         """Call `at_end`, the first time."""
+        del state
         at_end, self._at_end = self._at_end, None
         if at_end is None:
             return

@@ -21,9 +21,10 @@ from runtime.flow.expressions import Expr
 from runtime.flow.graph import check_runnable, needed_columns, order_steps
 from runtime.flow.keep import checked_keep, default_keep
 from runtime.flow.keyed import KeyedStream
+from runtime.flow.marks import check_sinks
 from runtime.flow.nearest import nearest
 from runtime.flow.slack import AS_FLOW, AsFlow, Slack, slack_ns
-from runtime.flow.steps import TUNED_NS, Keep, MergeStep, SourceStep, Step
+from runtime.flow.steps import TUNED_NS, Keep, MergeStep, SinkStep, SourceStep, Step
 from runtime.flow.stream import Stream
 from runtime.model import Duration, duration_ns
 from runtime.sources.spec import Input, OutOfOrder, SourceSpec
@@ -163,10 +164,12 @@ class Dataflow:
         """Check that the flow can run.
 
         Raises:
-            FlowError: no source, no sink, or a step that feeds nothing.
+            FlowError: no source, no sink, a step that feeds nothing, or a sink that cannot do
+                what its options say.
             DuplicateName, CycleError: the steps make no flow.
         """
         check_runnable(self.name, self.steps)
+        check_sinks(self.steps)
 
     def explain(self) -> str:
         """Return the graph as text: each step with its inputs, settings and columns.
@@ -181,7 +184,13 @@ class Dataflow:
         return needed_columns(self.steps)
 
     def add(self, step: Step) -> Stream:
-        """Add a step whose inputs are there, and return what leaves it."""
+        """Add a step whose inputs are there, and return what leaves it.
+
+        Raises:
+            FlowError: a sink would destroy what a source reads, or cannot do what its options say.
+        """
+        if isinstance(step, SinkStep):
+            check_sinks({**self.steps, step.name: step})
         self._steps.append(step)
         return Stream(self, step)
 

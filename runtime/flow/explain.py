@@ -20,6 +20,7 @@ from runtime.flow.steps import (
     MergeStep,
     SelectStep,
     Share,
+    SinkSpec,
     SinkStep,
     SourceStep,
     Step,
@@ -109,6 +110,22 @@ def _settings(  # noqa: PLR0912 - one for each kind of step
             yield f"takes    what came too late to count in full at {step.inputs[0]}"
         case SinkStep():
             yield f"writes   {step.sink.kind}{f' {step.sink.path}' if step.sink.path else ''}"
+            options = _publishing(step.sink)
+            if options:
+                yield f"         {options}"
+
+
+def _publishing(sink: SinkSpec) -> str:
+    words = []
+    if sink.rows is not None:
+        words.append(f"a part for {sink.rows:,} rows")
+    if sink.every_ns is not None:
+        words.append(f"published every {format_ns(sink.every_ns)}")
+    if sink.overwrite:
+        words.append("replaces what our manifest there names")
+    if sink.resume:
+        words.append("goes on behind what is committed")
+    return ", ".join(words)
 
 
 def _times(spec: SourceSpec) -> str:

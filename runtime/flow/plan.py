@@ -21,7 +21,7 @@ The replicas of a step are stages of their own, behind a stage that is their gat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -38,6 +38,7 @@ from runtime.flow.draft import (
     may_send_late,
 )
 from runtime.flow.graph import columns_read
+from runtime.flow.marks import SinkMark
 from runtime.flow.steps import (
     TUNED_NS,
     AggregateStep,
@@ -178,6 +179,8 @@ class Plan:
     slots: Mapping[str, str]  # {stage: slot}
     deadline_ns: int | None = None
     """The latency to keep, [ssg] Eq. 3; None: none."""
+    marks: Mapping[str, SinkMark] = field(default_factory=dict)
+    """{sink that writes files: what its output depends on}."""
 
     @property
     def tuned(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -243,7 +244,19 @@ class SinkSpec:
     at_end: Callable[[], None] | None = None
     """Called behind the last call of `function`."""
     overwrite: bool = False
-    """Replace results that are already there; otherwise that is refused."""
+    """Replace what a manifest of ours names; otherwise results that are there are refused."""
+    resume: bool = False
+    """Go on behind the rows that an earlier run of the same flow has committed."""
+    rows: int | None = None
+    """After how many rows a part ends; None: as many as make a good file."""
+    every_ns: int | None = None
+    """How long a row may wait for its part to be published; None: till the part is full."""
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the path is one file, and not a folder of parts."""
+        ending = os.path.splitext(os.path.normpath(self.path or ""))[1]
+        return ending == ".parquet" if self.kind == "parquet" else bool(ending)
 
 
 @dataclass(frozen=True, kw_only=True)

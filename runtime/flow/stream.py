@@ -348,7 +348,7 @@ class Stream:
         """End here: the rows go to parquet_sink(path), jsonl_sink, callback_sink or collect_sink.
 
         Raises:
-            DuplicateName: a step has this name already.
+            FlowError: a step has this name, or the sink cannot do here what its options say.
         """
         name = self.flow.name_for("sink", name)
         checks.sink(spec, step=name)

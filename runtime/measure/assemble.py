@@ -14,6 +14,7 @@ from runtime.measure.deadline import deadline_notes, with_totals
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.kept import kept_notes
 from runtime.measure.ledger import ledger_of
+from runtime.measure.published import published_notes
 from runtime.measure.report import (
     ChannelReport,
     ClockReport,
@@ -42,10 +43,10 @@ class SinkMeter:
         self._waiting: list[tuple[Int64Array, int]] = []  # (stimulus times, egress)
         self._rows_waiting = 0
 
-    def add(self, batch: Batch, egress_ns: int) -> None:
-        """Count rows that have just left."""
-        self._waiting.append((batch.stimulus_time_ns, egress_ns))
-        self._rows_waiting += len(batch)
+    def add(self, batch: Batch, egress_ns: int, *, skipped: int = 0) -> None:
+        """Count rows that have just left, all but the first `skipped`."""
+        self._waiting.append((batch.stimulus_time_ns[skipped:], egress_ns))
+        self._rows_waiting += len(batch) - skipped
         if self._rows_waiting > _ROWS_AT_ONCE or len(self._waiting) > _BATCHES_AT_ONCE:
             self._count()
 
@@ -125,6 +126,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
     ordered = [by_name[stage.name] for stage in plan.stages if stage.name in by_name]
     merged = {channel.name: channel for channel in merge_channels(channels)}
     carried = [merged[c.name] for c in plan.channels if c.name in merged]
+    sinks = list(sinks)
     for channel in carried:
         channel.error_ns = errors.between(channel.source, channel.target)
     still = _standstills(ordered, carried, state=state, elapsed_s=elapsed_s, still_ns=still_ns)
@@ -145,6 +147,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
         error=error,
         notes=[
             *notes,
+            *published_notes(state, sinks),
             *kept_notes(plan, by_name),
             *deadline_notes(plan, tuning),
             *clock_notes(of_nodes),

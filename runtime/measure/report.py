@@ -156,6 +156,16 @@ class SinkReport:
     error_ns: int = 0
     """How far off any latency can be: the error of this slot's clock and that of a source's, the
     largest over the sources upstream. 0 within one clock."""
+    published: int | None = None
+    """Of `rows`, those in files that readers see; None: it publishes none."""
+    waiting: int = 0
+    """Of `rows`, those written to a file that no reader sees yet."""
+    parts: int = 0
+    """Files that readers see, those of earlier runs of the same output too."""
+    already_committed: int = 0
+    """Rows that reached the sink and were left out: an earlier run had committed them. They are
+    neither in `rows` nor in `latency`."""
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass

@@ -28,8 +28,9 @@ POLL_NS = 5_000_000
 GIVE_UP_POLLS = 10_000
 """And after this many times in a row with nothing else to do, the run is called stalled."""
 
-Egressed = Callable[[str, Batch | None, bool], None]
-"""(sink stage, rows or None, whether it was the last): write the results."""
+Egressed = Callable[[str, Batch | None, bool], int | None]
+"""(sink stage, rows or None, whether it was the last): write the results; return how many of the
+first rows had left in an earlier run, if any."""
 
 
 class Simulation:
@@ -214,9 +215,9 @@ class Simulation:
                     lambda: self._slots[source].credit(channel.name, rows),
                 )
             case Egress(stage, batch, is_end):
-                self._egress(stage, batch, is_end)
+                skipped = self._egress(stage, batch, is_end) or 0
                 if batch is not None:
-                    self._meters[stage].add(batch, self.now_ns)
+                    self._meters[stage].add(batch, self.now_ns, skipped=skipped)
 
     def _delivery(self, target: str, channel: str, message: Message) -> Callable[[], None]:
         sent_ns = self.now_ns

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from actors.sinks import Sink, files, open_sink
+from actors.sinks import Sink, open_sink, parts
 from runtime.errors import OperatorError, SinkError, TypeMismatch
 from runtime.flow.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
 from runtime.flow.steps import SinkSpec
@@ -30,6 +30,11 @@ def opened(spec: SinkSpec) -> Sink:
     return open_sink("out", spec, SCHEMA)
 
 
+def shown(folder: Path) -> list[Path]:
+    """What a reader of the folder sees."""
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
 @pytest.mark.parametrize("name", ["out", "one.parquet"])
 def test_parquet_keeps_rows_order_and_types(tmp_path: Path, name: str) -> None:
     sink = opened(parquet_sink(tmp_path / name))
@@ -42,20 +47,25 @@ def test_parquet_keeps_rows_order_and_types(tmp_path: Path, name: str) -> None:
     assert table["n"].to_pylist() == list(range(6))
 
 
-def test_parquet_starts_a_new_part_when_one_is_full(
+def test_parts_and_row_groups_end_by_rows_alone_so_that_two_runs_write_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "ROW_GROUP_ROWS", 4)
-    monkeypatch.setattr(files, "PART_ROWS", 8)
-    sink = opened(parquet_sink(tmp_path))
-    for first in range(0, 30, 3):
-        sink.write(rows(first))
-        for part in tmp_path.glob("*.parquet"):
-            pq.read_table(part)  # whole at every moment
-    sink.close()
-    parts = sorted(tmp_path.iterdir())
-    assert [part.name for part in parts] == [f"part-{n:05d}.parquet" for n in (1, 2, 3)]
-    assert pq.read_table(parts)["n"].to_pylist() == list(range(30))
+    monkeypatch.setattr(parts, "GROUP_ROWS", 4)
+    for name, batch in (("threes", 3), ("sevens", 7), ("at once", 30)):
+        sink = opened(parquet_sink(tmp_path / name, rows=10))
+        for first in range(0, 30, batch):
+            sink.write(rows(first, min(batch, 30 - first)))
+            for part in shown(tmp_path / name):
+                pq.read_table(part)  # whole at every moment
+        sink.close()
+    written = shown(tmp_path / "threes")
+    assert [part.name for part in written] == [f"part-{n:08d}.parquet" for n in (1, 2, 3)]
+    assert pq.read_table(tmp_path / "threes")["n"].to_pylist() == list(range(30))
+    meta = pq.read_metadata(written[0])
+    assert [meta.row_group(at).num_rows for at in range(meta.num_row_groups)] == [4, 4, 2]
+    for part in written:
+        assert part.read_bytes() == (tmp_path / "sevens" / part.name).read_bytes()
+        assert part.read_bytes() == (tmp_path / "at once" / part.name).read_bytes()
 
 
 def test_no_results_are_a_file_too(tmp_path: Path) -> None:
@@ -94,15 +104,15 @@ def test_json_has_times_to_the_nanosecond_and_null_for_what_is_no_number(tmp_pat
 
 
 @pytest.mark.parametrize("of", [parquet_sink, jsonl_sink])
-def test_nothing_has_its_name_before_it_is_complete(tmp_path: Path, of: Any) -> None:
+def test_one_file_has_its_name_when_it_is_whole(tmp_path: Path, of: Any) -> None:
     path = tmp_path / "one.parquet"
     sink = opened(of(path))
     sink.write(rows(0, 70_000))
-    assert [found.name for found in tmp_path.iterdir()] == [".one.parquet.incomplete"]
-    with pytest.raises(SinkError, match="one that still writes"):
+    assert all(found.name.startswith(".one.parquet.") for found in tmp_path.iterdir())
+    with pytest.raises(SinkError, match=r"belongs to job .* runs on this very host"):
         opened(of(path))
     sink.close()
-    assert [found.name for found in tmp_path.iterdir()] == ["one.parquet"]
+    assert shown(tmp_path) == [path]
 
 
 @pytest.mark.parametrize("of", [parquet_sink, jsonl_sink])
@@ -112,18 +122,19 @@ def test_results_of_two_runs_do_not_mix(tmp_path: Path, of: Any, name: str) -> N
         sink = opened(of(tmp_path / name, overwrite=True))
         sink.write(rows())
         sink.close()
-    with pytest.raises(SinkError, match=f"sink 'out': .*{name}.* overwrite=True"):
+    with pytest.raises(SinkError, match=f"sink 'out': .*{name} .*overwrite=True"):
         opened(of(tmp_path / name))
+    found = shown(tmp_path / name) if name == "out" else [tmp_path / name]
     if of is parquet_sink:
-        assert len(pq.read_table(tmp_path / name)) == 3
+        assert sum(len(pq.read_table(part)) for part in found) == 3
     else:
-        assert len((tmp_path / name).read_text().splitlines()) == 3
+        assert sum(len(part.read_text().splitlines()) for part in found) == 3
 
 
-def test_a_batch_of_json_that_does_not_fit_is_cut_off_again(
+def test_a_batch_of_json_that_does_not_fit_is_cut_off_again_and_nothing_partial_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sink = opened(jsonl_sink(tmp_path / "out.jsonl"))
+    sink = opened(jsonl_sink(tmp_path / "out", rows=2))
     sink.write(rows(0))
     write = os.pwrite
 
@@ -134,11 +145,21 @@ def test_a_batch_of_json_that_does_not_fit_is_cut_off_again(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "pwrite", full)
-        with pytest.raises(SinkError, match=r"out\.jsonl: No space left on device .*MiB free"):
+        with pytest.raises(
+            SinkError,
+            match=r"sink 'out' could not write .*/out: No space left on device .*MiB free there\); "
+            r"1 part\(s\) with 2 rows are published and safe, 1 rows .* not visible. Make room",
+        ):
             sink.write(rows(3))
     sink.close()
-    lines = (tmp_path / "out.jsonl").read_text().splitlines()
-    assert [json.loads(line)["n"] for line in lines] == [0, 1, 2]
+    (part,) = shown(tmp_path / "out")
+    assert [json.loads(line)["n"] for line in part.read_text().splitlines()] == [0, 1]
+    manifest = json.loads((tmp_path / "out" / ".slackwater.json").read_text())
+    assert manifest["run"]["state"] == "failed"
+    assert "No space left" in manifest["run"]["error"]
+    assert manifest["parts"] == [["part-00000001.jsonl", 2, part.stat().st_size, None]]
+    (left,) = (tmp_path / "out").glob(".*.incomplete")
+    assert [json.loads(line)["n"] for line in left.read_text().splitlines()] == [2]
 
 
 def test_a_callback_gets_every_batch_and_its_error_carries_a_sample() -> None:
@@ -183,7 +204,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     for spec in (
         parquet_sink(tmp_path / "file" / "out"),
         jsonl_sink(tmp_path / "file" / "out.jsonl"),
-        jsonl_sink(tmp_path, overwrite=True),
+        jsonl_sink(tmp_path / "file", overwrite=True),
     ):
         with pytest.raises(SinkError, match="choose a path that can be written on the node"):
             opened(spec)

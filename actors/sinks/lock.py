@@ -1,0 +1,165 @@
+"""A lock that one job has on its output: a file that is made exclusively, and says whose it is."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from actors.local_sockets import boot_id
+from runtime.errors import SinkError
+from runtime.sinks import Holder, SinkRun, judged
+
+__all__ = ["HasEnded", "Lock", "here_as"]
+
+HasEnded = Callable[[Holder], bool]
+"""Whether the end of a holder's job is on record."""
+_MACHINE = Path("/etc/machine-id")
+_MOST_BYTES = 65_536
+
+
+class Lock:
+    """The lock at a path. `take` it, look whether it is still ours, `release` it."""
+
+    def __init__(self, path: Path, holder: Holder, *, has_ended: HasEnded) -> None:
+        self._path, self._holder, self._has_ended = path, holder, has_ended
+        self._is_taken = False
+
+    def take(self) -> str | None:
+        """Make the lock ours; return whom it was taken over from, and why, if from anybody.
+
+        Raises:
+            SinkError: another job has it, and may still write.
+            OSError: it cannot be written.
+        """
+        with self._alone():
+            note = self._judge()
+            own = self._path.with_name(f"{self._path.name}.{self._holder.token}")
+            data = json.dumps(self._holder.to_json()).encode()
+            try:
+                own.write_bytes(data)
+                if note is None:
+                    _put(own, self._path, data)
+                else:
+                    own.replace(self._path)
+            except FileExistsError:
+                raise SinkError(self._refusal("another job", "it has just begun")) from None
+            finally:
+                own.unlink(missing_ok=True)
+            self._is_taken = True
+        return note
+
+    def check(self) -> None:
+        """Look whether it is still ours.
+
+        Raises:
+            SinkError: another job has taken it over.
+        """
+        found = self._read()
+        if found is None or found.token != self._holder.token:
+            by = "nobody: its file is gone" if found is None else str(found)
+            raise SinkError(
+                f"sink {self._holder.sink!r}: the lock {self._path} was taken from us, and "
+                f"belongs to {by}; nothing more is published, what was stays; see who writes there"
+            )
+
+    def release(self) -> None:
+        """Give it up, if it is ours. Safe to call twice."""
+        if not self._is_taken:
+            return
+        self._is_taken = False
+        with suppress(OSError, SinkError), self._alone():
+            self.check()
+            self._path.unlink()
+
+    def _judge(self) -> str | None:
+        try:
+            found = self._read()
+        except (ValueError, KeyError, TypeError) as problem:
+            reason = f"it cannot be read ({problem})"
+            raise SinkError(self._refusal("nobody knows whom", reason)) from problem
+        if found is None:
+            return None
+        verdict = judged(
+            found,
+            self._holder,
+            start_of_pid=start_of(found.pid),
+            has_ended=self._has_ended(found),
+        )
+        if not verdict.is_free:
+            raise SinkError(self._refusal(str(found), verdict.reason))
+        return f"took over the lock of {found}: {verdict.reason}"
+
+    def _read(self) -> Holder | None:
+        try:
+            with self._path.open("rb") as file:
+                return Holder.from_json(json.loads(file.read(_MOST_BYTES)))
+        except FileNotFoundError:
+            return None
+
+    def _refusal(self, holder: str, reason: str) -> str:
+        return (
+            f"sink {self._holder.sink!r}: {self._path} belongs to {holder}, and {reason}; two jobs "
+            "must not write to one place: stop that job or choose another path; if you know that "
+            "it is over, remove that file"
+        )
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep others of this host out while we judge and replace."""
+        folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with suppress(OSError):  # a file system without: then the link alone decides
+                fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
+
+
+def _put(own: Path, path: Path, data: bytes) -> None:
+    """Make a file, whole, unless there is one; raises FileExistsError."""
+    try:
+        os.link(own, path)
+    except PermissionError:  # a file system without links; half a lock may be seen for a moment
+        with path.open("xb") as file:
+            file.write(data)
+
+
+def here_as(sink: str, run: SinkRun, *, since_ns: int) -> Holder:
+    """Return this process as the holder of a lock."""
+    try:
+        pid_space = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        pid_space = ""
+    try:
+        machine = _MACHINE.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        machine = ""
+    return Holder(
+        job=run.job,
+        flow=run.flow,
+        sink=sink,
+        host=socket.gethostname(),
+        machine=machine,
+        boot=boot_id() or "",
+        pid_space=pid_space,
+        pid=os.getpid(),
+        pid_start=start_of(os.getpid()) or 0,
+        since_ns=since_ns,
+        token=secrets.token_hex(8),
+    )
+
+
+def start_of(pid: int) -> int | None:
+    """Return when a process began, in ticks since the boot; None: there is none, or it is over."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()  # behind the name, which may have spaces
+    return None if fields[0] in ("Z", "X") else int(fields[19])

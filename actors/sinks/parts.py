@@ -1,0 +1,146 @@
+"""One part while it is written: rows of a format, into a hidden file that is whole at its end."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from actors.sinks.place import sync
+from runtime.sinks.cut import GROUP_ROWS
+
+__all__ = ["JsonLinesPart", "ParquetPart", "PartFile"]
+
+
+class PartFile(Protocol):
+    """A part in the making. After an error only `discard` may be called."""
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Take rows, all or none.
+
+        Raises:
+            OSError: there is no room for them.
+        """
+        ...
+
+    def finish(self) -> int:
+        """Complete the file and have it on disk; return how many bytes it has.
+
+        Raises:
+            OSError: there is no room for its end.
+        """
+        ...
+
+    def discard(self) -> None:
+        """Give it up."""
+        ...
+
+
+class ParquetPart:
+    """Parquet: row groups of 65,536 rows, wherever the batches that came in ended."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._path, self._schema = path, schema
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._writer: Any = None
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Keep the rows; a row group is written when it is full."""
+        self._waiting.append(rows)
+        self._rows += len(rows)
+        if self._rows < GROUP_ROWS:
+            return
+        table = pa.Table.from_batches(self._waiting, schema=self._schema)
+        whole = len(table) - len(table) % GROUP_ROWS
+        for start in range(0, whole, GROUP_ROWS):
+            self._write_group(table.slice(start, GROUP_ROWS))
+        self._waiting = table.slice(whole).to_batches()
+        self._rows = len(table) - whole
+
+    def finish(self) -> int:
+        """Write the last row group and the file's end."""
+        if self._rows or self._writer is None:
+            self._write_group(pa.Table.from_batches(self._waiting, schema=self._schema))
+        self._waiting, self._rows = [], 0
+        self._writer.close()
+        sync(self._path)
+        return self._path.stat().st_size
+
+    def discard(self) -> None:
+        """Remove it: half a part cannot be read."""
+        self._waiting = []
+        with suppress(OSError):
+            if self._writer is not None:
+                self._writer.close()
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+    def _write_group(self, table: pa.Table) -> None:
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd")
+        # In one piece: where pages end must not show where batches ended.
+        if len(table):
+            self._writer.write_table(table.combine_chunks(), row_group_size=GROUP_ROWS)
+
+
+class JsonLinesPart:
+    """A JSON object per line; times as ISO 8601 to the nanosecond, NaN as null."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        self._file = os.open(path, flags, 0o644)
+        self._bytes = 0
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append the rows, all or none."""
+        data = memoryview(_json_lines(rows).encode())
+        written = 0
+        try:
+            while written < len(data):
+                written += os.pwrite(self._file, data[written:], self._bytes + written)
+        except OSError:
+            os.ftruncate(self._file, self._bytes)
+            raise
+        self._bytes += written
+
+    def finish(self) -> int:
+        """Have the file on disk."""
+        os.fsync(self._file)
+        self._close()
+        return self._bytes
+
+    def discard(self) -> None:
+        """Leave it under its hidden name, with whole lines: its user may want to look at them."""
+        with suppress(OSError):
+            self._close()
+        if not self._bytes:
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
+
+    def _close(self) -> None:
+        if self._file >= 0:
+            number, self._file = self._file, -1
+            os.close(number)
+
+
+def _json_lines(rows: pa.RecordBatch) -> str:
+    columns = [_plain(column) for column in rows.columns]
+    records = pa.record_batch(columns, names=rows.schema.names).to_pylist()
+    return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in records)
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """Return a column as JSON can say it."""
+    if pa.types.is_timestamp(column.type):
+        return pc.replace_substring(column.cast(pa.string()), " ", "T")
+    if pa.types.is_floating(column.type):
+        return pc.if_else(pc.is_finite(column), column, None)
+    return column

@@ -1,0 +1,109 @@
+"""One text for all ways to write the same step: what two runs must share to have one output.
+
+A function counts by its code, its defaults and what it closes over, not by its name, its file or
+its line. What it calls by a global name counts by that name only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import partial
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.flow.expressions import Expr
+from runtime.flow.steps import Step
+
+__all__ = ["canonical_step"]
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic)
+_PACE = frozenset({"input", "speed", "max_rows"})
+"""Of a source: what its rows are, the input itself tells; how quickly they come is no matter."""
+
+
+def canonical_step(step: Step) -> str:
+    """Return a step's settings; of a sink only where it is in the flow."""
+    return _Writer().settings(step, without=frozenset({"sink"}))
+
+
+class _Writer:
+    """Writes values; each object once, so that what is large or a circle ends."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, Any] = {}  # {id: object}, kept so that no id comes again
+
+    def settings(self, value: Any, *, without: Collection[str]) -> str:
+        told = [
+            f"{one.name}={self.text(getattr(value, one.name))}"
+            for one in fields(value)
+            if one.name not in without
+        ]
+        return f"{type(value).__name__}({', '.join(told)})"
+
+    def text(self, value: Any) -> str:  # noqa: PLR0911 - one for each kind of value
+        if isinstance(value, (Enum, *_PLAIN)):
+            return repr(value)
+        if isinstance(value, Expr):
+            return f"<{value}>"
+        if isinstance(value, pa.DataType):
+            return str(value)
+        if id(value) in self._seen:
+            return f"again {list(self._seen).index(id(value))}"
+        self._seen[id(value)] = value
+        if isinstance(value, pa.Schema):
+            return self.text([(one.name, str(one.type)) for one in value])
+        if isinstance(value, Mapping):
+            pairs = ((self.text(key), self.text(one)) for key, one in value.items())
+            return "{" + ", ".join(f"{key}: {one}" for key, one in pairs) + "}"
+        if isinstance(value, set | frozenset):  # in no order, from one process to the next
+            return "{" + ", ".join(sorted(self.text(one) for one in value)) + "}"
+        if isinstance(value, list | tuple):
+            return "[" + ", ".join(self.text(one) for one in value) + "]"
+        if is_dataclass(value) and not isinstance(value, type):
+            return self.settings(value, without=_PACE)
+        return f"({' '.join(self._of_object(value))})"
+
+    def _of_object(self, value: Any) -> Iterator[str]:
+        if isinstance(value, CodeType):
+            yield value.co_code.hex()
+            yield self.text(value.co_consts)
+            yield self.text((value.co_names, value.co_varnames, value.co_freevars))
+        elif isinstance(value, FunctionType):
+            yield self.text(value.__code__)
+            yield self.text((value.__defaults__, value.__kwdefaults__))
+            for cell in value.__closure__ or ():
+                yield self.text(_inside(cell))
+        elif isinstance(value, partial):
+            yield self.text((value.func, value.args, value.keywords))
+        elif isinstance(value, MethodType):
+            yield self.text((value.__func__, value.__self__))
+        elif isinstance(value, type | BuiltinFunctionType):
+            yield f"{value.__module__}.{value.__qualname__}"
+        elif isinstance(value, ModuleType):
+            yield value.__name__
+        else:
+            yield f"{type(value).__module__}.{type(value).__qualname__}"
+            yield self.text(vars(type(value)).get("__call__"))
+            yield self.text(vars(value)) if hasattr(value, "__dict__") else _digest(value)
+
+
+def _digest(value: Any) -> str:
+    """Return a digest of an object that shows nothing of itself, such as an array or a table."""
+    try:
+        return hashlib.sha256(pickle.dumps(value, protocol=5)).hexdigest()
+    except Exception:  # whatever it has against that: then its type is all there is to know
+        return ""
+
+
+def _inside(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it is empty: a function that names itself before it is made
+        return None

@@ -1,0 +1,30 @@
+"""What a report says of output that readers cannot see (yet)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from runtime.measure.report import SinkReport
+
+__all__ = ["published_notes"]
+
+
+def published_notes(state: str, sinks: Iterable[SinkReport]) -> list[str]:
+    """Return what the sinks have to say, and which rows a job that has ended kept from readers.
+
+    Of a sink whose worker died, it is what was heard of it last.
+    """
+    notes = []
+    for sink in sinks:
+        notes += [f"sink {sink.name!r}: {note}" for note in sink.notes]
+        if sink.already_committed:
+            notes.append(
+                f"sink {sink.name!r}: {sink.already_committed:,} rows were already committed by an "
+                "earlier run and left out"
+            )
+        if state in ("failed", "lost") and sink.published is not None:
+            notes.append(
+                f"sink {sink.name!r}: when last heard of, {sink.published:,} rows of this job were "
+                f"published, and {sink.waiting:,} behind them were written and not visible"
+            )
+    return notes

@@ -1,0 +1,183 @@
+"""What a folder of results says of itself: which parts are whole, of which run, in which order.
+
+The manifest is the commit. A part belongs to the output from the moment when a manifest that
+names it lies in the folder; it gets its own name right afterwards, and if the writer dies between
+the two, the next one gives it that name.
+
+```
+.part-00000003.parquet.4f1c….incomplete   written, synced
+.slackwater.json                          names part 3: from here on it belongs to the output
+part-00000003.parquet                     renamed: readers of *.parquet see it
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from runtime.sinks.fingerprint import Fingerprint
+
+__all__ = ["FORMAT", "Manifest", "Part", "RunNote"]
+
+FORMAT = 1
+_STATES = frozenset({"writing", "done", "stopped", "failed"})
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file that is whole.
+
+    Attributes:
+        name: that readers see, without its folder.
+        rows, bytes: how many it has.
+        last_event_time_ns: of its last row; None: it has none, or the sink was not told.
+    """
+
+    name: str
+    rows: int
+    bytes: int
+    last_event_time_ns: int | None = None
+
+
+@dataclass(frozen=True)
+class RunNote:
+    """One run that wrote here. Times are wall clock, ns.
+
+    Attributes:
+        job: its id.
+        token: in the hidden names of what it writes, so that two runs never share one.
+        state: writing, done, stopped (by its user: what there is, is whole) or failed.
+        error: what ended it.
+    """
+
+    job: str
+    flow: str
+    sink: str
+    token: str
+    state: str = "writing"
+    began_ns: int = 0
+    ended_ns: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """All that is known of an output.
+
+    Attributes:
+        kind: "parquet" or "jsonl".
+        schema: (column, type) of all rows.
+        run: the one whose parts these are, the last one if several went on behind each other.
+        parts: in the order of the output: its rows are those of part 1, then part 2, …
+        removing: older parts that `parts` replace; they go as soon as this manifest lies there.
+        fingerprint: what a run must share with this one to go on behind it; None: nobody can.
+        why_not: why nobody can.
+        failed: a run that was to replace this, and failed before it did.
+        epoch, offsets: for recovery by snapshots, not written yet: the last snapshot that these
+            parts belong to, and {source: where it goes on}.
+    """
+
+    kind: str
+    schema: tuple[tuple[str, str], ...]
+    run: RunNote
+    parts: tuple[Part, ...] = ()
+    removing: tuple[str, ...] = ()
+    fingerprint: Fingerprint | None = None
+    why_not: str = ""
+    failed: RunNote | None = None
+    epoch: int = 0
+    offsets: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """How far the parts go in the order of the output: its first so many rows."""
+        return sum(part.rows for part in self.parts)
+
+    def ended(self, state: str, *, at_ns: int, error: str | None = None) -> Manifest:
+        """Return it with its run's end."""
+        run = replace(self.run, state=state, ended_ns=at_ns, error=error)
+        return replace(self, run=run)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain JSON values; parts as lists, since there may be many."""
+        return {
+            "slackwater_manifest": FORMAT,
+            "kind": self.kind,
+            "schema": [list(column) for column in self.schema],
+            "run": asdict(self.run),
+            "rows": self.rows,
+            "parts": [
+                [part.name, part.rows, part.bytes, part.last_event_time_ns] for part in self.parts
+            ],
+            "removing": list(self.removing),
+            "fingerprint": None if self.fingerprint is None else asdict(self.fingerprint),
+            "why_not": self.why_not,
+            "failed": None if self.failed is None else asdict(self.failed),
+            "epoch": self.epoch,
+            "offsets": dict(self.offsets),
+        }
+
+    @classmethod
+    def from_json(cls, plain: Any) -> Manifest:
+        """Return what `to_json` described.
+
+        Raises:
+            ValueError, KeyError, TypeError: it is no manifest, or one of another format.
+        """
+        if not isinstance(plain, dict) or plain["slackwater_manifest"] != FORMAT:
+            raise ValueError(f"it is no manifest of format {FORMAT}")
+        marks, failed = plain["fingerprint"], plain["failed"]
+        made = cls(
+            kind=_text(plain["kind"]),
+            schema=tuple((_text(name), _text(kind)) for name, kind in plain["schema"]),
+            run=_run(plain["run"]),
+            parts=tuple(_part(one) for one in plain["parts"]),
+            removing=tuple(_file_name(name) for name in plain["removing"]),
+            fingerprint=None if marks is None else Fingerprint.from_json(marks),
+            why_not=_text(plain["why_not"]),
+            failed=None if failed is None else _run(failed),
+            epoch=_count(plain["epoch"]),
+            offsets=dict(plain["offsets"]),
+        )
+        if made.rows != plain["rows"]:
+            raise ValueError(f"its parts have {made.rows} rows, and it says {plain['rows']}")
+        return made
+
+
+def _part(plain: Any) -> Part:
+    name, rows, size, last_ns = plain
+    if last_ns is not None and type(last_ns) is not int:
+        raise TypeError(f"{last_ns!r} is no time")
+    return Part(_file_name(name), _count(rows), _count(size), last_ns)
+
+
+def _run(plain: Mapping[str, Any]) -> RunNote:
+    run = RunNote(**plain)
+    for text in (run.job, run.flow, run.sink, run.error or ""):
+        _text(text)
+    if run.state not in _STATES:
+        raise ValueError(f"state {run.state!r} is none of ours")
+    if not _text(run.token).isalnum():
+        raise ValueError(f"token {run.token!r} is none of ours")
+    return run
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _file_name(value: Any) -> str:
+    """Return a name in this very folder: what it names may be removed."""
+    if _text(value) in ("", ".", "..") or "/" in value or "\0" in value:
+        raise ValueError(f"{value!r} is no name of a file in this folder")
+    return str(value)
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise TypeError(f"{value!r} is no count")
+    return value

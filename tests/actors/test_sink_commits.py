@@ -1,0 +1,312 @@
+"""What a folder of results promises: whole parts only, one writer, nothing foreign touched."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.killed import killed_at
+from runtime.errors import SettingError, SinkError
+from runtime.flow.sinks import jsonl_sink, parquet_sink
+from runtime.sinks import InputPrint
+from tests.support.sinks import (
+    MARKS,
+    RUN,
+    SECOND,
+    Clock,
+    manifest,
+    opened,
+    rows,
+    seen,
+    shown,
+    write_all,
+)
+
+# -- what is published, and when ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink])
+def test_a_live_sink_publishes_what_has_waited_for_its_interval_though_no_rows_come(
+    tmp_path: Path, of: Any
+) -> None:
+    clock = Clock()
+    sink = opened(of(tmp_path / "out", every="10s", rows=1_000), clock_ns=clock)
+    assert sink.due_ns is None
+    clock.now_ns = 5 * SECOND
+    sink.write(rows(0, 3))
+    assert sink.due_ns == 15 * SECOND
+    assert (sink.progress.published, sink.progress.waiting) == (0, 3)
+    clock.now_ns = 15 * SECOND - 1
+    sink.publish_due()
+    assert seen(tmp_path / "out") == []
+    clock.now_ns += 1
+    sink.publish_due()
+    assert seen(tmp_path / "out") == [0, 1, 2]
+    assert sink.due_ns is None
+    assert (sink.progress.published, sink.progress.waiting, sink.progress.parts) == (3, 0, 1)
+    first = shown(tmp_path / "out")
+    sink.write(rows(3, 1_001))
+    assert len(seen(tmp_path / "out")) == 1_003  # full, before it was due
+    sink.close()
+    assert seen(tmp_path / "out") == list(range(1_004))
+    assert first.items() <= shown(tmp_path / "out").items()
+
+
+def test_a_manifest_says_which_parts_of_which_run_and_how_far(tmp_path: Path) -> None:
+    sink = opened(jsonl_sink(tmp_path, rows=4))
+    sink.write(rows(0, 6), np.arange(100, 106))
+    during = manifest(tmp_path)
+    assert (during["run"]["state"], during["rows"]) == ("writing", 4)
+    assert during["parts"] == [["part-00000001.jsonl", 4, 4 * len('{"n": 0}\n'), 103]]
+    sink.close()
+    after = manifest(tmp_path)
+    assert (after["run"]["job"], after["run"]["state"]) == ("first-1", "done")
+    assert after["rows"] == 6
+    assert after["schema"] == [["n", "int64"]]
+    assert after["fingerprint"]["inputs"] == {"buses": ["1 file of 9 bytes", "d1"]}
+    assert (after["epoch"], after["offsets"]) == (0, {})
+    assert not (tmp_path / ".slackwater.lock").exists()
+
+
+@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink])
+def test_after_a_failure_elsewhere_no_partial_part_is_shown_and_the_manifest_says_so(
+    tmp_path: Path, of: Any
+) -> None:
+    sink = opened(of(tmp_path, rows=5))
+    sink.write(rows(0, 13))
+    sink.abort("the worker of slot 'node-2' died")
+    sink.abort("again")
+    sink.close()
+    assert seen(tmp_path) == list(range(10))
+    assert sink.progress.waiting == 3
+    assert manifest(tmp_path)["run"]["state"] == "failed"
+    assert "node-2" in manifest(tmp_path)["run"]["error"]
+    assert not (tmp_path / ".slackwater.lock").exists()
+    hidden = [path.name for path in tmp_path.glob(".*.incomplete")]
+    assert len(hidden) == (of is jsonl_sink)  # its lines can still be looked at
+    (tmp_path / ".mine.incomplete").touch()
+    again = write_all(of(tmp_path, rows=5, resume=True))
+    assert seen(tmp_path) == list(range(17))
+    assert again.progress.skipped == 10
+    assert [path.name for path in tmp_path.glob(".*.incomplete")] == [".mine.incomplete"]
+
+
+@pytest.mark.parametrize("options", [{"every": "1s"}, {"rows": 5}])
+@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink])
+def test_publishing_as_one_goes_needs_a_folder(of: Any, options: dict[str, Any]) -> None:
+    ending = "parquet" if of is parquet_sink else "jsonl"
+    with pytest.raises(SettingError, match=f"{next(iter(options))}= publishes .* needs a folder"):
+        of(f"out.{ending}", **options)
+    assert not of("out", **options).is_file
+
+
+def test_options_that_exclude_each_other_or_make_no_sense_are_refused() -> None:
+    with pytest.raises(SettingError, match="choose one"):
+        parquet_sink("out", overwrite=True, resume=True)
+    with pytest.raises(SettingError, match="rows=0 must be"):
+        parquet_sink("out", rows=0)
+    with pytest.raises(SettingError, match="every='0s' must be more than zero"):
+        jsonl_sink("out", every="0s")
+
+
+# -- what overwrite touches --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_files_that_no_manifest_of_ours_names_are_never_touched(
+    tmp_path: Path, overwrite: bool
+) -> None:
+    for of, ending in ((parquet_sink, "parquet"), (jsonl_sink, "jsonl")):
+        folder = tmp_path / ending
+        folder.mkdir()
+        (folder / f"input.{ending}").write_bytes(b"somebody's")
+        (tmp_path / f"one.{ending}").write_bytes(b"somebody's")
+        for place in (folder, tmp_path / f"one.{ending}"):
+            with pytest.raises(SinkError, match=f"{ending} is there already, and no manifest"):
+                opened(of(place, overwrite=overwrite))
+        assert (folder / f"input.{ending}").read_bytes() == b"somebody's"
+        assert (tmp_path / f"one.{ending}").read_bytes() == b"somebody's"
+
+
+@pytest.mark.parametrize("name", ["out", "one.jsonl"])
+def test_overwrite_replaces_the_old_when_the_new_is_whole(tmp_path: Path, name: str) -> None:
+    place = tmp_path / name
+    write_all(jsonl_sink(place), count=5)
+    (tmp_path / name).parent.joinpath("notes.jsonl").write_text("{}")
+    sink = opened(jsonl_sink(place, overwrite=True), replace(RUN, job="second"))
+    sink.write(rows(100, 3))
+    assert seen(place) == list(range(5))
+    sink.abort("some failure")
+    assert seen(place) == list(range(5))
+    if name == "out":
+        told = manifest(place)
+        assert (told["run"]["state"], told["failed"]["job"]) == ("done", "second")
+    sink = opened(jsonl_sink(place, overwrite=True))
+    sink.write(rows(100, 3))
+    sink.close()
+    assert seen(place) == [100, 101, 102]
+    assert (tmp_path / "notes.jsonl").read_text() == "{}"
+
+
+def test_an_overwrite_that_is_stopped_before_any_row_leaves_the_old(tmp_path: Path) -> None:
+    write_all(jsonl_sink(tmp_path))
+    opened(jsonl_sink(tmp_path, overwrite=True)).close("stopped")
+    assert seen(tmp_path) == list(range(17))
+    assert not (tmp_path / ".slackwater.lock").exists()
+
+
+def test_a_live_overwrite_replaces_the_old_when_its_first_part_is_published(tmp_path: Path) -> None:
+    write_all(jsonl_sink(tmp_path, rows=2), count=9)
+    (tmp_path / "stranger.jsonl").write_text('{"n": -1}\n')
+    sink = opened(jsonl_sink(tmp_path, rows=3, overwrite=True))
+    sink.write(rows(100, 2))
+    assert seen(tmp_path) == [*range(9), -1]
+    sink.write(rows(102, 2))
+    assert seen(tmp_path) == [100, 101, 102, -1]
+    (tmp_path / "part-00000002.jsonl").write_text('{"n": -2}\n')
+    with pytest.raises(SinkError, match="has appeared meanwhile, and no manifest of ours names it"):
+        sink.write(rows(104, 2))
+    assert seen(tmp_path) == [100, 101, 102, -2, -1]
+
+
+def test_a_part_that_somebody_changed_is_not_ours_any_more(tmp_path: Path) -> None:
+    write_all(jsonl_sink(tmp_path, rows=2), count=4)
+    (tmp_path / "part-00000002.jsonl").write_text('{"n": 1000}\n')
+    with pytest.raises(SinkError, match=r"part-00000002.jsonl has 12 bytes and had 18"):
+        opened(jsonl_sink(tmp_path, overwrite=True))
+    with pytest.raises(SinkError, match="put it back as it was"):
+        opened(jsonl_sink(tmp_path, rows=2, resume=True))
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", '{"slackwater_manifest": 2}', '{"parts": 1}'])
+def test_a_manifest_that_cannot_be_understood_is_an_error(tmp_path: Path, damage: str) -> None:
+    (tmp_path / ".slackwater.json").write_text(damage)
+    with pytest.raises(SinkError, match="cannot be understood"):
+        opened(jsonl_sink(tmp_path, overwrite=True))
+
+
+def test_a_manifest_cannot_have_us_remove_what_is_elsewhere(tmp_path: Path) -> None:
+    write_all(jsonl_sink(tmp_path / "out"))
+    told = manifest(tmp_path / "out")
+    told["removing"] = ["../precious"]
+    (tmp_path / "out" / ".slackwater.json").write_text(json.dumps(told))
+    (tmp_path / "precious").touch()
+    with pytest.raises(SinkError, match="no name of a file in this folder"):
+        opened(jsonl_sink(tmp_path / "out", overwrite=True))
+    assert (tmp_path / "precious").exists()
+
+
+# -- going on ----------------------------------------------------------------------------------
+
+
+def test_resume_is_refused_by_the_name_of_what_differs(tmp_path: Path) -> None:
+    write_all(jsonl_sink(tmp_path, rows=5))
+    others = {
+        "the steps of the flow up to this sink .* others": replace(MARKS, flow="f01"),
+        r"source 'buses' read something else \(1 file of 9 bytes then, 2 files now\)": replace(
+            MARKS, inputs={"buses": InputPrint("2 files", "d2")}
+        ),
+        r"source 'buses' read something else \(1 file of 9 bytes, changed since\)": replace(
+            MARKS, inputs={"buses": InputPrint("1 file of 9 bytes", "d2")}
+        ),
+        "that run had python 3, and this one has 4": replace(MARKS, release={"python": "4"}),
+    }
+    for said, marks in others.items():
+        with pytest.raises(SinkError, match=f"17 rows of job 'first-1' .done.* {said}; choose"):
+            opened(jsonl_sink(tmp_path, rows=5, resume=True), replace(RUN, fingerprint=marks))
+    with pytest.raises(SinkError, match="the gate has a slack"):
+        opened(
+            jsonl_sink(tmp_path, rows=5, resume=True),
+            replace(RUN, fingerprint=None, why_not="the gate has a slack"),
+        )
+
+
+def test_a_run_behind_one_that_was_done_writes_nothing_and_counts_everything(
+    tmp_path: Path,
+) -> None:
+    write_all(jsonl_sink(tmp_path / "out", resume=True, rows=5))
+    write_all(jsonl_sink(tmp_path / "one.jsonl", resume=True))
+    before = shown(tmp_path / "out")
+    assert write_all(jsonl_sink(tmp_path / "out", resume=True, rows=5)).progress.skipped == 17
+    assert write_all(jsonl_sink(tmp_path / "one.jsonl", resume=True)).progress.skipped == 17
+    assert shown(tmp_path / "out") == before
+    assert seen(tmp_path / "one.jsonl") == list(range(17))
+
+
+def test_a_rerun_that_gives_fewer_rows_than_are_committed_is_an_error(tmp_path: Path) -> None:
+    write_all(jsonl_sink(tmp_path, rows=5))
+    with pytest.raises(SinkError, match=r"the flow gave 9 rows.* has 17 .*other results each time"):
+        write_all(jsonl_sink(tmp_path, rows=5, resume=True), count=9)
+
+
+# -- a kill at every moment --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink])
+def test_killed_at_some_operation_a_rerun_makes_the_same_files(tmp_path: Path, of: Any) -> None:
+    write_all(of(tmp_path / "whole", rows=5))
+    expected = shown(tmp_path / "whole")
+    number, died = -9, True
+    while died:
+        number += 13  # more of them: `python -m benchmarks sink-kill`
+        out = tmp_path / f"killed-{number}"
+        out.mkdir()
+        spec = of(out, rows=5, resume=True)
+        died = killed_at(number, lambda spec=spec: write_all(spec), under=str(out))  # type: ignore[misc]
+        assert shown(out).items() <= expected.items()
+        write_all(spec)
+        assert shown(out) == expected, f"killed before operation {number}"
+        assert not list(out.glob(".*.incomplete")) + list(out.glob(".slackwater.*.*"))
+    assert number > 17
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("out", {}), ("out", {"rows": 2}), ("one.jsonl", {})]
+)
+def test_killed_at_some_operation_an_overwrite_leaves_the_old_or_the_new(
+    tmp_path: Path, name: str, options: dict[str, Any]
+) -> None:
+    new = list(range(100, 106))
+
+    def rewrite(place: Path) -> None:
+        sink = opened(jsonl_sink(place, overwrite=True, **options))
+        for first in range(100, 106):
+            sink.write(rows(first, 1))
+        sink.close()
+
+    number, died = -9, True
+    while died:
+        number += 13
+        folder = tmp_path / str(number)
+        place = folder / name
+        write_all(jsonl_sink(place, **options), count=5)
+        (folder / "theirs.jsonl").write_text('{"n": -1}\n')
+        died = killed_at(number, lambda place=place: rewrite(place), under=str(folder))  # type: ignore[misc]
+        left = seen(place)
+        # Behind the commit the old goes, then the new comes: never one beside the other.
+        assert left == list(range(5)) or left == new[: len(left)] or set(left) <= set(range(5))
+        after = opened(jsonl_sink(place, overwrite=True))
+        after.write(rows(7, 1))
+        assert seen(place) in (
+            list(range(5)),
+            *(new[:n] for n in range(0 if not options else 2, 7)),
+        )
+        after.close()
+        assert seen(place) == [7]
+        assert (folder / "theirs.jsonl").read_text() == '{"n": -1}\n'
+    assert number > 4
+
+
+def test_a_symlink_under_the_name_of_a_part_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "precious").write_text("precious")
+    os.symlink(tmp_path / "precious", tmp_path / "out" / "part-00000001.jsonl")
+    with pytest.raises(SinkError, match="is there already"):
+        opened(jsonl_sink(tmp_path / "out", overwrite=True))
+    assert (tmp_path / "precious").read_text() == "precious"

@@ -1,0 +1,133 @@
+"""What is decided about output, without any file: where parts end, whose lock, what is ours."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.measure.published import published_notes
+from runtime.measure.report import SinkReport
+from runtime.sinks import Cutter, Fingerprint, Holder, InputPrint, Manifest, Part, RunNote, judged
+
+HOLDER = Holder(
+    job="a",
+    flow="f",
+    sink="out",
+    host="h1",
+    machine="m1",
+    boot="b1",
+    pid_space="pid:1",
+    pid=7,
+    pid_start=100,
+    since_ns=0,
+    token="t",  # noqa: S106 no password
+)
+
+
+def part_sizes(batches: list[int], *, rows: int) -> list[int]:
+    cutter, sizes = Cutter(rows), []
+    for now_ns, size in enumerate(batches):
+        left = size
+        while left:
+            taken, is_full = cutter.take(left, now_ns)
+            left -= taken
+            if is_full:
+                sizes.append(cutter.rows)
+                cutter.cut()
+    return [*sizes, cutter.rows] if cutter.rows else sizes
+
+
+@given(st.lists(st.integers(0, 30), max_size=20), st.integers(1, 40))
+def test_parts_end_by_rows_alone_however_the_batches_were_cut(
+    batches: list[int], rows: int
+) -> None:
+    total = sum(batches)
+    expected = [rows] * (total // rows) + ([total % rows] if total % rows else [])
+    assert part_sizes(batches, rows=rows) == expected == part_sizes([total], rows=rows)
+
+
+def test_a_part_is_due_by_its_oldest_row() -> None:
+    cutter = Cutter(100, every_ns=10)
+    assert cutter.due_ns is None
+    cutter.take(1, 5)
+    cutter.take(1, 14)
+    assert cutter.due_ns == 15
+    assert not cutter.is_due(14)
+    assert cutter.is_due(15)
+    cutter.cut()
+    assert cutter.due_ns is None
+
+
+@pytest.mark.parametrize(
+    ("there", "start_of_pid", "has_ended", "is_free", "said"),
+    [
+        (HOLDER, 100, False, False, "runs on this very host"),
+        (HOLDER, None, False, True, "is gone"),
+        (HOLDER, 101, False, True, "is gone"),  # its number has another process now
+        (HOLDER, 100, True, True, "on record"),
+        (replace(HOLDER, pid_space="pid:2"), None, False, False, "cannot be seen"),
+        (replace(HOLDER, boot="b0"), 100, False, True, "started anew"),
+        (replace(HOLDER, boot="b0", machine=""), None, False, False, "cannot be seen"),
+        (replace(HOLDER, boot="b0", host="h2"), None, False, False, "cannot be seen"),
+        (replace(HOLDER, boot="", machine=""), None, False, False, "cannot be seen"),
+    ],
+)
+def test_a_lock_may_be_taken_over_only_from_one_who_is_certainly_gone(
+    there: Holder, start_of_pid: int | None, has_ended: bool, is_free: bool, said: str
+) -> None:
+    here = replace(HOLDER, job="b", pid=8)
+    verdict = judged(there, here, start_of_pid=start_of_pid, has_ended=has_ended)
+    assert verdict.is_free == is_free
+    assert said in verdict.reason
+    assert Holder.from_json(json.loads(json.dumps(there.to_json()))) == there
+
+
+MANIFEST = Manifest(
+    kind="jsonl",
+    schema=(("n", "int64"),),
+    run=RunNote("a", "f", "out", "0a", state="failed", error="so"),
+    parts=(Part("part-00000001.jsonl", 3, 24, 9), Part("part-00000002.jsonl", 1, 8)),
+    removing=("part-00000003.jsonl",),
+    fingerprint=Fingerprint(flow="d", inputs={"s": InputPrint("w", "d")}, release={"p": "1"}),
+    epoch=0,
+)
+
+
+def test_a_manifest_comes_back_as_it_was() -> None:
+    assert Manifest.from_json(json.loads(json.dumps(MANIFEST.to_json()))) == MANIFEST
+    assert MANIFEST.rows == 4
+
+
+@given(
+    st.sampled_from(sorted(MANIFEST.to_json())),
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.sampled_from(["", "..", "a/b", "part-1", "\0"])
+    | st.lists(st.sampled_from([None, -1, "..", "x/y", ["..", 1, 1, None], ["a", -1, 0, None]])),
+)
+def test_a_damaged_manifest_is_an_error_and_never_names_what_is_elsewhere(
+    field: str, damage: Any
+) -> None:
+    plain = {**MANIFEST.to_json(), field: damage}
+    try:
+        made = Manifest.from_json(plain)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return
+    for name in [*made.removing, *(part.name for part in made.parts)]:
+        assert "/" not in name
+        assert name not in ("", ".", "..")
+
+
+def test_a_report_of_a_failed_job_says_which_rows_no_reader_sees() -> None:
+    sink = SinkReport("out", "n", rows=12, published=10, waiting=2, notes=["took over"])
+    assert published_notes("running", [sink]) == ["sink 'out': took over"]
+    assert (
+        "10 rows of this job were published, and 2 behind" in published_notes("failed", [sink])[1]
+    )
+    assert published_notes("failed", [SinkReport("collected", "n", rows=3)]) == []

@@ -1,0 +1,88 @@
+"""A live sink on Ray nodes is killed; its rerun makes what a run that nobody disturbed makes."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+import slackwater as sw
+from benchmarks.sink_flow import PLACES, flow_of, write_inputs
+from benchmarks.sink_reader import Watcher, shown
+from runtime.errors import SinkError, WorkerDied
+from tests.support.endless import EndlessInput
+
+pytestmark = pytest.mark.ray
+
+SOON_S = 30.0
+
+
+def test_a_killed_live_sink_shows_whole_parts_and_its_rerun_makes_the_same_bytes(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    expected = write_inputs(tmp_path)
+    with sw.Simulation(1) as place:
+        place.submit(flow_of(tmp_path, tmp_path / "whole", "rows", is_paced=False)).wait()
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "notes.txt").write_text("mine")
+    with Watcher(out, expected) as watcher:
+        paced = flow_of(tmp_path, out, "rows", is_paced=True)
+        job = cluster.submit(paced, placement=PLACES)
+        assert watcher.wait_for(300, within_s=SOON_S)
+        with pytest.raises(SinkError, match=f"belongs to job '{job.id}'"):
+            cluster.submit(paced, placement={"*": "node-1"})
+        psutil.Process(job.workers()["node-3"]).kill()
+        with pytest.raises(WorkerDied):
+            job.wait(timeout=SOON_S)
+        assert 300 <= watcher.rows < len(expected)
+        again = cluster.submit(
+            flow_of(tmp_path, out, "rows", is_paced=False), placement={"*": "node-1"}
+        )
+        report = again.wait(timeout=SOON_S)
+    assert watcher.problems == []
+    assert report.ledger.is_balanced
+    (sink,) = report.sinks
+    assert sink.already_committed >= 300
+    assert sink.already_committed + sink.rows == len(expected)
+    assert shown(out) == shown(tmp_path / "whole")
+    assert (out / "notes.txt").read_text() == "mine"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one mebibyte; needs root."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    try:
+        done = subprocess.run(mount, capture_output=True, text=True, check=False)  # noqa: S603
+    except OSError as problem:
+        pytest.skip(f"no file system can be mounted here: {problem}")
+    if done.returncode:
+        pytest.skip(f"no file system can be mounted here (root may): {done.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)  # noqa: S603, S607
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_a_full_disk_at_the_sink_is_an_error_and_what_was_written_is_whole(
+    cluster: sw.Cluster, small_disk: Path, kind: str
+) -> None:
+    flow = sw.Dataflow("full-disk")
+    numbers = flow.source("numbers", EndlessInput(), event_time="ts")
+    path = small_disk / f"out.{kind}"
+    numbers.sink("out", sw.jsonl_sink(path) if kind == "jsonl" else sw.parquet_sink(path))
+    job = cluster.submit(flow, placement={"*": "node-1"})
+    with pytest.raises(SinkError) as caught:
+        job.wait(timeout=SOON_S)
+    said = str(caught.value)
+    assert said.startswith(f"sink 'out' could not write {path}: No space left on device (")
+    assert "Make room or choose another path" in said
+    assert "0 rows are published and safe" in said
+    assert [one.name for one in small_disk.iterdir() if not one.name.startswith(".")] == []
