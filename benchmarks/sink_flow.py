@@ -34,15 +34,15 @@ def write_inputs(folder: Path) -> list[int]:
     return list(range(EVENTS))
 
 
-def flow_of(folder: Path, out: Path, mode: str, *, is_paced: bool) -> sw.Dataflow:
-    """Return the flow; paced, it takes three seconds."""
+def flow_of(folder: Path, out: Path, mode: str, *, speed: float | None) -> sw.Dataflow:
+    """Return the flow; at speed 1 it takes three seconds."""
     flow = sw.Dataflow("sink-kill")
     left, right = (
         flow.source(
             name,
             sw.parquet(folder / f"{name}.parquet"),
             event_time="ts",
-            speed=1.0 if is_paced else None,
+            speed=speed,
         )
         for name in ("left", "right")
     )
@@ -60,7 +60,7 @@ def flow_of(folder: Path, out: Path, mode: str, *, is_paced: bool) -> sw.Dataflo
 def main(folder: str, mode: str) -> None:
     """Run the flow on nodes of its own; print {role: process ids} first."""
     with sw.Cluster.local(nodes=3) as cluster:
-        flow = flow_of(Path(folder), Path(folder, "out"), mode, is_paced=True)
+        flow = flow_of(Path(folder), Path(folder, "out"), mode, speed=1.0)
         job = cluster.submit(flow, placement=PLACES)
         below = psutil.Process().children(recursive=True)
         heads = [one.pid for one in below if one.name() == "gcs_server"]

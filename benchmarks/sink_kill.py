@@ -170,7 +170,7 @@ def _small_disk(folder: Path) -> Iterator[bool]:
 def _unfailed(cluster: sw.Cluster, folder: Path, mode: str) -> dict[str, bytes]:
     """Return the files of a run that nobody disturbs."""
     out = folder / f"whole-{mode}"
-    flow = flow_of(folder, out, mode, is_paced=False)
+    flow = flow_of(folder, out, mode, speed=None)
     cluster.submit(flow, placement=PLACES).wait(timeout=SOON_S)
     return shown(out)
 
@@ -186,7 +186,7 @@ def _slot_kill(
 ) -> None:
     role, mode = victim
     _put_theirs(out)
-    job = cluster.submit(flow_of(folder, out, mode, is_paced=True), placement=PLACES)
+    job = cluster.submit(flow_of(folder, out, mode, speed=1.0), placement=PLACES)
     with Watcher(out, expected) as watcher:
         watcher.wait_for(rng.randint(1, EVENTS * 2 // 3), within_s=SOON_S)
         psutil.Process(job.workers()[SLOTS[role]]).kill()
@@ -255,7 +255,7 @@ def _again(
     """Run it again, behind what is committed, as fast as it goes."""
     before = sum(len(rows_of(path)) for path in out.glob("part-*"))
     with Watcher(out, expected) as watcher:
-        job = cluster.submit(flow_of(folder, out, mode, is_paced=False), placement=PLACES)
+        job = cluster.submit(flow_of(folder, out, mode, speed=None), placement=PLACES)
         report = job.wait(timeout=SOON_S)
     tally.saw(watcher, f"{out.name} {mode}, again")
     if report.sinks[0].already_committed < before or not report.ledger.is_balanced:
