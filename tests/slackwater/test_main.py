@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from setuptools.dist import Distribution
 from typer.testing import CliRunner, Result
 
 from runtime.errors import ClusterError, OperatorError
@@ -19,7 +18,6 @@ from slackwater import main
 from slackwater.report_file import load_report, save_report
 from tests.support.reports import city_report, with_lost_rows
 
-ROOT = Path(__file__).resolve().parents[2]
 FLOW = '''
 class Flow:
     """As much of a Dataflow as the command line looks at."""
@@ -394,15 +392,3 @@ def test_ctrl_c_counts_also_where_a_shell_has_it_ignored(monkeypatch: pytest.Mon
             main.main()
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def test_our_annotations_come_with_the_wheel() -> None:
-    made = Distribution()
-    made.parse_config_files([ROOT / "pyproject.toml"])
-    made.include_package_data = False  # or it would write down what it has found
-    build: Any = made.get_command_obj("build_py")
-    build.ensure_finalized()
-    names = {package: files for package, _, _, files in build.data_files}
-    for package in ("runtime", "actors", "ingest", "slackwater"):
-        assert "py.typed" in names[package]
-        assert (ROOT / package / "py.typed").is_file()
