@@ -119,7 +119,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("Cells", "_index"): ("a way to look cells up", len),
     ("Cells", "_bits"): ("a way to look cells up", _nothing),
     ("KeyIndex", "_known"): ("a way to look codes up", _nothing),
-    ("Slot", "at_work"): ("whom to name should a slice never end; a new one has begun none", _nothing),
+    ("Slot", "at_work"): ("whom to name if a slice never ends; none has begun", _nothing),
 }  # fmt: skip
 
 
