@@ -222,7 +222,7 @@ class Estimator:
         run = self._run(stage)
         if not run or run[-1].second - self._jumped.get(stage, -JUMPY_S) >= JUMPY_S:
             return 0.0
-        return max(one.skew_ns for one in run) / 1e9
+        return max(max(one.skew_ns, one.peak_ns) for one in run) / 1e9
 
     def rest(self, stage: str) -> tuple[float, float]:
         """Return mean and deviation (ns) of latency_op and comm of a stage that is not tuned."""
