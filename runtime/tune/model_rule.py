@@ -54,6 +54,7 @@ class ModelRule:
         deadline_ns: of the flow.
         tuning: see there.
         history: samples of earlier runs, to begin with a model.
+        estimator: to predict by; None: as `tuning` says.
     """
 
     name = "model"
@@ -65,12 +66,13 @@ class ModelRule:
         deadline_ns: int,
         tuning: Tuning,
         history: Iterable[StageSample] = (),
+        estimator: Estimator | None = None,
     ) -> None:
         self._paths, self._tuning = paths, tuning
         self._deadline_ns = deadline_ns
         self._budget_ns = deadline_ns - kept_back_ns(deadline_ns)
         self._deviations = NormalDist().inv_cdf(tuning.probability)
-        self._estimator = Estimator(
+        self._estimator = estimator or Estimator(
             paths, predictor=tuning.predictor, window_s=tuning.window_s, seed=tuning.seed
         )
         self._slacks = dict.fromkeys(paths.tuned, 0)
