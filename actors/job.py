@@ -108,6 +108,7 @@ class RayJob:
             "folder": os.getcwd() if folder is None else folder,
             "limits": self._limits,
             "is_sampled": tuning is not None,
+            "deadline_ns": plan.deadline_ns,
         }
         self._actors = make_actors(plan, nodes, shifts=clock_shifts or {}, **settings)
         self._results = Results(plan, self._actors)
@@ -298,7 +299,6 @@ class RayJob:
                 self._fetch_reports()
             except OSError as problem:  # the next look ends the job
                 self._lifeline.broke(problem)
-        tuner = self.tuner
         return put_together(
             self._plan,
             [self._reports[name] for name in self._plan.slot_names if name in self._reports],
@@ -307,7 +307,7 @@ class RayJob:
             error=self._error,
             notes=self._notes,
             limits=self._limits,
-            tuning=tuner.fresh_report() if self._lifeline.lost is None else tuner.report(),
+            tuning=self.tuner.report(is_fresh=self._lifeline.lost is None),
         )
 
     def _passed_s(self) -> float:

@@ -64,7 +64,7 @@ class SlotHost:
     `follow_clock` before `connect`, with what `serve_clock` of the reference's slot returned.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each by name
         self,
         name: str,
         stages: tuple[Stage, ...],
@@ -75,6 +75,7 @@ class SlotHost:
         limits: Limits | None = None,
         clock_shift: int | Callable[[], int] = 0,
         is_sampled: bool = False,
+        deadline_ns: int | None = None,
     ) -> None:
         self._name, self._stages, self._keys, self._host = name, stages, keys, host
         self._limits, self._folder, self._is_sampled = limits, folder, is_sampled
@@ -82,7 +83,7 @@ class SlotHost:
         self._clock = SlotClock(keys=keys, context=self._context, host=host, shift=clock_shift)
         self._receivers: dict[str, Receiver] = {}
         self._senders: dict[str, Sender] = {}
-        self._sinks = SlotSinks()
+        self._sinks = SlotSinks(deadline_ns=deadline_ns)
         self._own_inputs: list[ReadAheadInput] = []
         self._slot: Slot | None = None
         self._start_ns = 0

@@ -101,8 +101,14 @@ class TunerCare:
         elif now_s > self._asked_s + SILENT_S:
             self._bury()
 
-    def report(self) -> TuningReport | None:
-        """Return how the deadline was kept, as it was last heard; None: nothing is tuned."""
+    def report(self, *, is_fresh: bool = False) -> TuningReport | None:
+        """Return how the deadline was kept, as it was last heard; None: nothing is tuned.
+
+        Args:
+            is_fresh: as it is now, if the tuner answers at once.
+        """
+        if is_fresh:
+            self.look(REFRESH_S)
         if self._tuning is None:
             return None
         if self._state is not None:
@@ -112,11 +118,6 @@ class TunerCare:
             gates = [GateTuning(stage) for stage in self._plan.tuned]
             known = TuningReport(self._plan.deadline_ns, self._tuning.policy, gates=gates)
         return replace(known, restarts=self._restarts, is_cut_short=self._is_cut_short)
-
-    def fresh_report(self) -> TuningReport | None:
-        """Return the same as it is now; if it does not answer at once, as it was last heard."""
-        self.look(REFRESH_S)
-        return self.report()
 
     def finish(self) -> None:
         """Hear it for a last time, the job having ended, and end it."""

@@ -25,6 +25,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}
     "sltuner-drift": ("sltuner_drift", "a deadline of 35 s, buses fall behind for ever"),
     "sltuner-chain": ("sltuner_chain", "two gates that share a deadline of 6 s"),
     "sltuner-warsaw": ("sltuner_warsaw", "deadlines of 20 to 60 s over real arrivals of buses"),
+    "sltuner-ablation": ("sltuner_ablation", "what the forecast and each model of the tuner add"),
     "sltuner-ray": ("sltuner_ray", "the four flows with a deadline on Ray, a minute each"),
     "sink-kill": (
         "sink_kill",

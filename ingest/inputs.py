@@ -34,6 +34,7 @@ class FileInput(ABC):
     batch_rows: int
 
     reads_inline: ClassVar[bool] = True
+    is_history: ClassVar[bool] = True
     kind: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     untold: ClassVar[str]

@@ -62,6 +62,7 @@ def blocks(parts: Sequence[pa.RecordBatch], *, schema: pa.Schema | None = None) 
 class BlocksInput:
     """Blocks in memory. `table` and `blocks` make it."""
 
+    is_history: ClassVar[bool] = True
     parts: tuple[pa.RecordBatch, ...]
     columns: pa.Schema
 

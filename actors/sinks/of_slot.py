@@ -27,11 +27,17 @@ class SlotSinks:
     """What a slot has to do with its sinks.
 
     Args:
+        deadline_ns: of the flow; None: it has none.
         clock_ns: tells when rows are due to be published.
     """
 
-    def __init__(self, *, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
-        self._clock_ns = clock_ns
+    def __init__(
+        self,
+        *,
+        deadline_ns: int | None = None,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._deadline_ns, self._clock_ns = deadline_ns, clock_ns
         self._sinks: dict[str, Sink] = {}
         self._rows: dict[str, ArrowRows] = {}
         self._meters: dict[str, SinkMeter] = {}
@@ -68,7 +74,7 @@ class SlotSinks:
                     clock_ns=self._clock_ns,
                 )
                 self._rows[stage.name] = ArrowRows(stage.step.schema)
-                self._meters[stage.name] = SinkMeter(stage.name, "")
+                self._meters[stage.name] = SinkMeter(stage.name, "", deadline_ns=self._deadline_ns)
 
     def write(self, name: str, batch: Batch) -> int:
         """Write results; return how many of its first rows an earlier run had committed."""

@@ -38,8 +38,14 @@ class SinkMeter:
     Rows are counted some batches at a time: for one row, counting takes as long as joining.
     """
 
-    def __init__(self, name: str, node: str) -> None:
-        self._report = SinkReport(name, node, latency=LatencyHistogram(), series=LatencySeries())
+    def __init__(self, name: str, node: str, *, deadline_ns: int | None = None) -> None:
+        self._report = SinkReport(
+            name,
+            node,
+            latency=LatencyHistogram(),
+            series=LatencySeries(),
+            deadline_ns=deadline_ns,
+        )
         self._waiting: list[tuple[Int64Array, int]] = []  # (stimulus times, egress)
         self._rows_waiting = 0
 
@@ -62,6 +68,7 @@ class SinkMeter:
         report = self.report
         return {
             "rows": report.rows,
+            "in_time": report.in_time,
             "latency": report.latency.to_json(),
             "series": report.series.to_json(),
         }
@@ -71,6 +78,7 @@ class SinkMeter:
         self._waiting.clear()
         self._rows_waiting = 0
         self._report.rows = state["rows"]
+        self._report.in_time = state["in_time"]
         self._report.latency = LatencyHistogram.from_json(state["latency"])
         self._report.series = LatencySeries.from_json(state["series"])
 
@@ -81,6 +89,8 @@ class SinkMeter:
         self._rows_waiting = 0
         self._report.rows += len(stimulus_ns)
         self._report.latency.add(latency_ns)
+        if (deadline_ns := self._report.deadline_ns) is not None:
+            self._report.in_time += int(np.count_nonzero(latency_ns <= deadline_ns))
         self._report.series.add(stimulus_ns, latency_ns)
 
 

@@ -166,6 +166,10 @@ class SinkReport:
     """Rows that reached the sink and were left out: an earlier run had committed them. They are
     neither in `rows` nor in `latency`."""
     notes: list[str] = field(default_factory=list)
+    deadline_ns: int | None = None
+    """Of the flow; None: it has none."""
+    in_time: int = 0
+    """Rows that left within the deadline of their stimulus, counted one by one."""
 
 
 @dataclass
@@ -270,6 +274,17 @@ class JobReport:
     standstills: list[Standstill] = field(default_factory=list)
     """What stands still now, or did when the job was stopped."""
 
+    @property
+    def results_in_time(self) -> tuple[int, int] | None:
+        """(results that left within the deadline, all), of all sinks; None: there is no deadline.
+
+        Each counts from its own stimulus to its own egress, unlike the seconds of `tuning`.
+        """
+        counted = [sink for sink in self.sinks if sink.deadline_ns is not None]
+        if not counted:
+            return None
+        return sum(sink.in_time for sink in counted), sum(sink.rows for sink in counted)
+
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain JSON values; histograms as their quantiles and buckets."""
         plain = asdict(
@@ -283,6 +298,8 @@ class JobReport:
             row["service_per_row_ns"] = stage.service_per_row_ns
             row["balanced"] = stage.is_balanced
         plain["ledger"]["balanced"] = self.ledger.is_balanced
+        if (kept := self.results_in_time) is not None:
+            plain["results_in_time"] = dict(zip(("in_time", "rows"), kept, strict=True))
         plain["tuning"] = None if self.tuning is None else self.tuning.to_json()
         return plain
 

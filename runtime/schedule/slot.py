@@ -16,6 +16,7 @@ from runtime.flow.nearest import listed
 from runtime.flow.plan import Channel, Stage
 from runtime.measure.report import ChannelReport, StageReport
 from runtime.measure.samples import StageSample
+from runtime.measure.trials import Trial
 from runtime.model import Batch, Message
 from runtime.model.plain import from_plain, to_plain
 from runtime.schedule.queues import credit_of
@@ -197,6 +198,7 @@ class Slot:
         *,
         hold_ns: int | None = None,
         waits_in_full: bool = False,
+        trials: Sequence[Trial] = (),
     ) -> None:
         """Change the slack of a stage's gate; see StageMachine.set_slack.
 
@@ -215,7 +217,7 @@ class Slot:
                 f"stage {stage!r} was planned as ready-only, so what is behind it counts on its "
                 "order; give the flow a deadline, or the step a slack to begin with"
             )
-        machine.set_slack(slack_ns, hold_ns=hold_ns, waits_in_full=waits_in_full)
+        machine.set_slack(slack_ns, hold_ns=hold_ns, waits_in_full=waits_in_full, trials=trials)
 
     def samples(self, now_ns: int) -> list[StageSample]:
         """Return the samples of all stages, of the seconds that are over by now, once."""

@@ -65,7 +65,7 @@ class Simulation:
         self.now_ns = self._start_ns = start_ns
         self._limits, self._is_sampled = limits, policy is not None
         self._slots = {name: self._new_slot(name) for name in plan.slot_names}
-        self._meters = {s.name: SinkMeter(s.name, "") for s in plan.stages if s.kind == "sink"}
+        self._meters = {s.name: self._new_meter(s.name) for s in plan.stages if s.kind == "sink"}
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
         self._busy: set[str] = set()
@@ -91,8 +91,11 @@ class Simulation:
             self._slots[name].restore(state)
         for meter_name, meter in self._meters.items():
             kept = carry(meter.snapshot())
-            self._meters[meter_name] = SinkMeter(meter_name, "")
+            self._meters[meter_name] = self._new_meter(meter_name)
             self._meters[meter_name].restore(kept)
+
+    def _new_meter(self, sink: str) -> SinkMeter:
+        return SinkMeter(sink, "", deadline_ns=self._plan.deadline_ns)
 
     def run(self, *, until_ns: int | None = None) -> JobReport:
         """Run to the end, or until a virtual time, and report.
@@ -257,7 +260,11 @@ class Simulation:
             self._record.was_set(one)
             slot = self._plan.slots[one.stage]
             self._slots[slot].set_slack(
-                one.stage, one.slack_ns, hold_ns=one.hold_ns, waits_in_full=one.waits_in_full
+                one.stage,
+                one.slack_ns,
+                hold_ns=one.hold_ns,
+                waits_in_full=one.waits_in_full,
+                trials=one.trials,
             )
             self.settings.append((second, one))
             self._try(slot)
