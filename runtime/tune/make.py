@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from runtime.config import Tuning
 from runtime.errors import SettingError
@@ -12,12 +13,13 @@ from runtime.measure.samples import StageSample
 from runtime.tune.contract import SlackPolicy
 from runtime.tune.paths import Paths
 from runtime.tune.policies import (
+    SPLITS,
     Calibration,
-    EvenSplit,
     MaxTimestamp,
     StaticSlack,
     TcpAdaptation,
     kept_back_ns,
+    make_split,
 )
 from runtime.tune.tuner import SlackTuner
 
@@ -44,13 +46,7 @@ def make_policy(
         "sltuner": lambda: SlackTuner(
             paths, deadline_ns=deadline_ns, tuning=tuning, history=history
         ),
-        "even split": lambda: EvenSplit(paths, deadline_ns=deadline_ns, margin_ns=margin_ns),
-        "even split, last second": lambda: EvenSplit(
-            paths, deadline_ns=deadline_ns, remembers=False, margin_ns=margin_ns
-        ),
-        "even split, by the clock": lambda: EvenSplit(
-            paths, deadline_ns=deadline_ns, holds=True, margin_ns=margin_ns
-        ),
+        **{name: partial(make_split, paths, name, deadline_ns=deadline_ns) for name in SPLITS},
         "max timestamp": lambda: MaxTimestamp(paths),
         "tcp": lambda: TcpAdaptation(paths, start_ns=deadline_ns // 2),
         "k-slack": lambda: StaticSlack(paths, deadline_ns - margin_ns, waits_in_full=True),

@@ -6,7 +6,7 @@ Source: [ssg] §6, "SLTuner Evaluation": static, max timestamp (K-slack [16]), T
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -154,14 +154,45 @@ class TcpAdaptation:
         return [SetSlack(stage, self._slack_ns, by=self.name) for stage in self._paths.tuned]
 
 
+Expects = Callable[[float, "tuple[float, float] | None"], float]
+"""(what a stage took in the last second, (what it took before that, what was expected) or None)
+-> what to expect of it next, all in ns. A module's function, so that a policy can be sent."""
+
+RISES = 4
+"""So many times its last rise is what the trend is followed by."""
+FADES = 0.9
+"""What is left of a maximum after a second."""
+
+
+def the_most(took_ns: float, before: tuple[float, float] | None) -> float:
+    """Expect the most that it ever took."""
+    return took_ns if before is None else max(took_ns, before[1])
+
+
+def the_last(took_ns: float, before: tuple[float, float] | None) -> float:
+    """Expect what it took last."""
+    del before
+    return took_ns
+
+
+def the_trend(took_ns: float, before: tuple[float, float] | None) -> float:
+    """Expect what it took last, and `RISES` times what that was more than before."""
+    return took_ns if before is None else took_ns + RISES * max(took_ns - before[0], 0.0)
+
+
+def the_fading_most(took_ns: float, before: tuple[float, float] | None) -> float:
+    """Expect the most that it took, less a tenth of that a second."""
+    return took_ns if before is None else max(took_ns, FADES * before[1])
+
+
 class EvenSplit:
     """The obvious rule: the deadline less what the rest of the path takes, split evenly.
 
     Args:
         paths: of the flow.
         deadline_ns: of the flow.
-        remembers: what the rest takes is the most that it ever took (careful); else what it took
-            in the last second in which it had work.
+        name: what reports call it.
+        expects: what to expect of each stage of the rest, after each second in which it had work.
         holds: set the shares as holds by the clock, beyond the paper, not as slacks.
         margin_ns: kept back besides; see `kept_back_ns`.
     """
@@ -171,20 +202,15 @@ class EvenSplit:
         paths: Paths,
         *,
         deadline_ns: int,
-        remembers: bool = True,
+        name: str = "even split",
+        expects: Expects = the_most,
         holds: bool = False,
         margin_ns: int = 0,
     ) -> None:
+        self.name = name
         self._paths, self._deadline_ns = paths, deadline_ns
-        self._remembers, self._holds, self._margin_ns = remembers, holds, margin_ns
-        self._rest_ns: dict[str, float] = {}
-
-    @property
-    def name(self) -> str:
-        """Which of the three."""
-        if self._holds:
-            return "even split, by the clock"
-        return "even split" if self._remembers else "even split, last second"
+        self._expects, self._holds, self._margin_ns = expects, holds, margin_ns
+        self._known_ns: dict[str, tuple[float, float]] = {}  # {stage: (it took, is expected)}
 
     def begin(self) -> Sequence[SetSlack]:
         """Take the rest of the path for free until it was measured."""
@@ -194,18 +220,42 @@ class EvenSplit:
         """Measure the rest, and split what it leaves."""
         del second
         for stage, took_ns in measured_ns(samples).items():
-            if not samples[stage].rows:
-                continue
-            before = self._rest_ns.get(stage, 0.0) if self._remembers else 0.0
-            self._rest_ns[stage] = max(before, took_ns)
+            if samples[stage].rows:
+                before = self._known_ns.get(stage)
+                self._known_ns[stage] = took_ns, self._expects(took_ns, before)
         return self._set()
 
     def _set(self) -> Sequence[SetSlack]:
         budget_ns = max(self._deadline_ns - self._margin_ns, 0)
-        shares = self._paths.even_split_ns(self._rest_ns, budget_ns)
+        rest_ns = {stage: expected_ns for stage, (_, expected_ns) in self._known_ns.items()}
+        shares = self._paths.even_split_ns(rest_ns, budget_ns)
         if self._holds:
             return [SetSlack(stage, None, hold_ns=ns, by=self.name) for stage, ns in shares.items()]
         return [SetSlack(stage, slack_ns, by=self.name) for stage, slack_ns in shares.items()]
+
+
+SPLITS: Mapping[str, tuple[Expects, bool]] = {
+    "even split": (the_most, False),
+    "even split, last second": (the_last, False),
+    "even split, by the clock": (the_most, True),
+    "last second, by the clock": (the_last, True),
+    "trend-following": (the_trend, True),
+    "decaying maximum": (the_fading_most, True),
+}
+"""{name: (what is expected of the rest of the path, whether the shares are holds by the clock)}"""
+
+
+def make_split(paths: Paths, name: str, *, deadline_ns: int) -> EvenSplit:
+    """Return one of `SPLITS`, with what every rule keeps back."""
+    expects, holds = SPLITS[name]
+    return EvenSplit(
+        paths,
+        deadline_ns=deadline_ns,
+        name=name,
+        expects=expects,
+        holds=holds,
+        margin_ns=kept_back_ns(deadline_ns),
+    )
 
 
 class Calibration:

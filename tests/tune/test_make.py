@@ -85,6 +85,8 @@ def test_explain_says_what_sets_each_slack() -> None:
         ("even split", "even split"),
         ("even split, last second", "even split, last second"),
         ("even split, by the clock", "even split, by the clock"),
+        ("trend-following", "trend-following"),
+        ("decaying maximum", "decaying maximum"),
         ("max timestamp", "max timestamp"),
         ("tcp", "TCP adaptation"),
         ("ready-only", "ready-only"),

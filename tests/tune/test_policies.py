@@ -15,6 +15,8 @@ from runtime.tune.policies import (
     StaticSlack,
     TcpAdaptation,
     kept_back_ns,
+    make_split,
+    the_last,
 )
 
 S = NS_PER_SECOND
@@ -99,7 +101,7 @@ def test_the_even_split_remembers_the_most_that_the_rest_has_taken() -> None:
 
 
 def test_the_even_split_that_forgets_takes_the_last_second_that_had_work() -> None:
-    policy = EvenSplit(PATHS, deadline_ns=6 * S, remembers=False)
+    policy = EvenSplit(PATHS, deadline_ns=6 * S, expects=the_last)
     decide(policy, 0, sample("out", latency_ns=2 * S))
     assert decide(policy, 1, sample("out", rows=0))["one"] == 2 * S
     assert decide(policy, 2, sample("out", latency_ns=S))["one"] == 5 * S // 2
@@ -111,6 +113,30 @@ def test_by_the_clock_the_even_split_sets_holds_and_no_slack() -> None:
         ("one", None, 3 * S),
         ("two", None, 3 * S),
     ]
+
+
+def test_the_trend_is_followed_by_four_times_its_last_rise_and_not_by_its_falls() -> None:
+    policy = make_split(PATHS, "trend-following", deadline_ns=10 * S)
+    budget_ns = 10 * S - kept_back_ns(10 * S)
+
+    def hold_ns(second: int, took_ns: int) -> int | None:
+        known = {"out": sample("out", second, latency_ns=took_ns)}
+        return policy.decide(second, known)[0].hold_ns
+
+    assert all(one.slack_ns is None for one in policy.begin())
+    assert hold_ns(0, S) == (budget_ns - S) // 2
+    assert hold_ns(1, 2 * S) == (budget_ns - 2 * S - 4 * S) // 2
+    assert hold_ns(2, S) == (budget_ns - S) // 2
+
+
+def test_the_decaying_maximum_forgets_a_tenth_a_second() -> None:
+    policy = make_split(PATHS, "decaying maximum", deadline_ns=10 * S)
+    rest_ns = []
+    for second, took_ns in enumerate((S, 0, 0, S)):
+        settings = policy.decide(second, {"out": sample("out", second, latency_ns=took_ns)})
+        assert settings[0].hold_ns is not None
+        rest_ns.append(10 * S - kept_back_ns(10 * S) - 2 * settings[0].hold_ns)
+    assert rest_ns == pytest.approx([S, 0.9 * S, 0.81 * S, S], abs=2)
 
 
 @pytest.mark.parametrize(
