@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import slackwater as sw
+from runtime.flow.steps import Keep
 
 AREAS = 200
 PERIOD_NS = 2_000_000  # 500 reports a second
@@ -48,6 +49,7 @@ def congestion(
     bus_times_ns: Ints,
     arrival_ns: Ints,
     rng: np.random.Generator,
+    keep: Keep = "slack",
 ) -> sw.Dataflow:
     """Return the flow: late buses joined with busy loops of `seconds`, as `congestion`, to `jams`.
 
@@ -59,8 +61,9 @@ def congestion(
         bus_times_ns: event times of the buses, ns.
         arrival_ns: when each of them arrives, ns.
         rng: draws all else.
+        keep: what the join keeps its rows by; "slack": as the paper's does.
     """
-    flow = sw.Dataflow(name, deadline=deadline_s)
+    flow = sw.Dataflow(name, deadline=deadline_s, keep=keep)
     buses = source(flow, "buses", bus_table(rng, bus_times_ns, arrival_ns))
     loops = source(flow, "loops", loop_table(rng, times(seconds, offset_ns=PERIOD_NS // 2)))
     jams = buses.join(loops, on="area", within=WITHIN, where=jam(), name="congestion")

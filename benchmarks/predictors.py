@@ -271,7 +271,7 @@ def _plan(seconds: int, seed: int) -> Plan:
     areas = rng.integers(0, 200, (2, rows)).astype(np.int32)
     buses = pa.table({"ts": bus_ns, "arrival": zipf_delays(bus_ns, rng), "area": areas[0]})
     loops = pa.table({"ts": loop_ns, "arrival": loop_ns, "area": areas[1]})
-    flow = sw.Dataflow("predictors", deadline="6s")
+    flow = sw.Dataflow("predictors", deadline="6s", keep="slack")
     bus, loop = source(flow, "buses", buses), source(flow, "loops", loops)
     is_late = sw.col("area") % 10 == 0
     bus.join(loop, on="area", within="5s", where=is_late, name=STAGE).sink(

@@ -63,7 +63,7 @@ def experiment(seconds: int) -> Experiment:
 def flow_of(seed: int, sink: sw.SinkSpec, *, seconds: int) -> sw.Dataflow:
     """Return the flow over `seconds` of streams drawn from a seed."""
     rng = np.random.default_rng(seed)
-    flow = sw.Dataflow("chain", deadline=DEADLINE_S)
+    flow = sw.Dataflow("chain", deadline=DEADLINE_S, keep="slack")
     times = late_city.times(seconds)
     loops_ns = late_city.times(seconds, offset_ns=1_000_000)
     buses = late_city.source(

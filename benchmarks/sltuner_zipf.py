@@ -15,6 +15,7 @@ from benchmarks.contest import LAST_SPLIT, Contest, opened, sweep
 from benchmarks.deadline import FLOOR, Experiment, allowed
 from benchmarks.frame import Claim, Options, Result
 from examples.city import zipf_delays
+from runtime.flow.steps import Keep
 from runtime.model import NS_PER_SECOND
 from runtime.simulate import CostModel
 
@@ -47,7 +48,7 @@ def run(options: Options) -> Result:
     return result
 
 
-def flow_of(seed: int, sink: sw.SinkSpec, *, seconds: int) -> sw.Dataflow:
+def flow_of(seed: int, sink: sw.SinkSpec, *, seconds: int, keep: Keep = "slack") -> sw.Dataflow:
     """Return the flow over `seconds` of streams drawn from a seed."""
     rng = np.random.default_rng(seed)
     times_ns = late_city.times(seconds)
@@ -59,6 +60,7 @@ def flow_of(seed: int, sink: sw.SinkSpec, *, seconds: int) -> sw.Dataflow:
         bus_times_ns=times_ns,
         arrival_ns=zipf_delays(times_ns, rng),
         rng=rng,
+        keep=keep,
     )
 
 

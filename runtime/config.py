@@ -27,6 +27,11 @@ class Limits:
     """Rows that a gate holds for that one: more end the job. Some 2 GB of a dozen columns, of an
     input that sends on and promises nothing; one that ends before may have as many."""
 
+    most_kept_rows: int = 4_194_304
+    """Rows that a join with keep="promise" holds (each of its replicas) for what may still be
+    late. Beyond it the oldest go as with keep="slack", which holds as many as its window has.
+    About 1 GB of a dozen columns a side: hours of a city's buses, should one source stop."""
+
     slice_ns: int = 2_000_000
     """A slice of work is cut so that it takes about this long: 2 ms, so batching adds no more
     than that to the latency of what waits behind it. Source: [mace] §VI-A, batching."""

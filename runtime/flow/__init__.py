@@ -17,9 +17,10 @@ from runtime.flow.aggregates import (
 )
 from runtime.flow.dataflow import Dataflow
 from runtime.flow.expressions import Expr, col, duration, event_time, lit, where
+from runtime.flow.keyed import KeyedStream
 from runtime.flow.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
 from runtime.flow.slack import AS_FLOW
-from runtime.flow.stream import KeyedStream, Stream
+from runtime.flow.stream import Stream
 
 __all__ = [
     "AS_FLOW",

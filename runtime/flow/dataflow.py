@@ -11,7 +11,7 @@ It holds steps (`steps.py`) and nothing else; `plan.py` takes it from here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypedDict, Unpack
 
 from runtime.errors import DuplicateName, FlowError, SettingError, TypeMismatch
@@ -19,10 +19,12 @@ from runtime.flow import checks
 from runtime.flow.explain import explain_flow
 from runtime.flow.expressions import Expr
 from runtime.flow.graph import check_runnable, needed_columns, order_steps
+from runtime.flow.keep import checked_keep, default_keep
+from runtime.flow.keyed import KeyedStream
 from runtime.flow.nearest import nearest
 from runtime.flow.slack import AS_FLOW, AsFlow, Slack, slack_ns
-from runtime.flow.steps import TUNED_NS, MergeStep, SourceStep, Step
-from runtime.flow.stream import KeyedStream, Stream
+from runtime.flow.steps import TUNED_NS, Keep, MergeStep, SourceStep, Step
+from runtime.flow.stream import Stream
 from runtime.model import Duration, duration_ns
 from runtime.sources.spec import Input, OutOfOrder, SourceSpec
 
@@ -54,13 +56,20 @@ class Dataflow:
         deadline: the latency to keep, from the arrival of an event to the end of the work on it
             ([ssg] Eq. 2, 3). Gates without a slack then wait just as long as it allows; without
             one they release only what is ready, however long that takes.
+        keep: of every join that has none of its own, see Stream.join. None: "promise", or "slack"
+            behind a source that promises nothing before its end.
 
     Raises:
-        SettingError: slack or deadline is not a length of time.
+        SettingError: slack or deadline is not a length of time, or keep none of the two.
     """
 
     def __init__(
-        self, name: str, *, slack: Duration | None = None, deadline: Duration | None = None
+        self,
+        name: str,
+        *,
+        slack: Duration | None = None,
+        deadline: Duration | None = None,
+        keep: Keep | None = None,
     ) -> None:
         self.name = _checked_name(name, "a dataflow")
         self.deadline_ns = (
@@ -71,6 +80,7 @@ class Dataflow:
         own_ns = slack_ns(slack, who=f"dataflow {name!r}")
         is_tuned = own_ns is None and self.deadline_ns is not None
         self.slack_ns = TUNED_NS if is_tuned else own_ns
+        self.keep = checked_keep(keep, who=f"dataflow {name!r}")
         self._steps: list[Step] = []
 
     @classmethod
@@ -201,6 +211,15 @@ class Dataflow:
             SettingError: not a length of time.
         """
         return self.slack_ns if isinstance(slack, AsFlow) else slack_ns(slack, who=f"step {step!r}")
+
+    def keep_of(self, keep: Any, *, inputs: Sequence[str], step: str) -> Keep:
+        """Return what a join of these inputs keeps its rows by.
+
+        Raises:
+            SettingError: neither "promise" nor "slack".
+        """
+        written = checked_keep(keep, who=f"step {step!r}") or self.keep
+        return written or default_keep({one.name: one for one in self._steps}, inputs)
 
     def check_own(self, stream: Any, *, step: str) -> None:
         """Check that a stream belongs to this flow.

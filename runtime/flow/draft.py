@@ -73,6 +73,7 @@ def expanded(step: Step, chain: tuple[Step, ...], *, number: int) -> list[Draft]
         share=share,
         slack_ns=step.slack_ns,
         window_ns=step.window_ns,
+        keep=step.keep if isinstance(step, JoinStep) else "slack",
     )
     gate = Draft(gate_step.name, number, gate_step, (), origin=step)
     return [gate] + [

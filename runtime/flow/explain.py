@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from runtime.errors import FlowError
+from runtime.flow.keep import keep_text
 from runtime.flow.slack import slack_text
 from runtime.flow.steps import (
     Aggregate,
@@ -49,7 +50,7 @@ def explain_flow(flow: Dataflow) -> str:
         kind = type(step).__name__.removesuffix("Step").lower()
         behind = f" ← {', '.join(step.inputs)}" if step.inputs else ""
         lines += ["", f"{step.name} ({kind}){behind}"]
-        lines += [f"    {line}" for line in _settings(step)]
+        lines += [f"    {line}" for line in _settings(step, flow.steps)]
         if not isinstance(step, SinkStep):
             columns = ", ".join(f"{field.name} {field.type}" for field in step.schema)
             lines.append(f"    columns  {columns}")
@@ -60,7 +61,9 @@ def explain_flow(flow: Dataflow) -> str:
     return "\n".join(lines)
 
 
-def _settings(step: Step) -> Iterator[str]:  # noqa: PLR0912 - one for each kind of step
+def _settings(  # noqa: PLR0912 - one for each kind of step
+    step: Step, steps: Mapping[str, Step]
+) -> Iterator[str]:
     match step:
         case SourceStep():
             yield f"reads    {step.source.input.describe()}"
@@ -85,6 +88,8 @@ def _settings(step: Step) -> Iterator[str]:  # noqa: PLR0912 - one for each kind
             if step.where is not None:
                 yield f"where    {step.where}"
             yield f"gate     {slack_text(step.slack_ns)}"
+            if step.slack_ns is not None:
+                yield f"keeps    {keep_text(step, steps)}"
             if step.replicas > 1:
                 yield f"replicas {step.replicas} behind that gate, {_SHARES[step.share]}"
         case AggregateStep():

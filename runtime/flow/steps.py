@@ -93,6 +93,11 @@ Share = Literal["keys", "all"]
 """What each replica of a step gets: the rows of its keys; or all, of which it stores its share."""
 
 
+Keep = Literal["promise", "slack"]
+"""What a row is kept by, behind a gate that releases some before all older ones are there: until
+nothing that it belongs with can follow, by what is promised; or by what has been released."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class GateStep(Step):
     """The gate that the replicas of a step share; made by the plan, never written by a user.
@@ -105,6 +110,8 @@ class GateStep(Step):
     share: Share
     slack_ns: int | None
     window_ns: int
+    keep: Keep = "slack"
+    """As the step behind."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +139,7 @@ class JoinStep(Step):
     right_names: Mapping[str, str]
     """{right column: name it leaves under}; the right keys are not in it."""
     slack_ns: int | None
+    keep: Keep = "promise"
     replicas: int = 1
     share: Share = "keys"
     replica: Replica | None = None

@@ -7,13 +7,13 @@ the line that is wrong.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from runtime.errors import FlowError, TypeMismatch
+from runtime.errors import FlowError
 from runtime.flow import checks
+from runtime.flow.keyed import KeyedStream
 from runtime.flow.slack import AS_FLOW, Slack
 from runtime.flow.steps import (
     Aggregate,
@@ -22,6 +22,7 @@ from runtime.flow.steps import (
     BatchFunction,
     FilterStep,
     JoinStep,
+    Keep,
     MapBatchesStep,
     MapRowsStep,
     RowFunction,
@@ -258,6 +259,7 @@ class Stream:
         where: Expr | None = None,
         suffix: str = "_right",
         slack: Slack = AS_FLOW,
+        keep: Keep | None = None,
         replicas: int = 1,
         share: Share = "keys",
         name: str | None = None,
@@ -273,6 +275,9 @@ class Stream:
             where: what else a pair must satisfy, over the columns that leave.
             suffix: for right columns whose name the left has too.
             slack: how long its gate waits; AS_FLOW: as the flow says.
+            keep: "promise": a row stays until no partner of it can follow, so that late rows find
+                all of theirs. "slack": until what was released is more than `within` past it, as
+                in [ssg]; late rows may miss some. None: as the flow says.
             replicas: how many work on it, in slots of their own, behind one gate that is a
                 stage of its own. 1: gate and join are one stage.
             share: "keys": each replica gets the rows of its keys. "all": each gets all rows,
@@ -291,10 +296,11 @@ class Stream:
         replicas, share = checks.replicas(replicas, share, keys=left_keys, is_join=True, step=name)
         if where is not None:
             where = checks.predicate(where, schema, step=name, what="where")
+        inputs = (self.name, other.name)
         return self._add(
             JoinStep(
                 name=name,
-                inputs=(self.name, other.name),
+                inputs=inputs,
                 schema=schema,
                 left_on=left_keys,
                 right_on=right_keys,
@@ -302,6 +308,7 @@ class Stream:
                 where=where,
                 right_names=right_names,
                 slack_ns=self.flow.slack_of(slack, step=name),
+                keep=self.flow.keep_of(keep, inputs=inputs, step=name),
                 replicas=replicas,
                 share=share,
             )
@@ -332,68 +339,6 @@ class Stream:
                 "'name' write {'name': ...} as the first argument"
             )
         return self.flow.name_for(kind, name)
-
-
-@dataclass(frozen=True)
-class KeyedStream:
-    """A stream and the columns that tell its rows apart."""
-
-    stream: Stream
-    keys: tuple[str, ...]
-
-    def aggregate(
-        self,
-        columns: Mapping[str, Aggregate] | None = None,
-        *,
-        window: Window,
-        slack: Slack = AS_FLOW,
-        replicas: int = 1,
-        share: Share = "keys",
-        name: str | None = None,
-        **named: Aggregate,
-    ) -> Stream:
-        """Aggregate by these keys; see Stream.aggregate."""
-        return self.stream.aggregate(
-            columns,
-            window=window,
-            by=self.keys,
-            slack=slack,
-            replicas=replicas,
-            share=share,
-            name=name,
-            **named,
-        )
-
-    def join(
-        self,
-        other: KeyedStream,
-        *,
-        within: Duration,
-        where: Expr | None = None,
-        suffix: str = "_right",
-        slack: Slack = AS_FLOW,
-        replicas: int = 1,
-        share: Share = "keys",
-        name: str | None = None,
-    ) -> Stream:
-        """Join on these keys and the other's, pairwise; see Stream.join."""
-        if not isinstance(other, KeyedStream):
-            raise TypeMismatch(
-                f"join on {self.stream.name!r} after key_by takes a stream after key_by, "
-                f"not {other!r}; write other.key_by(...), or join before key_by with on="
-            )
-        return self.stream.join(
-            other.stream,
-            within=within,
-            left_on=self.keys,
-            right_on=other.keys,
-            where=where,
-            suffix=suffix,
-            slack=slack,
-            replicas=replicas,
-            share=share,
-            name=name,
-        )
 
 
 def _names(given: Names) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 from runtime.flow.plan import Plan
 from runtime.measure.deadline import deadline_notes, with_totals
 from runtime.measure.histogram import LatencyHistogram
+from runtime.measure.kept import kept_notes
 from runtime.measure.ledger import ledger_of
 from runtime.measure.report import (
     ChannelReport,
@@ -114,7 +115,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
         sinks=[replace(sink, error_ns=errors.of_latency(sink.name)) for sink in sinks],
         ledger=ledger_of(ordered, carried),
         error=error,
-        notes=[*notes, *deadline_notes(plan, tuning)],
+        notes=[*notes, *kept_notes(plan, by_name), *deadline_notes(plan, tuning)],
         clocks=_of_nodes(clocks or {}),
         refused_peers=refused_peers,
         tuning=None if tuning is None else with_totals(tuning, ordered),

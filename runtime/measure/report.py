@@ -48,6 +48,9 @@ class StageReport:
     """Queued, or held by the gate."""
     held: int = 0
     """Rows in the operator's state (windows, join sides)."""
+    let_go: int = 0
+    """Rows that its join let go before it had been promised all their partners: there were more
+    than `most_kept_rows`."""
     comparisons: int = 0
     """Pairs of rows with equal keys and close times that a join compared."""
     share: str = ""
@@ -65,6 +68,12 @@ class StageReport:
     """The inputs that hold the frontier back now."""
     idle_marks: dict[str, int] = field(default_factory=dict)
     """{source: how often the gate went on without it, since it had been silent for its `idle`}."""
+    behind_promise: dict[str, int] = field(default_factory=dict)
+    """{source: its rows that came behind what all had promised, the idle ones left out}: they may
+    have missed partners."""
+    held_back: dict[str, int] = field(default_factory=dict)
+    """{source: after how many reads a join kept rows beyond its window, since this source had not
+    promised more}."""
     frontier_ns: int | None = None
     """Everything older has been seen; None before the first promise."""
     newest_ns: int | None = None

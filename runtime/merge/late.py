@@ -65,6 +65,12 @@ class LateRows:
                 del self._lanes[place]
         return taken
 
+    def oldest_ns(self) -> int:
+        """Return the oldest event time held; END_NS for none."""
+        heads = [lane.head_ns for lane in self._lanes.values()]
+        heads += [batch.event_time_ns.item(start) for _, batch, start, _ in self._new]
+        return min(heads, default=END_NS)
+
     def rows_of(self, place: int) -> int:
         """Return how many rows of one writer are held."""
         if not self.rows:

@@ -61,6 +61,8 @@ class ReaderState:
         self._seen: Key = (START_NS, -1, 0)
         self.cut: Cut = (START_NS, 0)
         """Of the last read: all rows before it have left."""
+        self.frontier_ns = START_NS
+        """Of the last read: no row of a writer that was not idle is older."""
         self._watermark_ns = START_NS
         self.rows = 0
         self.ready = self.slack_ready = self.late = self.late_ready = 0
@@ -117,7 +119,23 @@ class ReaderState:
         return bool(self._late.rows)
 
     def release(self, cut: Cut, ready: Cut, limit: int | None) -> Released | None:
-        """Return the rows before the cut, in order, late ones apart; None if nothing changed."""
+        """Return the rows before the cut, in order, late ones apart; None if nothing changed.
+
+        Args:
+            cut: see `Cut`.
+            ready: rows before it are ready; its time is the gate's frontier.
+            limit: about how many rows at most; None: all.
+        """
+        released = self._release(cut, ready, limit)
+        if released is not None:
+            frontier_ns = min(ready[0], released.watermark_ns)
+            if self._late.rows:
+                frontier_ns = min(frontier_ns, self._late.oldest_ns())
+            self.frontier_ns = max(self.frontier_ns, frontier_ns)
+            released.frontier_ns = self.frontier_ns
+        return released
+
+    def _release(self, cut: Cut, ready: Cut, limit: int | None) -> Released | None:
         if not self._late.rows:
             return self._release_in_order(cut, ready, limit)
         before = self.rows
@@ -130,7 +148,7 @@ class ReaderState:
         elif not self._late.rows and (limit is None or limit > 0):
             released = self._release_in_order(cut, ready, limit)
         if released is None:
-            return Released(self._no_late, late, self._watermark_ns, START_NS)
+            return Released(self._no_late, late, self._watermark_ns, START_NS, START_NS)
         released.late = late
         return released
 
@@ -177,7 +195,7 @@ class ReaderState:
         elif watermark_ns == self._watermark_ns:
             return None
         self._watermark_ns = watermark_ns
-        return Released(ports, self._no_late, watermark_ns, START_NS)
+        return Released(ports, self._no_late, watermark_ns, START_NS, START_NS)
 
     def _shorten(self, cut: Cut, limit: int) -> Cut:
         """Return an earlier cut that lets about `limit` rows go, or the same one."""
@@ -237,7 +255,7 @@ class ReaderState:
             "lanes": [lane.held() for lane in self.lanes],
             "late": self._late.held(),
             "seen": self._seen,
-            "watermark_ns": self._watermark_ns,
+            "told_ns": (self._watermark_ns, self.frontier_ns),
             "counts": (self.rows, self.ready, self.slack_ready, self.late, self.late_ready),
         }
 
@@ -251,7 +269,7 @@ class ReaderState:
         for piece in state["late"]:
             self._late.add(piece)
         self._seen = tuple(state["seen"])
-        self._watermark_ns = state["watermark_ns"]
+        self._watermark_ns, self.frontier_ns = state["told_ns"]
         self.rows, self.ready, self.slack_ready, self.late, self.late_ready = state["counts"]
 
 

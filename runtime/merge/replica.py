@@ -92,16 +92,13 @@ class Dealer:
         self._share = share
         self._number = 0
 
-    def deal(self, released: Released, promise_ns: int) -> list[list[tuple[int, Message]]]:
-        """Return for each replica its messages, (port, message): at least one each.
+    def deal(self, released: Released) -> list[list[tuple[int, Message]]]:
+        """Return for each replica its messages of a read, (port, message): at least one each.
 
-        At the end there is one for each port, since each channel must hear of it.
-
-        Args:
-            released: a read of the gate.
-            promise_ns: what an operator that has processed it may promise on. By slack that is
-                less than its watermark: late rows may follow.
+        They promise the read's frontier: by slack that is less than its watermark, for late rows
+        may follow. At the end there is one for each port, since each channel must hear of it.
         """
+        promise_ns = released.frontier_ns
         self._number += 1
         # {port: (rows, late ones first; how many are late)} of each replica
         hands: list[dict[int, tuple[Batch, int]]] = [{} for _ in range(self._replicas)]
@@ -178,7 +175,7 @@ class ReplicaReads:
         ports: how many the operator has; there is one channel for each.
 
     Attributes:
-        promise_ns: what may be promised on, once all that `read` has returned is processed.
+        promise_ns: the frontier of what `read` has returned.
         rows_held: rows that have come and not been read.
         ready: rows read so far that the gate had released in order.
         late: rows read so far that had come late to the gate.
@@ -246,7 +243,9 @@ class ReplicaReads:
         self.late += late
         self.ready += read.rows
         self.rows_held -= late + read.rows
-        return Released(read.ports, read.late, self._watermark_ns, read.stimulus_ns)
+        return Released(
+            read.ports, read.late, self._watermark_ns, read.stimulus_ns, self.promise_ns
+        )
 
     def _is_whole(self) -> bool:
         """Whether all of the next read is there; the last one comes on every channel."""

@@ -69,9 +69,9 @@ class AggregateMachine:
             self._windows.last_closed(released.watermark_ns), released.watermark_stimulus_ns
         )
 
-    def promise_ns(self, watermark_ns: int) -> int:
-        """Return the end of the earliest window still open: nothing older will leave."""
-        return self._windows.next_end_ns(watermark_ns)
+    def promise_ns(self, frontier_ns: int) -> int:
+        """Return the end of the earliest window still open there: nothing older will leave."""
+        return self._windows.next_end_ns(frontier_ns)
 
     @property
     def rows_held(self) -> int:

@@ -24,12 +24,16 @@ class Released:
         watermark_ns: no row older than this will be released again, late ones apart.
             END_NS: the end; close everything.
         watermark_stimulus_ns: stimulus time of what moved the watermark here.
+        frontier_ns: no row older than this will be released again, not even a late one: all
+            writers have promised so, and the gate holds none that is older. At most the watermark;
+            never runs back. Only a writer that was marked idle may send one all the same.
     """
 
     ports: Sequence[Batch | None]
     late: Sequence[Batch | None]
     watermark_ns: int
     watermark_stimulus_ns: int
+    frontier_ns: int
 
 
 class Operator(Protocol):
@@ -48,8 +52,8 @@ class Operator(Protocol):
         """
         ...
 
-    def promise_ns(self, watermark_ns: int) -> int:
-        """Return what may be promised downstream once this watermark has been processed."""
+    def promise_ns(self, frontier_ns: int) -> int:
+        """Return what may be promised downstream once a read with this frontier is processed."""
         ...
 
     @property

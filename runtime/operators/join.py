@@ -50,26 +50,35 @@ _LONGEST_WITHIN_NS = 1 << 61
 class JoinMachine:
     """The machine of a `JoinStep`.
 
-    A row is held until the watermark is more than `within_ns` past it; it finds those rows of
-    the other side that came before it and are held. Late rows are treated likewise, before the
-    rows in order, and find rows that are ahead of them too; a late row that would not be held
-    finds nothing and is counted in `late_dropped`. Event and stimulus time of a pair are the
-    later ones of its rows. Source: [mace] Def. 2.
+    A row is held until the frontier (`keep="promise"`) or the watermark (`keep="slack"`) is more
+    than `within_ns` past it; it finds those rows of the other side that came before it and are
+    held. Late rows are treated likewise, before the rows in order, and find rows that are ahead
+    of them too; a late row that would not be held finds nothing and is counted in `late_dropped`.
+    Event and stimulus time of a pair are the later ones of its rows. Source: [mace] Def. 2.
+
+    By the frontier every row finds all its partners: none that follows is older than that, so
+    none is a partner of what has gone. By the watermark, as in [ssg], late rows may miss some.
+
+    Args:
+        step: what it joins.
+        most_kept_rows: beyond so many rows held the oldest go as under `keep="slack"`.
 
     Attributes:
         pairs_compared: pairs so far with equal keys and close times, `where` apart.
+        let_go: rows so far that went before the frontier let them, since there were too many.
 
     Raises:
         SettingError: `within_ns` is more than 73 years.
     """
 
-    def __init__(self, step: JoinStep) -> None:
+    def __init__(self, step: JoinStep, *, most_kept_rows: int) -> None:
         if step.within_ns > _LONGEST_WITHIN_NS:
             raise SettingError(
                 f"step {step.name!r}: within={format_ns(step.within_ns)} is more than 73 years, "
                 "the most that a join takes; give the events nearer times"
             )
         self._step = step
+        self._most_kept_rows = most_kept_rows
         renamed = {leaves: name for name, leaves in step.right_names.items()}
         leaving = step.schema.names
         self._names: Names = (
@@ -91,28 +100,50 @@ class JoinMachine:
         left, right = (tuple(names.values()) for names in self._names)
         self._state = JoinState(left, right, within_ns=self._step.within_ns)
         self._keys = KeyIndex(len(self._step.left_on))
-        self._watermark_ns = START_NS
+        self._passed_ns = START_NS  # what rows are held by: the frontier, or the watermark
         self._late_dropped = 0
         self._rows_seen = 0
         self.pairs_compared = 0
+        self.let_go = 0
 
     def process(self, released: Released) -> Batch | None:
         """Take rows, late ones first; return the pairs that they make."""
         late, results = self._join(*released.late), self._join(*released.ports)
-        if released.watermark_ns > self._watermark_ns:
-            self._watermark_ns = watermark_ns = released.watermark_ns
-            horizon_ns = END_NS
-            if watermark_ns != END_NS:
-                horizon_ns = max(START_NS, watermark_ns - self._step.within_ns)
-            if self._state.expire(horizon_ns):
+        is_by_promise = self._step.keep == "promise"
+        passed_ns = released.frontier_ns if is_by_promise else released.watermark_ns
+        if passed_ns > self._passed_ns:
+            self._passed_ns = passed_ns
+            if self._state.expire(max(self._horizon_ns(passed_ns), self._state.horizon_ns)):
                 self._forget_keys()
+        if is_by_promise and len(self._state.rows) > self._most_kept_rows:
+            self._let_go(released.watermark_ns)
         if late is None or results is None:
             return results if late is None else late
         return concat_batches([late, results])
 
-    def promise_ns(self, watermark_ns: int) -> int:
-        """Return the watermark: a pair is as old as its later row."""
-        return watermark_ns
+    def _horizon_ns(self, passed_ns: int) -> int:
+        """Return the event time before which rows are held no more."""
+        if passed_ns == END_NS:
+            return END_NS
+        return max(START_NS, passed_ns - self._step.within_ns)
+
+    def _let_go(self, watermark_ns: int) -> None:
+        """Let the oldest rows go, down to a little less than the most, where the slack allows it.
+
+        A little less, so that it is done now and then, not for each read.
+        """
+        state = self._state
+        excess = len(state.rows) - self._most_kept_rows + self._most_kept_rows // 16
+        horizon_ns = min(state.rows.newest_of(excess) + 1, self._horizon_ns(watermark_ns))
+        if horizon_ns <= state.horizon_ns or not state.rows.would_drop(horizon_ns):
+            return
+        self.let_go += state.count_between(state.horizon_ns, horizon_ns)
+        state.expire(horizon_ns)
+        self._forget_keys()
+
+    def promise_ns(self, frontier_ns: int) -> int:
+        """Return the frontier: a pair is as old as its later row."""
+        return frontier_ns
 
     @property
     def rows_held(self) -> int:
@@ -121,7 +152,7 @@ class JoinMachine:
 
     @property
     def late_dropped(self) -> int:
-        """Rows so far that were more than `within_ns` behind the watermark."""
+        """Rows so far that were more than `within_ns` behind what rows are held by."""
         return self._late_dropped
 
     # -- rows in ------------------------------------------------------------------------
@@ -148,11 +179,18 @@ class JoinMachine:
         Source: ScaleJoin, [8] in [ssg].
         """
         state = self._state
+        is_ours = new.turns % replica.of == (replica.index - self._rows_seen) % replica.of
+        self._rows_seen += len(new.keys)
+        if self.let_go:  # which rows that were is each replica's own matter; the numbers are all's
+            is_held = new.times >= state.horizon_ns
+            self.let_go += int((~is_held & is_ours).sum())
+            still = new.keep(is_held)
+            if still is None:
+                return None
+            new, is_ours = still, is_ours[is_held]
         state.make_fit(new, keys=2 * len(self._keys))
         state.settle(_LEFT, _RIGHT)
         first = state.rows.end
-        is_ours = new.turns % replica.of == (replica.index - self._rows_seen) % replica.of
-        self._rows_seen += len(new.keys)
         state.rows.append(new)
         results = self._found(self._shared_candidates(new, is_ours, first), first)
         state.rows.drop_from(first)
@@ -201,7 +239,9 @@ class JoinMachine:
         rows = len(batch)
         if not rows:
             return None
-        horizon_ns = self._state.horizon_ns
+        # All replicas that share the rows number those alike that this lets in.
+        is_shared = self._replica is not None
+        horizon_ns = self._horizon_ns(self._passed_ns) if is_shared else self._state.horizon_ns
         if batch.event_time_ns.item(0) < horizon_ns:
             batch = batch.keep(batch.event_time_ns >= horizon_ns)
             self._late_dropped += rows - len(batch)
@@ -313,10 +353,11 @@ class JoinMachine:
         return {
             "keys": self._keys.snapshot(),
             "state": self._state.snapshot(),
-            "watermark_ns": self._watermark_ns,
+            "passed_ns": self._passed_ns,
             "late_dropped": self._late_dropped,
             "rows_seen": self._rows_seen,
             "pairs_compared": self.pairs_compared,
+            "let_go": self.let_go,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -324,10 +365,11 @@ class JoinMachine:
         self._start()
         self._keys.restore(state["keys"])
         self._state.restore(state["state"])
-        self._watermark_ns = state["watermark_ns"]
+        self._passed_ns = state["passed_ns"]
         self._late_dropped = state["late_dropped"]
         self._rows_seen = state["rows_seen"]
         self.pairs_compared = state["pairs_compared"]
+        self.let_go = state["let_go"]
 
 
 def _order(pairs: Pairs, first: int, start: int) -> Int64Array:

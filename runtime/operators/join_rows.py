@@ -236,6 +236,16 @@ class HeldRows:
         keys = self.keys(self.start, self.end)
         keys[:] = (moved.take(keys >> 1) << 1) | (keys & 1)
 
+    def newest_of(self, rows: int) -> int:
+        """Return the newest event time of the first so many rows held, at least one."""
+        return self._newest.item(self.start - self.origin + rows - 1)
+
+    def would_drop(self, event_time_ns: int) -> bool:
+        """Whether enough rows at the front are older to be worth the effort."""
+        first, last = self.start - self.origin, self.end - self.origin
+        probe = first + (last - first) // 32
+        return first != last and self._newest.item(probe) < event_time_ns
+
     def drop_older_than(self, event_time_ns: int) -> bool:
         """Let the rows at the front go that are older; none, until they are worth the effort.
 
@@ -243,10 +253,9 @@ class HeldRows:
 
         A late row is let go with the rows that came before it.
         """
-        first, last = self.start - self.origin, self.end - self.origin
-        probe = first + (last - first) // 32
-        if first == last or self._newest.item(probe) >= event_time_ns:
+        if not self.would_drop(event_time_ns):
             return False
+        first, last = self.start - self.origin, self.end - self.origin
         newest = self._newest[first:last]
         self.drop_before(self.start + int(newest.searchsorted(event_time_ns)))
         return True

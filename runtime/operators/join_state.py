@@ -32,6 +32,7 @@ class JoinState:
         self._within_ns = within_ns
         self.rows = HeldRows(left, right)
         self._newest_ns = [START_NS, START_NS]  # of each side
+        self._oldest_ns = END_NS  # of all rows since the layout was made
         self.horizon_ns = START_NS
         """Rows older than this are not held."""
         self._layout = _FITS_NOTHING  # so that the first rows decide
@@ -59,15 +60,14 @@ class JoinState:
             batch = new.batches[side]
             if batch is not None:
                 times = batch.event_time_ns
+                self._oldest_ns = min(self._oldest_ns, times.item(0))
                 self._newest_ns[side] = max(self._newest_ns[side], times.item(-1))
                 self._waiting[side] = True
 
     def make_fit(self, new: Arrivals, *, keys: int) -> None:
         """See to it that these rows, and searches for them, have entries.
 
-        So have the rows appended since the layout was made without asking here: none is older
-        than the watermark of that time − within, which any layout reaches, nor newer than that
-        of now, which is at most `within` ahead of these rows.
+        So have the rows appended since the layout was made without asking here.
 
         Args:
             new: rows that are to be appended.
@@ -75,20 +75,23 @@ class JoinState:
         """
         within_ns, rows = self._within_ns, self.rows
         times = [batch.event_time_ns for batch in new.batches if batch is not None]
-        start = min(t.item(0) for t in times) - within_ns
-        end = max(t.item(-1) for t in times) + within_ns
-        if self._layout.fits(start, end, keys):
+        start = min(t.item(0) for t in times)
+        end = max(t.item(-1) for t in times)
+        if self._layout.fits(
+            min(start, self._oldest_ns) - within_ns, max(end, *self._newest_ns) + within_ns, keys
+        ):
             return
         self._forget_index()
         if len(rows):
             held = rows.times(rows.start, rows.end)
-            start, end = (
-                min(start, int(held.min()) - within_ns),
-                max(end, int(held.max()) + within_ns),
-            )
-        # Late rows may come from a little before all these.
-        start = min(start, max(START_NS, start - 2 * within_ns, end - END_NS))
-        self._layout = Layout.for_span(start, end, keys)
+            start, end = min(start, int(held.min())), max(end, int(held.max()))
+        self._oldest_ns = start
+        start, end = start - within_ns, end + within_ns
+        # Late rows may come from a little before all these, and down to the horizon.
+        before = max(START_NS, start - 2 * within_ns, end - END_NS)
+        if self.horizon_ns > START_NS:
+            before = min(before, max(self.horizon_ns - within_ns, end - END_NS))
+        self._layout = Layout.for_span(min(start, before), end, keys)
 
     def reach(self, new: Arrivals, side: int) -> int:
         """Return how many of a side's new rows are near enough to any of the other that is held."""
@@ -173,6 +176,11 @@ class JoinState:
             self._is_untidy = False
         return have_gone
 
+    def count_between(self, start_ns: int, end_ns: int) -> int:
+        """Return how many rows are held whose event time is in [start, end)."""
+        times = self.rows.times(self.rows.start, self.rows.end)
+        return int(((times >= start_ns) & (times < end_ns)).sum())
+
     def codes(self) -> Int64Array:
         """Return the codes of the keys of all rows held."""
         return self.rows.keys(self.rows.start, self.rows.end) >> 1
@@ -195,5 +203,7 @@ class JoinState:
         self.rows.restore(state["rows"])
         self._newest_ns = list(state["newest_ns"])
         self.horizon_ns = state["horizon_ns"]
+        held = self.rows.times(self.rows.start, self.rows.end)
+        self._oldest_ns = int(held.min()) if len(held) else END_NS
         self._layout = _FITS_NOTHING
         self._forget_index()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runtime.config import Limits
 from runtime.errors import FlowError
 from runtime.flow.steps import (
     AggregateStep,
@@ -25,15 +26,19 @@ from runtime.operators.stateless import (
 )
 
 
-def make_operator(step: Step) -> Operator:
+def make_operator(step: Step, *, most_kept_rows: int = Limits.most_kept_rows) -> Operator:
     """Return a fresh machine for a step that keeps state behind a gate.
+
+    Args:
+        step: what it does.
+        most_kept_rows: see Limits.
 
     Raises:
         FlowError: a step of another kind.
     """
     match step:
         case JoinStep():
-            return JoinMachine(step)
+            return JoinMachine(step, most_kept_rows=most_kept_rows)
         case AggregateStep():
             return AggregateMachine(step)
     raise FlowError(

@@ -16,18 +16,16 @@ from typing import Any
 from runtime.config import Limits
 from runtime.errors import OrderError
 from runtime.flow.plan import Stage
+from runtime.flow.steps import GateStep, JoinStep
 from runtime.measure.report import StageReport
 from runtime.merge import ReplicaReads, SlackGate
-from runtime.model import START_NS, Message
+from runtime.model import START_NS, Batch, Message
 from runtime.operators.contract import Released
 from runtime.schedule.accounts import count_gate, count_reads
 from runtime.schedule.queues import PathQueues, credit_of
 from runtime.schedule.replicas import Confluence
 from runtime.schedule.silence import SilentChannels
 from runtime.schedule.watch import StageWatch
-
-Taken = tuple[Released | None, int]
-"""(what goes on to the operator, None: nothing new; what it may promise when that is done)"""
 
 
 class Intake(ABC):
@@ -63,8 +61,8 @@ class Intake(ABC):
         return None
 
     @abstractmethod
-    def take(self, now_ns: int, *, max_rows: int) -> Taken:
-        """Return what goes on now, about `max_rows` rows at most."""
+    def take(self, now_ns: int, *, max_rows: int) -> Released | None:
+        """Return what goes on now, about `max_rows` rows at most; None: nothing new."""
 
     def may_grant(self, channel: str, limits: Limits) -> bool:
         """Whether there is room for more of a channel, or everybody waits for it.
@@ -102,13 +100,13 @@ class PassIntake(Intake):
         super().__init__(stage, queues, report, watch)
         self._confluence = Confluence(stage) if len(stage.inputs) > 1 else None
 
-    def take(self, now_ns: int, *, max_rows: int) -> Taken:
+    def take(self, now_ns: int, *, max_rows: int) -> Released | None:
         """Return one message."""
         del max_rows
         self.work, self.rows_worked = [], 0
         item = self._queues.pop(now_ns)
         if item is None:
-            return None, START_NS
+            return None
         channel, message, came_ns = item
         self.work.append((channel, credit_of(message)))
         self.rows_worked = credit_of(message)
@@ -117,9 +115,9 @@ class PassIntake(Intake):
             self._watch.passed(message.batch, came_ns)
         if self._confluence is not None:
             message = self._confluence.passed(channel, message)
-        return (
-            Released([message.batch], [None], message.promise_ns, message.promise_stimulus_ns),
-            message.promise_ns,
+        promise_ns = message.promise_ns
+        return Released(
+            [message.batch], [None], promise_ns, message.promise_stimulus_ns, promise_ns
         )
 
     def snapshot(self) -> dict[str, Any]:
@@ -198,6 +196,10 @@ class GateIntake(_Held):
         self._gate = gate
         self._stage = stage.name
         self._sources = [channel.source for channel in stage.inputs]
+        self._is_mixed = [channel.is_mixed for channel in stage.inputs]
+        self._kept_ns: int | None = None  # how far a frontier may lag before rows wait for it
+        if isinstance(stage.step, JoinStep | GateStep) and stage.step.keep == "promise":
+            self._kept_ns = stage.window_ns
         self._silent: SilentChannels | None = None  # None: nobody is ever idle
         if any(channel.idle_ns is not None for channel in stage.inputs):
             self._silent = SilentChannels(stage.inputs, start_ns=start_ns)
@@ -211,7 +213,7 @@ class GateIntake(_Held):
         """Return when a channel that the gate waits for is idle; None: never."""
         return None if self._silent is None else self._silent.due_ns(self._gate)
 
-    def take(self, now_ns: int, *, max_rows: int) -> Taken:
+    def take(self, now_ns: int, *, max_rows: int) -> Released | None:
         """Put what has come into the gate, and read that."""
         gate, watch = self._gate, self._watch
         for writer, message, came_ns in self._come(now_ns, max_rows):
@@ -221,6 +223,8 @@ class GateIntake(_Held):
                 promise_ns=message.promise_ns,
                 promise_stimulus_ns=message.promise_stimulus_ns,
             )
+            if message.batch is not None:
+                self._count_behind(writer, message.batch)
             if self._silent is not None:
                 self._silent.taken(writer, now_ns)
             if watch is not None:
@@ -231,18 +235,32 @@ class GateIntake(_Held):
         held = self._count_most()
         due_ns = None if watch is None else watch.due_ns(now_ns)
         released = gate.read(limit=max_rows, due_ns=due_ns)
-        frontier_ns = gate.frontier_ns
         # Cut short it may have let all rows go and yet not have come as far as it could.
         self.more = (
             released is not None
             and held > max_rows
-            and (bool(gate.rows_held) or released.watermark_ns < frontier_ns)
+            and (bool(gate.rows_held) or released.watermark_ns < gate.frontier_ns)
         )
         if watch is not None:
             watch.left(released, now_ns)
-        if released is None:
-            return None, frontier_ns
-        return released, min(frontier_ns, released.watermark_ns)
+        if released is not None and self._kept_ns is not None:
+            self._count_held_back(released)
+        return released
+
+    def _count_behind(self, writer: int, batch: Batch) -> None:
+        """Count rows older than a frontier that has gone on to the operator: of idle writers."""
+        times, told_ns = batch.event_time_ns, self._gate.counts().frontier_ns
+        if times.item(0) < told_ns or (self._is_mixed[writer] and told_ns > START_NS):
+            behind = int((times < told_ns).sum())
+            if behind:
+                _count_in(self._report.behind_promise, self._sources[writer], behind)
+
+    def _count_held_back(self, released: Released) -> None:
+        """Count whose promise it is that a join now keeps rows for beyond its window."""
+        assert self._kept_ns is not None
+        if released.watermark_ns - released.frontier_ns > self._kept_ns:
+            for writer in self._gate.holders():
+                _count_in(self._report.held_back, self._sources[writer], 1)
 
     def may_grant(self, channel: str, limits: Limits) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
@@ -273,6 +291,10 @@ class GateIntake(_Held):
             self._report.idle_marks = dict(self._silent.marks)
 
 
+def _count_in(counts: dict[str, int], name: str, more: int) -> None:
+    counts[name] = counts.get(name, 0) + more
+
+
 class DealtIntake(_Held):
     """Of a replica, whose gate is another stage: as that has read. Long reads go on in parts."""
 
@@ -289,7 +311,7 @@ class DealtIntake(_Held):
         super().__init__(stage, queues, report, watch, start_ns=start_ns, held=reads)
         self._reads = reads
 
-    def take(self, now_ns: int, *, max_rows: int) -> Taken:
+    def take(self, now_ns: int, *, max_rows: int) -> Released | None:
         """Return the reads that are whole by now."""
         reads, watch = self._reads, self._watch
         for writer, message, came_ns in self._come(now_ns, max_rows):
@@ -302,7 +324,7 @@ class DealtIntake(_Held):
         self.rows_worked = held - reads.rows_held
         if watch is not None:
             watch.read(released, now_ns)
-        return released, reads.promise_ns
+        return released
 
     def may_grant(self, channel: str, limits: Limits) -> bool:
         """Whether there is room for more; always if what is there is no whole read."""

@@ -29,9 +29,9 @@ class Hands:
         self._outputs = stage.outputs  # of each replica in turn, those of its ports
         self._sends: list[tuple[Channel, Message]] = []
 
-    def deal(self, released: Released, promise_ns: int) -> int:
+    def deal(self, released: Released) -> int:
         """Deal a read; return how many rows it has. `take` has what goes out."""
-        for replica, hand in enumerate(self._dealer.deal(released, promise_ns)):
+        for replica, hand in enumerate(self._dealer.deal(released)):
             first = replica * self._ports
             self._sends += [(self._outputs[first + port], message) for port, message in hand]
         return sum([len(b) for b in (*released.late, *released.ports) if b is not None])

@@ -73,9 +73,14 @@ class Slot:
     ) -> None:
         self.name = name
         self._limits = limits or Limits()
-        gap_ns = self._limits.source_gap_ns
         self._stages = {
-            s.name: StageMachine(s, start_ns=start_ns, source_gap_ns=gap_ns, is_sampled=is_sampled)
+            s.name: StageMachine(
+                s,
+                start_ns=start_ns,
+                source_gap_ns=self._limits.source_gap_ns,
+                most_kept_rows=self._limits.most_kept_rows,
+                is_sampled=is_sampled,
+            )
             for s in stages
         }
         self._channels: dict[str, Channel] = {

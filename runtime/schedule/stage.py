@@ -32,7 +32,13 @@ class StageMachine:
     """
 
     def __init__(
-        self, stage: Stage, *, start_ns: int, source_gap_ns: int = 1, is_sampled: bool = False
+        self,
+        stage: Stage,
+        *,
+        start_ns: int,
+        source_gap_ns: int = 1,
+        most_kept_rows: int = Limits.most_kept_rows,
+        is_sampled: bool = False,
     ) -> None:
         self.stage = stage
         self.source: SourceMachine | None = None
@@ -74,7 +80,7 @@ class StageMachine:
         self._hands = Hands(stage, stage.step) if isinstance(stage.step, GateStep) else None
         self.operator: Operator | None = None
         if isinstance(stage.step, JoinStep | AggregateStep):
-            self.operator = make_operator(stage.step)
+            self.operator = make_operator(stage.step, most_kept_rows=most_kept_rows)
         self._chain: list[Stateless] = [make_stateless(step) for step in stage.chain]
         if stage.kind == "stateless":
             self._chain.insert(0, make_stateless(stage.step))
@@ -195,11 +201,11 @@ class StageMachine:
                 watch.passed(message.batch)
             return self._emit_source(message), []
         intake = self._intake
-        released, promise_ns = intake.take(now_ns, max_rows=max_rows)
+        released = intake.take(now_ns, max_rows=max_rows)
         self.rows_worked = intake.rows_worked
         if released is None:
             return None, intake.work
-        return self._emit(released, promise_ns), intake.work
+        return self._emit(released), intake.work
 
     def _emit_source(self, message: Message) -> Message:
         self.report.batches += 1
@@ -210,11 +216,12 @@ class StageMachine:
             return message
         return Message(batch, message.promise_ns, message.promise_stimulus_ns)
 
-    def _emit(self, released: Released, promise_ns: int) -> Message | None:
+    def _emit(self, released: Released) -> Message | None:
         self.report.batches += 1
         batch: Batch | None = None
+        promise_ns = released.frontier_ns
         if self._hands is not None:
-            self.report.rows_out += self._hands.deal(released, max(promise_ns, self._promise_ns))
+            self.report.rows_out += self._hands.deal(released)
         elif self.operator is not None:
             batch = self.operator.process(released)
             promise_ns = self.operator.promise_ns(promise_ns)
@@ -289,6 +296,8 @@ class StageMachine:
         if self.operator is not None:
             report.held = self.operator.rows_held
             report.comparisons = self.comparisons
+        if isinstance(self.operator, JoinMachine):
+            report.let_go = self.operator.let_go
         if isinstance(self.stage.step, GateStep):
             report.share = self.stage.step.share
         return report

@@ -101,6 +101,7 @@ CASES = [
         replace(JOIN, left_on=("line", "area"), right_on=("line", "area"), where=col("delay") > 0),
         2,
     ),
+    Case("join that keeps rows by slack", replace(JOIN, keep="slack"), 2),
     Case("a share of a join", replace(JOIN, replica=Replica(1, 3, "all")), 2),
 ]
 every_operator = pytest.mark.parametrize("case", CASES, ids=str)
@@ -211,7 +212,7 @@ def test_nothing_is_held_after_the_end(case: Case, data: st.DataObject, cut: Ran
     assert operator.promise_ns(END_NS) == END_NS
     late = draw_stream(case, data)[0].rows
     before = operator.late_dropped
-    reads = list(reads_of([Segment([], late, END_NS)], case.schemas))
+    reads = list(reads_of([Segment([], late, END_NS, END_NS)], case.schemas))
     assert run(operator, iter(reads)) == []
     assert operator.late_dropped == before + len(late)
 
@@ -231,7 +232,7 @@ def test_promise_is_kept_and_grows_with_the_watermark(
             assert times[0] >= promise_ns
             assert len(times) == len(batch.stimulus_time_ns)
             assert list(batch.columns) == case.step.schema.names
-        following = operator.promise_ns(released.watermark_ns)
+        following = operator.promise_ns(released.frontier_ns)
         assert following >= max(promise_ns, released.watermark_ns)
         promise_ns = following
 
@@ -241,5 +242,5 @@ def test_read_without_rows_gives_nothing(case: Case) -> None:
     operator = case.make()
     nothing: list[Batch | None] = [None] * case.ports
     for watermark_ns in (START_NS, -5, 0, 10**18, END_NS):
-        assert operator.process(Released(nothing, nothing, watermark_ns, 0)) is None
+        assert operator.process(Released(nothing, nothing, watermark_ns, 0, watermark_ns)) is None
     assert operator.rows_held == operator.late_dropped == 0

@@ -224,6 +224,7 @@ join-1 (join) ← assign-1, loops
     on       area, within 5.00 s
     where    col("flow") > 1000
     gate     slack by the deadline
+    keeps    rows until all have promised 5.00 s more, so that late ones find all partners
     columns  ts timestamp[ns], area int32, speed double, line string, kmh double, \
 ts_right timestamp[ns], flow int64, on bool
 

@@ -13,9 +13,11 @@ behind it say: t(1,1) is what has left the window.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
-from runtime.flow.steps import JoinStep
+from runtime.flow.steps import JoinStep, Keep
 from runtime.merge import SlackGate, Writer
 from runtime.model import Batch, batch_of
 from runtime.operators import Released
@@ -41,9 +43,9 @@ DELAYED = (S2, "t22", 40)
 class Operator:
     """The join of Fig. 6 behind its gate."""
 
-    def __init__(self, slt: int | None) -> None:
+    def __init__(self, slt: int | None, keep: Keep = "slack") -> None:
         self.gate = SlackGate([Writer(0, 0), Writer(1, 1)], slack_ns=slt)
-        self._join = JoinMachine(STEP)
+        self._join = JoinMachine(replace(STEP, keep=keep), most_kept_rows=10**6)
 
     def insert(self, stream: int, name: str, tenths: int) -> None:
         column = "one" if stream == S1 else "two"
@@ -106,3 +108,16 @@ def test_diagram_b_a_slack_ready_tuple_moves_the_window_and_a_pair_is_missed() -
     assert operator.request() == ("t22", {("t21", "t22")})
     counts = operator.gate.counts()
     assert (counts.ready, counts.slack_ready, counts.late, counts.late_ready) == (2, 1, 1, 1)
+
+
+def test_kept_by_the_promise_the_delayed_tuple_finds_the_pair_that_diagram_b_misses() -> None:
+    operator = Operator(30, keep="promise")
+    for stream, name, tenths in BEFORE:
+        operator.insert(stream, name, tenths)
+    assert [operator.request() for _ in range(3)] == [
+        ("t11", set()),
+        ("t12", {("t11", "t12")}),
+        ("t21", {("t21", "t12")}),  # as soon as in b; but S2 has promised 2 only: t11 stays
+    ]
+    operator.insert(*DELAYED)
+    assert operator.request() == ("t22", {("t11", "t22"), ("t21", "t22")})

@@ -64,11 +64,10 @@ class Worked:
 
 
 def dealt(reads: Iterator[Released], dealer: Dealer) -> list[list[tuple[int, Message]]]:
-    """Return what each replica is sent, some messages in halves; promises lag behind watermarks."""
+    """Return what each replica is sent, some messages in halves."""
     sent: list[list[tuple[int, Message]]] = []
     for released in reads:
-        promise_ns = released.watermark_ns if released.watermark_ns == END_NS else START_NS
-        hands = dealer.deal(released, promise_ns)
+        hands = dealer.deal(released)
         sent = sent or [[] for _ in hands]
         for own, hand in zip(sent, hands, strict=True):
             for port, message in hand:
@@ -156,7 +155,7 @@ def test_a_replica_promises_no_more_than_its_gate_said_however_far_the_watermark
     step: Any, share: Share, data: st.DataObject, cut: Random
 ) -> None:
     schemas = [ROWS] * len(keys_of(step))
-    segments = drawn(data, len(schemas))
+    segments = [replace(segment, frontier=START_NS) for segment in drawn(data, len(schemas))]
     for own in replicas_of(step, share, 2, reads_of(segments, schemas), cut):
         *before, last = own.promises_ns
         assert set(before) <= {START_NS, END_NS}
@@ -174,7 +173,7 @@ def test_rows_held_are_shared_out_evenly_over_the_replicas_of_a_join_of_all(
     held = []
     for n in range(of):
         operator = make_operator(replace(step, replica=Replica(n, of, "all")))
-        operator.process(Released([batch, None], [None, None], times[-1], 0))
+        operator.process(Released([batch, None], [None, None], times[-1], 0, times[-1]))
         held.append(operator.rows_held)
     assert sum(held) == len(times)
     assert max(held) - min(held) <= 1
@@ -221,7 +220,7 @@ def test_a_long_read_is_worked_off_in_parts_that_keep_the_order_over_both_ports(
     dealer = Dealer([("key",), ("key",)], replicas=1, share="keys")
     left = batch_of([1, 3, 5, 7], {"key": [1] * 4})
     right = batch_of([2, 3, 6, 8], {"key": [1] * 4})
-    hand = dealer.deal(Released([left, right], [None, None], 9, 4), 8)[0]
+    hand = dealer.deal(Released([left, right], [None, None], 9, 4, 8))[0]
     for port, message in hand:
         reads.insert(port, message)
     found, watermarks, promises = [], [], []

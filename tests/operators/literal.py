@@ -33,6 +33,8 @@ class Segment:
     late: Sequence[Row]
     rows: Sequence[Row]
     watermark: int
+    frontier: int
+    """Behind it come late rows of idle writers only."""
 
 
 Schemas = Sequence[pa.Schema]  # of each port
@@ -45,7 +47,7 @@ def streams(
 ) -> list[Segment]:
     """Draw a stream; `values` has the column values of each port."""
     segments: list[Segment] = []
-    watermark = -20
+    watermark = frontier = -20
     ports = st.integers(0, len(values) - 1)
 
     def rows(low: int, high: int, most: int) -> list[Row]:
@@ -60,7 +62,9 @@ def streams(
         ahead = rows(watermark, watermark + draw(st.sampled_from([3, 12, 40])), 12)
         newest = max([watermark, *(row.time for row in ahead)])
         watermark = newest + draw(st.integers(0, 3))
-        segments.append(Segment(behind, ahead, watermark))
+        if late:
+            frontier = max(frontier, watermark - draw(st.sampled_from([0, 0, 4, 30])))
+        segments.append(Segment(behind, ahead, watermark, frontier if late else watermark))
     return segments
 
 
@@ -89,19 +93,20 @@ def reads_of(
             for port, schema in enumerate(schemas)
         ]
 
-    watermark = START_NS
+    watermark = frontier = START_NS
     for segment in segments:
         late_parts = list(_pieces(segment.late, cut))
         parts = list(_pieces(segment.rows, cut))
         for part in late_parts[:-1]:
-            yield Released(ports([]), ports(part), watermark, 0)
+            yield Released(ports([]), ports(part), watermark, 0, frontier)
         for number, part in enumerate(parts):
             behind = late_parts[-1] if number == 0 else []
             watermark = max([watermark, *(row.time for row in part)])
             if number == len(parts) - 1:
                 watermark = segment.watermark
-            yield Released(ports(part), ports(behind), watermark, 0)
-    yield Released(ports([]), ports([]), END_NS, 0)
+            frontier = max(frontier, min(watermark, segment.frontier))
+            yield Released(ports(part), ports(behind), watermark, 0, frontier)
+    yield Released(ports([]), ports([]), END_NS, 0, END_NS)
 
 
 def _pieces(rows: Sequence[Row], cut: Random | None) -> Iterator[Sequence[Row]]:
@@ -149,7 +154,9 @@ class LiteralJoin:
         for segment in segments:
             for row in (*segment.late, *segment.rows):
                 self._take(row, horizon)
-            horizon = segment.watermark - self.step.within_ns
+            by_promise = self.step.keep == "promise"
+            passed = segment.frontier if by_promise else segment.watermark
+            horizon = passed - self.step.within_ns
             self.held = [[row for row in side if row.time >= horizon] for side in self.held]
         return self.leaves
 

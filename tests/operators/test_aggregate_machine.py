@@ -79,7 +79,7 @@ def rows_at(times: list[int], areas: list[int] | None = None) -> Batch:
 def read(
     batch: Batch | None, watermark: int, *, late: Batch | None = None, stimulus: int = 0
 ) -> Released:
-    return Released([batch], [late], watermark, stimulus)
+    return Released([batch], [late], watermark, stimulus, watermark)
 
 
 def counts(batch: Batch | None) -> list[tuple[int, ...]]:

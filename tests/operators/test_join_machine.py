@@ -42,8 +42,12 @@ PORTS = [SIDE, SIDE.map(lambda row: (*row[:2], float(row[2])))]
 SCHEMAS = [LEFT, RIGHT]
 
 
+def joined_by(step: JoinStep, *, most_kept_rows: int = 10**6) -> JoinMachine:
+    return JoinMachine(step, most_kept_rows=most_kept_rows)
+
+
 def machine(**changes: Any) -> JoinMachine:
-    return JoinMachine(replace(STEP, **changes))
+    return joined_by(replace(STEP, **changes))
 
 
 def buses(times: list[int], areas: Any = None, **columns: Any) -> Batch:
@@ -63,9 +67,10 @@ def read(
     right: Batch | None = None,
     *,
     watermark: int = 0,
+    frontier: int | None = None,
     late: tuple[Batch | None, Batch | None] = (None, None),
 ) -> Released:
-    return Released([left, right], late, watermark, 0)
+    return Released([left, right], late, watermark, 0, watermark if frontier is None else frontier)
 
 
 def event_times(batch: Batch | None) -> list[int]:
@@ -75,7 +80,7 @@ def event_times(batch: Batch | None) -> list[int]:
 def check_equals_literal(step: JoinStep, segments: list[Segment], cut: Random, where: Any) -> None:
     literal = LiteralJoin(step, SCHEMAS, where)
     expected = literal.run(segments)
-    joined = JoinMachine(step)
+    joined = joined_by(step)
     with pytest.MonkeyPatch.context() as patch:
         # Reads of few rows compare with all, others search an index; both on the same state.
         patch.setattr(join, "_FEW_ROWS", cut.choice([0, 2, 8]))
@@ -178,7 +183,7 @@ def test_join_of_a_stream_with_itself_pairs_each_row_with_itself_and_both_ways()
         schema=pa.schema({"delay": pa.int64(), "delay_right": pa.int64()}),
         right_names={"delay": "delay_right"},
     )
-    result = JoinMachine(step).process(read(both, both, watermark=2))
+    result = joined_by(step).process(read(both, both, watermark=2))
     assert result is not None
     pairs = zip(result.columns["delay"], result.columns["delay_right"], strict=True)
     assert list(pairs) == [(0, 0), (1, 0), (0, 1), (1, 1)]

@@ -10,6 +10,7 @@ import slackwater as sw
 from runtime.config import Limits
 from runtime.flow.place import place
 from runtime.flow.plan import plan_stages
+from runtime.flow.steps import Keep
 from runtime.model import END_NS, Message, batch_of
 from runtime.schedule import Egress, Send, Slot
 
@@ -17,8 +18,8 @@ ROWS = pa.table({"ts": [1, 2], "key": [1, 1]})
 SLOTS = {"l": "far", "r": "far", "pairs.gate": "gate", "pairs.1": "one", "pairs.2": "two"}
 
 
-def slots(slack: str | None = None) -> dict[str, Slot]:
-    flow = sw.Dataflow("f", slack=slack)
+def slots(slack: str | None = None, keep: Keep = "promise") -> dict[str, Slot]:
+    flow = sw.Dataflow("f", slack=slack, keep=keep)
     left, right = (flow.source(name, sw.table(ROWS), event_time="ts") for name in "lr")
     pairs = left.join(right, on="key", within="9ns", replicas=2, share="all", name="pairs")
     pairs.sink("out", sw.collect_sink())
@@ -67,7 +68,7 @@ def insert(made: dict[str, Slot], messages: dict[str, Message]) -> None:
 
 
 def test_every_replica_drops_what_is_too_late_and_the_counts_of_each_stage_add_up() -> None:
-    made = slots("0s")
+    made = slots("0s", keep="slack")
     insert(made, FIRST)
     found = run(made)
     insert(made, SECOND)
@@ -79,6 +80,18 @@ def test_every_replica_drops_what_is_too_late_and_the_counts_of_each_stage_add_u
     assert [reports[f"pairs.{n}"].late_dropped for n in (1, 2)] == [3, 3]
     assert all(stage.is_balanced for stage in reports.values())
     assert all(slot.is_finished for slot in made.values())
+
+
+def test_replicas_that_keep_by_the_promise_find_every_pair_though_the_rows_come_late() -> None:
+    made = slots("0s")
+    insert(made, FIRST)
+    found = run(made)
+    insert(made, SECOND)
+    found += run(made)
+    assert sorted(found) == sorted(PAIRS)
+    reports = {stage.name: stage for slot in made.values() for stage in slot.reports(10)[0]}
+    assert reports["pairs.gate"].late == 3
+    assert [reports[f"pairs.{n}"].late_dropped for n in (1, 2)] == [0, 0]
 
 
 def test_restore_continues_gate_and_replicas_where_their_snapshots_left() -> None:
