@@ -60,7 +60,9 @@ class OneGate:
         gate: the join.
         deadline_ns: of the flow.
         seconds: of the run.
-        came_ns, ready_ns: ({side: shape (rows,)}), when each row comes, and when it is ready.
+        times_ns, came_ns, ready_ns: ({side: shape (rows,)}), each row's event time, when it comes,
+            and when it is ready.
+        newest: (when a row came, the newest event time by then), shape (rows,) both.
         pairs: (left rows, right rows), the pairs that the join would find in order.
         rest_s: what sources and travel take, shape (seconds,).
     """
@@ -98,8 +100,19 @@ class OneGate:
             for side in (LEFT, RIGHT)
         ]
         self.frontier = _frontier(promised)
+        order = np.argsort(np.concatenate(self.came_ns), kind="stable")
+        newest_ns = np.maximum.accumulate(np.concatenate(self.times_ns)[order])
+        self.newest = np.concatenate(self.came_ns)[order], newest_ns
         self.within_ns = self._step.within_ns
         self.pairs = _pairs(self._step, rows)
+        self.loses_pairs = self._step.keep == "slack"
+        at_ns, newest_ns = self.newest
+        self._speed = float(np.ptp(newest_ns) / max(np.ptp(at_ns), 1))
+        self._begins_ns = float((newest_ns - at_ns * self._speed).max())
+
+    def newest_at(self, at_ns: Ints) -> Ints:
+        """Return at most how far event time may have come by these times, by one straight line."""
+        return (self._begins_ns + at_ns * self._speed).astype(np.int64)
 
     @property
     def longest_wait_s(self) -> Floats:
@@ -167,13 +180,26 @@ class Part:
 
     def evaluate(self, holds_ns: Ints) -> Seconds:
         """Return what holds, shape (last − first,), make of these seconds."""
+        return self._seconds([own.due_ns(holds_ns, self.first) for own in self._waiting])
+
+    def under_slack(self, slack_ns: int) -> Seconds:
+        """Return what a slack of event time, and no hold, makes of these seconds."""
+        came_ns, newest_ns = self._whole.newest
+        due_ns = []
+        for times_ns, waiting in zip(self.times_ns, self._waiting, strict=True):
+            beyond = np.searchsorted(newest_ns, times_ns[waiting.rows] + slack_ns, side="right")
+            due_ns.append(np.append(came_ns, END_NS)[beyond])
+        return self._seconds(due_ns)
+
+    def _seconds(self, dues_ns: Sequence[Ints]) -> Seconds:
+        """Return what comes of it if the rows that wait at all must go by then."""
         size = self.last - self.first
         slack_ready, gate_ns = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
         leaves = []
         for side in (LEFT, RIGHT):
             waiting = self._waiting[side]
             ready_ns = self.ready_ns[side]
-            due_ns = waiting.due_ns(holds_ns, self.first)
+            due_ns = dues_ns[side]
             leave_ns = ready_ns.copy()
             own_ns = np.minimum(ready_ns[waiting.rows], due_ns)
             leave_ns[waiting.rows] = own_ns
@@ -189,11 +215,12 @@ class Part:
     def _sink_ns(self, leaves: Sequence[Ints]) -> Ints:
         whole = self._whole
         out_ns = np.maximum(self._leaves_of(leaves, LEFT), self._leaves_of(leaves, RIGHT))
-        kept = out_ns - self._earlier_ns <= whole.within_ns  # no event is ahead of the clock
-        asked = np.flatnonzero(~kept)
-        held_ns = self._watermark_ns(leaves, out_ns[asked]) - whole.within_ns
-        kept[asked] = self._earlier_ns[asked] >= held_ns
-        at_ns, counts = np.unique(out_ns[kept], return_counts=True)
+        if whole.loses_pairs:
+            most_ns = whole.newest_at(out_ns) - self._earlier_ns
+            asked = np.flatnonzero(most_ns > whole.within_ns)  # others find each other in any case
+            late_ns = self._watermark_ns(leaves, out_ns[asked]) - self._earlier_ns[asked]
+            out_ns = np.delete(out_ns, asked[late_ns > whole.within_ns])
+        at_ns, counts = np.unique(out_ns, return_counts=True)
         came_ns = at_ns + whole.passing_ns
         begins, ends = self._worked(came_ns, counts)
         size = self.last - self.first
