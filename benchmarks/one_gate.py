@@ -110,6 +110,24 @@ class OneGate:
         self._speed = float(np.ptp(newest_ns) / max(np.ptp(at_ns), 1))
         self._begins_ns = float((newest_ns - at_ns * self._speed).max())
 
+    def soonest_done(self, came_ns: Ints) -> Ints:
+        """Return when results that come at these times, ascending, can be done at the soonest.
+
+        What has come before the sink's load rises may be in a slice that begins before that: it
+        then takes no time here, and nothing but the work on results does.
+        """
+        cost, load = self._cost, self._cost.load.get(self._sink)
+        per_row_ns = cost.stages.get(self._sink, cost.per_row_ns)
+        free_ns, ends = 0.0, []
+        for at_ns in came_ns.tolist():
+            begin_ns = max(at_ns, free_ns)
+            work = 1.0 if load is None else load(int(begin_ns))
+            if load is not None and work > load(at_ns):
+                work = 0.0
+            free_ns = begin_ns + per_row_ns * work
+            ends.append(free_ns)
+        return np.array(ends, dtype=np.int64)
+
     def newest_at(self, at_ns: Ints) -> Ints:
         """Return at most how far event time may have come by these times, by one straight line."""
         return (self._begins_ns + at_ns * self._speed).astype(np.int64)
@@ -153,17 +171,17 @@ class Part:
     def __init__(self, whole: OneGate, first: int, last: int) -> None:
         self.first, self.last, self._whole = first, last, whole
         first_ns, last_ns = first * NS_PER_SECOND, last * NS_PER_SECOND
-        self._rows = [
+        self.rows = [
             slice(*np.searchsorted(whole.came_ns[side], (first_ns, last_ns)).tolist())
             for side in (LEFT, RIGHT)
         ]
-        self.came_ns = [whole.came_ns[side][self._rows[side]] for side in (LEFT, RIGHT)]
-        self.ready_ns = [whole.ready_ns[side][self._rows[side]] for side in (LEFT, RIGHT)]
-        self.times_ns = [whole.times_ns[side][self._rows[side]] for side in (LEFT, RIGHT)]
+        self.came_ns = [whole.came_ns[side][self.rows[side]] for side in (LEFT, RIGHT)]
+        self.ready_ns = [whole.ready_ns[side][self.rows[side]] for side in (LEFT, RIGHT)]
+        self.times_ns = [whole.times_ns[side][self.rows[side]] for side in (LEFT, RIGHT)]
         left, right = whole.pairs
         later_ns = np.maximum(whole.came_ns[LEFT][left], whole.came_ns[RIGHT][right])
         own = (later_ns >= first_ns) & (later_ns < last_ns)
-        self._pairs = left[own], right[own]
+        self.pairs = left[own], right[own]
         self._earlier_ns = np.minimum(
             whole.times_ns[LEFT][left[own]], whole.times_ns[RIGHT][right[own]]
         )
@@ -255,9 +273,9 @@ class Part:
 
     def _leaves_of(self, leaves: Sequence[Ints], side: int) -> Ints:
         """Return when the row of each pair on one side leaves; before this stretch: as it came."""
-        rows = self._pairs[side] - self._rows[side].start
+        rows = self.pairs[side] - self.rows[side].start
         inside = rows >= 0
-        found = self._whole.came_ns[side][self._pairs[side]]
+        found = self._whole.came_ns[side][self.pairs[side]]
         found[inside] = leaves[side][rows[inside]]
         return found
 

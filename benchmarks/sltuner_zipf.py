@@ -55,9 +55,9 @@ def _sweep(result: Result, one: Experiment, floor: Outcome, *, seed: int) -> Non
     swept = ", ".join(f"{slack / 10:g} s {over:.1%} / {n:,}" for slack, over, n in shown)
     result.figures["best constant slack"] = {"slack_s": tenths / 10, "slack_ready": rows}
     result.notes.append(
-        f"constant slacks from {SWEEP_TENTHS[0] / 10:g} to {SWEEP_TENTHS[-1] / 10:g} s in tenths, by "
-        f"the evaluator of one gate (over / slack-ready): {swept}; best that keeps the deadline: "
-        f"{tenths / 10:g} s, {rows:,} rows"
+        f"constant slacks from {SWEEP_TENTHS[0] / 10:g} to {SWEEP_TENTHS[-1] / 10:g} s in tenths, "
+        f"by the evaluator of one gate (over / slack-ready): {swept}; best that keeps the "
+        f"deadline: {tenths / 10:g} s, {rows:,} rows"
     )
     result.claims.append(
         Claim(
