@@ -29,14 +29,14 @@ def annealed(task: Task, may: int, *, evaluations: int, rng: np.random.Generator
     best = Found(holds_ns, float("inf"))
     for step in range(evaluations):
         done = step / evaluations
-        new_ns = holds_ns.astype(np.float64)
-        at = int(rng.integers(0, len(new_ns)))
+        wanted_ns = holds_ns.astype(np.float64)
+        at = int(rng.integers(0, len(holds_ns)))
         if rng.random() < DRAWN_ANEW:
-            new_ns[at] = rng.uniform(0, most_ns)
+            wanted_ns[at] = rng.uniform(0, most_ns)
         else:
             width_s = WIDE_S * (NARROW_S / WIDE_S) ** done
-            new_ns[at] += rng.normal(0, width_s) * NS_PER_SECOND
-        new_ns = on_grid(np.clip(new_ns, 0, MOST_NS))
+            wanted_ns[at] += rng.normal(0, width_s) * NS_PER_SECOND
+        new_ns = on_grid(np.clip(wanted_ns, 0, MOST_NS))
         new_cost, is_kept = task.cost(new_ns, may)
         warmth = HOT * (COLD / HOT) ** done
         if new_cost > cost and rng.random() >= math.exp((cost - new_cost) / warmth):

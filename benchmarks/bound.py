@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
-
 from numpy.lib.stride_tricks import sliding_window_view
 
 from benchmarks.deadline import Ints
