@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -71,7 +71,7 @@ class SlackTuner:
         margin_ns = kept_back_ns(deadline_ns)
         self._budget_ns = deadline_ns - margin_ns
         self._deviations = NormalDist().inv_cdf(tuning.probability)
-        self._safe = EvenSplit(paths, deadline_ns=deadline_ns, margin_ns=margin_ns)
+        self._safe = EvenSplit(paths, deadline_ns=deadline_ns, holds=True, margin_ns=margin_ns)
         self._estimator = Estimator(
             paths, predictor=tuning.predictor, window_s=tuning.window_s, seed=tuning.seed
         )
@@ -116,11 +116,8 @@ class SlackTuner:
         }
 
     def _safely(self, settings: Sequence[SetSlack]) -> Sequence[SetSlack]:
-        self._slacks = {one.stage: one.slack_ns or 0 for one in settings}
-        return [
-            SetSlack(one.stage, one.slack_ns, hold_ns=one.slack_ns, by=SAFE_RULE)
-            for one in settings
-        ]
+        self._slacks = {one.stage: one.hold_ns or 0 for one in settings}
+        return [replace(one, by=SAFE_RULE) for one in settings]
 
     def _tuned(self) -> Sequence[SetSlack]:
         gates = self._paths.tuned
