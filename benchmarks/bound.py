@@ -50,6 +50,9 @@ class Relaxed:
         self._allowed_ns = (allowed_s * NS_PER_SECOND).astype(np.int64)
         self._came_ns, self._ready_ns = part.came_ns[RIGHT], part.ready_ns[RIGHT]
         self._ready_in = self._place(self._ready_ns)
+        # A row that comes before, or is ready after what is judged may leave outside of it.
+        self._counts = self._judged[self._place(self._came_ns)] & self._judged[self._ready_in]
+        self._counts &= self._ready_ns < part.last * NS_PER_SECOND
         left, right = part.pairs
         self._left_came_ns = gate.came_ns[LEFT][left]
         self._left_ns = gate.ready_ns[LEFT][left]  # they are the late side: ready as they come
@@ -70,7 +73,7 @@ class Relaxed:
         """
         left_ns = self._left_for_the_gate_ns(over)
         early = self._ready_ns - self._came_ns > left_ns[self._ready_in]
-        return int(np.count_nonzero(early & self._judged[self._ready_in]))
+        return int(np.count_nonzero(early & self._counts))
 
     def binding(self) -> list[int]:
         """Return the seconds, by place, in which some row could wait too long."""

@@ -24,6 +24,7 @@ from benchmarks.deadline import (
     OVER_AT_MOST,
     Experiment,
     Floats,
+    Ints,
     MakePolicy,
     Outcome,
     run,
@@ -79,8 +80,12 @@ def _searched(experiment: Experiment, gate: OneGate, *, seed: int, evaluations: 
     holds_ns, _ = searched(
         gate, first_second=experiment.first_second, evaluations=evaluations, seed=seed
     )
-    holds = {second: {gate.gate: hold_ns} for second, hold_ns in enumerate(holds_ns.tolist())}
-    return run(experiment, _planned(holds), seed=seed)
+    return run(experiment, planned(gate, holds_ns), seed=seed)
+
+
+def planned(gate: OneGate, holds_ns: Ints) -> MakePolicy:
+    """Return the policy that sets these holds, shape (seconds,)."""
+    return _planned({second: {gate.gate: ns} for second, ns in enumerate(holds_ns.tolist())})
 
 
 def _by_rounds(experiment: Experiment, *, seed: int, rounds: int) -> Outcome:

@@ -201,7 +201,11 @@ class Part:
         return self._seconds([own.due_ns(holds_ns, self.first) for own in self._waiting])
 
     def under_slack(self, slack_ns: int) -> Seconds:
-        """Return what a slack of event time, and no hold, makes of these seconds."""
+        """Return what a slack of event time, and no hold, makes of these seconds.
+
+        But for a few rows at its edges, that are ready by one message and due by another that
+        comes within the same slice.
+        """
         came_ns, newest_ns = self._whole.newest
         due_ns = []
         for times_ns, waiting in zip(self.times_ns, self._waiting, strict=True):
@@ -222,9 +226,11 @@ class Part:
             own_ns = np.minimum(ready_ns[waiting.rows], due_ns)
             leave_ns[waiting.rows] = own_ns
             leaves.append(leave_ns)
-            second = np.minimum(own_ns // NS_PER_SECOND - self.first, size - 1)
-            np.maximum.at(gate_ns, second, own_ns - self.came_ns[side][waiting.rows])
-            is_early = due_ns < ready_ns[waiting.rows]
+            second = own_ns // NS_PER_SECOND - self.first
+            inside = second < size  # what leaves after the run is not judged
+            waits_ns = own_ns - self.came_ns[side][waiting.rows]
+            np.maximum.at(gate_ns, second[inside], waits_ns[inside])
+            is_early = inside & (due_ns < ready_ns[waiting.rows])
             slack_ready += np.bincount(second[is_early], minlength=size)
         sink_ns = self._sink_ns(leaves)
         latency_s = self.fixed_s + (gate_ns + sink_ns) / NS_PER_SECOND
