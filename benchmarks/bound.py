@@ -59,7 +59,7 @@ class Relaxed:
         self._row = right - part.rows[RIGHT].start
         self._right_ns = gate.came_ns[RIGHT][right]  # of those before this part
         soonest = np.sort(np.maximum(self._left_came_ns, self._right_ns)) + gate.passing_ns
-        done_ns = gate.soonest_done(soonest)
+        done_ns = gate.sink.soonest_done(soonest)
         moments = (np.arange(self._size * POINTS + 1) / POINTS + part.first) * NS_PER_SECOND
         self._moments_ns = moments.astype(np.int64)
         self._could = np.searchsorted(done_ns, self._moments_ns, side="right")

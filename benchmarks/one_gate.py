@@ -22,6 +22,7 @@ import numpy as np
 from benchmarks.arrivals import Arrivals, NotAloneError, arrivals
 from benchmarks.deadline import LIMITS, Experiment, Floats, Ints
 from benchmarks.offline import pairs_within
+from benchmarks.sink_queue import RecentWork, SinkQueue
 from runtime.flow.plan import Plan
 from runtime.flow.steps import JoinStep
 from runtime.measure.samples import by_second
@@ -31,7 +32,6 @@ from runtime.tune import Paths
 MOST_HOLD_S = 10
 """No hold is longer; a row has left after so many seconds, or as it is ready."""
 LEFT, RIGHT = 0, 1
-_STEP = 200
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,8 @@ class OneGate:
         come = arrivals(
             plan, self.gate, cost=cost, link=link, limits=LIMITS, seconds=experiment.seconds
         )
-        self._cost = cost
         self.passing_ns = int(cost.per_slice_ns) + link.delay_ns
-        self._sink = next(stage.name for stage in plan.stages if stage.kind == "sink")
+        self.sink = SinkQueue(next(one.name for one in plan.stages if one.kind == "sink"), cost)
         self._take_in(come)
         self.rest_s = _rest_s(plan, come, experiment.seconds)
         self.rest_s += (2 * link.delay_ns + cost.per_slice_ns) / NS_PER_SECOND
@@ -110,24 +109,6 @@ class OneGate:
         self._speed = float(np.ptp(newest_ns) / max(np.ptp(at_ns), 1))
         self._begins_ns = float((newest_ns - at_ns * self._speed).max())
 
-    def soonest_done(self, came_ns: Ints) -> Ints:
-        """Return when results that come at these times, ascending, can be done at the soonest.
-
-        What has come before the sink's load rises may be in a slice that begins before that: it
-        then takes no time here, and nothing but the work on results does.
-        """
-        cost, load = self._cost, self._cost.load.get(self._sink)
-        per_row_ns = cost.stages.get(self._sink, cost.per_row_ns)
-        free_ns, ends = 0.0, []
-        for at_ns in came_ns.tolist():
-            begin_ns = max(at_ns, free_ns)
-            work = 1.0 if load is None else load(int(begin_ns))
-            if load is not None and work > load(at_ns):
-                work = 0.0
-            free_ns = begin_ns + per_row_ns * work
-            ends.append(free_ns)
-        return np.array(ends, dtype=np.int64)
-
     def newest_at(self, at_ns: Ints) -> Ints:
         """Return at most how far event time may have come by these times, by one straight line."""
         return (self._begins_ns + at_ns * self._speed).astype(np.int64)
@@ -144,25 +125,6 @@ class OneGate:
     def part(self, first: int, last: int) -> Part:
         """Return the seconds from `first` to before `last`, to be asked for alone."""
         return Part(self, first, last)
-
-    def work(self, came_ns: Ints, counts: Ints, free_ns: int = 0) -> tuple[list[int], list[int]]:
-        """Return when the sink begins each message of results, and when it is done with it.
-
-        Args:
-            came_ns: when each message comes, ascending.
-            counts: results in each.
-            free_ns: until when it is busy.
-        """
-        cost, load = self._cost, self._cost.load.get(self._sink)
-        per_row_ns = cost.stages.get(self._sink, cost.per_row_ns)
-        begins, ends = [], []
-        for at_ns, rows in zip(came_ns.tolist(), counts.tolist(), strict=True):
-            begin_ns = at_ns if at_ns > free_ns else free_ns
-            work_ns = cost.per_slice_ns + rows * per_row_ns
-            free_ns = begin_ns + int(work_ns if load is None else work_ns * load(begin_ns))
-            begins.append(begin_ns)
-            ends.append(free_ns)
-        return begins, ends
 
 
 class Part:
@@ -190,8 +152,7 @@ class Part:
             _Waiting(came_ns, ready_ns)
             for came_ns, ready_ns in zip(self.came_ns, self.ready_ns, strict=True)
         ]
-        none = np.empty(0, dtype=np.int64)
-        self._last = _Worked(none, none, none, none)
+        self._sink = RecentWork(whole.sink)
         at, frontier_ns = whole.frontier
         kept = slice(max(int(np.searchsorted(at, first_ns)) - 1, 0), None)
         self._frontier = at[kept], frontier_ns[kept]
@@ -246,36 +207,13 @@ class Part:
             out_ns = np.delete(out_ns, asked[late_ns > whole.within_ns])
         at_ns, counts = np.unique(out_ns, return_counts=True)
         came_ns = at_ns + whole.passing_ns
-        begins, ends = self._worked(came_ns, counts)
+        begins, ends = self._sink.work(came_ns, counts)
         size = self.last - self.first
         longest = np.zeros(size, dtype=np.int64)
         second = begins // NS_PER_SECOND - self.first
         inside = second < size
         np.maximum.at(longest, second[inside], (ends - came_ns)[inside])
         return longest
-
-    def _worked(self, came_ns: Ints, counts: Ints) -> tuple[Ints, Ints]:
-        """Return when the sink begins and ends each message; only what has changed is done anew."""
-        last, size = self._last, len(came_ns)
-        head = _alike(came_ns, last.came_ns, counts, last.counts)
-        turned = came_ns[head:][::-1], last.came_ns[head:][::-1]
-        tail = _alike(*turned, counts[::-1], last.counts[::-1])
-        ahead = len(last.came_ns) - size  # of a message of the tail: its place then − that now
-        free_ns = int(last.ends[head - 1]) if head else 0
-        begins, ends = [last.begins[:head]], [last.ends[:head]]
-        done = head
-        while done < size:
-            stop = min(done + _STEP, size)
-            begun, ended = self._whole.work(came_ns[done:stop], counts[done:stop], free_ns)
-            begins.append(np.array(begun, dtype=np.int64))
-            ends.append(np.array(ended, dtype=np.int64))
-            done, free_ns = stop, ended[-1]
-            if done > size - tail and free_ns == last.ends[done - 1 + ahead]:
-                begins.append(last.begins[done + ahead :])
-                ends.append(last.ends[done + ahead :])
-                break
-        self._last = _Worked(came_ns, counts, np.concatenate(begins), np.concatenate(ends))
-        return self._last.begins, self._last.ends
 
     def _leaves_of(self, leaves: Sequence[Ints], side: int) -> Ints:
         """Return when the row of each pair on one side leaves; before this stretch: as it came."""
@@ -296,24 +234,6 @@ class Part:
             newest = self.times_ns[side][np.maximum(before, 0)]
             reached = np.maximum(reached, np.where(before >= 0, newest, 0))
         return reached
-
-
-def _alike(times: Ints, other_times: Ints, counts: Ints, other_counts: Ints) -> int:
-    """Return how many messages are the same from the beginning on."""
-    size = min(len(times), len(other_times))
-    same = times[:size] == other_times[:size]
-    same &= counts[:size] == other_counts[:size]
-    return size if same.all() else int(same.argmin())
-
-
-@dataclass(frozen=True)
-class _Worked:
-    """What the sink did last; arrays, shape (messages,)."""
-
-    came_ns: Ints
-    counts: Ints
-    begins: Ints
-    ends: Ints
 
 
 class _Waiting:
