@@ -24,13 +24,14 @@ DRAWN_ANEW = 0.1
 def annealed(task: Task, may: int, *, evaluations: int, rng: np.random.Generator) -> Found:
     """Return the best plan that annealing from a random start finds."""
     most_ns = task.limit_s * NS_PER_SECOND
-    holds_ns = on_grid(rng.uniform(0, most_ns, task.part.last - task.part.first))
+    holds_ns = np.full(task.part.last - task.part.first, MOST_NS)
+    holds_ns[task.places] = on_grid(rng.uniform(0, most_ns, len(task.places)))
     cost, _ = task.cost(holds_ns, may)
     best = Found(holds_ns, float("inf"))
     for step in range(evaluations):
         done = step / evaluations
         wanted_ns = holds_ns.astype(np.float64)
-        at = int(rng.integers(0, len(holds_ns)))
+        at = int(rng.choice(task.places))
         if rng.random() < DRAWN_ANEW:
             wanted_ns[at] = rng.uniform(0, most_ns)
         else:

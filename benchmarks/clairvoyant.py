@@ -37,7 +37,7 @@ from runtime.model import NS_PER_SECOND
 from runtime.tune import Paths, SlackPolicy
 from runtime.tune.policies import PlannedSlack, StaticSlack
 
-EVALUATIONS = 200
+EVALUATIONS = 400
 """Steps of the search, for each part of the run, number of seconds over, and round."""
 STEP_S = 0.1
 MARGIN_NS = 2 * LIMITS.source_gap_ns
