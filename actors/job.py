@@ -98,6 +98,7 @@ class RayJob:
             "folder": os.getcwd() if folder is None else folder,
             "limits": limits,
             "is_sampled": tuning is not None,
+            "deadline_ns": plan.deadline_ns,
         }
         actor: Any = ray.remote(SlotActor)
         self._actors: dict[str, Any] = {

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
+from runtime.measure.trials import Trial
+
 _T = TypeVar("_T")
 
 
@@ -20,6 +22,7 @@ class SlackSetting(NamedTuple):
     slack_ns: int | None
     hold_ns: int | None
     waits_in_full: bool
+    trials: tuple[Trial, ...] = ()
 
 
 class Orders:

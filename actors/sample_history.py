@@ -133,12 +133,18 @@ def _checked(sample: StageSample) -> StageSample:
         raise TypeError(f"stage={sample.stage!r} is no name")
     for one in fields(sample):
         value = getattr(sample, one.name)
-        if one.name == "stage" or (value is None and one.default is None):
+        if one.name in ("stage", "tried") or (value is None and one.default is None):
             continue
         if type(value) is not int:
             raise TypeError(f"{one.name}={value!r} is no whole number")
         if not -(2**63) <= value < 2**63:
             raise ValueError(f"{one.name}={value} has more than 64 bits")
+    for tried in sample.tried:
+        name, *counts = tried
+        if not isinstance(name, str) or any(type(n) is not int for n in counts):
+            raise TypeError(f"{tried!r} is no trial")
+        if not all(0 <= n < 2**63 for n in counts):
+            raise ValueError(f"{tried!r} has a count below zero, or of more than 64 bits")
     if sample.second < 0:
         raise ValueError(f"second={sample.second} is before the start")
     return sample

@@ -66,7 +66,7 @@ class SlotHost:
     `follow_clock` before `connect`, with what `serve_clock` of the reference's slot returned.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each by name
         self,
         name: str,
         stages: tuple[Stage, ...],
@@ -77,9 +77,11 @@ class SlotHost:
         limits: Limits | None = None,
         clock_shift_ns: int = 0,
         is_sampled: bool = False,
+        deadline_ns: int | None = None,
     ) -> None:
         self._name, self._stages, self._keys, self._host = name, stages, keys, host
         self._limits, self._folder, self._is_sampled = limits, folder, is_sampled
+        self._deadline_ns = deadline_ns
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._clock = SlotClock(
             keys=keys, context=self._context, host=host, shift_ns=clock_shift_ns
@@ -158,7 +160,7 @@ class SlotHost:
                     stage.name, stage.step.sink, stage.step.schema, folder=self._folder
                 )
                 self._rows[stage.name] = ArrowRows(stage.step.schema)
-                self._meters[stage.name] = SinkMeter(stage.name, "")
+                self._meters[stage.name] = SinkMeter(stage.name, "", deadline_ns=self._deadline_ns)
         return self._clock.now_ns()
 
     def start(self, start_ns: int) -> None:

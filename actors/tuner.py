@@ -240,7 +240,7 @@ class Tuner:
             actor = self._slots.get(self._plan.slots[one.stage])
             if actor is None:
                 continue
-            wanted = SlackSetting(one.slack_ns, one.hold_ns, one.waits_in_full)
+            wanted = SlackSetting(one.slack_ns, one.hold_ns, one.waits_in_full, one.trials)
             if self._set_to.get(one.stage) != wanted:
                 self._set_to[one.stage] = wanted
                 self._sent += 1

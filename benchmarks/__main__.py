@@ -29,6 +29,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}
     "sltuner-replay": ("sltuner_replay", "history at 60 times its speed under a deadline of 6 s"),
     "sltuner-polls": ("sltuner_polls", "two feeds polled every 12 s, out of step, deadline 5 s"),
     "sltuner-three": ("sltuner_three", "three gates in a diamond that share a deadline of 6 s"),
+    "sltuner-ablation": ("sltuner_ablation", "what the forecast and each model of the tuner add"),
     "sltuner-ray": ("sltuner_ray", "the four flows with a deadline on Ray, a minute each"),
     "memory": ("memory", "ten million events through three nodes: is memory flat?"),
     "predictors": ("predictors", "the next second of a gate, predicted by four models"),

@@ -32,6 +32,7 @@ class FileInput(ABC):
     columns: tuple[str, ...] | None
     batch_rows: int
 
+    is_history: ClassVar[bool] = True
     kind: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     untold: ClassVar[str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -61,6 +61,7 @@ def blocks(parts: Sequence[pa.RecordBatch], *, schema: pa.Schema | None = None) 
 class BlocksInput:
     """Blocks in memory. `table` and `blocks` make it."""
 
+    is_history: ClassVar[bool] = True
     parts: tuple[pa.RecordBatch, ...]
     columns: pa.Schema
 

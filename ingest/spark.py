@@ -112,6 +112,7 @@ class FrameInput:
     """
 
     ends_with_driver: ClassVar[bool] = True
+    is_history: ClassVar[bool] = True
     refs: tuple[ray.ObjectRef[pa.Table], ...] = field(repr=False)
     columns: pa.Schema
 

@@ -6,6 +6,7 @@ The one place that joins `actors` and `ingest`: it starts Java's settings before
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ from runtime.flow.dataflow import Dataflow
 from runtime.flow.place import place
 from runtime.flow.plan import Plan, plan_stages
 from runtime.flow.steps import SourceStep
+from runtime.measure.deadline import unpaced
 from runtime.simulate import CostModel, LinkModel
 from runtime.tune import check_deadline, chosen_tuning
 from slackwater.jobs import Job, SimulatedJob
@@ -165,6 +167,7 @@ class Cluster(_Nodes):
 
         plan = self.plan(flow, placement=placement)
         check_deadline(plan, source_gap_ns=(limits or Limits()).source_gap_ns)
+        _tell(plan)
         tuning = chosen_tuning(plan, tuning)
         where = {node.name: node for node in self._ray.nodes}
         nodes = {slot: where[slot] for slot in plan.slot_names}
@@ -316,6 +319,7 @@ class Simulation(_Nodes):
             source_gap_ns=(limits or Limits()).source_gap_ns,
             hop_ns=(self._link or LinkModel()).delay_ns,
         )
+        _tell(plan)
         tuning = chosen_tuning(plan, tuning)
         job = SimulatedJob(
             plan,
@@ -332,3 +336,9 @@ class Simulation(_Nodes):
         """Let go of the jobs' sinks."""
         for job in self._jobs:
             job.close()
+
+
+def _tell(plan: Plan) -> None:
+    """Say at submit what a user should know before the job runs; the report says it, too."""
+    if (note := unpaced(plan)) is not None:
+        logging.getLogger("slackwater").warning("%s: %s", plan.flow, note)

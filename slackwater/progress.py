@@ -139,7 +139,10 @@ def _deadline(report: JobReport) -> list[str]:
         return []
     left_ns = tuning.laxity_ns
     slacks = [f"{gate.stage} {slack_words(gate.slack_ns, gate.hold_ns)}" for gate in tuning.gates]
+    kept = report.results_in_time
+    late = [] if kept is None else [f"over the deadline {kept[1] - kept[0]:,}"]
     return [
+        *late,
         f"laxity {'–' if left_ns is None else format_ns(left_ns)}",
         f"slack {', '.join(slacks)}",
     ]

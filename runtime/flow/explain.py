@@ -23,6 +23,7 @@ from runtime.flow.steps import (
     SourceStep,
     Step,
 )
+from runtime.flow.unpaced import unpaced_note
 from runtime.model import format_ns
 from runtime.sources.spec import SourceSpec
 
@@ -46,6 +47,9 @@ def explain_flow(flow: Dataflow) -> str:
     if flow.deadline_ns is None and flow.slack_ns is None:
         deadline = " (no deadline: gates release only what is ready)"
     lines = [f"dataflow {flow.name}: {slack_text(flow.slack_ns)}{deadline}"]
+    sources = {s.name: s.source for s in flow.steps.values() if isinstance(s, SourceStep)}
+    if note := unpaced_note(flow.deadline_ns, sources):
+        lines.append(f"note: {note}")
     for step in flow.steps.values():
         kind = type(step).__name__.removesuffix("Step").lower()
         behind = f" ← {', '.join(step.inputs)}" if step.inputs else ""

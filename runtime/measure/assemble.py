@@ -32,8 +32,14 @@ class SinkMeter:
     Rows are counted some batches at a time: for one row, counting takes as long as joining.
     """
 
-    def __init__(self, name: str, node: str) -> None:
-        self._report = SinkReport(name, node, latency=LatencyHistogram(), series=LatencySeries())
+    def __init__(self, name: str, node: str, *, deadline_ns: int | None = None) -> None:
+        self._report = SinkReport(
+            name,
+            node,
+            latency=LatencyHistogram(),
+            series=LatencySeries(),
+            deadline_ns=deadline_ns,
+        )
         self._waiting: list[tuple[Int64Array, int]] = []  # (stimulus times, egress)
         self._rows_waiting = 0
 
@@ -58,6 +64,8 @@ class SinkMeter:
         self._rows_waiting = 0
         self._report.rows += len(stimulus_ns)
         self._report.latency.add(latency_ns)
+        if (deadline_ns := self._report.deadline_ns) is not None:
+            self._report.in_time += int(np.count_nonzero(latency_ns <= deadline_ns))
         self._report.series.add(stimulus_ns, latency_ns)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from runtime.flow.plan import GATED, Plan
+from runtime.flow.steps import SourceStep
+from runtime.flow.unpaced import unpaced_note
 from runtime.measure.report import StageReport
 from runtime.measure.tuning import TuningReport
 from runtime.model import format_ns
@@ -31,19 +33,27 @@ def with_totals(tuning: TuningReport, stages: Iterable[StageReport]) -> TuningRe
     return replace(tuning, gates=gates)
 
 
+def unpaced(plan: Plan) -> str | None:
+    """Return what a deadline means where history is read as fast as possible; None: nothing."""
+    sources = {s.name: s.step.source for s in plan.stages if isinstance(s.step, SourceStep)}
+    return unpaced_note(plan.deadline_ns, sources)
+
+
 def deadline_notes(plan: Plan, tuning: TuningReport | None) -> list[str]:
     """Return what must be said of a flow's deadline, or of having none."""
     gates = [stage for stage in plan.stages if stage.kind in GATED]
     if plan.deadline_ns is None:
         waits = any(stage.slack_ns is None for stage in gates)
         return [NO_DEADLINE] if waits else []
+    said = [note] if (note := unpaced(plan)) is not None else []
     if not plan.tuned:
         why = "each has a slack of its own" if gates else "it has none"
         return [
+            *said,
             f"the deadline of {format_ns(plan.deadline_ns)} sets nothing: the flow has no gate "
-            f"without a slack ({why}); leave `slack=` out where the deadline is to decide"
+            f"without a slack ({why}); leave `slack=` out where the deadline is to decide",
         ]
-    notes = []
+    notes = said
     if tuning is not None and tuning.restarts:
         times = "once" if tuning.restarts == 1 else f"{tuning.restarts} times"
         notes.append(

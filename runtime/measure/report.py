@@ -149,6 +149,10 @@ class SinkReport:
     error_ns: int = 0
     """How far off any latency can be: the error of this slot's clock and that of a source's, the
     largest over the sources upstream. 0 within one clock."""
+    deadline_ns: int | None = None
+    """Of the flow; None: it has none."""
+    in_time: int = 0
+    """Rows that left within the deadline of their stimulus, counted one by one."""
 
 
 @dataclass
@@ -230,6 +234,17 @@ class JobReport:
     tuning: TuningReport | None = None
     """How the deadline was kept; None: the flow has none, or no gate to be tuned."""
 
+    @property
+    def results_in_time(self) -> tuple[int, int] | None:
+        """(results that left within the deadline, all), of all sinks; None: there is no deadline.
+
+        Each counts from its own stimulus to its own egress, unlike the seconds of `tuning`.
+        """
+        counted = [sink for sink in self.sinks if sink.deadline_ns is not None]
+        if not counted:
+            return None
+        return sum(sink.in_time for sink in counted), sum(sink.rows for sink in counted)
+
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain JSON values; histograms as their quantiles and buckets."""
         plain = asdict(
@@ -243,6 +258,8 @@ class JobReport:
             row["service_per_row_ns"] = stage.service_per_row_ns
             row["balanced"] = stage.is_balanced
         plain["ledger"]["balanced"] = self.ledger.is_balanced
+        if (kept := self.results_in_time) is not None:
+            plain["results_in_time"] = dict(zip(("in_time", "rows"), kept, strict=True))
         plain["tuning"] = None if self.tuning is None else self.tuning.to_json()
         return plain
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from runtime.measure.trials import Tried
 from runtime.model import END_NS, NS_PER_SECOND, START_NS
 
 KEPT = 120
@@ -42,6 +43,9 @@ class StageSample:
         frontier_ns: merge_ts of Def. 2.1, but not before the first event.
         held: rows in queue and gate at the end of the second.
         held_ns: how long the one that has waited longest has waited then.
+        peak_ns: the largest newest − frontier after a read in the second: of a feed that is polled
+            event time jumps and is level again before the second ends.
+        tried: what the trials of the gate would have done; see `runtime.measure.trials`.
     """
 
     stage: str
@@ -60,6 +64,8 @@ class StageSample:
     frontier_ns: int = START_NS
     held: int = 0
     held_ns: int = 0
+    peak_ns: int = 0
+    tried: tuple[Tried, ...] = ()
 
     @property
     def took_ns(self) -> int:
@@ -80,9 +86,10 @@ class StageSample:
         """Return the sample that `to_json` described; fields that it does not know are left out.
 
         Raises:
-            KeyError: stage or second is missing.
+            KeyError, TypeError: stage or second is missing, or a trial is none.
         """
         known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
+        known["tried"] = tuple(Tried(*one) for one in plain.get("tried", ()))
         return cls(**{"stage": plain["stage"], "second": plain["second"], **known})
 
 
@@ -100,6 +107,8 @@ class GateState:
     held: int = 0
     held_since_ns: int | None = None
     """When the row that has waited longest came; None: nothing is held."""
+    tried: tuple[Tried, ...] = ()
+    """Of the seconds that are over: of the first of them."""
 
 
 class SecondMeter:
@@ -116,7 +125,7 @@ class SecondMeter:
         self._readers, self._window_ns = readers, window_ns
         self._second = 0
         self._ends_ns = start_ns + NS_PER_SECOND
-        self._latency_ns = self._comm_ns = self._rows = 0
+        self._latency_ns = self._comm_ns = self._rows = self._peak_ns = 0
         self._slack_ready = self._late = 0  # counters at the end of the last second
         self._first_event_ns: int | None = None
         self._last_event_ns = START_NS
@@ -125,6 +134,10 @@ class SecondMeter:
     def is_over(self, now_ns: int) -> bool:
         """Whether the second that is counted has ended: then `close` it before counting on."""
         return now_ns >= self._ends_ns
+
+    def end_of_seconds_ns(self, now_ns: int) -> int:
+        """Return when the last second ended that is over by now."""
+        return self._ends_ns + (now_ns - self._ends_ns) // NS_PER_SECOND * NS_PER_SECOND
 
     def travelled(self, link_ns: int) -> None:
         """Count a message that came so long after it had been sent."""
@@ -140,6 +153,10 @@ class SecondMeter:
         self._latency_ns = max(self._latency_ns, latency_ns)
         self._rows += rows
         self._last_event_ns = max(self._last_event_ns, last_event_ns)
+
+    def ahead(self, skew_ns: int) -> None:
+        """Count how far the newest is ahead of the frontier after a read."""
+        self._peak_ns = max(self._peak_ns, skew_ns)
 
     def close(self, now_ns: int, state: GateState) -> None:
         """End every second that is over by now; one in which nothing happened has a sample too."""
@@ -171,10 +188,13 @@ class SecondMeter:
                     frontier_ns=newest_ns if frontier_ns == END_NS else frontier_ns,
                     held=state.held,
                     held_ns=0 if since_ns is None else max(self._ends_ns - since_ns, 0),
+                    peak_ns=self._peak_ns,
+                    tried=state.tried,
                 )
             )
+            state.tried = ()
             self._slack_ready, self._late = state.slack_ready, state.late
-            self._latency_ns = self._comm_ns = self._rows = 0
+            self._latency_ns = self._comm_ns = self._rows = self._peak_ns = 0
             self._second += 1
             self._ends_ns += NS_PER_SECOND
 

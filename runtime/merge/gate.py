@@ -185,6 +185,11 @@ class SlackGate:
         return self._frontier.minimum()[0]
 
     @property
+    def ready(self) -> Cut:
+        """The cut of what is ready: all rows before it are."""
+        return self._cuts()[1]
+
+    @property
     def newest_ns(self) -> int:
         """max_ts: the newest event time inserted; START_NS before the first."""
         return self._frontier.newest_ns

@@ -14,6 +14,7 @@ from runtime.errors import SettingError
 from runtime.flow.plan import Channel, Stage
 from runtime.measure.report import ChannelReport, StageReport
 from runtime.measure.samples import StageSample
+from runtime.measure.trials import Trial
 from runtime.model import Batch, Message
 from runtime.schedule.queues import credit_of
 from runtime.schedule.stage import StageMachine
@@ -189,6 +190,7 @@ class Slot:
         *,
         hold_ns: int | None = None,
         waits_in_full: bool = False,
+        trials: Sequence[Trial] = (),
     ) -> None:
         """Change the slack of a stage's gate; see StageMachine.set_slack.
 
@@ -207,7 +209,7 @@ class Slot:
                 f"stage {stage!r} was planned as ready-only, so what is behind it counts on its "
                 "order; give the flow a deadline, or the step a slack to begin with"
             )
-        machine.set_slack(slack_ns, hold_ns=hold_ns, waits_in_full=waits_in_full)
+        machine.set_slack(slack_ns, hold_ns=hold_ns, waits_in_full=waits_in_full, trials=trials)
 
     def samples(self, now_ns: int) -> list[StageSample]:
         """Return the samples of all stages, of the seconds that are over by now, once."""

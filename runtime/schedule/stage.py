@@ -11,6 +11,7 @@ from runtime.flow.plan import GATED, Channel, Stage
 from runtime.flow.steps import AggregateStep, GateStep, JoinStep, SourceStep
 from runtime.measure.report import StageReport
 from runtime.measure.samples import StageSample
+from runtime.measure.trials import Trial
 from runtime.merge import ReplicaReads, SlackGate, Writer
 from runtime.model import END_NS, START_NS, Batch, Message, concat_batches
 from runtime.operators.contract import Operator, Released, Stateless
@@ -155,11 +156,17 @@ class StageMachine:
     # -- doing it -----------------------------------------------------------------------
 
     def set_slack(
-        self, slack_ns: int | None, *, hold_ns: int | None = None, waits_in_full: bool = False
+        self,
+        slack_ns: int | None,
+        *,
+        hold_ns: int | None = None,
+        waits_in_full: bool = False,
+        trials: Sequence[Trial] = (),
     ) -> None:
         """Change the slack of the gate, and how long it may hold a row by the clock.
 
-        Takes effect with the next slice. Source: setSLT of [ssg] §4.1.
+        Takes effect with the next slice. Source: setSLT of [ssg] §4.1. `trials` are other
+        settings, of which only account is kept, in a slot that takes samples.
 
         Raises:
             SettingError: the stage has no gate, or a length is negative.
@@ -177,6 +184,7 @@ class StageMachine:
             self._intake.more = self._intake.more or self.gate.may_release()
         if self._watch is not None:
             self._watch.hold_ns = hold_ns
+            self._watch.try_out(trials)
 
     def run(self, now_ns: int, *, max_rows: int) -> tuple[Message | None, list[tuple[str, int]]]:
         """Work off about `max_rows` rows.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from runtime.flow.plan import Stage
 from runtime.measure.samples import GateState, SecondMeter, StageSample
+from runtime.measure.trials import GateTrials, Trial
 from runtime.merge import ReplicaReads, SlackGate
 from runtime.model import END_NS, START_NS, Batch, Message
 from runtime.operators.contract import Released
@@ -43,6 +45,14 @@ class StageWatch:
         self._last_event_ns = START_NS
         self.hold_ns: int | None = None
         """The longest that a row may wait in the gate by the clock; None: as long as it takes."""
+        self._trials: GateTrials | None = None
+
+    def try_out(self, trials: Sequence[Trial]) -> None:
+        """Keep account from now on of what these settings of the gate would let go."""
+        if trials and self._trials is None:
+            self._trials = GateTrials()
+        if self._trials is not None:
+            self._trials.set(trials)
 
     def hold_ends_ns(self) -> int | None:
         """Return when the gate must let a row go by the clock; None: at no time that is known."""
@@ -72,6 +82,10 @@ class StageWatch:
         place, is_mixed = self._gate.place_of(writer), self._is_mixed[writer]
         seen = self._gate.counts().seen
         self._waits.add(place, batch, came_ns, is_mixed=is_mixed, seen=seen)
+        if self._trials is not None:
+            times_ns = batch.event_time_ns
+            newest_ns = int(times_ns.max()) if is_mixed else times_ns.item(-1)
+            self._trials.came(place, times_ns, newest_ns, came_ns)
         if self._gate.frontier_ns == START_NS:
             self._meter.came(int(batch.event_time_ns.min()))
 
@@ -79,8 +93,14 @@ class StageWatch:
         """Count a read of the gate, and what it let go."""
         assert self._waits is not None, "only gates are read"
         assert self._gate is not None, "only gates are read"
-        counts = self._gate.counts()
+        gate = self._gate
+        counts = gate.counts()
         since_ns = self._waits.left(counts.cut, has_late=counts.has_late)
+        newest_ns, frontier_ns = gate.newest_ns, gate.frontier_ns
+        if newest_ns > frontier_ns > START_NS:
+            self._meter.ahead(newest_ns - frontier_ns)
+        if self._trials is not None:
+            self._trials.read(now_ns, newest_ns, gate.ready, writers=len(self._is_mixed))
         if released is None:
             return
         rows = _rows(released)
@@ -134,6 +154,8 @@ class StageWatch:
             state.slack_ns, state.hold_ns = gate.slack_ns, self.hold_ns
             state.newest_ns, state.frontier_ns = gate.newest_ns, gate.frontier_ns
             state.held += gate.rows_held
+            if self._trials is not None:
+                state.tried = self._trials.close(self._meter.end_of_seconds_ns(now_ns))
             since.append(self._waits.oldest_ns())
         else:
             state.frontier_ns = END_NS  # nobody is behind

@@ -71,7 +71,11 @@ class Simulation:
             )
             for name in plan.slot_names
         }
-        self._meters = {s.name: SinkMeter(s.name, "") for s in plan.stages if s.kind == "sink"}
+        self._meters = {
+            s.name: SinkMeter(s.name, "", deadline_ns=plan.deadline_ns)
+            for s in plan.stages
+            if s.kind == "sink"
+        }
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
         self._busy: set[str] = set()
@@ -241,7 +245,11 @@ class Simulation:
             self._record.was_set(one)
             slot = self._plan.slots[one.stage]
             self._slots[slot].set_slack(
-                one.stage, one.slack_ns, hold_ns=one.hold_ns, waits_in_full=one.waits_in_full
+                one.stage,
+                one.slack_ns,
+                hold_ns=one.hold_ns,
+                waits_in_full=one.waits_in_full,
+                trials=one.trials,
             )
             self.settings.append((second, one))
             self._try(slot)

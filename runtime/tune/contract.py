@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from runtime.measure.samples import StageSample
+from runtime.measure.trials import Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class SetSlack:
         waits_in_full: rows wait for the whole slack, ready or not, as in a K-slack buffer.
         hold_ns: the longest that a row may wait there by the clock, ≥ 0; None: as long as it takes.
         by: who decided: the name of a policy, or which of its rules.
+        trials: other settings, of which only account is kept: what they would have let go.
     """
 
     stage: str
@@ -33,6 +35,7 @@ class SetSlack:
     hold_ns: int | None = None
     by: str = ""
     waits_in_full: bool = False
+    trials: tuple[Trial, ...] = ()
 
 
 class SlackPolicy(Protocol):

@@ -82,6 +82,7 @@ class Estimator:
     Args:
         paths: of the flow.
         predictor: one of `runtime.tune.predict.PREDICTORS`, or what makes one from a seed.
+        rest_predictor: the same for the stages that are not tuned; None: the same one.
         window_s: how many seconds to learn from at most.
         seed: of what is drawn.
 
@@ -95,6 +96,7 @@ class Estimator:
         paths: Paths,
         *,
         predictor: str | PredictorFactory = "gp",
+        rest_predictor: str | PredictorFactory | None = None,
         window_s: int = 900,
         seed: int = 0,
     ) -> None:
@@ -117,7 +119,7 @@ class Estimator:
         }
         others = [stage for stage in paths.inputs if stage not in self._gates]
         self._rest = {
-            stage: RestModel(make_predictor(predictor, seed=seed + 100 + place))
+            stage: RestModel(make_predictor(rest_predictor or predictor, seed=seed + 100 + place))
             for place, stage in enumerate(others)
         }
         # Observed, not only recalled: what comes next is predicted from these.
@@ -222,7 +224,7 @@ class Estimator:
         run = self._run(stage)
         if not run or run[-1].second - self._jumped.get(stage, -JUMPY_S) >= JUMPY_S:
             return 0.0
-        return max(one.skew_ns for one in run) / 1e9
+        return max(max(one.skew_ns, one.peak_ns) for one in run) / 1e9
 
     def rest(self, stage: str) -> tuple[float, float]:
         """Return mean and deviation (ns) of latency_op and comm of a stage that is not tuned."""

@@ -108,6 +108,12 @@ class GuardedPolicy:
                 f"stage {setting.stage!r}: hold_ns={hold_ns!r} must be None, or a whole number "
                 "from 0 to 10**18"
             )
+        for trial in setting.trials:
+            lengths = (trial.slack_ns, -1), (trial.hold_ns, 0)
+            if not all(ns is None or _is_whole(ns, least=least) for ns, least in lengths):
+                raise SettingError(
+                    f"stage {setting.stage!r}: the trial {trial!r} has a length that cannot be set"
+                )
 
     def _count(self, problem: Exception) -> None:
         self.errors += 1

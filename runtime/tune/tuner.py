@@ -1,49 +1,34 @@
-"""SLTuner: the fewest slack-ready events that the deadline allows, second by second.
+"""SLTuner: what its models would set, or a simple rule, whichever has the better record.
 
 ```
-samples ─▶ Estimator ── latency and slack-ready of each gate under each slack ─┐
-              │ rest of the path                                                ▼
-              └────────▶ Trigger (laxity) ─▶ hill climbing ─▶ SetSlack ─▶ gates
+samples ─▶ even split, by the clock ─┐ all run along
+        ─▶ trend-following           │ in the gates'   ─▶ RuleAccounts ─▶ SetSlack of the one
+        ─▶ decaying maximum, …       │ accounts                           that rules, trials of all
+        ─▶ models ([ssg] §5.2)  ─────┘
 ```
 
-Source: [ssg] §4.2, §5.2. Beyond the paper: the models are trained again while it runs; what is
-unsure of a prediction is kept back, so that a second keeps the deadline with a chosen
-probability; and a hold by the clock stands behind each slack, since event time may stand still.
+Source: [ssg] §4.2, §5.2 for the models; that they have to earn their place is ours.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from statistics import NormalDist
-
-import numpy as np
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
 
 from runtime.config import Tuning
 from runtime.measure.samples import StageSample
-from runtime.model import Int64Array
-from runtime.tune.climb import Options, chosen, climb
-from runtime.tune.contract import SetSlack
-from runtime.tune.estimator import Estimator, NoPredictionError
+from runtime.measure.trials import Trial
+from runtime.tune.accounts import RuleAccounts
+from runtime.tune.contract import SetSlack, SlackPolicy
+from runtime.tune.model_rule import ModelRule
 from runtime.tune.paths import Paths
-from runtime.tune.policies import EvenSplit, kept_back_ns
-from runtime.tune.trigger import Search, triggered
+from runtime.tune.policies import make_split
 
-GRID, FINER = 64, 16
-"""Slacks that are compared for a gate, and then between the one chosen and the next."""
-FIRST_FIT_S = 30
-"""Seconds until the first fit of a run that has no history."""
-FORESIGHT_S = 4
-"""Slack-ready rows are counted over so many seconds. A slack that is lowered lets go at once of all
-that has waited longer: with the next second alone it would look worse, with those after it alone
-better than it is, and slacks would swing."""
-AGAIN = 0.5
-"""What a slack-ready row counts at a gate with another one behind it: that one can still put it in
-order, while what leaves the last gate too soon stays out of order, and its window may have gone."""
-WORTHLESS = 0.01
-"""A slack that shortens the latency by less than this share of the deadline is not worth it."""
-SAFE_RULE, MODEL = "safe rule", "model"
+SAFE_RULE, MODEL = "even split, by the clock", "model"
+SIMPLE = (SAFE_RULE, "trend-following", "decaying maximum", "last second, by the clock")
+"""Rules that need no model, the safe one first; see `policies.SPLITS`."""
 
 
 class SlackTuner:
@@ -53,7 +38,7 @@ class SlackTuner:
         paths: of the flow.
         deadline_ns: of the flow.
         tuning: see there.
-        history: samples of earlier runs, to begin with a model.
+        history: samples of earlier runs, to begin with models and a record.
     """
 
     name = "sltuner"
@@ -66,189 +51,48 @@ class SlackTuner:
         tuning: Tuning,
         history: Iterable[StageSample] = (),
     ) -> None:
-        self._paths, self._tuning = paths, tuning
-        self._deadline_ns = deadline_ns
-        margin_ns = kept_back_ns(deadline_ns)
-        self._budget_ns = deadline_ns - margin_ns
-        self._deviations = NormalDist().inv_cdf(tuning.probability)
-        self._safe = EvenSplit(paths, deadline_ns=deadline_ns, holds=True, margin_ns=margin_ns)
-        self._estimator = Estimator(
-            paths, predictor=tuning.predictor, window_s=tuning.window_s, seed=tuning.seed
-        )
-        self._slacks: dict[str, int] = {}
-        self._seconds = 0
-        self._fit_due = FIRST_FIT_S
-        self._counts = {SAFE_RULE: 0, MODEL: 0}
         known = list(history)
-        self._estimator.recall(known)
-        self._has_history = bool(known)
+        self._paths = paths
+        self._model = ModelRule(paths, deadline_ns=deadline_ns, tuning=tuning, history=known)
+        self._rules: dict[str, SlackPolicy] = {
+            name: make_split(paths, name, deadline_ns=deadline_ns) for name in SIMPLE
+        }
+        self._rules[MODEL] = self._model
+        self._accounts = RuleAccounts(
+            paths,
+            list(self._rules),
+            benefit=(MODEL,),
+            deadline_ns=deadline_ns,
+            probability=tuning.probability,
+        )
+        self._seconds = dict.fromkeys(self._rules, 0)
+        for _, samples in groupby(known, key=attrgetter("second")):
+            self._accounts.add({one.stage: one for one in samples}, is_own=False)
 
     def begin(self) -> Sequence[SetSlack]:
-        """Train on what there is; until a model exists, use the safe rule."""
-        if self._has_history:
-            self._estimator.fit()
-        return self._safely(self._safe.begin())
+        """Begin with a simple rule: no model can say anything before a second was seen."""
+        return self._ruled({name: rule.begin() for name, rule in self._rules.items()})
 
     def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
-        """Predict, and set slacks anew where the laxity asks for it."""
-        self._estimator.observe(second, samples)
-        safe = self._safe.decide(second, samples)
-        self._seconds += 1
-        if self._seconds >= self._fit_due:
-            self._fit_due = self._seconds + self._tuning.retrain_s
-            self._estimator.fit()
-        gates = [gate for gate in self._paths.tuned if gate in samples]
-        if len(gates) == len(self._paths.tuned) and all(map(self._estimator.is_ready, gates)):
-            with contextlib.suppress(NoPredictionError):
-                settings = self._tuned()
-                self._counts[MODEL] += 1
-                return settings
-        self._counts[SAFE_RULE] += 1
-        return self._safely(safe)
+        """Ask all rules, and follow the one with the best record."""
+        self._accounts.add(samples)
+        settings = self._ruled({n: rule.decide(second, samples) for n, rule in self._rules.items()})
+        self._seconds[self._accounts.ruling] += 1
+        return settings
 
     def status(self) -> Mapping[str, object]:
-        """Return what the reports say of it: seconds under each rule, and failures to fit."""
+        """Return what the reports say of it: seconds under each rule, and why the last one."""
         return {
-            "seconds": dict(self._counts),
-            "fits": self._estimator.fits,
-            "failures": dict(self._estimator.failures),
-            "failed fits": dict(self._estimator.failed_fits),
+            "seconds": {name: seconds for name, seconds in self._seconds.items() if seconds},
+            "why": self._accounts.why,
+            "records": self._accounts.status(),
+            **self._model.status(),
         }
 
-    def _safely(self, settings: Sequence[SetSlack]) -> Sequence[SetSlack]:
-        self._slacks = {one.stage: one.hold_ns or 0 for one in settings}
-        return [replace(one, by=SAFE_RULE) for one in settings]
-
-    def _tuned(self) -> Sequence[SetSlack]:
-        gates = self._paths.tuned
-        rest = {s: self._estimator.rest(s) for s in self._paths.inputs if s not in gates}
-        rest_ns = {stage: mean for stage, (mean, _) in rest.items()}
-        rest_deviation_ns = {stage: deviation for stage, (_, deviation) in rest.items()}
-
-        def latency_ns(op_ns: Mapping[str, float], deviation_ns: Mapping[str, float]) -> float:
-            return self._paths.careful_latency_ns(
-                {**rest_ns, **op_ns},
-                {**rest_deviation_ns, **deviation_ns},
-                deviations=self._deviations,
-            )
-
-        soon, then = self._options({gate: self._grid(gate) for gate in gates})
-        none = dict.fromkeys(gates, 0)
-        # What waits too long already leaves in the next second, whatever the slacks; and what no
-        # slack can keep must not cost the order of events that would be ready anyway.
-        worthless_ns = WORTHLESS * self._deadline_ns
-        limits = _Limits(
-            latency_ns,
-            soon_ns=max(self._budget_ns, latency_ns(*chosen(soon, none)) + worthless_ns),
-            then_ns=max(self._budget_ns, latency_ns(*chosen(then, none)) + worthless_ns),
-        )
-        places = {
-            gate: int(np.abs(option.slacks_ns - self._slacks[gate]).argmin())
-            for gate, option in then.items()
-        }
-        search = triggered(
-            max(latency_ns(*chosen(then, places)), latency_ns(*chosen(soon, places))),
-            deadline_ns=self._budget_ns,
-            alpha=self._tuning.alpha,
-            slack_ready=sum(float(then[gate].slack_ready[at]) for gate, at in places.items()),
-        )
-        slacks = self._slacks
-        if search is not Search.NONE:
-            start = places if search is Search.RAISE else none
-            places = limits.reached(soon, then, places, limits.wanted(then, start))
-            soon, then = self._options(
-                {g: _finer(then[g].slacks_ns, at) for g, at in places.items()}
-            )
-            places = limits.reached(soon, then, none, limits.wanted(then, none))
-            slacks = {gate: int(then[gate].slacks_ns[place]) for gate, place in places.items()}
-        expected_ns = {**rest_ns, **chosen(then, places)[0]}
-        alone_ns = self._budget_ns - latency_ns(dict.fromkeys(gates, 0.0), {})
-        return [
-            self._setting(gate, slack_ns, expected_ns, alone_ns)
-            for gate, slack_ns in slacks.items()
-        ]
-
-    def _setting(
-        self, gate: str, slack_ns: int, expected_ns: Mapping[str, float], alone_ns: float
-    ) -> SetSlack:
-        """Return a slack, and behind it the hold that all else leaves of the deadline.
-
-        Where event time comes in jumps the hold stands in for the slack; if no other gate shares
-        the deadline there is none, and `alone_ns` is what the rest surely leaves.
-        """
-        others_ns = self._paths.latency_through_ns(gate, {**expected_ns, gate: 0.0})
-        hold_ns = max(self._budget_ns - others_ns, 0.0)
-        self._slacks[gate] = slack_ns
-        if spread_s := self._estimator.spread_s(gate):
-            if len(self._paths.tuned) == 1:
-                return SetSlack(gate, None, hold_ns=max(int(alone_ns), 0), by=MODEL)
-            hold_ns = min(hold_ns, slack_ns / self._estimator.speed(gate))
-            slack_ns += int(spread_s * 1e9)
-        return SetSlack(gate, slack_ns, hold_ns=int(hold_ns), by=MODEL)
-
-    def _options(
-        self, grids: Mapping[str, Int64Array]
-    ) -> tuple[dict[str, Options], dict[str, Options]]:
-        """Return what slacks bring in the next second, and what in those after it: {gate: …}."""
-        both: tuple[dict[str, Options], dict[str, Options]] = ({}, {})
-        for gate, slacks_ns in grids.items():
-            soon = self._estimator.predict(gate, slacks_ns)
-            then = self._estimator.predict(gate, slacks_ns, settled=True)
-            worth = AGAIN ** self._paths.gates_behind(gate)
-            slack_ready = worth * (soon.slack_ready + (FORESIGHT_S - 1) * then.slack_ready)
-            for options, brings in zip(both, (soon, then), strict=True):
-                options[gate] = Options(
-                    slacks_ns, brings.latency_ns, brings.latency_sd_ns, slack_ready
-                )
-        return both
-
-    def _grid(self, gate: str) -> Int64Array:
-        """Return the slacks to compare: from nothing to what the deadline can be worth."""
-        most_ns = self._deadline_ns * max(1.0, self._estimator.speed(gate))
-        return np.linspace(0, most_ns, GRID).astype(np.int64)
-
-
-@dataclass(frozen=True)
-class _Limits:
-    """What the latency may be.
-
-    Attributes:
-        latency_ns: ({gate: latency}, {gate: deviation}) -> that of the flow, with its margin.
-        soon_ns: the most in the next second.
-        then_ns: the most in those after it.
-    """
-
-    latency_ns: Callable[[Mapping[str, float], Mapping[str, float]], float]
-    soon_ns: float
-    then_ns: float
-
-    def wanted(self, then: Mapping[str, Options], start: Mapping[str, int]) -> dict[str, int]:
-        """Return the places that the climb finds for the seconds after the next."""
-        return climb(then, start, latency_ns=self.latency_ns, deadline_ns=self.then_ns)
-
-    def reached(
-        self,
-        soon: Mapping[str, Options],
-        then: Mapping[str, Options],
-        here: Mapping[str, int],
-        wanted: Mapping[str, int],
-    ) -> dict[str, int]:
-        """Return how far one can go from here to what is wanted in the next second.
-
-        What is lowered is so at once; what is raised, only as far as the others, which have still
-        to let go of what waits there, allow it.
-        """
-        places = {gate: min(here[gate], wanted[gate]) for gate in then}
-        for gate in then:
-            while places[gate] < wanted[gate]:
-                raised = places | {gate: places[gate] + 1}
-                if self.latency_ns(*chosen(soon, raised)) > self.soon_ns:
-                    break
-                places = raised
-        return places
-
-
-def _finer(slacks_ns: Int64Array, place: int) -> Int64Array:
-    """Return slacks from a place of a grid to the next one."""
-    above = min(place + 1, len(slacks_ns) - 1)
-    return np.linspace(slacks_ns[place], slacks_ns[above], FINER).astype(np.int64)
+    def _ruled(self, wanted: Mapping[str, Sequence[SetSlack]]) -> Sequence[SetSlack]:
+        trials: dict[str, list[Trial]] = {stage: [] for stage in self._paths.tuned}
+        for name, settings in wanted.items():
+            for one in settings:
+                trials[one.stage].append(Trial(name, one.slack_ns, one.hold_ns))
+        ruling = self._accounts.choose([name for name, settings in wanted.items() if settings])
+        return [replace(one, by=ruling, trials=tuple(trials[one.stage])) for one in wanted[ruling]]

@@ -86,11 +86,12 @@ def test_history_at_sixty_times_its_speed_loses_nothing_to_a_deadline_that_it_ca
 
 @pytest.mark.parametrize("apart_s", [0.4, 3.0])
 def test_feeds_that_are_polled_out_of_step_lose_nothing_to_a_deadline(apart_s: float) -> None:
-    tables = polled(100, every_s=12, apart_s=apart_s)
+    tables = polled(60, every_s=12, apart_s=apart_s)
     every = run(pairs(tables, deadline=None, within="1s", speed=1.0))
-    under = run(pairs(tables, deadline="5s", within="1s", speed=1.0))
+    flow = pairs(tables, deadline="5s", within="1s", speed=1.0)
+    under = run(flow, sw.Tuning(predictor="linear"))
     assert results(under) == results(every) > 0
-    assert slack_ready(under) == 0
+    assert slack_ready(under) <= slack_ready(run(flow, HOLDS))  # the last row of each poll
     assert under.tuning is not None
     assert (under.tuning.over, under.ledger.late) == (0, 0)
 

@@ -122,8 +122,25 @@ def test_a_deadline_tells_how_it_was_kept_and_what_that_cost_in_order() -> None:
     assert "Deadline 6.00 s: kept in 329 of 330 seconds (sltuner)" in text
     row = next(line for line in text.splitlines() if line.startswith("jams ") and "climb" in line)
     assert row.split() == ["jams", "4.00", "s", "climb", "18", "1.2", "%", "5", "0"]
-    assert "latency of the worst path in each second: p50 5.0" in text
+    assert "a second counts by the sum of its stages' worst: p50 5.0" in text
     assert "Deadline" not in report_text(city_report())
+
+
+def test_the_share_of_results_in_time_is_counted_one_by_one_and_never_rounded_up() -> None:
+    report = with_deadline(city_report())
+    first, second = replace(report.sinks[0], name="all"), replace(report.sinks[0], name="some")
+    first.deadline_ns = second.deadline_ns = 6 * 10**9
+    first.rows, first.in_time, second.rows, second.in_time = 60_000, 60_000, 40_000, 39_999
+    report = replace(report, sinks=[first, second])
+    text = report_text(report)
+    assert "Deadline 6.00 s: 99.99 % of 100,000 results in time; kept in 329 of 330 seconds" in text
+    row = next(line for line in text.splitlines() if line.startswith("some "))
+    assert "39,999" in row.split()
+    second.in_time = 40_000
+    assert "Deadline 6.00 s: all 100,000 results in time" in report_text(report)
+    plain = report.to_json()
+    assert plain["results_in_time"] == {"in_time": 100_000, "rows": 100_000}
+    assert JobReport.from_json(plain).results_in_time == (100_000, 100_000)
 
 
 def test_before_the_first_second_is_over_a_deadline_claims_nothing() -> None:
@@ -132,7 +149,7 @@ def test_before_the_first_second_is_over_a_deadline_claims_nothing() -> None:
     text = report_text(report)
     assert "Deadline 6.00 s: no second is over yet (sltuner)" in text
     assert "jams ready-only nobody yet" in text
-    assert "worst path" not in text
+    assert "stages' worst" not in text
     report.tuning.status = {"fits": 3, "failures": {}, "seconds": {"safe rule": 30, "model": 9}}
     assert "sltuner: fits 3, seconds (safe rule 30, model 9)\n" in report_text(report)
 

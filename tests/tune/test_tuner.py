@@ -1,33 +1,25 @@
-"""SLTuner: which slack it sets, by what, and what it does without a model."""
+"""SLTuner: the rule with the best record rules, and the safe one until another has one."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-
-import numpy as np
 
 from runtime.config import Tuning
 from runtime.measure.samples import StageSample
+from runtime.measure.trials import Tried
+from runtime.tune.accounts import TRIAL_S
 from runtime.tune.contract import SetSlack
-from runtime.tune.estimator import Estimator
-from runtime.tune.forecast import FloatArray
-from runtime.tune.linear import LinearPredictor
-from runtime.tune.paths import Paths
-from runtime.tune.tuner import FIRST_FIT_S, MODEL, SAFE_RULE, SlackTuner
+from runtime.tune.tuner import MODEL, SAFE_RULE, SlackTuner
 from tests.support.gates import PATHS, S, course, second
 
 DEADLINE = 3 * S
+OTHER = "last second, by the clock"
 
 
-def history(seconds: int = 150, *, rest_ms: float = 5.0) -> list[StageSample]:
-    run = course(seconds, seed=5, rest_ms=rest_ms)
-    return [sample for samples in run for sample in samples.values()]
-
-
-def tuner(known: Sequence[StageSample] = (), **settings: float) -> SlackTuner:
-    tuning = replace(Tuning(predictor="linear"), **settings)  # type: ignore[arg-type]
+def tuner(known: Sequence[StageSample] = ()) -> SlackTuner:
+    tuning = Tuning(predictor="linear")
     return SlackTuner(PATHS, deadline_ns=DEADLINE, tuning=tuning, history=known)
 
 
@@ -36,161 +28,101 @@ def one(settings: Sequence[SetSlack]) -> SetSlack:
     return only
 
 
-def driven(own: SlackTuner, seconds: int, *, rest_ms: float = 5.0) -> list[tuple[float, int]]:
-    """Let the tuner rule a gate whose skew climbs and falls; return (latency, slack-ready)."""
-    slack_s = (one(own.begin()).slack_ns or 0) / S
-    rng = np.random.default_rng(9)
-    skew_s, held_s, seen = 0.0, 0.0, []
-    for k in range(seconds):
-        slope = 0.25 if k % 30 < 20 else -0.5
-        skew_s = max(skew_s + slope + 0.03 * rng.standard_normal(), 0.0)
-        samples = second(
-            k, skew_s=skew_s, slack_s=slack_s, slope=slope, held_s=held_s, rest_ms=rest_ms
-        )
-        took_s = samples["join"].latency_ns / S + 2 * rest_ms / 1e3
-        seen.append((took_s, samples["join"].slack_ready))
-        held_s = min(skew_s, slack_s)
-        slack_s = (one(own.decide(k, samples)).slack_ns or 0) / S
-    return seen
+def told(
+    k: int, rows: Mapping[str, int], waits_s: Mapping[str, float] | None = None
+) -> dict[str, StageSample]:
+    """A second in which rules would have let so many rows go, after so long at most."""
+    waits = waits_s or {}
+    tried = tuple(Tried(name, lost, int(waits.get(name, 1.0) * S)) for name, lost in rows.items())
+    samples = second(k, skew_s=1.0, slack_s=2.0)
+    return {**samples, "join": replace(samples["join"], tried=tried)}
 
 
-def test_without_a_model_the_safe_rule_holds_and_is_said_to() -> None:
+def test_it_begins_with_the_safe_rule_by_the_clock_and_lets_the_others_run_along() -> None:
+    setting = one(tuner().begin())
+    assert (setting.by, setting.slack_ns) == (SAFE_RULE, None)
+    assert setting.hold_ns == DEADLINE - 75_000_000
+    assert {trial.name for trial in setting.trials} >= {SAFE_RULE, OTHER, "trend-following"}
+    assert MODEL not in {trial.name for trial in setting.trials}, "it knows nothing yet"
+
+
+def test_a_rule_takes_over_once_it_has_run_along_for_long_enough_and_lost_fewer_rows() -> None:
     own = tuner()
-    assert one(own.begin()).by == SAFE_RULE
-    run = course(FIRST_FIT_S + 5, seed=1)
-    ruled = [one(own.decide(k, samples)).by for k, samples in enumerate(run)]
-    assert ruled == [SAFE_RULE] * (FIRST_FIT_S - 1) + [MODEL] * 6
-    assert own.status()["seconds"] == {SAFE_RULE: FIRST_FIT_S - 1, MODEL: 6}
-
-
-def test_with_a_history_the_model_rules_from_the_first_second() -> None:
-    own = tuner(history())
     own.begin()
-    assert one(own.decide(0, second(0, skew_s=1.0, slack_s=2.0))).by == MODEL
+    ruled = [one(own.decide(k, told(k, {SAFE_RULE: 100, OTHER: 50}))).by for k in range(40)]
+    assert ruled == [SAFE_RULE] * (TRIAL_S - 1) + [OTHER] * (41 - TRIAL_S)
+    status = own.status()
+    assert status["seconds"] == {SAFE_RULE: TRIAL_S - 1, OTHER: 41 - TRIAL_S}
+    assert "50 rows a second leave as slack-ready of late" in str(status["why"])
 
 
-def test_the_deadline_is_kept_and_hardly_more_order_lost_than_it_costs() -> None:
-    seen = driven(tuner(history()), 240)
-    over = [latency_s for latency_s, _ in seen if latency_s > DEADLINE / S]
-    assert len(over) <= 3, over
-    ready = sum(count for _, count in seen)
-    ideal = sum(count for _, count in driven_by(DEADLINE / S - 0.02, 240))
-    assert ideal < ready < 1.5 * ideal
-
-
-def driven_by(slack_s: float, seconds: int) -> list[tuple[float, int]]:
-    """The same with one slack throughout."""
-    rng = np.random.default_rng(9)
-    skew_s, held_s, seen = 0.0, 0.0, []
-    for k in range(seconds):
-        slope = 0.25 if k % 30 < 20 else -0.5
-        skew_s = max(skew_s + slope + 0.03 * rng.standard_normal(), 0.0)
-        join = second(k, skew_s=skew_s, slack_s=slack_s, slope=slope, held_s=held_s)["join"]
-        seen.append((join.latency_ns / S, join.slack_ready))
-        held_s = min(skew_s, slack_s)
-    return seen
-
-
-def test_what_the_rest_of_the_path_takes_is_taken_from_the_slack() -> None:
-    slacks = []
-    for rest_ms in (5.0, 600.0):
-        own = tuner(history(rest_ms=rest_ms))
-        own.begin()
-        for k in range(8):
-            near = second(k, skew_s=2.9 + 0.1 * k, slack_s=2.0, rest_ms=rest_ms)
-            setting = one(own.decide(k, near))
-        slacks.append((setting.slack_ns or 0) / S)
-    assert 2.0 < slacks[0] < 3.0
-    assert slacks[1] < slacks[0] - 1.0  # a source and a sink on the path, 0.6 s each
-
-
-def test_a_higher_probability_is_more_careful() -> None:
-    def slack_of(probability: float) -> int:
-        own = tuner(history(), probability=probability)
-        own.begin()
-        for k in range(8):
-            setting = one(own.decide(k, second(k, skew_s=3.2 + 0.2 * k, slack_s=2.5)))
-        return setting.slack_ns or 0
-
-    assert slack_of(0.999) < slack_of(0.5)
-
-
-def test_behind_a_slack_stands_the_hold_that_the_others_leave() -> None:
-    own = tuner(history())
-    own.begin()
-    setting = one(own.decide(0, second(0, skew_s=4.0, slack_s=2.0)))
-    assert setting.hold_ns is not None
-    assert setting.slack_ns is not None
-    assert setting.slack_ns <= setting.hold_ns <= DEADLINE
-
-
-def polled(k: int, stage: str = "join") -> StageSample:
-    """A second of a gate to which event time comes ten seconds at once."""
-    newest_ns = (k // 10) * 10 * S
-    plain = second(k, skew_s=4.0, slack_s=2.0)["join"]
-    return replace(plain, stage=stage, newest_ns=newest_ns, frontier_ns=newest_ns - 4 * S)
-
-
-def test_where_event_time_jumps_a_gate_alone_has_a_hold_and_no_slack() -> None:
-    own = tuner(history())
-    own.begin()
-    for k in range(40):
-        setting = one(own.decide(k, {**second(k, skew_s=4.0, slack_s=2.0), "join": polled(k)}))
-    assert setting.slack_ns is None
-    assert setting.hold_ns is not None
-    assert DEADLINE // 2 < setting.hold_ns < DEADLINE
-
-
-def test_where_event_time_jumps_gates_that_share_a_deadline_are_held_before_their_slacks() -> None:
-    paths = Paths({"in": (), "one": ("in",), "two": ("one",)}, ("one", "two"))
-    own = SlackTuner(paths, deadline_ns=DEADLINE, tuning=Tuning(predictor="linear"))
-    own.begin()
-    for k in range(FIRST_FIT_S + 10):
-        now = {name: polled(k, name) for name in ("one", "two")}
-        settings = own.decide(k, {**now, "in": StageSample(stage="in", second=k, rows=1)})
-    holds = []
-    for setting in settings:
-        assert setting.by == MODEL
-        assert setting.slack_ns is not None
-        assert setting.hold_ns is not None
-        assert setting.slack_ns > setting.hold_ns + 3 * S
-        holds.append(setting.hold_ns)
-    assert sum(holds) < 1.1 * DEADLINE, "they share it"
-
-
-class Failing(LinearPredictor):
-    def fit(self, x: FloatArray, y: FloatArray) -> None:
-        raise ValueError(f"{len(x)} rows and {len(y)} numbers are too many")
-
-
-def test_a_model_that_cannot_be_fitted_leaves_the_safe_rule_and_is_counted() -> None:
+def test_as_many_rows_are_no_reason_to_leave_the_safe_rule() -> None:
     own = tuner()
-    own._estimator = Estimator(PATHS, predictor=Failing)
     own.begin()
-    for k, samples in enumerate(course(FIRST_FIT_S + 10, seed=1)):
-        assert one(own.decide(k, samples)).by == SAFE_RULE
-    failures = own.status()["failures"]
-    assert isinstance(failures, dict)
-    assert "too many" in failures["join"]
+    for k in range(60):
+        assert one(own.decide(k, told(k, {SAFE_RULE: 100, OTHER: 97}))).by == SAFE_RULE
 
 
-def test_a_second_without_the_gates_samples_is_left_to_the_safe_rule() -> None:
-    own = tuner(history())
+def test_it_goes_back_when_the_record_says_that_it_loses() -> None:
+    own = tuner()
     own.begin()
-    samples = second(0, skew_s=1.0, slack_s=2.0)
+    for k in range(60):
+        own.decide(k, told(k, {SAFE_RULE: 100, OTHER: 50}))
+    back = [one(own.decide(60 + k, told(60 + k, {SAFE_RULE: 0, OTHER: 50}))).by for k in range(200)]
+    assert back[0] == OTHER
+    assert back[-1] == SAFE_RULE
+    assert back.index(SAFE_RULE) < 60
+
+
+def test_a_rule_that_would_have_broken_the_deadline_does_not_rule() -> None:
+    own = tuner()
+    own.begin()
+    for k in range(60):
+        wait_s = 3.1 if k == 5 else 1.0
+        told_ = told(k, {SAFE_RULE: 100, OTHER: 50}, {OTHER: wait_s})
+        assert one(own.decide(k, told_)).by == SAFE_RULE
+
+
+def test_what_the_gates_work_took_counts_for_every_rule() -> None:
+    own = tuner()
+    own.begin()
+    for k in range(60):
+        samples = told(k, {SAFE_RULE: 100, OTHER: 50}, {SAFE_RULE: 1.0, OTHER: 2.9})
+        busy = replace(samples["join"], latency_ns=2 * S)  # a second more than the rows waited
+        assert one(own.decide(k, {**samples, "join": busy})).by == SAFE_RULE
+
+
+def test_the_models_rule_once_their_record_is_better() -> None:
+    own = tuner([s for samples in course(150, seed=5) for s in samples.values()])
+    own.begin()
+    for k in range(TRIAL_S + 1):
+        setting = one(own.decide(k, told(k, {SAFE_RULE: 100, MODEL: 50})))
+    assert setting.by == MODEL
+    assert MODEL in {trial.name for trial in setting.trials}
+
+
+def test_a_history_of_records_is_a_record() -> None:
+    known = [s for k in range(40) for s in told(k, {SAFE_RULE: 100, OTHER: 50}).values()]
+    own = tuner(known)
+    assert one(own.begin()).by == OTHER
+
+
+def test_a_second_without_the_gates_samples_changes_no_record() -> None:
+    own = tuner()
+    own.begin()
+    samples = told(0, {SAFE_RULE: 100, OTHER: 50})
     del samples["join"]
     assert one(own.decide(0, samples)).by == SAFE_RULE
-    assert one(own.decide(1, second(1, skew_s=1.0, slack_s=2.0))).by == MODEL
+    assert own.status()["records"] == {}
 
 
-def test_the_same_samples_give_the_same_slacks_also_in_another_process() -> None:
-    own = tuner(history())
+def test_the_same_samples_give_the_same_settings_also_in_another_process() -> None:
+    own = tuner()
     own.begin()
-    run = course(40, seed=3)
-    first = [own.decide(k, samples) for k, samples in enumerate(run[:20])]
+    for k in range(20):
+        own.decide(k, told(k, {SAFE_RULE: 100, OTHER: 50}))
     other = pickle.loads(pickle.dumps(own))  # noqa: S301 our own
-    later = [own.decide(20 + k, samples) for k, samples in enumerate(run[20:])]
-    assert later == [other.decide(20 + k, samples) for k, samples in enumerate(run[20:])]
-    again = tuner(history())
-    again.begin()
-    assert first == [again.decide(k, samples) for k, samples in enumerate(run[:20])]
+    later = [told(k, {SAFE_RULE: 100, OTHER: 50}) for k in range(20, 50)]
+    assert [own.decide(20 + k, s) for k, s in enumerate(later)] == [
+        other.decide(20 + k, s) for k, s in enumerate(later)
+    ]

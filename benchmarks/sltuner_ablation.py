@@ -1,0 +1,159 @@
+"""What each part of the SLTuner's models is worth: the forecast, and the Gaussian processes.
+
+The models alone, without the simple rules beside them (those hold until the first fit), over the
+flows of `sltuner-zipf` (one gate, a rest of the path that moves) and `sltuner-chain` (two gates).
+What a part adds is seen by leaving it out: a gate then has its forecast alone, with deviations as
+large as it was off; a stage of the rest is taken to take as long as it did last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from benchmarks import sltuner_chain, sltuner_zipf
+from benchmarks.contest import HELD_SPLIT
+from benchmarks.deadline import HEADER, OVER_AT_MOST, Experiment, MakePolicy, beside_each_other
+from benchmarks.deadline import named as policy_named
+from benchmarks.deadline import run as run_once
+from benchmarks.frame import Claim, Options, Result
+from runtime.config import Tuning
+from runtime.flow.plan import Plan
+from runtime.measure.samples import StageSample
+from runtime.tune import Paths, SetSlack, SlackPolicy
+from runtime.tune.estimator import Estimator
+from runtime.tune.forecast import FloatArray
+from runtime.tune.model_rule import ModelRule
+from runtime.tune.policies import make_split
+from runtime.tune.predict import PREDICTORS, PredictorFactory
+
+SECONDS, QUICK_SECONDS = 240, 100
+FORECAST, GATES, REST, BOTH = (
+    "forecast alone",
+    "and Gaussian processes at the gates",
+    "and Gaussian processes for the rest",
+    "and both",
+)
+LITTLE = 0.15
+"""Next to nothing: a part that changes the slack-ready rows by no more than this share."""
+
+
+class Nothing:
+    """Learns that there is nothing to learn but how far off the forecast is."""
+
+    def __init__(self, seed: int = 0) -> None:
+        del seed
+
+    def fit(self, x: FloatArray, y: FloatArray) -> None:
+        """Note how large y is."""
+        del x
+        self._deviation = float(np.sqrt(np.mean(y**2)))
+
+    def predict(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return no correction, and that deviation."""
+        return np.zeros(len(x)), np.full(len(x), self._deviation)
+
+
+class AsBefore:
+    """Leaves what is not tuned to what it took last: it cannot be fitted."""
+
+    def __init__(self, seed: int = 0) -> None:
+        del seed
+
+    def fit(self, x: FloatArray, y: FloatArray) -> None:
+        """Fail: then nothing is predicted by it."""
+        raise ArithmeticError(f"{len(x)} seconds, {len(y)} latencies: left out on purpose")
+
+    def predict(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Is not asked."""
+        raise ArithmeticError(f"{len(x)} seconds: left out on purpose")
+
+
+GP = PREDICTORS["gp"]
+PARTS: Mapping[str, tuple[PredictorFactory, PredictorFactory]] = {
+    FORECAST: (Nothing, AsBefore),
+    GATES: (GP, AsBefore),
+    REST: (Nothing, GP),
+    BOTH: (GP, GP),
+}
+"""{what is there: (the model of a gate, that of another stage)}"""
+
+
+class ModelsAlone:
+    """The models' own choice, and the safe rule while there is none."""
+
+    def __init__(self, plan: Plan, name: str) -> None:
+        self.name = name
+        assert plan.deadline_ns is not None, "an experiment has a deadline"
+        paths, tuning, deadline_ns = Paths.of(plan), Tuning(), plan.deadline_ns
+        gates, rest = PARTS[name]
+        estimator = Estimator(
+            paths,
+            predictor=gates,
+            rest_predictor=rest,
+            window_s=tuning.window_s,
+            seed=tuning.seed,
+        )
+        self._models = ModelRule(paths, deadline_ns=deadline_ns, tuning=tuning, estimator=estimator)
+        self._safe = make_split(paths, HELD_SPLIT, deadline_ns=deadline_ns)
+
+    def begin(self) -> Sequence[SetSlack]:
+        """Begin safely."""
+        self._models.begin()
+        return self._safe.begin()
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        """Ask both; the models' word counts."""
+        safe = self._safe.decide(second, samples)
+        return self._models.decide(second, samples) or safe
+
+
+def run(options: Options) -> Result:
+    """Run every combination over the same streams."""
+    seconds = QUICK_SECONDS if options.quick else SECONDS
+    flows = {
+        "one gate": sltuner_zipf.experiment(seconds),
+        "two gates": sltuner_chain.experiment(seconds),
+    }
+    names = [*PARTS] if options.quick else [HELD_SPLIT, *PARTS]
+    result = Result(f"{seconds} s of virtual time, simulated, one stream seed", HEADER)
+    tasks = [
+        lambda one=one, name=name: run_once(one, _policy(name), seed=options.seed)  # type: ignore[misc]
+        for one in flows.values()
+        for name in names
+    ]
+    outcomes = iter(beside_each_other(tasks))
+    for flow, one in flows.items():
+        rows: dict[str, int] = {}
+        for name in names:
+            outcome = next(outcomes)
+            figures = outcome.figures()
+            result.rows.append(
+                [f"{flow}, {name}", f"{outcome.over:.1%}", *list(figures.values())[1:-1]]
+            )
+            result.figures[f"{flow}, {name}"] = figures
+            rows[name] = outcome.slack_ready_rows
+        _claim(result, one, flow, rows)
+    result.notes.append("the safe rule holds for the first 30 s, until the first fit")
+    return result
+
+
+def _claim(result: Result, one: Experiment, flow: str, rows: Mapping[str, int]) -> None:
+    """Say what the parts add, as far as that is more than a draw of the streams."""
+    del one
+    over = float(result.figures[f"{flow}, {BOTH}"]["over"])
+    result.claims.append(
+        Claim(f"{flow}: both, share of seconds over the deadline", over, "<=", OVER_AT_MOST)
+    )
+    ratio = rows[BOTH] / max(rows[FORECAST], 1)
+    result.claims.append(
+        Claim(f"{flow}: slack-ready rows, both / the forecast alone", ratio, "<=", 1 + LITTLE)
+    )
+
+
+def _policy(name: str) -> MakePolicy:
+    def make(plan: Plan) -> SlackPolicy:
+        return ModelsAlone(plan, name)
+
+    return policy_named(name) if name == HELD_SPLIT else make

@@ -1,0 +1,248 @@
+"""What other settings of a gate would have let go: rules that run along in the accounts.
+
+```
+event time   newest N ─────────────────────────────  N(now − hold): what came by then is let go
+             cut of a trial = max(newest − slack, N(now − hold))
+             frontier ── what is older is ready: was it older than the cut before that?
+```
+
+A row leaves a gate as slack-ready ([ssg] Eq. 4) if the cut by slack or hold has passed it before
+the frontier does, whether it was there by then or came behind it. So a row counts for a trial when
+it gets ready, by comparing it with the trial's cut: one comparison of sorted rows for all rows of
+a slice. Rows that are ready as they come count for nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from runtime.model import END_NS, START_NS, Int64Array
+
+MOST_ROWS, MOST_MARKS = 1 << 18, 1 << 16
+"""Of more rows that wait, or times at which the newest grew, every second one is left out."""
+
+
+class Trial(NamedTuple):
+    """A setting of a gate that is only tried in the accounts; see SetSlack.
+
+    Attributes:
+        name: whose.
+        slack_ns: of event time; None: none.
+        hold_ns: by the clock; None: none.
+    """
+
+    name: str
+    slack_ns: int | None
+    hold_ns: int | None
+
+
+class Tried(NamedTuple):
+    """What a trial would have done in a second.
+
+    Attributes:
+        name: of the trial.
+        slack_ready: rows that got ready, or were let go by all trials, in this second, and would
+            have left before they were ready.
+        wait_ns: the longest that a row would have waited that would have left.
+    """
+
+    name: str
+    slack_ready: int
+    wait_ns: int
+
+
+@dataclass
+class _Account:
+    trial: Trial
+    cut_ns: int = START_NS  # what is older was let go, by slack or hold
+    left_ns: int = START_NS  # or was ready
+    most_hold_ns: int | None = 0  # in this second
+    slack_ready: int = 0
+    wait_ns: int = 0
+
+
+@dataclass
+class _Slice:
+    """What a gate was after a read; and of rows that came before it, which bound makes ready."""
+
+    now_ns: int
+    newest_ns: int
+    frontier_ns: int
+    pieces: list[tuple[Int64Array, int]] = field(default_factory=list)
+
+
+class GateTrials:
+    """The trials of one gate. Exact, but for rows of one event time and very many rows."""
+
+    def __init__(self) -> None:
+        self._accounts: dict[str, _Account] = {}
+        self._slices: list[_Slice] = []
+        self._pieces: list[tuple[int, Int64Array]] = []  # (writer's place, rows) of this slice
+        self._marks: list[tuple[int, int]] = []  # (when it came, newest of it), not yet counted
+        self._came_ns = np.empty(0, dtype=np.int64)  # when the newest grew, ascending
+        self._newest_ns = np.empty(0, dtype=np.int64)  # and to what
+        self._rows_ns = np.empty(0, dtype=np.int64)  # event times of rows that are not ready
+        self._weight = 1  # rows that each of them stands for
+        self._frontier_ns = START_NS  # rows before it are counted
+        self._last_newest_ns = START_NS
+
+    def set(self, trials: Sequence[Trial]) -> None:
+        """Try these from now on; those that had a name before go on from where they were."""
+        self._count()
+        accounts = self._accounts
+        self._accounts = {}
+        for trial in trials:
+            known = accounts.get(trial.name) or _Account(trial, most_hold_ns=trial.hold_ns)
+            known.trial = trial
+            known.most_hold_ns = _longer(known.most_hold_ns, trial.hold_ns)
+            self._accounts[trial.name] = known
+
+    def came(self, place: int, times_ns: Int64Array, newest_ns: int, came_ns: int) -> None:
+        """Take rows of a writer, by its place in the tie order; the newest is of that time."""
+        self._pieces.append((place, times_ns))
+        self._marks.append((came_ns, newest_ns))
+
+    def read(self, now_ns: int, newest_ns: int, ready: tuple[int, int], *, writers: int) -> None:
+        """Take note of a read of the gate, by which all before `ready` is."""
+        ready_ns, ties = ready
+        frontier_ns = ready_ns + (ties >= writers and ready_ns < END_NS)
+        bounds_ns = ready_ns, min(ready_ns + 1, END_NS)  # of rows of that very time the first ties
+        pieces = [(times_ns, bounds_ns[place < ties]) for place, times_ns in self._pieces]
+        self._pieces.clear()
+        self._slices.append(_Slice(now_ns, newest_ns, frontier_ns, pieces))
+
+    def close(self, end_ns: int) -> tuple[Tried, ...]:
+        """Return what each trial did until now, once; a second ends."""
+        self._slices.append(_Slice(end_ns, self._last(), START_NS))
+        self._count()
+        tried = []
+        for name, one in self._accounts.items():
+            tried.append(Tried(name, one.slack_ready * self._weight, one.wait_ns))
+            one.slack_ready = one.wait_ns = 0
+            one.most_hold_ns = one.trial.hold_ns
+        self._forget(end_ns)
+        return tuple(tried)
+
+    def _last(self) -> int:
+        return self._slices[-1].newest_ns if self._slices else self._last_newest_ns
+
+    def _count(self) -> None:
+        """Work off the slices since the last time."""
+        slices, self._slices = self._slices, []
+        if not slices:
+            return
+        self._take(slices)
+        self._mark()
+        now_ns = np.array([one.now_ns for one in slices])
+        frontier_ns = np.maximum.accumulate(
+            np.array([self._frontier_ns, *(one.frontier_ns for one in slices)])
+        )
+        newest_ns = np.array([self._last_newest_ns, *(one.newest_ns for one in slices)])
+        from_, until = frontier_ns[:-1], frontier_ns[1:]
+        at = np.searchsorted(self._rows_ns, from_)
+        for one in self._accounts.values():
+            cut_ns = self._cuts(one, now_ns, newest_ns[:-1])
+            passed_ns = np.clip(cut_ns, from_, until)
+            one.slack_ready += int((np.searchsorted(self._rows_ns, passed_ns) - at).sum())
+            self._wait(one, now_ns, np.maximum(cut_ns, until))
+        self._frontier_ns, self._last_newest_ns = int(until[-1]), int(newest_ns[-1])
+        self._drop()
+
+    def _take(self, slices: Sequence[_Slice]) -> None:
+        pieces = [piece for one in slices for piece in one.pieces]
+        if not pieces:
+            return
+        times_ns = np.concatenate([times_ns for times_ns, _ in pieces])
+        bounds_ns = np.repeat([bound for _, bound in pieces], [len(times) for times, _ in pieces])
+        waiting_ns = times_ns[times_ns >= bounds_ns]
+        if self._weight > 1:
+            waiting_ns = waiting_ns[:: self._weight]
+        gone = waiting_ns < self._frontier_ns  # behind what all trials have let go
+        for one in self._accounts.values():
+            one.slack_ready += int(np.count_nonzero(gone))
+        waiting_ns = waiting_ns[~gone]
+        if len(waiting_ns):
+            self._rows_ns = np.concatenate((self._rows_ns, waiting_ns))
+            self._rows_ns.sort(kind="stable")  # of runs that are sorted already
+
+    def _mark(self) -> None:
+        if not self._marks:
+            return
+        new = np.array(sorted(self._marks), dtype=np.int64).reshape(-1, 2)
+        self._marks.clear()
+        before_ns = self._newest_ns[-1] if len(self._newest_ns) else START_NS
+        newest_ns = np.maximum.accumulate(np.maximum(new[:, 1], before_ns))
+        grows = newest_ns > np.concatenate(([before_ns], newest_ns[:-1]))
+        self._came_ns = np.concatenate((self._came_ns, new[grows, 0]))
+        self._newest_ns = np.concatenate((self._newest_ns, newest_ns[grows]))
+
+    def _cuts(self, one: _Account, now_ns: Int64Array, newest_ns: Int64Array) -> Int64Array:
+        """Return what a trial has let go before each slice: rows older than that, shape (m,)."""
+        slack_ns, hold_ns = one.trial.slack_ns, one.trial.hold_ns
+        cut_ns = np.full(len(now_ns), one.cut_ns)
+        if slack_ns is not None:
+            known = newest_ns > START_NS
+            cut_ns = np.where(known, np.maximum(cut_ns, newest_ns - slack_ns), cut_ns)
+        if hold_ns is not None and len(self._came_ns):
+            place = np.searchsorted(self._came_ns, now_ns - hold_ns, side="right") - 1
+            due_ns = np.where(place < 0, START_NS, self._newest_ns[place] + 1)
+            cut_ns = np.maximum(cut_ns, due_ns)
+        cut_ns = np.maximum.accumulate(cut_ns)
+        one.cut_ns = int(cut_ns[-1])
+        return cut_ns
+
+    def _wait(self, one: _Account, now_ns: Int64Array, left_ns: Int64Array) -> None:
+        """Count how long the first row had waited of those that left with each slice."""
+        left_ns = np.maximum.accumulate(np.maximum(left_ns, one.left_ns))
+        before_ns = np.concatenate(([one.left_ns], left_ns[:-1]))
+        one.left_ns = int(left_ns[-1])
+        if not len(self._newest_ns):
+            return
+        place = np.searchsorted(self._newest_ns, before_ns)
+        is_there = place < len(self._newest_ns)
+        place = np.minimum(place, len(self._newest_ns) - 1)
+        is_there &= self._newest_ns[place] < left_ns
+        if is_there.any():
+            wait_ns = int((now_ns - self._came_ns[place])[is_there].max())
+            if one.most_hold_ns is not None:  # the gate wakes up for it; slices are only seen
+                wait_ns = min(wait_ns, one.most_hold_ns)
+            one.wait_ns = max(one.wait_ns, wait_ns)
+
+    def _drop(self) -> None:
+        """Forget rows that are ready, or that all trials have let go, which count for all."""
+        gone_ns = self._frontier_ns
+        if self._accounts:
+            gone_ns = max(gone_ns, min(one.cut_ns for one in self._accounts.values()))
+            self._let_go(gone_ns)
+        self._frontier_ns = gone_ns
+        self._rows_ns = self._rows_ns[np.searchsorted(self._rows_ns, gone_ns) :]
+
+    def _let_go(self, until_ns: int) -> None:
+        at, to = np.searchsorted(self._rows_ns, (self._frontier_ns, until_ns))
+        for one in self._accounts.values():
+            one.slack_ready += int(max(to - at, 0))
+
+    def _forget(self, end_ns: int) -> None:
+        """Forget times at which the newest grew that nobody will ask for; thin out what is much."""
+        if not self._accounts:
+            self._rows_ns = self._rows_ns[:0]
+        if len(self._came_ns):
+            holds = [one.trial.hold_ns or 0 for one in self._accounts.values()]
+            asked = np.searchsorted(self._came_ns, end_ns - max(holds, default=0), side="right") - 1
+            left_ns = min([one.left_ns for one in self._accounts.values()], default=END_NS)
+            first = max(min(int(asked), int(np.searchsorted(self._newest_ns, left_ns))), 0)
+            thin = 2 if len(self._came_ns) - first > MOST_MARKS else 1
+            # Of a pair that is thinned out the later one stays: what came first, with its own time.
+            self._came_ns = self._came_ns[first:][::-1][::thin][::-1].copy()
+            self._newest_ns = self._newest_ns[first:][::-1][::thin][::-1].copy()
+        while len(self._rows_ns) > MOST_ROWS:
+            self._rows_ns = self._rows_ns[::2].copy()
+            self._weight *= 2
+
+
+def _longer(one_ns: int | None, other_ns: int | None) -> int | None:
+    return None if one_ns is None or other_ns is None else max(one_ns, other_ns)

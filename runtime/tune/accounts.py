@@ -1,0 +1,165 @@
+"""The record of each rule: what it cost, or would have, and whether it kept the deadline.
+
+```
+samples ── tried ──▶ rows and latency of every rule, second by second ──▶ which one rules next
+```
+
+All rules are judged alike, by the gates' trials (`runtime/measure/trials.py`), the one that rules
+too; what the rest of the path took is what it really took.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from runtime.measure.samples import StageSample
+from runtime.measure.trials import Tried
+from runtime.tune.paths import Paths, measured_ns
+
+TRIAL_S = 30
+"""Seconds that a rule must have run along before it may rule."""
+KEPT_S = 600
+"""Seconds of which those over the deadline count."""
+FADES = 0.99
+"""What rows of a second ago count beside those of the last one: a minute's count half."""
+WINS = 0.95
+"""A rule takes the place of another with at most this share of its rows."""
+BENEFIT_S = 100
+"""The models keep back what they are unsure of: they begin as if they had kept so many seconds."""
+
+
+@dataclass
+class _Record:
+    over: deque[bool] = field(default_factory=lambda: deque(maxlen=KEPT_S))
+    rows: float = 0.0  # faded
+    seconds: float = 0.0  # faded, too
+
+    def add(self, rows: int, *, is_over: bool) -> None:
+        self.over.append(is_over)
+        self.rows = FADES * self.rows + rows
+        self.seconds = FADES * self.seconds + 1
+
+    @property
+    def rate(self) -> float:
+        """Slack-ready rows a second, of late."""
+        return self.rows / self.seconds if self.seconds else 0.0
+
+
+class RuleAccounts:
+    """Says who rules.
+
+    Args:
+        paths: of the flow.
+        names: of the rules, the safe one first, then from simple to not; of equals the first rules.
+        benefit: those that begin as if they had kept the deadline for `BENEFIT_S`.
+        deadline_ns: of the flow.
+        probability: how likely a second must be to keep it.
+
+    Attributes:
+        ruling: who does.
+        why: in words.
+    """
+
+    def __init__(
+        self,
+        paths: Paths,
+        names: Sequence[str],
+        *,
+        benefit: Collection[str],
+        deadline_ns: int,
+        probability: float,
+    ) -> None:
+        self._paths, self._deadline_ns = paths, deadline_ns
+        self._benefit = frozenset(benefit)
+        self._may_be_over = 1 - probability
+        self._safe = names[0]
+        self._records = {name: _Record() for name in names}
+        self._own = _Record()  # what was really done
+        self.ruling = self._safe
+        self.why = "nothing is known yet"
+
+    def add(self, samples: Mapping[str, StageSample], *, is_own: bool = True) -> None:
+        """Count a second.
+
+        Args:
+            samples: {stage: its sample}; without all gates nothing is counted.
+            is_own: of this run; what the gates' own work took is then what they took beyond the
+                wait of the rule that rules.
+        """
+        gates = [samples[gate] for gate in self._paths.tuned if gate in samples]
+        if len(gates) < len(self._paths.tuned):
+            return
+        took_ns = measured_ns(samples)
+        tried = {gate.stage: {one.name: one for one in gate.tried} for gate in gates}
+        work_ns = {
+            gate.stage: self._work_ns(gate, tried[gate.stage]) if is_own else 0.0 for gate in gates
+        }
+        for name, record in self._records.items():
+            own = {stage: of[name] for stage, of in tried.items() if name in of}
+            if len(own) == len(gates):
+                waits_ns = {stage: one.wait_ns + work_ns[stage] for stage, one in own.items()}
+                rows = sum(one.slack_ready for one in own.values())
+                record.add(rows, is_over=self._is_over({**took_ns, **waits_ns}))
+        if is_own:
+            self._own.add(sum(gate.slack_ready for gate in gates), is_over=self._is_over(took_ns))
+
+    def _work_ns(self, gate: StageSample, tried: Mapping[str, Tried]) -> float:
+        ruled = tried.get(self.ruling)
+        return 0.0 if ruled is None else float(max(gate.took_ns - ruled.wait_ns, 0))
+
+    def _is_over(self, took_ns: Mapping[str, float]) -> bool:
+        return self._paths.latency_ns(took_ns) > self._deadline_ns
+
+    def choose(self, able: Collection[str]) -> str:
+        """Return who rules in the next second.
+
+        Args:
+            able: the rules that say what to do then; the safe one always does.
+        """
+        safe = self._records[self._safe]
+        fit = [name for name in self._records if name in able and self._is_fit(name)]
+        best = self.ruling if self.ruling in fit else self._safe
+        if best != self._safe and safe.rate <= self._records[best].rate:
+            best = self._safe
+        for name in fit:
+            if name != best and self._records[name].rate < WINS * self._records[best].rate:
+                best = name
+        self.ruling = best
+        self.why = self._reason(best)
+        return best
+
+    def _is_fit(self, name: str) -> bool:
+        """Whether a rule has run along for long enough, and was over seldom enough."""
+        record = self._records[name]
+        seconds, over = len(record.over), sum(record.over)
+        if name == self._safe:
+            return True
+        if seconds < TRIAL_S:
+            return False
+        if name in self._benefit:
+            return over <= self._may_be_over * (seconds + BENEFIT_S)
+        if over == 0:
+            return True
+        # Who was over before will be again: only while half of what may be is not used up.
+        own = self._own.over
+        has_left = sum(own) < self._may_be_over / 2 * len(own)
+        return has_left and over <= self._may_be_over * seconds
+
+    def _reason(self, best: str) -> str:
+        record, safe = self._records[best], self._records[self._safe]
+        if best == self._safe:
+            return "no other rule has lost fewer rows and kept the deadline as well"
+        return (
+            f"{record.rate:,.0f} rows a second leave as slack-ready of late, where {self._safe} "
+            f"has {safe.rate:,.0f}; over in {sum(record.over)} of {len(record.over)} s"
+        )
+
+    def status(self) -> dict[str, str]:
+        """Return the record of each rule in words."""
+        return {
+            name: f"{one.rate:,.0f} rows/s, over in {sum(one.over)} of {len(one.over)} s"
+            for name, one in self._records.items()
+            if one.over
+        }
