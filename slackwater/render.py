@@ -166,6 +166,7 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
         or stage.results_filtered
         or stage.idle_marks
         or stage.early
+        or stage.let_go
     ]
     columns: list[Column] = [
         ("stage", [stage.name for stage in told]),
@@ -179,6 +180,8 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
     ]
     if any(stage.early for stage in told):
         columns.append(("held as\nearly", [format_count(stage.early) for stage in told]))
+    if any(stage.let_go for stage in told):
+        columns.append(("let go\ntoo soon", [format_count(stage.let_go) for stage in told]))
     if any(stage.idle_marks for stage in told):
         marks = [stage.idle_marks.items() for stage in told]
         named = [", ".join(f"{name} ×{format_count(n)}" for name, n in own) for own in marks]

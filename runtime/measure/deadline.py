@@ -41,7 +41,7 @@ def unpaced(plan: Plan) -> str | None:
 
 def deadline_notes(plan: Plan, tuning: TuningReport | None) -> list[str]:
     """Return what must be said of a flow's deadline, or of having none."""
-    gates = [stage for stage in plan.stages if stage.kind in GATED]
+    gates = [s for s in plan.stages if s.kind in GATED and s.replica is None]
     if plan.deadline_ns is None:
         waits = any(stage.slack_ns is None for stage in gates)
         return [NO_DEADLINE] if waits else []

@@ -33,8 +33,7 @@ class Message:
         rows: how many rows it carries.
         promise_ns: the channel sends nothing older than this in any later message; END_NS
             is the end of the stream. Never runs backwards. (merge_ts of [ssg] Def. 2.1.)
-            What comes behind it all the same is late: from a gate with a slack, or of a writer
-            that was idle.
+            Only of a writer that was idle may something come behind it all the same: it is late.
         promise_stimulus_ns: when the stimulus behind the promise reached us, so that what
             the promise sets free (a window, a held row) can be timed.
         mark: from a shared gate to its replicas: which read this is of; else None.

@@ -115,6 +115,8 @@ class JoinMachine:
             self._passed_ns = passed_ns
             if self._state.expire(max(self._horizon_ns(passed_ns), self._state.horizon_ns)):
                 self._forget_keys()
+        else:
+            self._state.tidy()
         if is_by_promise and len(self._state.rows) > self._most_kept_rows:
             self._let_go(released.watermark_ns)
         if late is None or results is None:
@@ -181,7 +183,8 @@ class JoinMachine:
         state = self._state
         is_ours = new.turns % replica.of == (replica.index - self._rows_seen) % replica.of
         self._rows_seen += len(new.keys)
-        if self.let_go:  # which rows that were is each replica's own matter; the numbers are all's
+        if state.horizon_ns > self._horizon_ns(self._passed_ns):
+            # How much it has let go is each replica's own matter; the numbers are those of all.
             is_held = new.times >= state.horizon_ns
             self.let_go += int((~is_held & is_ours).sum())
             still = new.keep(is_held)

@@ -40,7 +40,7 @@ class JoinState:
 
     def _forget_index(self) -> None:
         self._index = RunIndex()
-        self._is_untidy = False  # a run was added since the last `expire`
+        self._is_untidy = False  # a run was added, or rows went, since the last `tidy`
         self._indexed = self.rows.start  # position of the first row that is not in it yet
         self._waiting = [True, True]  # whether there may be such rows, of each side
 
@@ -171,10 +171,15 @@ class JoinState:
             rows.drop_before(rows.end)
         else:
             have_gone = rows.drop_older_than(horizon_ns)
-        if have_gone or self._is_untidy:
-            self._index.tidy(rows.start, max(self._indexed - rows.start, 0))
-            self._is_untidy = False
+        self._is_untidy = self._is_untidy or have_gone
+        self.tidy()
         return have_gone
+
+    def tidy(self) -> None:
+        """Keep the index short, also where no rows go."""
+        if self._is_untidy:
+            self._index.tidy(self.rows.start, max(self._indexed - self.rows.start, 0))
+            self._is_untidy = False
 
     def count_between(self, start_ns: int, end_ns: int) -> int:
         """Return how many rows are held whose event time is in [start, end)."""

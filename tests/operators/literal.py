@@ -58,7 +58,7 @@ def streams(
         ]
 
     for number in range(draw(st.integers(1, 4))):
-        behind = rows(watermark - 14, watermark, 4) if late and number else []
+        behind = rows(min(watermark - 14, frontier), watermark, 4) if late and number else []
         ahead = rows(watermark, watermark + draw(st.sampled_from([3, 12, 40])), 12)
         newest = max([watermark, *(row.time for row in ahead)])
         watermark = newest + draw(st.integers(0, 3))

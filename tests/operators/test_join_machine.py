@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from runtime.errors import OperatorError, SettingError
 from runtime.flow.expressions import col, event_time
-from runtime.flow.steps import JoinStep
+from runtime.flow.steps import JoinStep, Replica
 from runtime.model import END_NS, Batch, batch_of
 from runtime.operators import Released, join, join_index
 from runtime.operators.join import JoinMachine
@@ -158,6 +159,50 @@ def test_join_of_a_rare_and_a_frequent_side_finds_the_same_as_trying_all_pairs(
     assert sorted(pairs) == sorted(map(tuple, expected))
     times = [time for batch in found for time in event_times(batch)]
     assert times == sorted(times)
+
+
+@given(
+    streams(PORTS), st.randoms(use_true_random=False), st.integers(1, 9), st.sampled_from([1, 3])
+)
+def test_beyond_the_most_kept_rows_no_pair_is_missed_that_a_slack_would_find_and_none_found_twice(
+    segments: list[Segment], cut: Random, most: int, of: int
+) -> None:
+    reads = list(reads_of(segments, SCHEMAS, cut))
+    by_slack, by_promise = (
+        Counter(run(machine(keep=keep), iter(reads))) for keep in ("slack", "promise")
+    )
+    shares = [
+        joined_by(replace(STEP, replica=Replica(n, of, "all")), most_kept_rows=most)
+        for n in range(of)
+    ]
+    found = Counter(row for share in shares for row in run(share, iter(reads)))
+    assert by_slack <= found <= by_promise
+    assert any(share.let_go for share in shares) or found == by_promise
+    assert all(share.rows_held == 0 for share in shares)
+
+
+def test_join_that_holds_too_much_lets_the_oldest_go_and_counts_them() -> None:
+    joined = joined_by(STEP, most_kept_rows=32)
+    joined.process(read(buses(list(range(40))), watermark=39, frontier=0))
+    assert (joined.rows_held, joined.let_go) == (30, 10), "a sixteenth fewer than the most"
+    result = joined.process(read(late=(None, loops([14])), watermark=39, frontier=0))
+    assert result is not None
+    assert result.columns["delay"].tolist() == list(range(10, 20))
+    joined.process(read(buses(list(range(40, 80))), watermark=44, frontier=0))
+    assert joined.rows_held == 42, "39 and later are what a slack keeps; the loop came behind 39"
+
+
+def test_row_far_behind_all_that_is_held_is_found_whichever_way_it_comes() -> None:
+    for few in (0, 8):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(join, "_FEW_ROWS", few)
+            joined = machine()
+            joined.process(read(buses(list(range(10**6, 10**6 + 50))), watermark=10**6, frontier=0))
+            joined.process(read(late=(buses([7]), None), watermark=10**6, frontier=0))
+            result = joined.process(
+                read(late=(None, loops([5, *range(100, 150)])), watermark=10**6, frontier=0)
+            )
+            assert event_times(result) == [7]
 
 
 def test_join_pairs_rows_within_the_window() -> None:

@@ -69,7 +69,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS, slack=st.sampled_from(["0s", "5ns", "40ns"]), rows=st.integers(1, 6))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_no_row_breaks_a_promise_that_was_sent_before_it(
     steps: list[tuple[bool, list[int], int]], slack: str, rows: int
 ) -> None:
