@@ -54,13 +54,12 @@ def attacked(gate: OneGate, *, first_second: int, evaluations: int, seed: int) -
     Args:
         gate: whose.
         first_second: from which on the run is judged.
-        evaluations: for each part of the run, and number of seconds over.
+        evaluations: for each second whose hold matters, and number of seconds over.
         seed: of all that is drawn.
     """
     most, found = may_be_over(gate, first_second=first_second), []
     for number, task in enumerate(tasks_of(gate, first_second=first_second)):
         rng = np.random.default_rng((seed, number))
-        found.append(
-            [annealed(task, may, evaluations=evaluations, rng=rng) for may in range(most + 1)]
-        )
+        steps = evaluations * len(task.places)
+        found.append([annealed(task, may, evaluations=steps, rng=rng) for may in range(most + 1)])
     return sum(plan.cost for plan in shared_out(found, most))

@@ -37,8 +37,8 @@ from runtime.model import NS_PER_SECOND
 from runtime.tune import Paths, SlackPolicy
 from runtime.tune.policies import PlannedSlack, StaticSlack
 
-EVALUATIONS = 400
-"""Steps of the search, for each part of the run, number of seconds over, and round."""
+EVALUATIONS = 20
+"""Steps of the search, for each second whose hold matters, number of seconds over, and round."""
 STEP_S = 0.1
 MARGIN_NS = 2 * LIMITS.source_gap_ns
 """What a row may wait beyond its hold until the slot looks."""

@@ -144,9 +144,9 @@ def tasks_of(gate: OneGate, *, first_second: int) -> list[Task]:
     deadline_s = gate.deadline_ns / NS_PER_SECOND
     judged = np.arange(gate.seconds) >= first_second
     is_over = (none.latency_s > deadline_s - RESERVE_S) & judged
-    busy_s = np.maximum(np.maximum(none.sink_s, least.sink_s), gate.longest_wait_s)
-    is_calm = busy_s < CALM_S
-    is_border = is_calm & np.append(True, is_calm[:-1])
+    sink_s = np.maximum(none.sink_s, least.sink_s)
+    is_idle = np.maximum(sink_s, np.append(0.0, sink_s[:-1])) < CALM_S
+    is_border = is_idle & (gate.still_waits_s < CALM_S)
     borders = np.unique([0, *np.flatnonzero(is_border), gate.seconds])
     tasks = []
     for first, last in _stretches(borders, is_over):
@@ -198,7 +198,7 @@ def searched(
     Args:
         gate: whose.
         first_second: from which on the run is judged.
-        evaluations: for each part and number of seconds over.
+        evaluations: for each second whose hold matters, and number of seconds over.
         seed: of the moves.
     """
     most = may_be_over(gate, first_second=first_second)
@@ -209,7 +209,8 @@ def searched(
         plans = [Found(task.begin(), float("inf"))]
         for over in range(most + 1):
             start = plans[-1].holds_ns
-            plans.append(mended(task, start, over, evaluations=evaluations, rng=rng))
+            steps = evaluations * len(task.places)
+            plans.append(mended(task, start, over, evaluations=steps, rng=rng))
         found.append(plans[1:])
     chosen = shared_out(found, most)
     for task, plan in zip(tasks, chosen, strict=True):

@@ -114,13 +114,16 @@ class OneGate:
         return (self._begins_ns + at_ns * self._speed).astype(np.int64)
 
     @property
-    def longest_wait_s(self) -> Floats:
-        """How long a row waits at most, of those that come in a second; shape (seconds,)."""
-        waits = np.zeros(self.seconds, dtype=np.int64)
+    def still_waits_s(self) -> Floats:
+        """How long a row that is there as a second begins still has to wait; shape (seconds,)."""
+        begins_ns = np.arange(self.seconds) * NS_PER_SECOND
+        waits_ns = np.zeros(self.seconds, dtype=np.int64)
         for came_ns, ready_ns in zip(self.came_ns, self.ready_ns, strict=True):
-            second = np.minimum(came_ns // NS_PER_SECOND, self.seconds - 1)
-            np.maximum.at(waits, second, ready_ns - came_ns)
-        return waits / NS_PER_SECOND
+            latest_ns = np.append(0, np.maximum.accumulate(ready_ns))
+            waits_ns = np.maximum(
+                waits_ns, latest_ns[np.searchsorted(came_ns, begins_ns)] - begins_ns
+            )
+        return waits_ns / NS_PER_SECOND
 
     def part(self, first: int, last: int) -> Part:
         """Return the seconds from `first` to before `last`, to be asked for alone."""
@@ -229,6 +232,8 @@ class Part:
         place = np.searchsorted(times, at_ns, side="left") - 1
         reached = np.where(place >= 0, frontier_ns[np.maximum(place, 0)], 0)
         for side in (LEFT, RIGHT):
+            if not len(leaves[side]):
+                continue
             own = np.maximum.accumulate(leaves[side])
             before = np.searchsorted(own, at_ns, side="left") - 1
             newest = self.times_ns[side][np.maximum(before, 0)]

@@ -49,8 +49,8 @@ def run(options: Options) -> Result:
     seeds, seconds = (QUICK_SEEDS, QUICK_SECONDS) if options.quick else (SEEDS, SECONDS)
     evaluations = EVALUATIONS * (QUICK_ROUNDS if options.quick else ROUNDS)
     result = Result(
-        f"{seconds} s of sltuner-zipf, {seeds} seeds, {evaluations} evaluations for each part of "
-        "the run and number of seconds over, for the search and for the attack alike",
+        f"{seconds} s of sltuner-zipf, {seeds} seeds, {evaluations} evaluations for each second "
+        "whose hold matters and number of seconds over, for the search and for the attack alike",
         ["seed", "clairvoyant", "over", "annealing", "bound", "bound, never over", "gap"],
     )
     for seed in range(options.seed, options.seed + seeds):

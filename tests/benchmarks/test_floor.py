@@ -86,7 +86,7 @@ def test_the_plan_of_the_floor_keeps_the_deadline_and_costs_what_was_promised(
 ) -> None:
     never = gate.part(0, SECONDS).evaluate(np.full(SECONDS, MOST_NS))
     assert (never.latency_s > DEADLINE_S).any()  # else there is nothing to be decided
-    holds_ns, cost = searched(gate, first_second=0, evaluations=100, seed=SEED)
+    holds_ns, cost = searched(gate, first_second=0, evaluations=10, seed=SEED)
     outcome = run(experiment, planned(gate, holds_ns), seed=SEED)
     assert outcome.over == 0
     assert outcome.slack_ready_rows == cost < np.inf
@@ -94,8 +94,8 @@ def test_the_plan_of_the_floor_keeps_the_deadline_and_costs_what_was_promised(
 
 def test_no_search_goes_below_the_bound(gate: OneGate) -> None:
     as_judged, never_over = bound(gate, first_second=0)
-    _, cost = searched(gate, first_second=0, evaluations=30, seed=SEED)
-    attack = attacked(gate, first_second=0, evaluations=30, seed=SEED)
+    _, cost = searched(gate, first_second=0, evaluations=3, seed=SEED)
+    attack = attacked(gate, first_second=0, evaluations=3, seed=SEED)
     assert 0 < as_judged <= never_over <= min(cost, attack)
     least = gate.part(0, SECONDS).evaluate(np.full(SECONDS, OFFSET_NS))
     assert never_over < least.slack_ready.sum()
