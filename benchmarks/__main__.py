@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from benchmarks.frame import Options, Result, last_line
+from benchmarks.frame import Options, Result, held, last_line
 
 BENCHMARKS = {  # {name: (module, what it measures)}
     "merge": ("merge", "Slack-ScaleGate alone: 2 and 1,500 writers, batches of 1 to 8,192"),
@@ -22,9 +22,13 @@ BENCHMARKS = {  # {name: (module, what it measures)}
     "multinode": ("multinode", "the join on 1, 2, 3 hosts, and what the links' delays look like"),
     "ssg-threshold": ("ssg_threshold", "fixed slacks: latency, detected, out-of-order tuples"),
     "sltuner-zipf": ("sltuner_zipf", "a deadline of 6 s, buses late in waves: all policies"),
+    "sltuner-floor": ("sltuner_floor", "the clairvoyant floor: attacked, and bounded from below"),
     "sltuner-drift": ("sltuner_drift", "a deadline of 35 s, buses fall behind for ever"),
     "sltuner-chain": ("sltuner_chain", "two gates that share a deadline of 6 s"),
     "sltuner-warsaw": ("sltuner_warsaw", "deadlines of 20 to 60 s over real arrivals of buses"),
+    "sltuner-replay": ("sltuner_replay", "history at 60 times its speed under a deadline of 6 s"),
+    "sltuner-polls": ("sltuner_polls", "two feeds polled every 12 s, out of step, deadline 5 s"),
+    "sltuner-three": ("sltuner_three", "three gates in a diamond that share a deadline of 6 s"),
     "sltuner-ablation": ("sltuner_ablation", "what the forecast and each model of the tuner add"),
     "sltuner-ray": ("sltuner_ray", "the four flows with a deadline on Ray, a minute each"),
     "sink-kill": (
@@ -50,6 +54,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--quick", action="store_true", help="a sample, in less than a minute")
     parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
     parser.add_argument("--seed", type=int, default=Options.seed, help="of all that is drawn")
+    parser.add_argument(
+        "--seeds", type=int, default=1, help="so many runs, one after the other, of seeds from that"
+    )
     given = parser.parse_args(arguments)
     if not given.names:
         for name, (_, what) in BENCHMARKS.items():
@@ -59,14 +66,19 @@ def main(arguments: Sequence[str]) -> int:
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
-    options = Options(quick=given.quick, seed=given.seed)
     results = []
     for name in names:
-        began_s = time.monotonic()
-        result = _benchmark(name)(options)
-        took_s = time.monotonic() - began_s
-        print(result.text(name, options), f"took {took_s:.0f} s", "", sep="\n", flush=True)
-        results.append({**result.to_json(name, options), "took_s": round(took_s, 1)})
+        found = []
+        for seed in range(given.seed, given.seed + given.seeds):
+            options = Options(quick=given.quick, seed=seed)
+            began_s = time.monotonic()
+            result = _benchmark(name)(options)
+            took_s = time.monotonic() - began_s
+            print(result.text(name, options), f"took {took_s:.0f} s", "", sep="\n", flush=True)
+            results.append({**result.to_json(name, options), "took_s": round(took_s, 1)})
+            found.append(result)
+        if given.seeds > 1:
+            print(*held(name, found, first_seed=given.seed), "", sep="\n", flush=True)
     if given.json:
         print(last_line(results))
     return 0

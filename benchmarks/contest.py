@@ -1,4 +1,4 @@
-"""One flow under a deadline, every policy, one table: what the four `sltuner` experiments share."""
+"""One flow under a deadline, every policy, one table: what the `sltuner` experiments share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from benchmarks.panels import draw
 
 SPLIT, LAST_SPLIT, NEWEST = "even split", "even split, last second", "max timestamp"
 HELD_SPLIT = "even split, by the clock"
-"""The rule that the tuner falls back on, alone: what it does without its models."""
+HELD = (HELD_SPLIT, "trend-following", "decaying maximum")
+"""Rules that split the deadline by the clock; the first is what the tuner does without models."""
 
 
 @dataclass(frozen=True)
@@ -31,22 +32,26 @@ class Contest:
 
     Attributes:
         low: a static slack that loses order.
-        high: one that must break the deadline, as must "max timestamp", or the test is none.
+        high: one that must break the deadline, as must "max timestamp", or the test is none; None:
+            neither must.
         also: rivals of this contest alone.
         quick_also: rivals that a quick run has too; it has one round of the clairvoyant search.
+        at_most: so many times the slack-ready rows of the best rival that keeps the deadline are
+            allowed to ours; None: they must be fewer, and near the clairvoyant policy's.
     """
 
     low: str
-    high: str
+    high: str | None = None
     also: Sequence[str] = ()
     quick_also: Sequence[str] = ()
+    at_most: float | None = None
 
     def rivals(self, *, is_quick: bool) -> list[str]:
         """Return the rivals, in the order of the table."""
+        breaking = [NEWEST] if self.high is None else [self.high, NEWEST]
         if is_quick:
-            return [SPLIT, HELD_SPLIT, *self.quick_also, self.high, NEWEST]
-        splits = [SPLIT, HELD_SPLIT, LAST_SPLIT]
-        return [*splits, self.low, self.high, NEWEST, "tcp", "k-slack", *self.also]
+            return [SPLIT, *HELD, *self.quick_also, *breaking]
+        return [SPLIT, *HELD, LAST_SPLIT, self.low, *breaking, "tcp", "k-slack", *self.also]
 
     def hold(
         self, result: Result, one: Experiment, options: Options, *, what: str = ""
@@ -67,9 +72,17 @@ class Contest:
             rivals=rivals,
             floor=partial(clairvoyant, one, seed=options.seed, rounds=1 if is_quick else 4),
         )
-        breaking = [others[rivals.index(name)].policy for name in (self.high, NEWEST)]
+        must_break = [] if self.high is None else [self.high, NEWEST]
+        breaking = [others[rivals.index(name)].policy for name in must_break]
         outcomes = [floor, ours, *others]
-        judge(result, outcomes, breaking=breaking, what=what, beats_rivals=not is_quick)
+        judge(
+            result,
+            outcomes,
+            breaking=breaking,
+            what=what,
+            at_most=self.at_most,
+            beats_rivals=not is_quick,
+        )
         name = f"{one.name}-{what.replace(' ', '')}" if what else one.name
         result.notes.append(f"drawn: {draw(outcomes, name)}")
         return {outcome.policy: outcome for outcome in outcomes}

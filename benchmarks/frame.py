@@ -190,6 +190,19 @@ def last_line(results: Sequence[dict[str, Any]]) -> str:
     return json.dumps({"benchmarks": list(results), "claims": claims})
 
 
+def held(name: str, results: Sequence[Result], *, first_seed: int) -> list[str]:
+    """Return for each claim of several seeds how many of them it holds on, and its values."""
+    of: dict[str, list[Claim]] = {}
+    for result in results:
+        for claim in result.claims:
+            of.setdefault(claim.name, []).append(claim)
+    lines = [f"{name}, seeds {first_seed} to {first_seed + len(results) - 1}:"]
+    for what, claims in of.items():
+        values = ", ".join(number(claim.value) for claim in claims)
+        lines.append(f"holds on {sum(c.holds for c in claims)} of {len(claims)}: {what}: {values}")
+    return lines
+
+
 def repeated(times: int, measure: Callable[[], float]) -> Spread:
     """Return the spread of a measurement made so many times, at least 1."""
     return Spread.of([measure() for _ in range(times)])

@@ -24,10 +24,19 @@ def bus_table(rng: np.random.Generator, times_ns: Ints, arrival_ns: Ints) -> pa.
     return _table(rng, times_ns, arrival_ns, delay_s=np.where(late, 400, 100))
 
 
-def loop_table(rng: np.random.Generator, times_ns: Ints) -> pa.Table:
-    """Return Loop(ts, arrival, area, flow), as they happen; 10 % count more than 1,000 cars."""
+def loop_table(
+    rng: np.random.Generator, times_ns: Ints, arrival_ns: Ints | None = None
+) -> pa.Table:
+    """Return Loop(ts, arrival, area, flow); 10 % count more than 1,000 cars.
+
+    Args:
+        rng: draws all else.
+        times_ns: event times.
+        arrival_ns: when each arrives; None: as it happens.
+    """
     busy = rng.random(len(times_ns)) < BUSY_LOOPS
-    return _table(rng, times_ns, times_ns, flow=np.where(busy, 1_500, 500))
+    arrival_ns = times_ns if arrival_ns is None else arrival_ns
+    return _table(rng, times_ns, arrival_ns, flow=np.where(busy, 1_500, 500))
 
 
 def times(seconds: int, *, offset_ns: int = 0) -> Ints:
@@ -35,9 +44,9 @@ def times(seconds: int, *, offset_ns: int = 0) -> Ints:
     return np.arange(seconds * 500, dtype=np.int64) * PERIOD_NS + offset_ns
 
 
-def source(flow: sw.Dataflow, name: str, table: pa.Table) -> sw.Stream:
-    """Return the rows of a table as they arrive, at the speed of the clock."""
-    return flow.source(name, sw.table(table), event_time="ts", arrival="arrival", speed=1.0)
+def source(flow: sw.Dataflow, name: str, table: pa.Table, *, speed: float = 1.0) -> sw.Stream:
+    """Return the rows of a table as they arrive, at the speed of the clock or a multiple of it."""
+    return flow.source(name, sw.table(table), event_time="ts", arrival="arrival", speed=speed)
 
 
 def congestion(
