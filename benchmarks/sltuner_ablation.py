@@ -119,7 +119,7 @@ def run(options: Options) -> Result:
     names = [*PARTS] if options.quick else [HELD_SPLIT, *PARTS]
     result = Result(f"{seconds} s of virtual time, simulated, one stream seed", HEADER)
     tasks = [
-        lambda one=one, name=name: run_once(one, _policy(name), seed=options.seed)  # type: ignore[misc]
+        lambda one=one, name=name: run_once(one, _policy(name), seed=options.seed)
         for one in flows.values()
         for name in names
     ]

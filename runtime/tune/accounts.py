@@ -5,7 +5,8 @@ samples ── tried ──▶ rows and latency of every rule, second by second 
 ```
 
 All rules are judged alike, by the gates' trials (`runtime/measure/trials.py`), the one that rules
-too; what the rest of the path took is what it really took.
+too; what the rest of the path took is what it really took. A second that the safe rule would have
+broken as well is held against nobody else.
 """
 
 from __future__ import annotations
@@ -96,14 +97,18 @@ class RuleAccounts:
         work_ns = {
             gate.stage: self._work_ns(gate, tried[gate.stage]) if is_own else 0.0 for gate in gates
         }
+        is_hopeless = False  # the safe rule, the first, would have been over, too
         for name, record in self._records.items():
             own = {stage: of[name] for stage, of in tried.items() if name in of}
             if len(own) == len(gates):
                 waits_ns = {stage: one.wait_ns + work_ns[stage] for stage, one in own.items()}
                 rows = sum(one.slack_ready for one in own.values())
-                record.add(rows, is_over=self._is_over({**took_ns, **waits_ns}))
+                is_over = self._is_over({**took_ns, **waits_ns})
+                record.add(rows, is_over=is_over and not is_hopeless)
+                is_hopeless |= is_over and name == self._safe
         if is_own:
-            self._own.add(sum(gate.slack_ready for gate in gates), is_over=self._is_over(took_ns))
+            is_over = self._is_over(took_ns) and not is_hopeless
+            self._own.add(sum(gate.slack_ready for gate in gates), is_over=is_over)
 
     def _work_ns(self, gate: StageSample, tried: Mapping[str, Tried]) -> float:
         ruled = tried.get(self.ruling)

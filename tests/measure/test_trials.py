@@ -44,6 +44,7 @@ class TwoWriters:
             one.came(writer, np.array([time_ns]), time_ns, came_ns)
             least = min(promises)
             one.read(came_ns, newest, (least, promises.index(least) + 1), writers=2)
+        one.read(self.end_ns, newest, (END_NS, 2), writers=2)
 
     def counted(self, trial: Trial) -> int:
         """Row by row: it leaves unready if slack or hold have passed it before both promises."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import dropwhile
 from pathlib import Path
 
@@ -13,9 +14,15 @@ import pytest
 
 import slackwater as sw
 from actors import tuner_care
+from actors.sample_history import SampleHistory
 from runtime.errors import SettingError
 from runtime.measure import StageReport, TuningReport
+from runtime.measure.samples import StageSample
+from runtime.measure.trials import Tried
+from runtime.tune.model_rule import FIRST_FIT_S
+from runtime.tune.tuner import MODEL, SAFE_RULE
 from tests.support.flows import late_pair
+from tests.support.gates import course
 from tests.support.processes import below, command_lines
 from tests.support.tuners import SLACK_NS, SLOW_S, DifficultTuner
 from tests.support.waiting import until
@@ -193,9 +200,10 @@ def test_a_detached_job_keeps_a_deadline_in_the_care_of_its_coordinator(
     until(lambda: tuning_of(job).gates[0].by, within_s=LIMIT_S, what="a slack")
     running = cluster.job("late apart").report()
     assert running.tuning is not None
-    slack_ns = running.tuning.gates[0].slack_ns
-    assert slack_ns is not None
-    assert 0 <= slack_ns <= 1_000 * MS
+    gate = running.tuning.gates[0]
+    assert (gate.by, gate.slack_ns) == (SAFE_RULE, None), "no slack before a model has earned it"
+    assert gate.hold_ns is not None
+    assert 0 <= gate.hold_ns <= 1_000 * MS
     report = end(job, tmp_path / "over")
     tuning = check_tuned(report)
     assert tuning.status["history"] == "0 samples of 0 earlier jobs"
@@ -205,6 +213,51 @@ def test_a_detached_job_keeps_a_deadline_in_the_care_of_its_coordinator(
     assert {part.who for part in job.logs()} == {*job.workers(), "coordinator", "tuner"}
     check_rows(job)
     assert job.report().to_json() == report.to_json()
+
+
+def known_to_gain(seconds: int) -> list[StageSample]:
+    """Samples of an earlier job of `late_pair` in which the models lost half of the rows."""
+    names = {"join": "gate", "buses": "slow", "loops": "fast", "out": "out"}
+    tried = Tried(SAFE_RULE, 20, 900 * MS), Tried(MODEL, 10, 900 * MS)
+    return [
+        replace(one, stage=names[one.stage], tried=tried if one.stage == "join" else ())
+        for samples in course(seconds, seed=5)
+        for one in samples.values()
+    ]
+
+
+def test_gaussian_processes_rule_on_ray_from_the_start_if_their_record_says_so(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    flow = late_pair("late", over=tmp_path / "over", deadline="1s")
+    history = tmp_path / "history"
+    problem = SampleHistory(history, cluster.plan(flow), most=10_000).save(
+        known_to_gain(60), job="0"
+    )
+    assert problem is None
+    job = cluster.submit(flow, tuning=sw.Tuning(history=str(history)))
+    until(lambda: tuning_of(job).gates[0].by == MODEL, within_s=LIMIT_S, what="the models to rule")
+    tuning = check_tuned(end(job, tmp_path / "over"))
+    check_rows(job)
+    assert tuning.status["seconds"][MODEL] > 0
+    assert tuning.status["failures"] == {}
+
+
+@pytest.mark.hosts  # for its 40 s, which `make test` has not
+def test_past_its_first_half_minute_on_ray_the_gaussian_processes_run_along(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    job = cluster.submit(late_pair("late", over=tmp_path / "over", deadline="1s"))
+
+    def has_fitted() -> bool:
+        status = tuning_of(job).status
+        return bool(status.get("fits")) and MODEL in status["records"]
+
+    until(has_fitted, within_s=2 * LIMIT_S, what="models that run along")
+    tuning = check_tuned(end(job, tmp_path / "over"))
+    check_rows(job)
+    assert tuning.status["failures"] == {}
+    assert tuning.seconds > FIRST_FIT_S
 
 
 def test_a_job_that_is_stopped_takes_its_tuner_with_it(cluster: sw.Cluster) -> None:
