@@ -132,7 +132,7 @@ def _full_disk(folder: Path, alone: Alone, rng: random.Random, tally: Tally) -> 
         ballast = out / "ballast"
         if is_small:
             free = os.statvfs(out)
-            ballast.write_bytes(bytes(free.f_bavail * free.f_bsize - 4_096 * rng.randint(1, 12)))
+            ballast.write_bytes(bytes(free.f_bavail * free.f_bsize - 4_096 * rng.randint(1, 8)))
         with Watcher(out, list(range(ROWS))) as watcher:
             answer = alone.do(Order(kind, str(out), most_bytes=quota))
             visible = sum(len(rows_of(path)) for path in out.glob("part-*"))
