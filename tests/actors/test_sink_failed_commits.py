@@ -81,7 +81,7 @@ def test_a_rerun_that_fails_behind_a_run_that_was_done_leaves_it_done(
 
 def test_more_rows_than_a_run_that_was_done_are_refused_as_fewer_are(tmp_path: Path) -> None:
     write_all(parquet_sink(tmp_path))
-    with pytest.raises(SinkError, match="gave more rows.*other results each time"):
+    with pytest.raises(SinkError, match=r"gave more rows.*other results each time"):
         write_all(parquet_sink(tmp_path, resume=True), count=18)
     assert seen(tmp_path) == list(range(17))
     assert manifest(tmp_path)["run"]["state"] == "done"
