@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from actors.sinks import place
+from actors.sinks import open_sink, place
 from runtime.errors import SinkError
 from runtime.flow.sinks import jsonl_sink, parquet_sink
-from tests.support.sinks import manifest, opened, rows, seen, write_all
+from tests.support.sinks import SCHEMA, manifest, opened, rows, seen, write_all
 
 
 def test_an_overwrite_whose_renaming_fails_behind_its_commit_loses_neither_old_nor_new(
@@ -85,3 +85,16 @@ def test_more_rows_than_a_run_that_was_done_are_refused_as_fewer_are(tmp_path: P
         write_all(parquet_sink(tmp_path, resume=True), count=18)
     assert seen(tmp_path) == list(range(17))
     assert manifest(tmp_path)["run"]["state"] == "done"
+
+
+def test_a_relative_path_is_meant_from_where_the_sink_was_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    sink = open_sink("out", jsonl_sink("out", rows=5), SCHEMA)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    sink.write(rows(0, 9))
+    sink.close()
+    assert seen(tmp_path / "out") == list(range(9))
+    assert not (tmp_path / "out" / ".slackwater.lock").exists()

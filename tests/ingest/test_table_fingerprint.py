@@ -1,4 +1,4 @@
-"""A table's fingerprint: of its values, however they lie in memory, and without a loop over rows."""
+"""A table's fingerprint: of its values, however they lie in memory; without a loop over rows."""
 
 from __future__ import annotations
 
