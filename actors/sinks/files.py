@@ -136,6 +136,10 @@ class FileSink:
         )
         self._removing = opening.replaces
         self._skip = opening.rows
+        # Then nothing is missing, and its manifest stays until this run has seen the same rows.
+        self._is_behind_done = (
+            bool(opening.parts) and known is not None and known.run.state == "done"
+        )
         self.progress.parts = len(opening.parts)
         if opening.parts and known is not None:
             self.progress.notes.append(
@@ -151,6 +155,8 @@ class FileSink:
         if skipped:
             self.progress.skipped += skipped
         start = skipped
+        if self._is_behind_done and start < len(rows):
+            raise self._other_rows("more")
         with self._telling():
             self._begin()
             while start < len(rows):
@@ -190,12 +196,7 @@ class FileSink:
         if self._is_over:
             return
         if state == "done" and self.progress.skipped < self._skip:
-            self.abort("other rows than before")
-            raise SinkError(
-                f"sink {self._name!r}: the flow gave {self.progress.skipped:,} rows, and "
-                f"{self._place.path} has {self._skip:,} that an earlier run of the same flow "
-                "committed: a function of it gives other results each time; pass overwrite=True"
-            )
+            raise self._other_rows(f"{self.progress.skipped:,}")
         with self._telling():
             self._begin()
             if self._part is not None or not (self._manifest.parts or self._staged):
@@ -205,7 +206,7 @@ class FileSink:
             ended = self._manifest.ended(state, at_ns=time.time_ns())
             if self._staged or self._removing:
                 self._commit(ended)
-            else:
+            elif state == "done" or not self._is_behind_done:
                 self._lock.check()
                 self._place.write_manifest(ended)
         self._is_over = True
@@ -218,23 +219,44 @@ class FileSink:
         self._is_over = True
         if self._part is not None:
             self._part.discard()
-        for part in self._staged:
-            with suppress(OSError):
-                self._place.hidden(part.name).unlink(missing_ok=True)
         if self._has_begun:
             with suppress(OSError, SinkError):
-                self._lock.check()
-                failed = self._manifest.ended("failed", at_ns=time.time_ns(), error=error[:2_000])
-                if self._removing and self._known is not None:
-                    failed = replace(self._known, failed=failed.run)
-                self._place.write_manifest(failed)
+                self._end_failed(error)
         self._lock.release()
+
+    def _end_failed(self, error: str) -> None:
+        """Say that the run has failed; remove what it has not committed.
+
+        A failure in the midst of committing may have come before or behind the commit, which is
+        the renaming of the manifest: the one that lies there tells.
+        """
+        self._lock.check()
+        there = self._place.read_manifest()
+        is_ours = there is not None and there.run.token == self._place.token
+        committed = [part.name for part in there.parts] if there is not None and is_ours else []
+        for part in self._staged:
+            if part.name not in committed:  # else the next run gives it its name
+                with suppress(OSError):
+                    self._place.hidden(part.name).unlink(missing_ok=True)
+        ours = there if there is not None and is_ours else self._manifest
+        failed = ours.ended("failed", at_ns=time.time_ns(), error=error[:2_000])
+        if there is not None and not is_ours:
+            failed = replace(there, failed=failed.run)
+        self._place.write_manifest(failed)
 
     def leave(self) -> None:
         """Give the place up before anything was written: the job never started."""
         if not self._has_begun:
             self._is_over = True
             self._lock.release()
+
+    def _other_rows(self, gave: str) -> SinkError:
+        self.abort("other rows than before")
+        return SinkError(
+            f"sink {self._name!r}: the flow gave {gave} rows, and "
+            f"{self._place.path} has {self._skip:,} that an earlier run of the same flow "
+            "committed: a function of it gives other results each time; pass overwrite=True"
+        )
 
     # -- publishing ----------------------------------------------------------------------------
 
@@ -247,7 +269,7 @@ class FileSink:
         self.progress.notes += self._place.tidy(self._known)
         if self._known is not None and self._known.removing:
             self._known = replace(self._known, removing=())
-        if not self._removing:
+        if not self._removing and not self._is_behind_done:
             self._place.write_manifest(self._manifest)
 
     def _new_part(self) -> PartFile:

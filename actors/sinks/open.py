@@ -95,5 +95,5 @@ def open_sink(
         return CallbackSink(name, spec.function, at_end=spec.at_end)
     if spec.path is None:
         raise SinkError(f"sink {name!r}: a {spec.kind} sink needs a path")
-    path = os.path.join(folder, spec.path)
+    path = os.path.abspath(os.path.join(folder, spec.path))  # the process may go elsewhere
     return FileSink(name, spec, path, schema, run=run, has_ended=has_ended, clock_ns=clock_ns)

@@ -65,7 +65,7 @@ class Place:
             SinkError: the manifest cannot be understood.
             OSError: it cannot be read.
         """
-        manifest = self._read_manifest()
+        manifest = self.read_manifest()
         shown = {path.name: path.lstat().st_size for path in self._shown()}
         hidden = {}
         if manifest is not None:
@@ -80,6 +80,25 @@ class Place:
             shown=shown,
             hidden=hidden,
         )
+
+    def read_manifest(self) -> Manifest | None:
+        """Return what lies there; None: nothing.
+
+        Raises:
+            SinkError: it cannot be understood.
+            OSError: it cannot be read.
+        """
+        try:
+            with self.manifest_path.open("rb") as file:
+                return Manifest.from_json(json.loads(file.read(_MOST_BYTES)))
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+            raise SinkError(
+                f"sink {self._sink!r}: {self.manifest_path} cannot be understood "
+                f"({type(problem).__name__}: {problem}): another version wrote it, or it is "
+                "damaged; choose another path, or move the folder away"
+            ) from problem
 
     def tidy(self, known: Manifest | None) -> list[str]:
         """Finish what the last run had committed, and remove what it had not; say what.
@@ -112,7 +131,7 @@ class Place:
 
         Raises:
             SinkError: a name is taken by a file that is not ours.
-            OSError: it was not possible; nothing new is visible then, or all that is named.
+            OSError: it was not possible; what the manifest that lies there then names is committed.
         """
         for part in new:
             if part.name not in manifest.removing and os.path.lexists(self.folder / part.name):
@@ -179,19 +198,6 @@ class Place:
             ours = (self.manifest_path.name, self.lock_path.name)
             if stem in ours and re.fullmatch(r"[0-9a-f]{16}", token) and token != self.token:
                 yield path
-
-    def _read_manifest(self) -> Manifest | None:
-        try:
-            with self.manifest_path.open("rb") as file:
-                return Manifest.from_json(json.loads(file.read(_MOST_BYTES)))
-        except FileNotFoundError:
-            return None
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
-            raise SinkError(
-                f"sink {self._sink!r}: {self.manifest_path} cannot be understood "
-                f"({type(problem).__name__}: {problem}): another version wrote it, or it is "
-                "damaged; choose another path, or move the folder away"
-            ) from problem
 
 
 def sync(path: Path) -> None:

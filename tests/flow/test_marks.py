@@ -191,7 +191,8 @@ def test_a_rerun_goes_on_behind_what_is_committed_and_counts_it_by_name(tmp_path
         known = Place("out", whole, kind="jsonl", is_file=False, token="0" * 16).look().manifest
         assert known is not None
         aside = Place("out", cut, kind="jsonl", is_file=False, token="0" * 16)
-        aside.write_manifest(replace(known, parts=known.parts[:3]))
+        killed = replace(known.run, state="writing")
+        aside.write_manifest(replace(known, parts=known.parts[:3], run=killed))
         again = place.submit(joined(tmp_path, out=cut)).wait()
         assert again.ledger.is_balanced
         (sink,) = again.sinks

@@ -1,0 +1,100 @@
+"""A commit that fails half way, and a run behind one that was done: nothing of either is lost."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from actors.sinks import open_sink, place
+from runtime.errors import SinkError
+from runtime.flow.sinks import jsonl_sink, parquet_sink
+from tests.support.sinks import SCHEMA, manifest, opened, rows, seen, write_all
+
+
+def test_an_overwrite_whose_renaming_fails_behind_its_commit_loses_neither_old_nor_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = parquet_sink(tmp_path, rows=5, overwrite=True)
+    write_all(spec)
+    sink = opened(spec)
+    rename = Path.replace
+
+    def full(self: Path, target: Path) -> Path:
+        if self.name.endswith(".incomplete"):
+            raise OSError(errno.ENOSPC, "no room")
+        return rename(self, target)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "replace", full)
+        with pytest.raises(SinkError, match="No space left"):
+            sink.write(rows(100, 5))
+    assert manifest(tmp_path)["run"]["state"] == "failed"
+    behind = parquet_sink(tmp_path, rows=5, resume=True)
+    again = opened(behind)
+    for first in range(100, 110, 5):
+        again.write(rows(first, 5))
+    again.close()
+    assert seen(tmp_path) == list(range(100, 110))
+
+
+def test_a_part_that_is_named_stays_named_though_its_folder_cannot_be_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = opened(parquet_sink(tmp_path, rows=5))
+    sink.write(rows(0, 5))
+    sync, calls = place.sync, []
+
+    def failing(path: Path) -> None:
+        calls.append(path)
+        if calls.count(tmp_path) == 2:  # the first is of the manifest, the second of the renaming
+            raise OSError(errno.EIO, "broken")
+        sync(path)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(place, "sync", failing)
+        with pytest.raises(SinkError, match="Input/output"):
+            sink.write(rows(5, 5))
+    assert seen(tmp_path) == list(range(10))
+    assert manifest(tmp_path)["rows"] == 10
+    write_all(parquet_sink(tmp_path, rows=5, resume=True))
+    assert seen(tmp_path) == list(range(17))
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "folder"])
+def test_a_rerun_that_fails_behind_a_run_that_was_done_leaves_it_done(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / name
+    write_all(jsonl_sink(path))
+    sink = opened(jsonl_sink(path, resume=True))
+    sink.write(rows(0, 3))
+    sink.abort("a worker died")
+    stopped = opened(jsonl_sink(path, resume=True))
+    stopped.write(rows(0, 3))
+    stopped.close("stopped")
+    again = write_all(jsonl_sink(path, resume=True))
+    assert again.progress.skipped == 17
+    assert seen(path) == list(range(17))
+
+
+def test_more_rows_than_a_run_that_was_done_are_refused_as_fewer_are(tmp_path: Path) -> None:
+    write_all(parquet_sink(tmp_path))
+    with pytest.raises(SinkError, match=r"gave more rows.*other results each time"):
+        write_all(parquet_sink(tmp_path, resume=True), count=18)
+    assert seen(tmp_path) == list(range(17))
+    assert manifest(tmp_path)["run"]["state"] == "done"
+
+
+def test_a_relative_path_is_meant_from_where_the_sink_was_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    sink = open_sink("out", jsonl_sink("out", rows=5), SCHEMA)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    sink.write(rows(0, 9))
+    sink.close()
+    assert seen(tmp_path / "out") == list(range(9))
+    assert not (tmp_path / "out" / ".slackwater.lock").exists()
