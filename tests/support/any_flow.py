@@ -104,7 +104,7 @@ def any_flow(seed: int) -> tuple[Plan, Limits]:
     if chance.random() < 0.6:
         if fans_out:
             first.sink("raw", sw.collect_sink())
-        share = chance.choice(["keys", "all"])
+        share: Any = chance.choice(["keys", "all"])
         on = chance.choice(["key", "text"])
         pairs = first.join(
             second,
