@@ -207,7 +207,7 @@ class SecondMeter:
         return {
             "second": self._second,
             "ends_ns": self._ends_ns,
-            "worked": (self._latency_ns, self._comm_ns, self._rows),
+            "worked": (self._latency_ns, self._comm_ns, self._rows, self._peak_ns),
             "counters": (self._slack_ready, self._late),
             "events_ns": (self._first_event_ns, self._last_event_ns),
             "over": [sample.to_json() for sample in self._over],
@@ -217,7 +217,7 @@ class SecondMeter:
         """Continue from a snapshot."""
         self._second, self._ends_ns = state["second"], state["ends_ns"]
         self._start_ns = self._ends_ns - (self._second + 1) * NS_PER_SECOND
-        self._latency_ns, self._comm_ns, self._rows = state["worked"]
+        self._latency_ns, self._comm_ns, self._rows, self._peak_ns = state["worked"]
         self._slack_ready, self._late = state["counters"]
         self._first_event_ns, self._last_event_ns = state["events_ns"]
         self._over = deque(map(StageSample.from_json, state["over"]), maxlen=KEPT)

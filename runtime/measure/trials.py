@@ -14,9 +14,9 @@ a slice. Rows that are ready as they come count for nobody.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -126,6 +126,31 @@ class GateTrials:
             one.most_hold_ns = one.trial.hold_ns
         self._forget(end_ns)
         return tuple(tried)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the accounts, and all rows and times that are still to be counted by them."""
+        return {
+            "accounts": [astuple(one) for one in self._accounts.values()],
+            "slices": [
+                (one.now_ns, one.newest_ns, one.frontier_ns, list(one.pieces))
+                for one in self._slices
+            ],
+            "pieces": list(self._pieces),
+            "marks": list(self._marks),
+            "grew": (self._came_ns, self._newest_ns),
+            "rows": (self._rows_ns, self._weight),
+            "reached_ns": (self._frontier_ns, self._last_newest_ns),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a snapshot."""
+        accounts = [_Account(Trial(*trial), *own) for trial, *own in state["accounts"]]
+        self._accounts = {one.trial.name: one for one in accounts}
+        self._slices = [_Slice(*one) for one in state["slices"]]
+        self._pieces, self._marks = list(state["pieces"]), list(state["marks"])
+        self._came_ns, self._newest_ns = state["grew"]
+        self._rows_ns, self._weight = state["rows"]
+        self._frontier_ns, self._last_newest_ns = state["reached_ns"]
 
     def _last(self) -> int:
         return self._slices[-1].newest_ns if self._slices else self._last_newest_ns

@@ -170,10 +170,11 @@ class StageWatch:
         return self._meter.take()
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the seconds as they are counted, and since when the gate holds each row."""
+        """Return the seconds as they are counted, since when the gate holds rows, and trials."""
         return {
             "hold_ns": self.hold_ns,
             "waits": None if self._waits is None else self._waits.snapshot(),
+            "trials": None if self._trials is None else self._trials.snapshot(),
             "reads": self._read_log.held(),
             "meter": self._meter.snapshot(),
             "slice": (self._since_ns, self._rows, self._last_event_ns),
@@ -192,6 +193,9 @@ class StageWatch:
         self.hold_ns = state["hold_ns"]
         if self._waits is not None:
             self._waits.restore(state["waits"])
+        if state["trials"] is not None:
+            self._trials = GateTrials()
+            self._trials.restore(state["trials"])
         self._read_log.restore(state["reads"])
         self._meter.restore(state["meter"])
         self._since_ns, self._rows, self._last_event_ns = state["slice"]

@@ -13,7 +13,8 @@ import slackwater as sw
 
 Seconds = npt.NDArray[np.float64]
 HOLDS = sw.Tuning(policy="even split, by the clock")
-LIMITS = sw.Limits(source_gap_ns=20_000_000)
+LIMITS = sw.Limits(source_gap_ns=100_000_000)
+"""Sources look ten times a second: what is lost here is seconds late."""
 
 
 def table(times_s: Seconds, arrival_s: Seconds | None = None) -> pa.Table:
@@ -73,11 +74,11 @@ def test_history_as_fast_as_possible_loses_nothing_to_a_deadline() -> None:
 
 
 def test_history_at_sixty_times_its_speed_loses_nothing_to_a_deadline_that_it_can_keep() -> None:
-    times = np.arange(0, 1_200, 0.2)
+    times = np.arange(0, 600, 0.5)
     lag_s = 10 - 10 * np.cos(times / 60)  # a third of a second by the clock
     tables = [table(times, np.maximum.accumulate(times + lag_s)), table(times)]
-    flow = pairs(tables, deadline="6s", within="1s", speed=60)
-    every = run(pairs(tables, deadline=None, within="1s", speed=60))
+    flow = pairs(tables, deadline="6s", within="5s", speed=60)
+    every = run(pairs(tables, deadline=None, within="5s", speed=60))
     under = run(flow)
     assert results(under) == results(every) > 0
     assert slack_ready(under) <= slack_ready(run(flow, HOLDS))
@@ -97,11 +98,12 @@ def test_feeds_that_are_polled_out_of_step_lose_nothing_to_a_deadline(apart_s: f
 
 
 def test_one_gate_loses_no_more_order_than_under_the_even_split_by_the_clock() -> None:
-    times = np.arange(0, 90, 0.05)
-    lag_s = 1.5 + 1.5 * np.sin(times / 8)
+    times = np.arange(0, 45, 0.2)
+    lag_s = 1.5 + 1.5 * np.sin(times / 4)
     buses = table(times, np.maximum.accumulate(times + lag_s))
     flow = pairs([buses, table(times)], deadline="1s", within="2s", speed=1.0)
-    under = run(flow)
+    under = run(flow, sw.Tuning(predictor="linear"))
     assert slack_ready(under) <= slack_ready(run(flow, HOLDS))
     assert under.tuning is not None
     assert under.tuning.over == 0
+    assert under.tuning.status["fits"] == 1, "else no model could have ruled"

@@ -14,6 +14,7 @@ from runtime.config import Limits
 from runtime.flow.place import place
 from runtime.flow.plan import Plan, plan_stages
 from runtime.measure.samples import StageSample
+from runtime.measure.trials import Trial
 from runtime.tune import SetSlack
 
 MS = 1_000_000
@@ -103,7 +104,7 @@ def any_flow(seed: int) -> tuple[Plan, Limits]:
     if chance.random() < 0.6:
         if fans_out:
             first.sink("raw", sw.collect_sink())
-        share = chance.choice(["keys", "all"])
+        share: Any = chance.choice(["keys", "all"])
         on = chance.choice(["key", "text"])
         pairs = first.join(
             second,
@@ -160,12 +161,13 @@ def counted(stream: sw.Stream, chance: Random, *, replicas: int, late: Any = "dr
 
 
 class AnyHolds:
-    """Sets slacks and holds by chance: deadline holds, and what rows wait in full for."""
+    """Sets slacks and holds by chance, and tries others beside them, as the tuner does."""
 
     name = "any holds"
 
     def __init__(self, stages: Sequence[str], seed: int) -> None:
         self._stages, self._chance = stages, Random(seed)  # noqa: S311 - a draw, not a secret
+        self._tries = Random(~seed)  # noqa: S311 - drawn apart, so that seeds stay
 
     def begin(self) -> list[SetSlack]:
         return self.decide(-1, {})
@@ -179,6 +181,16 @@ class AnyHolds:
                 chance.choice([None, 0, 100 * MS]),
                 hold_ns=chance.choice([None, 50 * MS, 300 * MS]),
                 by="chance",
+                trials=self._trials(),
             )
             for stage in self._stages
         ]
+
+    def _trials(self) -> tuple[Trial, ...]:
+        """Some of three rules, each with another setting; at times none of those before."""
+        chance = self._tries
+        return tuple(
+            Trial(name, chance.choice([None, 40 * MS]), chance.choice([None, 20 * MS, 200 * MS]))
+            for name in ("one", "two", "three")
+            if chance.random() < 0.7
+        )

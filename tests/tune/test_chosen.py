@@ -8,7 +8,6 @@ import pytest
 import slackwater as sw
 from runtime.errors import SettingError
 from runtime.measure import TuningReport
-from runtime.tune.accounts import TRIAL_S
 from runtime.tune.tuner import SAFE_RULE
 from tests.support.flows import late_pair, ticking
 
@@ -85,21 +84,22 @@ def test_the_safe_rule_keeps_the_deadline_from_the_first_second_on() -> None:
 
 
 def test_a_simulated_job_begins_with_the_history_of_those_before(tmp_path: Path) -> None:
-    flow = late_pair("late", seconds=30, deadline="700ms")
-
-    def run(policy: str, folder: str = "kept") -> TuningReport:
+    def run(policy: str, seconds: float, folder: str = "kept") -> TuningReport:
+        flow = late_pair("late", seconds=seconds, deadline="700ms")
         tuning = sw.Tuning(policy=policy, predictor="linear", history=tmp_path / folder)
+        limits = sw.Limits(source_gap_ns=100_000_000)
         with sw.Simulation(3, seed=1) as nodes:
-            report = nodes.submit(flow, tuning=tuning).wait()
+            report = nodes.submit(flow, tuning=tuning, limits=limits).wait()
         assert report.tuning is not None
         return report.tuning
 
-    assert run("calibration").status["history"] == "0 samples of 0 earlier jobs"
+    assert run("calibration", 25).status["history"] == "0 samples of 0 earlier jobs"
     (file,) = (tmp_path / "kept").rglob("*.jsonl")
     (file.parent / "0.jsonl").write_text("rubbish")
-    tuned = run("sltuner")
+    tuned = run("sltuner", 8)
     assert tuned.status["history"].endswith("of 1 earlier jobs, 1 files could not be read")
-    assert tuned.status["seconds"][SAFE_RULE] >= TRIAL_S
-    assert "model" in tuned.status["records"], "it runs along from the first second on"
+    assert tuned.status["fits"] == 1, "it has a model before the first fit of a run without"
+    assert "model" in tuned.status["records"], "which runs along from the first second on"
+    assert tuned.status["seconds"] == {SAFE_RULE: tuned.seconds}, "and has not yet won"
     (tmp_path / "file").write_text("")
-    assert run("500ms", "file").status["history"].startswith("not kept: ")
+    assert run("500ms", 1, "file").status["history"].startswith("not kept: ")
