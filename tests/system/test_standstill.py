@@ -40,7 +40,11 @@ def test_a_silent_source_is_named_and_stop_keeps_what_there_is(
     until(lambda: least() >= 800, within_s=SOON_S, what="what is complete")
     until(lambda: both_now().in_flight >= 600, within_s=SOON_S, what="all others at the gate")
     assert job.status == "running"
-    until(lambda: job.report().standstills, within_s=SOON_S, what="a word of standing still")
+
+    def both_sinks_still() -> bool:  # one stands still a moment before the other
+        return [len(one.sinks) for one in job.report().standstills] == [2]
+
+    until(both_sinks_still, within_s=SOON_S, what="a word of standing still")
     (still,) = job.report().standstills
     assert (still.sinks, still.waits_for) == (["lines", "kept"], ["falls-silent"])
     assert still.why == "'both' waits for source 'falls-silent', which gives nothing"

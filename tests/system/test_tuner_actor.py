@@ -145,8 +145,8 @@ def test_of_a_burst_of_settings_the_last_is_sent_with_a_number_that_ascends(
     tuner.start(slots)
     until(lambda: len(told(slots)) > 1, within_s=SOON_S, what="slacks")
     assert told(slots) == [
-        ("gate", (100 * MS, None, False), (3, 1)),
-        ("gate", ((SECONDS - 1) * MS, None, False), (3, 2)),
+        ("gate", (100 * MS, None, False, ()), (3, 1)),
+        ("gate", ((SECONDS - 1) * MS, None, False, ()), (3, 2)),
     ]
     assert tuner.finish(slots).report.gates[0].slack_ns == (SECONDS - 1) * MS
 
