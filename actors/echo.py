@@ -65,6 +65,10 @@ class Echo:
                 self.show(ray.get(call, timeout=LAST_S))
 
     def show(self, lines: Iterable[Line]) -> None:
-        """Print lines on stderr: what is on stdout is the driver's own, perhaps one JSON object."""
-        for line in lines:
-            print(line.text, file=sys.stderr, flush=True)  # noqa: T201 the user's own words
+        """Print lines on stderr: what is on stdout is the driver's own, perhaps one JSON object.
+
+        Where nobody reads it any more (`2>&1 | head`), they are in the worker's log.
+        """
+        with contextlib.suppress(OSError, ValueError):  # the pipe is broken, the stream is closed
+            for line in lines:
+                print(line.text, file=sys.stderr, flush=True)  # noqa: T201 the user's own words

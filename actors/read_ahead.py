@@ -85,6 +85,11 @@ class ReadAheadInput:
         reader = self.reader
         if reader is not None and reader.close_problem is not None:
             return reader.close_problem
+        if reader is not None and reader.left_rows:
+            return (
+                f"source {self.source!r}: {reader.left_rows:,} rows that its input had handed over "
+                "were read ahead, and not taken before the job ended"
+            )
         since_s = None if reader is None else reader.waits_since_s
         if since_s is None:
             return None
@@ -114,6 +119,8 @@ class ReadAhead:
         """Since when, by the monotonic clock, a call of the user's code has not returned."""
         self.close_problem: str | None = None
         """What the reader's close raised."""
+        self.left_rows = 0
+        """Rows that the input had handed over, and nobody took before the end."""
         self._source, self._input, self._wake = source, input, wake
         self._changed = threading.Condition()
         self._blocks: deque[pa.RecordBatch] = deque()
@@ -141,6 +148,7 @@ class ReadAhead:
         """Let the thread end; it closes the reader once its call has returned."""
         with self._changed:
             self._is_closed = True
+            self.left_rows += sum(map(len, self._blocks))
             self._blocks.clear()
             self._changed.notify_all()
         if self._thread is not threading.current_thread():
@@ -183,6 +191,7 @@ class ReadAhead:
         with self._changed:
             self._changed.wait_for(lambda: self._is_closed or self._has_room)
             if self._is_closed:
+                self.left_rows += len(block)
                 return
             is_first = not self._blocks
             self._blocks.append(block)

@@ -60,7 +60,14 @@ class Lock:
         Raises:
             SinkError: another job has taken it over.
         """
-        found = self._read()
+        try:
+            found = self._read()
+        except (ValueError, KeyError, TypeError, RecursionError) as problem:
+            raise SinkError(
+                f"sink {self._holder.sink!r}: the lock {self._path} was ours, and cannot be read "
+                f"any more ({problem}); nothing more is published, what was stays; see who writes "
+                "there, and remove that file"
+            ) from problem
         if found is None or found.token != self._holder.token:
             by = "nobody: its file is gone" if found is None else str(found)
             raise SinkError(
@@ -80,7 +87,7 @@ class Lock:
     def _judge(self) -> str | None:
         try:
             found = self._read()
-        except (ValueError, KeyError, TypeError) as problem:
+        except (ValueError, KeyError, TypeError, RecursionError) as problem:
             reason = f"it cannot be read ({problem})"
             raise SinkError(self._refusal("nobody knows whom", reason)) from problem
         if found is None:

@@ -111,11 +111,13 @@ class SlotSinks:
     def abort(self, error: str) -> str:
         """Finish all behind a failure; return what went wrong with that, if anything."""
         problems = []
-        for sink in self._sinks.values():
+        for name, sink in self._sinks.items():
             try:
                 sink.abort(error)
             except SlackwaterError as problem:
                 problems.append(f"\nand then: {problem}")
+            except BaseException as problem:  # sys.exit() in at_end: the slot must end nevertheless
+                problems.append(f"\nand then: sink {name!r}: {problem!r}")
         return "".join(problems)
 
     def leave(self) -> None:

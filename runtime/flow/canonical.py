@@ -1,7 +1,8 @@
 """One text for all ways to write the same step: what two runs must share to have one output.
 
 A function counts by its code, its defaults and what it closes over, not by its name, its file or
-its line. What it calls by a global name counts by that name only.
+its line; an object by its attributes and its methods. What a function calls by a global name counts
+by that name only.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import partial
+from logging import Logger
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -20,6 +22,7 @@ import pyarrow as pa
 
 from runtime.flow.expressions import Expr
 from runtime.flow.steps import Step
+from runtime.sources.spec import SourceSpec
 
 __all__ = ["canonical_step"]
 
@@ -67,7 +70,9 @@ class _Writer:
         if isinstance(value, list | tuple):
             return "[" + ", ".join(self.text(one) for one in value) + "]"
         if is_dataclass(value) and not isinstance(value, type):
-            return self.settings(value, without=_PACE)
+            own = isinstance(value, SourceSpec)
+            told = self.settings(value, without=_PACE if own else ())
+            return told if own else f"{told} {self._methods(value)}"
         return f"({' '.join(self._of_object(value))})"
 
     def _of_object(self, value: Any) -> Iterator[str]:
@@ -88,10 +93,22 @@ class _Writer:
             yield f"{value.__module__}.{value.__qualname__}"
         elif isinstance(value, ModuleType):
             yield value.__name__
+        elif isinstance(value, Logger):  # it knows all others of the process
+            yield value.name
         else:
             yield f"{type(value).__module__}.{type(value).__qualname__}"
-            yield self.text(vars(type(value)).get("__call__"))
+            yield self._methods(value)
             yield self.text(vars(value)) if hasattr(value, "__dict__") else _digest(value)
+
+    def _methods(self, value: Any) -> str:
+        """Return the code of an object's class, as far as it is written in Python."""
+        found = {
+            f"{base.__qualname__}.{name}": one
+            for base in type(value).__mro__
+            for name, one in vars(base).items()
+            if isinstance(one, FunctionType)
+        }
+        return self.text(found)
 
 
 def _digest(value: Any) -> str:

@@ -22,7 +22,9 @@ def published_notes(state: str, sinks: Iterable[SinkReport]) -> list[str]:
                 f"sink {sink.name!r}: {sink.already_committed:,} rows were already committed by an "
                 "earlier run and left out"
             )
-        if state in ("failed", "lost") and sink.published is not None:
+        # A stop publishes everything, unless a slot that did not answer had to be killed for it.
+        is_cut_off = state in ("failed", "lost") or (state == "stopped" and sink.waiting > 0)
+        if is_cut_off and sink.published is not None:
             notes.append(
                 f"sink {sink.name!r}: when last heard of, {sink.published:,} rows of this job were "
                 f"published, and {sink.waiting:,} behind them were written and not visible"

@@ -129,3 +129,25 @@ def test_inputs_of_ours_are_read_by_the_slot_itself() -> None:
     table = pa.table({"t": [1]})
     assert [is_own(one) for one in (sw.table(table), sw.parquet("x"), sw.csv("x"))] == [False] * 3
     assert is_own(EndlessInput())
+
+
+def test_rows_that_nobody_took_before_the_end_are_counted() -> None:
+    came = threading.Event()
+
+    def script() -> Iterator[Any]:
+        yield rows(0, 2)
+        yield rows(2, 3)
+        came.set()
+        while True:
+            yield None
+
+    reading = Reading(Feed(script))
+    assert came.wait(5)
+    assert len(reading.next()) == 2
+    assert reading.input.standstill(is_over=False) is None
+    reading.reader.close()
+    said = reading.input.standstill(is_over=True)
+    assert said == (
+        "source 'feed': 3 rows that its input had handed over were read ahead, and not taken "
+        "before the job ended"
+    )

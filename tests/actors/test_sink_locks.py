@@ -113,3 +113,12 @@ def test_a_writer_whose_lock_was_taken_publishes_nothing_more(tmp_path: Path) ->
         sink.write(rows(2, 2))
     assert seen(tmp_path) == [0, 1]
     assert (tmp_path / ".slackwater.lock").exists()
+
+
+def test_a_lock_that_somebody_damages_is_an_error_that_names_it(tmp_path: Path) -> None:
+    sink = opened(jsonl_sink(tmp_path, rows=2))
+    sink.write(rows(0, 2))
+    (tmp_path / ".slackwater.lock").write_text("")
+    with pytest.raises(SinkError, match=r"slackwater\.lock was ours, and cannot be read"):
+        sink.write(rows(2, 2))
+    assert seen(tmp_path) == [0, 1]

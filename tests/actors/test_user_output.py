@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import logging
+import os
 import sys
 import threading
 
 import pytest
 
+import slackwater as sw
 from actors import user_output
+from actors.echo import Echo
 from actors.user_output import KEPT, MOST_CHARS, MOST_LINES, Line, UserOutput
 from runtime.model.whose_code import RUNNING
 
@@ -108,3 +112,20 @@ def test_only_what_a_steps_code_prints_is_taken(monkeypatch: pytest.MonkeyPatch)
     assert output.take() == [Line(False, "[clean] seen 1"), Line(True, "[clean] odd")]
     assert streams[0].getvalue() == "of ours\n[clean] seen 1\na thread of its own\n"
     assert streams[1].getvalue() == "[clean] odd\n"
+
+
+def test_a_terminal_that_is_gone_ends_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = sw.Dataflow("f")
+    flow.source("s", sw.table({"t": [10**9]}), event_time="t", time_unit="s").sink(
+        "out", sw.collect_sink()
+    )
+    reading, writing = os.pipe()
+    os.close(reading)
+    with sw.Simulation(1) as place, monkeypatch.context() as patched:
+        gone = io.TextIOWrapper(io.FileIO(writing, "w"))  # not buffered: a write fails at once
+        patched.setattr(sys, "stderr", gone)
+        with pytest.raises(BrokenPipeError):
+            os.write(writing, b"x")
+        Echo(place.plan(flow), {}).show([Line(False, "[s] hello")])
+    with contextlib.suppress(BrokenPipeError):
+        gone.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -71,6 +73,43 @@ def test_resume_is_refused_beside_a_callback_sink_and_taken_behind_a_gate() -> N
     more = flow.source("more", sw.table(TABLE), event_time="ts")
     with pytest.raises(FlowError, match="callback sink 'calls' of this flow would be called again"):
         more.sink("calls", sw.callback_sink(print))
+
+
+def test_what_a_function_closes_over_counts_whatever_its_fields_are_called() -> None:
+    @dataclass
+    class Settings:
+        speed: int  # of a source it would not count
+
+    @dataclass
+    class Doubling:
+        factor: int = 2
+
+        def __call__(self, columns: Any) -> Any:
+            return {"n": columns["n"] * self.factor}
+
+    @dataclass
+    class Adding:
+        factor: int = 2
+
+        def __call__(self, columns: Any) -> Any:
+            return {"n": columns["n"] + self.factor}
+
+    Adding.__qualname__, Adding.__name__ = Doubling.__qualname__, Doubling.__name__
+
+    def by(function: Any) -> str:
+        return mark(
+            build=lambda stream, _: stream.map_batches(function, schema={"n": "int64"}, name="m")
+        )
+
+    def set_to(speed: int, log: Any = None) -> Any:
+        settings = Settings(speed)
+        return lambda columns: {"n": columns["n"] + settings.speed, "log": log}
+
+    assert by(set_to(1)) == by(set_to(1)) != by(set_to(2))
+    assert by(Doubling()) == by(Doubling()) != by(Adding())
+    logged = by(set_to(1, logging.getLogger("ours")))
+    logging.getLogger("of somebody else")
+    assert by(set_to(1, logging.getLogger("ours"))) == logged
 
 
 def test_a_mark_is_that_of_the_steps_and_of_the_functions_code() -> None:

@@ -131,3 +131,7 @@ def test_a_report_of_a_failed_job_says_which_rows_no_reader_sees() -> None:
         "10 rows of this job were published, and 2 behind" in published_notes("failed", [sink])[1]
     )
     assert published_notes("failed", [SinkReport("collected", "n", rows=3)]) == []
+    # Its slot did not answer, and was killed for the stop.
+    assert "2 behind" in published_notes("stopped", [sink])[1]
+    sink.waiting = 0
+    assert published_notes("stopped", [sink]) == ["sink 'out': took over"]
