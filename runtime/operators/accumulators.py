@@ -67,9 +67,13 @@ class Folded:
 
     def add(self, batch: Batch, cells: Int64Array, size: int) -> None:
         """Take rows, in order: `ufunc.at` goes from the first to the last."""
+        self._fold(*self._values(batch, cells), size)
+
+    def _fold(self, cells: Int64Array, values: Any, size: int) -> None:
         if size > len(self._state):
             self._state.resize(size)
-        cells, values = self._values(batch, cells)
+        if not len(cells):  # the nulls of a column: mostly there are none
+            return
         if isinstance(values, np.ndarray):
             values = values.astype(self._dtype, copy=False)
         with np.errstate(all="ignore"):  # NaN and infinity go their way, as documented

@@ -93,7 +93,10 @@ def _as_numbers(values: npt.NDArray[Any], to: pa.DataType) -> npt.NDArray[Any]:
             raise ValueError("times are not numbers; take nanoseconds: values.astype('int64')")
         if np.isnat(values).any():
             raise ValueError("a time may not be null (NaT)")
-        return values.astype("datetime64[ns]").view(np.int64)
+        nanoseconds = values.astype("datetime64[ns]")
+        if not np.array_equal(nanoseconds.astype(values.dtype), values):
+            raise ValueError("some times do not fit 64 bits of nanoseconds, 1677 to 2262")
+        return nanoseconds.view(np.int64)
     dtype = np.dtype(np.int64 if pa.types.is_timestamp(to) else to.to_pandas_dtype())
     if values.dtype == dtype:
         return values
@@ -103,6 +106,8 @@ def _as_numbers(values: npt.NDArray[Any], to: pa.DataType) -> npt.NDArray[Any]:
         changed = values.astype(dtype)
         if dtype.kind != "f" and not np.array_equal(changed, values):
             raise ValueError("some values would change; round or clip them first")
+        if values.dtype.kind in "iu" and not np.array_equal(changed.astype(values.dtype), values):
+            raise ValueError(f"some whole numbers have no {dtype} of their own; round them first")
         if dtype == np.float32 and values.dtype.kind == "f":
             _refuse_infinite(values, changed)
     return changed

@@ -34,9 +34,9 @@ class WholeSum(Folded):
 
     def add(self, batch: Batch, cells: Int64Array, size: int) -> None:
         """Take rows."""
-        _, values = self._of_batch(batch, cells)
+        cells, values = self._of_batch(batch, cells)
         if not len(values):
-            return super().add(batch, cells, size)
+            return self._fold(cells, values, size)
         least, most = int(np.minimum.reduce(values)), int(np.maximum.reduce(values))
         if most > _MOST:
             raise self._too_large(int(values.argmax()), f"{most} does not fit int64")
@@ -45,8 +45,8 @@ class WholeSum(Folded):
         if self._at_most > _MOST:
             self._at_most = self._absolute() + more
         if self._at_most <= _MOST:
-            return super().add(batch, cells, size)
-        return self._add_slowly(batch, cells, size, values.astype(np.int64))
+            return self._fold(cells, values, size)
+        return self._add_slowly(cells, size, values.astype(np.int64))
 
     def combined(self, pairs: Pairs) -> npt.NDArray[Any]:
         """Return the sum over the cells of each result."""
@@ -67,10 +67,10 @@ class WholeSum(Folded):
     def _absolute(self) -> int:
         return int(np.abs(self.state.astype(np.float64)).sum() * (1 + 1e-9)) + 1
 
-    def _add_slowly(self, batch: Batch, cells: Int64Array, size: int, values: Int64Array) -> None:
+    def _add_slowly(self, cells: Int64Array, size: int, values: Int64Array) -> None:
         before = np.zeros(size, dtype=np.int64)
         before[: len(self.state)] = self.state
-        super().add(batch, cells, size)
+        self._fold(cells, values, size)
         about = before.astype(np.float64)
         np.add.at(about, cells, values.astype(np.float64))
         fits = np.abs(about - self.state) < _FAR

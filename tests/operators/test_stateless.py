@@ -157,6 +157,21 @@ def test_what_a_function_returns_is_checked_against_its_schema(returned: Any, sa
     assert says in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (np.array(["9999-12-31"] * 4, "datetime64[us]"), TIMES),  # would be 1816
+        (np.array([1, 2, 3, 2**53 + 1]), pa.float64()),
+        (np.array([1, 2, 3, 2**24 + 1]), pa.float32()),
+    ],
+)
+def test_an_array_of_which_a_value_would_change_is_refused_as_a_row_is(
+    values: np.ndarray[Any, Any], kind: pa.DataType
+) -> None:
+    with pytest.raises(OperatorError, match=r"column 'y' should be (.|\n)*row with event_time_ns="):
+        mapped(lambda _: {"y": values}, y=kind)
+
+
 def test_numbers_do_not_turn_into_text_or_truth_by_themselves() -> None:
     with pytest.raises(OperatorError, match="turn the numbers into text"):
         mapped(lambda columns: {"x": columns["speed"]}, x=pa.string())

@@ -77,7 +77,7 @@ def any_source(flow: sw.Dataflow, name: str, chance: Random) -> sw.Stream:
     if chance.random() < 0.7:
         options["speed"] = chance.choice([1.0, 2.5])
     cut = sw.table(data, batch_rows=chance.choice([7, 50, 1_000]))
-    stream = flow.source(name, cut, event_time="ts", **options)
+    stream = flow.source(name, cut, event_time="ts", time_unit="ns", **options)
     return stream.select("ts", "key", "text", "value")
 
 
