@@ -42,7 +42,8 @@ FORECAST, GATES, REST, BOTH = (
 )
 LITTLE = 0.15
 """Next to nothing: a part that changes the slack-ready rows by no more than this share."""
-TWO_FIFTHS_FEWER = 0.6
+TWO_FIFTHS = 0.6
+"""What is left of rows that are two fifths fewer."""
 
 
 class Nothing:
@@ -153,8 +154,10 @@ def _claims(flow: str, found: Mapping[str, Outcome]) -> list[Claim]:
     claims = [Claim(kept, found[BOTH].over, "<=", OVER_AT_MOST)]
     rows = f"{flow}: slack-ready rows,"
     if flow == TWO:
-        told = f"{rows} both / the forecast alone: two fifths fewer"
-        return [*claims, Claim(told, ratio(BOTH, FORECAST), "<=", TWO_FIFTHS_FEWER)]
+        return claims + [
+            Claim(f"{rows} both / {name}: two fifths fewer", ratio(BOTH, name), "<=", TWO_FIFTHS)
+            for name in (FORECAST, HELD_SPLIT)
+        ]
     at_gates = abs(ratio(BOTH, REST) - 1)
     return [
         *claims,
