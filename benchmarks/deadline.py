@@ -55,7 +55,7 @@ class Experiment:
         seconds: of virtual time.
         slots: of the simulator.
         placement: {stage: slot}.
-        cost, link: of the simulator.
+        cost, link, limits: of the simulator.
         first_second: from which on a run is judged.
     """
 
@@ -66,6 +66,7 @@ class Experiment:
     placement: Mapping[str, str]
     cost: CostModel = field(default_factory=CostModel)
     link: LinkModel = field(default_factory=LinkModel)
+    limits: Limits = LIMITS
     first_second: int = FIRST_SECOND
 
     def plan(self, seed: int) -> Plan:
@@ -165,7 +166,7 @@ def run(experiment: Experiment, policy: MakePolicy, *, seed: int) -> Outcome:
         seed=seed,
         cost=experiment.cost,
         link=experiment.link,
-        limits=LIMITS,
+        limits=experiment.limits,
         policy=made,
     )
     report = simulation.run()

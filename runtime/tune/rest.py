@@ -44,9 +44,10 @@ class RestModel:
             if _is_one_run(run):
                 x.append(_course(run[:RECENT]))
                 y.append(max(_took_s(one) for one in run[RECENT:]))
-        self._is_fitted = len(y) >= LEAST
-        if self._is_fitted:
+        self._is_fitted = False  # nor is it after a fit that fails
+        if len(y) >= LEAST:
             self._predictor.fit(np.array(x), np.array(y))
+            self._is_fitted = True
 
     def predict(self, history: Iterable[StageSample]) -> tuple[float, float]:
         """Return mean and deviation (ns) of the largest latency in the next two seconds.

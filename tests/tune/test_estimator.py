@@ -138,6 +138,11 @@ def test_a_model_that_fails_to_fit_is_counted_and_says_why() -> None:
     assert estimator.failed_fits["join"] == 2
 
 
+def test_a_stage_whose_model_does_not_fit_is_taken_to_take_as_long_as_it_did_last() -> None:
+    run = course(60, seed=1)
+    assert taught(run, Failing).rest("out")[0] == run[-1]["out"].took_ns > 0
+
+
 def test_a_model_that_predicts_no_number_is_not_used() -> None:
     estimator = taught(course(60, seed=1), Nonsense)
     assert not estimator.is_ready("join")
