@@ -18,6 +18,7 @@ import pytest
 import ray
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, udf
+from ray._common.utils import get_ray_address_file
 from ray.cluster_utils import Cluster
 
 from ingest.java import prepare_java
@@ -59,6 +60,8 @@ def cluster() -> Iterator[None]:
             "include_dashboard": False,
             "temp_dir": folder,
         }
+        # Ray's test cluster writes its address there, and does not make the folder.
+        Path(get_ray_address_file(None)).parent.mkdir(exist_ok=True)
         nodes = Cluster(initialize_head=True, head_node_args=head)
         nodes.add_node(num_cpus=1, resources={"far": 1}, object_store_memory=STORE_BYTES)
         ray.init(address=nodes.address, log_to_driver=False, logging_level=logging.ERROR)
