@@ -50,7 +50,8 @@ class Lock:
             except FileExistsError:
                 raise SinkError(self._refusal("another job", "it has just begun")) from None
             finally:
-                own.unlink(missing_ok=True)
+                with suppress(OSError):  # the next run tidies up; the lock is ours nevertheless
+                    own.unlink(missing_ok=True)
             self._is_taken = True
         return note
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from actors.sinks import open_sink, place
 from runtime.errors import SinkError
 from runtime.flow.sinks import jsonl_sink, parquet_sink
-from tests.support.sinks import SCHEMA, manifest, opened, rows, seen, write_all
+from tests.support.sinks import SCHEMA, manifest, opened, rows, seen, shown, write_all
 
 
 def test_an_overwrite_whose_renaming_fails_behind_its_commit_loses_neither_old_nor_new(
@@ -37,6 +38,52 @@ def test_an_overwrite_whose_renaming_fails_behind_its_commit_loses_neither_old_n
         again.write(rows(first, 5))
     again.close()
     assert seen(tmp_path) == list(range(100, 110))
+
+
+@pytest.mark.parametrize("mode", ["resume", "overwrite"])
+def test_whichever_sync_or_rename_fails_readers_see_whole_rows_and_the_next_run_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """Every one of them once: what is visible is the old, or a prefix of the new."""
+    spec, old = jsonl_sink(tmp_path, rows=4, **{mode: True}), list(range(1_000, 1_003))  # type: ignore[arg-type]
+    rename = Path.replace
+    left = 0
+
+    def counted() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise OSError(errno.EIO, "broken")
+
+    def replace(self: Path, target: Path) -> Path:
+        counted()
+        return rename(self, target)
+
+    def fsync(_: int) -> None:
+        counted()
+
+    for failing in range(1, 60):
+        for path in tmp_path.iterdir():
+            path.unlink()
+        if mode == "overwrite":
+            first = opened(jsonl_sink(tmp_path, rows=4))
+            first.write(rows(1_000, 3))
+            first.close()
+        left = failing
+        with monkeypatch.context() as broken:
+            broken.setattr(Path, "replace", replace)
+            broken.setattr(os, "fsync", fsync)
+            try:
+                write_all(spec, count=5)
+            except SinkError:
+                there = seen(tmp_path)
+                assert there in (old, list(range(len(there)))), failing
+            else:
+                break
+        write_all(spec, count=5)
+        assert seen(tmp_path) == list(range(5)), failing
+        assert sorted(shown(tmp_path)) == [f"part-{n:08d}.jsonl" for n in (1, 2)]
+    assert failing > 10
 
 
 def test_a_part_that_is_named_stays_named_though_its_folder_cannot_be_synced(
