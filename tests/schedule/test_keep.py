@@ -186,6 +186,21 @@ def test_kept_by_slack_a_late_row_misses_partners_that_it_finds_by_the_promise()
     assert found_by(Work(plan_of("0s"), limits), LATE) == [(0, 3), (1, 3)]
 
 
+def notes_of(work: Work) -> list[str]:
+    """Return what a report of the job would say beside its figures."""
+    stages, channels = work.slot.reports(work.now_ns)
+    return job_report(
+        work.plan,
+        state="running",
+        host="test",
+        nodes=["x"],
+        elapsed_s=1,
+        stages=stages,
+        channels=channels,
+        sinks=[],
+    ).notes
+
+
 @pytest.mark.parametrize("replicas", [1, 3])
 def test_beyond_the_most_kept_rows_the_oldest_go_and_the_report_says_whom_they_waited_for(
     replicas: int,
@@ -198,23 +213,14 @@ def test_beyond_the_most_kept_rows_the_oldest_go_and_the_report_says_whom_they_w
         work.send("a", chunk, chunk[-1][0])
         work.send("b", (), chunk[-1][0])
         work.run()
-    reports, channels = work.slot.reports(0)
+    reports, _ = work.slot.reports(0)
     joins = [stage for stage in reports if stage.kind == "join"]
     assert sum(stage.held for stage in joins) <= 8 * replicas
     assert sum(stage.let_go for stage in joins) > 150
-    report = job_report(
-        plan,
-        state="running",
-        host="test",
-        nodes=["x"],
-        elapsed_s=1,
-        stages=reports,
-        channels=channels,
-        sinks=[],
-    )
-    assert len(report.notes) == replicas
-    assert all("waited for the promise of 'c'" in note for note in report.notes)
-    assert all("most_kept_rows" in note for note in report.notes)
+    notes = notes_of(work)
+    assert len(notes) == replicas
+    assert all("waited for the promise of 'c'" in note for note in notes)
+    assert all("most_kept_rows" in note for note in notes)
     work.send("c", [(398, 1, 1_000)], 398)
     work.run()
     found = {left for left, _ in work.pairs}
@@ -246,19 +252,9 @@ def test_rows_of_a_writer_that_was_idle_are_counted_by_its_name() -> None:
         work.run()
     work.send("c", [(9, 1, 6), (70, 1, 7)], 70)
     work.run()
-    reports, channels = work.slot.reports(work.now_ns)
+    reports, _ = work.slot.reports(work.now_ns)
     (join,) = [stage for stage in reports if stage.kind == "join"]
     assert join.idle_marks == {"c": 1}
     assert join.behind_promise == {"c": 1}
-    report = job_report(
-        plan,
-        state="running",
-        host="test",
-        nodes=["x"],
-        elapsed_s=1,
-        stages=reports,
-        channels=channels,
-        sinks=[],
-    )
-    (note,) = report.notes
+    (note,) = notes_of(work)
     assert "may have missed partners: 1 of 'c'" in note
