@@ -24,6 +24,8 @@ SPLIT, LAST_SPLIT, NEWEST = "even split", "even split, last second", "max timest
 HELD_SPLIT = "even split, by the clock"
 HELD = (HELD_SPLIT, "trend-following", "decaying maximum")
 """Rules that split the deadline by the clock; the first is what the tuner does without models."""
+ALSO_HELD = ("steady trend", "last second, by the clock")
+"""The other rules that the tuner lets run along, in full runs only."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class Contest:
         breaking = [NEWEST] if self.high is None else [self.high, NEWEST]
         if is_quick:
             return [SPLIT, *HELD, *self.quick_also, *breaking]
-        return [SPLIT, *HELD, LAST_SPLIT, self.low, *breaking, "tcp", "k-slack", *self.also]
+        others = [LAST_SPLIT, self.low, *breaking, "tcp", "k-slack", *self.also]
+        return [SPLIT, *HELD, *ALSO_HELD, *others]
 
     def hold(
         self, result: Result, one: Experiment, options: Options, *, what: str = ""

@@ -6,7 +6,8 @@ samples ── tried ──▶ rows and latency of every rule, second by second 
 
 All rules are judged alike, by the gates' trials (`runtime/measure/trials.py`), the one that rules
 too; what the rest of the path took is what it really took. A second that the safe rule would have
-broken as well is held against nobody else.
+broken as well is held against nobody but the rule that ruled: what it let go, and when, is what
+the rest then had to work off.
 """
 
 from __future__ import annotations
@@ -104,11 +105,15 @@ class RuleAccounts:
                 waits_ns = {stage: one.wait_ns + work_ns[stage] for stage, one in own.items()}
                 rows = sum(one.slack_ready for one in own.values())
                 is_over = self._is_over({**took_ns, **waits_ns})
-                record.add(rows, is_over=is_over and not is_hopeless)
+                ruled = is_own and name == self.ruling
+                record.add(rows, is_over=is_over and (ruled or not is_hopeless))
                 is_hopeless |= is_over and name == self._safe
         if is_own:
-            is_over = self._is_over(took_ns) and not is_hopeless
-            self._own.add(sum(gate.slack_ready for gate in gates), is_over=is_over)
+            is_over = self._is_over(took_ns)
+            is_excused = is_hopeless and self.ruling == self._safe
+            self._own.add(
+                sum(gate.slack_ready for gate in gates), is_over=is_over and not is_excused
+            )
 
     def _work_ns(self, gate: StageSample, tried: Mapping[str, Tried]) -> float:
         ruled = tried.get(self.ruling)

@@ -154,35 +154,51 @@ class TcpAdaptation:
         return [SetSlack(stage, self._slack_ns, by=self.name) for stage in self._paths.tuned]
 
 
-Expects = Callable[[float, "tuple[float, float] | None"], float]
-"""(what a stage took in the last second, (what it took before that, what was expected) or None)
--> what to expect of it next, all in ns. A module's function, so that a policy can be sent."""
+Expects = Callable[[Sequence[float], "float | None"], float]
+"""(what a stage took in its last `SEEN` seconds with work, the newest last, what was expected after
+the one before the newest or None) -> what to expect of it next, all in ns. A module's function, so
+that a policy can be sent."""
 
+SEEN = 3
 RISES = 4
 """So many times its last rise is what the trend is followed by."""
+STEADY_RISES = 3
+"""The same of the mean rise of two seconds: a setting is felt a second later, and what it has let
+wait in the one after; and one more, since load that rises may rise faster."""
 FADES = 0.9
 """What is left of a maximum after a second."""
 
 
-def the_most(took_ns: float, before: tuple[float, float] | None) -> float:
+def the_most(took_ns: Sequence[float], before_ns: float | None) -> float:
     """Expect the most that it ever took."""
-    return took_ns if before is None else max(took_ns, before[1])
+    return took_ns[-1] if before_ns is None else max(took_ns[-1], before_ns)
 
 
-def the_last(took_ns: float, before: tuple[float, float] | None) -> float:
+def the_last(took_ns: Sequence[float], before_ns: float | None) -> float:
     """Expect what it took last."""
-    del before
-    return took_ns
+    del before_ns
+    return took_ns[-1]
 
 
-def the_trend(took_ns: float, before: tuple[float, float] | None) -> float:
+def the_trend(took_ns: Sequence[float], before_ns: float | None) -> float:
     """Expect what it took last, and `RISES` times what that was more than before."""
-    return took_ns if before is None else took_ns + RISES * max(took_ns - before[0], 0.0)
+    del before_ns
+    return took_ns[-1] + RISES * max(took_ns[-1] - took_ns[-2:][0], 0.0)
 
 
-def the_fading_most(took_ns: float, before: tuple[float, float] | None) -> float:
+def the_steady_trend(took_ns: Sequence[float], before_ns: float | None) -> float:
+    """Expect what it took last, and `STEADY_RISES` times its mean rise over two seconds.
+
+    The largest latency of a second is a matter of chance; of two seconds less so.
+    """
+    del before_ns
+    mean_rise_ns = (took_ns[-1] - took_ns[0]) / max(len(took_ns) - 1, 1)
+    return took_ns[-1] + STEADY_RISES * max(mean_rise_ns, 0.0)
+
+
+def the_fading_most(took_ns: Sequence[float], before_ns: float | None) -> float:
     """Expect the most that it took, less a tenth of that a second."""
-    return took_ns if before is None else max(took_ns, FADES * before[1])
+    return took_ns[-1] if before_ns is None else max(took_ns[-1], FADES * before_ns)
 
 
 class EvenSplit:
@@ -210,7 +226,8 @@ class EvenSplit:
         self.name = name
         self._paths, self._deadline_ns = paths, deadline_ns
         self._expects, self._holds, self._margin_ns = expects, holds, margin_ns
-        self._known_ns: dict[str, tuple[float, float]] = {}  # {stage: (it took, is expected)}
+        self._took_ns: dict[str, tuple[float, ...]] = {}  # {stage: what it took, newest last}
+        self._expected_ns: dict[str, float] = {}  # {stage: what is expected of it}
 
     def begin(self) -> Sequence[SetSlack]:
         """Take the rest of the path for free until it was measured."""
@@ -221,14 +238,15 @@ class EvenSplit:
         del second
         for stage, took_ns in measured_ns(samples).items():
             if samples[stage].rows:
-                before = self._known_ns.get(stage)
-                self._known_ns[stage] = took_ns, self._expects(took_ns, before)
+                seen_ns = (*self._took_ns.get(stage, ()), took_ns)[-SEEN:]
+                self._took_ns[stage] = seen_ns
+                before_ns = self._expected_ns.get(stage)
+                self._expected_ns[stage] = self._expects(seen_ns, before_ns)
         return self._set()
 
     def _set(self) -> Sequence[SetSlack]:
         budget_ns = max(self._deadline_ns - self._margin_ns, 0)
-        rest_ns = {stage: expected_ns for stage, (_, expected_ns) in self._known_ns.items()}
-        shares = self._paths.even_split_ns(rest_ns, budget_ns)
+        shares = self._paths.even_split_ns(self._expected_ns, budget_ns)
         if self._holds:
             return [SetSlack(stage, None, hold_ns=ns, by=self.name) for stage, ns in shares.items()]
         return [SetSlack(stage, slack_ns, by=self.name) for stage, slack_ns in shares.items()]
@@ -240,6 +258,7 @@ SPLITS: Mapping[str, tuple[Expects, bool]] = {
     "even split, by the clock": (the_most, True),
     "last second, by the clock": (the_last, True),
     "trend-following": (the_trend, True),
+    "steady trend": (the_steady_trend, True),
     "decaying maximum": (the_fading_most, True),
 }
 """{name: (what is expected of the rest of the path, whether the shares are holds by the clock)}"""

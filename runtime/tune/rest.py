@@ -13,8 +13,8 @@ from runtime.tune.forecast import FloatArray
 from runtime.tune.judged import Judged
 from runtime.tune.predict import Predictor
 
-RECENT = 5
-"""Seconds with work in them that the course is read from."""
+RECENT, STEADY = 5, 2
+"""Seconds with work in them that the course is read from, and those that its rise is."""
 AHEAD = 2
 """A slack that is set now is felt in the next second, and what it has let wait in the one after."""
 LEAST = 20
@@ -24,11 +24,11 @@ class RestModel:
     """The largest latency of the next two seconds, from the last ones.
 
     Args:
-        predictor: learns what it differs by from the latency of the last second.
+        predictor: learns what it differs by from the forecast: that it rises as it did.
     """
 
     def __init__(self, predictor: Predictor) -> None:
-        self._predictor = Judged(predictor, forecast=_LAST)
+        self._predictor = Judged(predictor, forecast=_FORECAST)
         self._is_fitted = False
 
     def fit(self, history: Sequence[StageSample]) -> None:
@@ -55,14 +55,14 @@ class RestModel:
         Args:
             history: the last seconds of this run, not of others.
 
-        0 without any work yet; without a model the last latency, and how much it varied.
+        0 without any work yet; without a model the forecast, and how much the latency varied.
         """
         worked = [one for one in history if one.rows][-RECENT:]
         if not worked:
             return 0.0, 0.0
         if not self._is_fitted or len(worked) < RECENT or not _is_one_run(worked):
-            took = np.array([_took_s(one) for one in worked])
-            return float(took[-1]) * NS_PER_SECOND, float(took.std()) * NS_PER_SECOND
+            took = [_took_s(one) for one in worked]
+            return _forecast_s(took) * NS_PER_SECOND, float(np.std(took)) * NS_PER_SECOND
         mean, deviation = self._predictor.predict(np.array([_course(worked)]))
         return max(float(mean[0]), 0.0) * NS_PER_SECOND, float(deviation[0]) * NS_PER_SECOND
 
@@ -78,7 +78,13 @@ def _took_s(sample: StageSample) -> float:
     return sample.took_ns / NS_PER_SECOND
 
 
-_LAST = 0  # the column of `_course` with the latency of the last second
+def _forecast_s(took_s: Sequence[float]) -> float:
+    """Return the largest of the next two seconds if it rises as over the last two, or falls."""
+    rise_s = (took_s[-1] - took_s[-STEADY - 1 :][0]) / min(STEADY, max(len(took_s) - 1, 1))
+    return took_s[-1] + AHEAD * max(rise_s, 0.0)
+
+
+_FORECAST = 0  # the column of `_course` with the forecast
 
 
 def _course(run: Sequence[StageSample]) -> FloatArray:
@@ -89,6 +95,7 @@ def _course(run: Sequence[StageSample]) -> FloatArray:
     turn = 2 * np.pi * ((now.last_event_ns / NS_PER_SECOND) % 60) / 60
     return np.array(
         [
+            _forecast_s(took),
             took[-1],
             took[-1] - took[-2],
             (took[-1] - took[0]) / (RECENT - 1),

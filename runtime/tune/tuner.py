@@ -27,7 +27,13 @@ from runtime.tune.paths import Paths
 from runtime.tune.policies import make_split
 
 SAFE_RULE, MODEL = "even split, by the clock", "model"
-SIMPLE = (SAFE_RULE, "trend-following", "decaying maximum", "last second, by the clock")
+SIMPLE = (
+    SAFE_RULE,
+    "trend-following",
+    "steady trend",
+    "decaying maximum",
+    "last second, by the clock",
+)
 """Rules that need no model, the safe one first; see `policies.SPLITS`."""
 
 

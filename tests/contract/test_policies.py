@@ -24,6 +24,7 @@ POLICIES = [
     "even split, by the clock",
     "last second, by the clock",
     "trend-following",
+    "steady trend",
     "decaying maximum",
     "max timestamp",
     "tcp",

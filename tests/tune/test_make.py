@@ -86,6 +86,7 @@ def test_explain_says_what_sets_each_slack() -> None:
         ("even split, last second", "even split, last second"),
         ("even split, by the clock", "even split, by the clock"),
         ("trend-following", "trend-following"),
+        ("steady trend", "steady trend"),
         ("decaying maximum", "decaying maximum"),
         ("max timestamp", "max timestamp"),
         ("tcp", "TCP adaptation"),

@@ -129,6 +129,17 @@ def test_the_trend_is_followed_by_four_times_its_last_rise_and_not_by_its_falls(
     assert hold_ns(2, S) == (budget_ns - S) // 2
 
 
+def test_the_steady_trend_is_followed_by_three_times_its_mean_rise_of_two_seconds() -> None:
+    policy = make_split(PATHS, "steady trend", deadline_ns=20 * S)
+    rest_ns = []
+    for second, took_s in enumerate((1, 2, 2, 1)):
+        known = {"out": sample("out", second, latency_ns=took_s * S)}
+        hold_ns = policy.decide(second, known)[0].hold_ns
+        assert hold_ns is not None
+        rest_ns.append(20 * S - kept_back_ns(20 * S) - 2 * hold_ns)
+    assert rest_ns == pytest.approx([S, 2 * S + 3 * S, 2 * S + 1.5 * S, S], abs=2)
+
+
 def test_the_decaying_maximum_forgets_a_tenth_a_second() -> None:
     policy = make_split(PATHS, "decaying maximum", deadline_ns=10 * S)
     rest_ns = []

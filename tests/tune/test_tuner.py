@@ -83,6 +83,28 @@ def test_a_rule_that_would_have_broken_the_deadline_does_not_rule() -> None:
         assert one(own.decide(k, told_)).by == SAFE_RULE
 
 
+def test_a_second_that_no_rule_could_have_saved_counts_for_the_one_that_led_to_it() -> None:
+    own = tuner()
+    own.begin()
+    for k in range(40):
+        ruled = one(own.decide(k, told(k, {SAFE_RULE: 100, OTHER: 50}))).by
+    assert ruled == OTHER
+    samples = told(40, {SAFE_RULE: 100, OTHER: 50})
+    late = replace(samples["out"], latency_ns=4 * S)  # what `OTHER` let go too late is in its way
+    assert one(own.decide(40, {**samples, "out": late})).by == SAFE_RULE
+
+
+def test_a_second_that_no_rule_could_have_saved_is_held_against_none_that_did_not_rule() -> None:
+    own = tuner()
+    own.begin()
+    for k in range(40):
+        samples = told(k, {SAFE_RULE: 100, OTHER: 50})
+        took_ns = 4 * S if k == 5 else samples["out"].latency_ns
+        late = replace(samples["out"], latency_ns=took_ns)
+        ruled = one(own.decide(k, {**samples, "out": late})).by
+    assert ruled == OTHER
+
+
 def test_what_the_gates_work_took_counts_for_every_rule() -> None:
     own = tuner()
     own.begin()
