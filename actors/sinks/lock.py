@@ -13,6 +13,7 @@ from pathlib import Path
 
 from actors.local_sockets import boot_id
 from actors.own_process import start_of
+from actors.plain_files import read_plain
 from runtime.errors import SinkError
 from runtime.sinks import Holder, SinkRun, judged
 
@@ -106,8 +107,7 @@ class Lock:
 
     def _read(self) -> Holder | None:
         try:
-            with self._path.open("rb") as file:
-                return Holder.from_json(json.loads(file.read(_MOST_BYTES)))
+            return Holder.from_json(json.loads(read_plain(self._path, most_bytes=_MOST_BYTES)))
         except FileNotFoundError:
             return None
 
