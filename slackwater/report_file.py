@@ -108,7 +108,7 @@ def find_file(place: Path, name: str) -> Path:
         runs = sorted(place.glob(f"*/{name}"), key=lambda path: path.stat().st_mtime_ns)
     except OSError as problem:  # a name that is too long, a folder that is not ours
         raise SlackwaterError(
-            f"{str(place):.300} cannot be looked at: {problem.strerror or problem}; name the "
+            f"{place!s:.300} cannot be looked at: {problem.strerror or problem}; name the "
             "folder that `slackwater run` wrote, or its report.json"
         ) from problem
     if not runs:
