@@ -26,6 +26,7 @@ import ray
 from ray.exceptions import RayError
 
 from actors.orders import SlackSetting
+from actors.own_process import OwnProcess
 from actors.sample_history import SampleHistory, in_order
 from actors.slot_report import SlotSamples
 from runtime.config import Tuning
@@ -95,11 +96,20 @@ class Tuner:
         tuning: what the user asked for.
         before: what the tuner in whose place this one is knew.
         turn: how many tuners the job had before this one.
+        note: where to say first of all which process this is; None: nobody wants to know.
     """
 
     def __init__(
-        self, plan: Plan, tuning: Tuning, *, before: TunerState | None = None, turn: int = 0
+        self,
+        plan: Plan,
+        tuning: Tuning,
+        *,
+        before: TunerState | None = None,
+        turn: int = 0,
+        note: str | None = None,
     ) -> None:
+        if note is not None and (here := OwnProcess.here()) is not None:
+            here.note(Path(note))  # before any policy may keep the interpreter to itself
         self._plan, self._tuning, self._before = plan, tuning, before
         resumed = None if before is None else before.report
         self._record = TuningRecord(plan, policy=tuning.policy, resumed=resumed)

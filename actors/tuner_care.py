@@ -17,11 +17,12 @@ from typing import Any
 
 import ray
 from ray.exceptions import RayError
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.back_off import BackOff
 from actors.tuner import THREADS, Tuner, TunerState, graph_of
+from actors.tuner_process import TunerProcess
 from runtime.config import Tuning
+from runtime.errors import ClusterError
 from runtime.flow.plan import Plan
 from runtime.measure.samples import StageSample
 from runtime.measure.tuning import GateTuning, TuningReport
@@ -29,6 +30,8 @@ from runtime.measure.tuning import GateTuning, TuningReport
 __all__ = ["TunerCare"]
 
 ASK_EVERY_S = 1.0
+MAKE_S = 10.0
+"""For Ray to take the order for the first one; later ones are not waited for."""
 SILENT_S = 60.0
 """A tuner that says nothing for so long hangs; a new one may need some seconds to come up."""
 REFRESH_S = 0.5
@@ -56,7 +59,8 @@ class TunerCare:
             tuning = replace(tuning, history=str(history))
         self._plan, self._tuning = plan, tuning
         self._slots: Mapping[str, Any] = {}
-        self._tuner: Any = None
+        self._tuner: TunerProcess | None = None
+        self._is_begun = False  # it was told the slots
         self._state: TunerState | None = None
         self.pids: list[int] = []
         self._samples: deque[StageSample] = deque()
@@ -69,14 +73,15 @@ class TunerCare:
         self._again_s: float | None = None  # when to start the next one
         if tuning is not None:
             self._samples = deque(maxlen=tuning.window_s * len(plan.stages))
-            self._make(tuning, None)  # its process comes up while those of the slots do
+            # Its process comes up while those of the slots do.
+            self._tuner = self._make(tuning, None)
+            self._check_made(self._tuner)
 
     def start(self, slots: Mapping[str, Any]) -> None:
         """Let it set slacks, now that the slots run; {slot: its actor}."""
         self._slots = slots
-        tuner = self._tuner
-        if tuner is not None:
-            tuner.start.remote(slots)
+        if self._tuner is not None:
+            self._begin(self._tuner.actor)
 
     def look(self, timeout_s: float = 0.0) -> None:
         """Hear what it knows, and start another if it has died; wait at most so long."""
@@ -87,9 +92,37 @@ class TunerCare:
             if self._again_s is not None and now_s >= self._again_s:
                 self._start_again(self._tuning)
             return
+        if tuner.problem is not None:
+            self._bury()
+        elif (actor := tuner.actor) is not None:  # else it is still being made
+            self._ask(actor, now_s, timeout_s)
+
+    def _check_made(self, tuner: TunerProcess) -> None:
+        """Wait until Ray has taken the order.
+
+        Raises:
+            ClusterError: it did not, in time.
+        """
+        tuner.wait(MAKE_S)
+        if tuner.actor is not None:
+            return
+        self.end()
+        raise tuner.problem or ClusterError(
+            f"the head of the Ray cluster did not take the order for a tuner within {MAKE_S:g} s; "
+            "its gcs_server may be gone or hang: see with `ray status` whether it is up, then "
+            "submit again"
+        )
+
+    def _begin(self, actor: Any) -> None:
+        if actor is not None and not self._is_begun:
+            self._is_begun = True
+            actor.start.remote(self._slots)
+
+    def _ask(self, actor: Any, now_s: float, timeout_s: float) -> None:
+        self._begin(actor)
         if self._asked is None and (timeout_s or now_s >= self._asked_s + ASK_EVERY_S):
             known = 0 if self._state is None else self._state.heard
-            self._asked, self._asked_s = tuner.state.remote(known), now_s
+            self._asked, self._asked_s = actor.state.remote(known), now_s
         if self._asked is None:
             return
         if ray.wait([self._asked], timeout=timeout_s)[0]:
@@ -125,10 +158,11 @@ class TunerCare:
             self._is_cut_short = not self._has_finished(self._tuner)
         self.end()
 
-    def _has_finished(self, tuner: Any) -> bool:
-        if tuner is None:
+    def _has_finished(self, tuner: TunerProcess | None) -> bool:
+        actor = None if tuner is None else tuner.actor
+        if actor is None:
             return False
-        call = tuner.finish.remote(self._slots)
+        call = actor.finish.remote(self._slots)
         if ray.wait([call], timeout=UNHEARD_S if self._state is None else FINISH_S)[0]:
             with suppress(RayError):  # it died as the job ended: what was last heard stands
                 self._hear(ray.get(call, timeout=FINISH_S))
@@ -136,7 +170,10 @@ class TunerCare:
         return False
 
     def end(self) -> None:
-        """End its process, and start no other. Safe to call twice, and from any thread."""
+        """End its process, and start no other. Safe to call twice, and from any thread.
+
+        It is gone when this returns, or the system cannot tell; that takes some seconds at most.
+        """
         self._is_ended = True
         self._kill()
 
@@ -144,7 +181,7 @@ class TunerCare:
         tuner, self._tuner = self._tuner, None
         self._again_s = None
         if tuner is not None:
-            ray.kill(tuner, no_restart=True)
+            tuner.end()
 
     def _hear(self, state: TunerState) -> None:
         self._samples.extend(state.samples)
@@ -167,17 +204,18 @@ class TunerCare:
         if self._state is not None:
             before = replace(self._state, samples=list(self._samples))
             self._state = replace(self._state, heard=len(self._samples))
-        self._make(tuning, before)
+        self._tuner = self._make(tuning, before)
         self._asked_s = time.monotonic()
-        self.start(self._slots)
+        if self._is_ended:  # from another thread, meanwhile
+            self._kill()
 
-    def _make(self, tuning: Tuning, before: TunerState | None) -> None:
-        self._made_s = time.monotonic()
-        here = ray.get_runtime_context().get_node_id()
+    def _make(self, tuning: Tuning, before: TunerState | None) -> TunerProcess:
+        self._made_s, self._is_begun = time.monotonic(), False
+        plan, turn = graph_of(self._plan), self._restarts
         actor: Any = ray.remote(Tuner)
-        self._tuner = actor.options(
-            num_cpus=0,
-            max_restarts=0,
-            max_concurrency=THREADS,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(here, soft=False),
-        ).remote(graph_of(self._plan), tuning, before=before, turn=self._restarts)
+
+        def make(options: dict[str, Any], note: str | None) -> Any:
+            there = {"num_cpus": 0, "max_restarts": 0, "max_concurrency": THREADS, **options}
+            return actor.options(**there).remote(plan, tuning, before=before, turn=turn, note=note)
+
+        return TunerProcess(make)

@@ -98,13 +98,19 @@ def find_file(place: Path, name: str) -> Path:
     """Return the file meant by `place`: itself, `name` in it, or in its newest run.
 
     Raises:
-        SlackwaterError: nothing there.
+        SlackwaterError: nothing there, or it cannot be looked at.
     """
-    if place.is_file():
-        return place
-    if (place / name).is_file():
-        return place / name
-    runs = sorted(place.glob(f"*/{name}"), key=lambda path: path.stat().st_mtime_ns)
+    try:
+        if place.is_file():
+            return place
+        if (place / name).is_file():
+            return place / name
+        runs = sorted(place.glob(f"*/{name}"), key=lambda path: path.stat().st_mtime_ns)
+    except OSError as problem:  # a name that is too long, a folder that is not ours
+        raise SlackwaterError(
+            f"{place!s:.300} cannot be looked at: {problem.strerror or problem}; name the "
+            "folder that `slackwater run` wrote, or its report.json"
+        ) from problem
     if not runs:
         raise SlackwaterError(
             f"there is no {name} in {place} nor in a folder of it; start a run with "

@@ -185,7 +185,8 @@ class FileSink:
     def close(self, state: str = "done") -> None:
         """Publish the rest: the stream has ended, or its user has stopped it. Safe to call twice.
 
-        A flow with no results leaves one empty file.
+        A flow with no results leaves one empty file. What was to be replaced by the whole, and is
+        stopped before that, stays.
 
         Raises:
             SinkError: it was not possible; or an earlier run has committed more rows than there
@@ -194,6 +195,9 @@ class FileSink:
         if state != "done" and not self._has_begun:
             self.leave()  # nothing came, so nothing is replaced
         if self._is_over:
+            return
+        if state != "done" and self._removing and not self._is_live:
+            self._give_up(state)
             return
         if state == "done" and self.progress.skipped < self._skip:
             raise self._other_rows(f"{self.progress.skipped:,}")
@@ -214,18 +218,30 @@ class FileSink:
 
     def abort(self, error: str) -> None:
         """Leave what is published, and nothing else; the run has failed. Safe to call twice."""
-        if self._is_over:
-            return
+        if not self._is_over:
+            self._end_short("failed", error)
+
+    def _give_up(self, state: str) -> None:
+        assert self._known is not None, "what is replaced has a manifest"
+        old = self._known.run
+        self.progress.notes.append(
+            f"what job {old.job!r} wrote stays, since this one was stopped before its output was "
+            "whole, and overwrite=True replaces the old by the whole only; with every= or rows= "
+            "it does as soon as a part is there"
+        )
+        self._end_short(state)
+
+    def _end_short(self, state: str, error: str | None = None) -> None:
         self._is_over = True
         if self._part is not None:
             self._part.discard()
         if self._has_begun:
             with suppress(OSError, SinkError):
-                self._end_failed(error)
+                self._forget(state, error)
         self._lock.release()
 
-    def _end_failed(self, error: str) -> None:
-        """Say that the run has failed; remove what it has not committed.
+    def _forget(self, state: str, error: str | None) -> None:
+        """Say how the run has ended; remove what it has not committed.
 
         A failure in the midst of committing may have come before or behind the commit, which is
         the renaming of the manifest: the one that lies there tells.
@@ -239,7 +255,8 @@ class FileSink:
                 with suppress(OSError):
                     self._place.hidden(part.name).unlink(missing_ok=True)
         ours = there if there is not None and is_ours else self._manifest
-        failed = ours.ended("failed", at_ns=time.time_ns(), error=error[:2_000])
+        short = None if error is None else error[:2_000]
+        failed = ours.ended(state, at_ns=time.time_ns(), error=short)
         if there is not None and not is_ours:
             failed = replace(there, failed=failed.run)
         self._place.write_manifest(failed)
@@ -288,9 +305,13 @@ class FileSink:
         self._staged.append(Part(name, rows, size, self._part_ns))
         self._part, self._part_ns = None, None
         self._cutter.cut()
-        is_live = self._spec.every_ns is not None or self._spec.rows is not None
-        if not self._removing or is_live:
+        if not self._removing or self._is_live:
             self._commit(self._manifest)
+
+    @property
+    def _is_live(self) -> bool:
+        """Whether readers are to see parts while it runs."""
+        return self._spec.every_ns is not None or self._spec.rows is not None
 
     def _commit(self, manifest: Manifest) -> None:
         self._lock.check()

@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from actors.local_sockets import boot_id
+from actors.own_process import start_of
+from actors.plain_files import read_plain
 from runtime.errors import SinkError
 from runtime.sinks import Holder, SinkRun, judged
 
@@ -105,8 +107,7 @@ class Lock:
 
     def _read(self) -> Holder | None:
         try:
-            with self._path.open("rb") as file:
-                return Holder.from_json(json.loads(file.read(_MOST_BYTES)))
+            return Holder.from_json(json.loads(read_plain(self._path, most_bytes=_MOST_BYTES)))
         except FileNotFoundError:
             return None
 
@@ -161,13 +162,3 @@ def here_as(sink: str, run: SinkRun, *, since_ns: int) -> Holder:
         since_ns=since_ns,
         token=secrets.token_hex(8),
     )
-
-
-def start_of(pid: int) -> int | None:
-    """Return when a process began, in ticks since the boot; None: there is none, or it is over."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()  # behind the name, which may have spaces
-    return None if fields[0] in ("Z", "X") else int(fields[19])

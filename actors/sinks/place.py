@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from actors.plain_files import read_plain
 from runtime.errors import SinkError
 from runtime.sinks import Manifest, Output, Part
 
@@ -89,8 +90,8 @@ class Place:
             OSError: it cannot be read.
         """
         try:
-            with self.manifest_path.open("rb") as file:
-                return Manifest.from_json(json.loads(file.read(_MOST_BYTES)))
+            data = read_plain(self.manifest_path, most_bytes=_MOST_BYTES)
+            return Manifest.from_json(json.loads(data))
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:

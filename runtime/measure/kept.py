@@ -1,16 +1,18 @@
-"""What a report says of steps that keep rows by promise, and yet may have missed some."""
+"""What a report says of steps that may have missed rows: too late, let go, or never kept."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 from runtime.flow.plan import Plan, Stage
-from runtime.flow.steps import AggregateStep, GateStep, JoinStep
+from runtime.flow.steps import AggregateStep, GateStep, JoinStep, SourceStep
 from runtime.measure.report import StageReport
 
 
 def kept_notes(plan: Plan, stages: Mapping[str, StageReport]) -> list[str]:
     """Return a sentence for each step that let rows go too soon, or was sent rows too late.
+
+    And for each join that goes by its slack behind a source that promises nothing.
 
     Args:
         plan: of the run.
@@ -18,6 +20,7 @@ def kept_notes(plan: Plan, stages: Mapping[str, StageReport]) -> list[str]:
     """
     notes: list[str] = []
     for stage in plan.stages:
+        notes += _by_slack(stage, plan)
         if stage.name in stages and _keeps_by_promise(stage):
             notes += _let_go(stage, stages)
             notes += _behind(stage, stages[stage.name])
@@ -28,6 +31,35 @@ def _keeps_by_promise(stage: Stage) -> bool:
     return (
         isinstance(stage.step, JoinStep | AggregateStep | GateStep) and stage.step.keep == "promise"
     )
+
+
+def _by_slack(stage: Stage, plan: Plan) -> Iterable[str]:
+    step = stage.step
+    is_join = isinstance(step, JoinStep | GateStep) and len(step.inputs) > 1
+    if not is_join or stage.replica or stage.is_ready_only or getattr(step, "keep", "") != "slack":
+        return
+    silent = ", ".join(repr(name) for name in _silent_above(stage, plan))
+    if silent:
+        yield (
+            f"{stage.name!r} keeps its rows by what was released, so that late ones may miss "
+            f"partners: by what is promised it would keep all of them, for {silent} can promise "
+            "nothing before its end; let it promise, with idle=, disorder= or promise=, or write "
+            "keep='promise', which keeps all, up to most_kept_rows"
+        )
+
+
+def _silent_above(stage: Stage, plan: Plan) -> list[str]:
+    """Return the sources above a stage that promise nothing before their end."""
+    by_name = {one.name: one for one in plan.stages}
+    above = list(dict.fromkeys(channel.source for channel in stage.inputs))
+    for name in above:  # grows while we go
+        new = dict.fromkeys(channel.source for channel in by_name[name].inputs)
+        above += [one for one in new if one not in above]
+    return [
+        name
+        for name in above
+        if isinstance(step := by_name[name].step, SourceStep) and step.source.promises_nothing
+    ]
 
 
 def _let_go(stage: Stage, stages: Mapping[str, StageReport]) -> Iterable[str]:

@@ -22,7 +22,8 @@ def published_notes(state: str, sinks: Iterable[SinkReport]) -> list[str]:
                 f"sink {sink.name!r}: {sink.already_committed:,} rows were already committed by an "
                 "earlier run and left out"
             )
-        # A stop publishes everything, unless a slot that did not answer had to be killed for it.
+        # A stop publishes everything, but for what was to replace an older output as a whole, and
+        # unless a slot that did not answer had to be killed for it.
         is_cut_off = state in ("failed", "lost") or (state == "stopped" and sink.waiting > 0)
         if is_cut_off and sink.published is not None:
             notes.append(

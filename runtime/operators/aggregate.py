@@ -33,7 +33,7 @@ from runtime.operators.contract import Released
 from runtime.operators.keys import KeyIndex
 from runtime.operators.late_rows import Late, LateRows, Revisions, missed_windows
 from runtime.operators.needs import Need, needs_of
-from runtime.operators.user_code import row_of
+from runtime.operators.user_code import row_of, rows_of_columns
 from runtime.operators.window import Windows
 
 Changed = tuple[Int64Array, Int64Array]
@@ -244,13 +244,14 @@ class AggregateMachine:
                 for need, accumulator in self._accumulators.items()
             }
         except OperatorError as problem:
-            start_ns = int(starts[problem.place or 0])
+            place = problem.place or 0
+            (key,) = rows_of_columns(self._keys_of(cells.take(first[place : place + 1]))) or ({},)
             raise OperatorError(
-                f"step {self._step.name!r}: {problem}\nwindow that starts at {start_ns}"
+                f"step {self._step.name!r}: {problem}\nwindow that starts at {starts[place]}"
+                f"{f', of key {key}' if key else ''}"
             ) from problem
         rows = self._rows.combined(pairs)
-        keys = self._keys.columns(self._cells.codes.take(cells.take(first)))
-        columns: Columns = dict(zip(self._step.keys, keys, strict=True))
+        columns = self._keys_of(cells.take(first))
         columns |= {"window_start": starts, "window_end": ends}
         for name, aggregate in self._step.aggregates.items():
             columns[name] = self._finished(name, aggregate, rows, states)
@@ -266,6 +267,11 @@ class AggregateMachine:
         columns = {name: columns[name] for name in self._step.schema.names}
         stimuli = np.maximum(self._stimuli.combined(pairs), stimulus_time_ns)
         return Batch(ends, stimuli, columns)
+
+    def _keys_of(self, cells: Int64Array) -> Columns:
+        """Return the key columns of these cells."""
+        keys = self._keys.columns(self._cells.codes.take(cells))
+        return dict(zip(self._step.keys, keys, strict=True))
 
     def _grouped(self, cells: Int64Array, places: Int64Array) -> tuple[Int64Array, Pairs]:
         """Return the first entry of each (window, key), and the entries of each in pane order."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from runtime.errors import OperatorError
 from runtime.flow.expressions import Expr
-from runtime.model import Batch, Column
+from runtime.model import Batch, Column, Columns
 from runtime.model.whose_code import RUNNING
 
 _T = TypeVar("_T")
@@ -76,11 +76,15 @@ def row_of(batch: Batch, place: int) -> str:
 
 def rows_of(batch: Batch) -> list[dict[str, object]]:
     """Return the rows as plain values, {column: value}; times as whole nanoseconds."""
-    names = list(batch.columns)
-    if not names:
+    if not batch.columns:
         return [{} for _ in range(len(batch))]
+    return rows_of_columns(batch.columns)
+
+
+def rows_of_columns(columns: Columns) -> list[dict[str, object]]:
+    """The same of columns, of one length; none if there are no columns."""
     values = [
         column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
-        for column in batch.columns.values()
+        for column in columns.values()
     ]
-    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]

@@ -56,7 +56,12 @@ class WholeSum(Folded):
             np.add.at(about, pairs.results, self.state.take(pairs.cells).astype(np.float64))
             fits = np.abs(about - results) < _FAR
             if not fits.all():
-                raise self._too_large(int(fits.argmin()), "that of its panes does not fit int64")
+                place = int(fits.argmin())
+                cells = pairs.cells[pairs.results == place]
+                total = sum(map(int, self.state.take(cells).tolist()))  # of Python: exact
+                raise self._too_large(
+                    place, f"that of its {len(cells)} panes is {total}, which does not fit int64"
+                )
         return results
 
     def restore(self, state: list[npt.NDArray[Any]]) -> None:

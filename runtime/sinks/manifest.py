@@ -74,7 +74,7 @@ class Manifest:
         removing: older parts that `parts` replace; they go as soon as this manifest lies there.
         fingerprint: what a run must share with this one to go on behind it; None: nobody can.
         why_not: why nobody can.
-        failed: a run that was to replace this, and failed before it did.
+        failed: a run that was to replace this, and failed or was stopped before it did.
         epoch, offsets: for recovery by snapshots, not written yet: the last snapshot that these
             parts belong to, and {source: where it goes on}.
     """

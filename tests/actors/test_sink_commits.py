@@ -161,6 +161,39 @@ def test_an_overwrite_that_is_stopped_before_any_row_leaves_the_old(tmp_path: Pa
     assert not (tmp_path / ".slackwater.lock").exists()
 
 
+@pytest.mark.parametrize("of", [jsonl_sink, parquet_sink])
+@pytest.mark.parametrize("name", ["out", "one"])
+def test_an_overwrite_that_is_stopped_before_its_end_leaves_the_old(
+    tmp_path: Path, name: str, of: Any
+) -> None:
+    place = tmp_path / (name if name == "out" else f"one.{of.__name__.removesuffix('_sink')}")
+    write_all(of(place), count=5)
+    before = shown(place.parent if place.is_file() else place)
+    sink = opened(of(place, overwrite=True), replace(RUN, job="second"))
+    sink.write(rows(100, 3))
+    sink.close("stopped")
+    sink.close("stopped")
+    assert shown(place.parent if place.is_file() else place) == before
+    (note,) = sink.progress.notes
+    assert note.startswith("what job 'first-1' wrote stays, since this one was stopped before")
+    assert (sink.progress.published, sink.progress.waiting) == (0, 3)
+    if name == "out":
+        told = manifest(place)
+        assert (told["run"]["state"], told["rows"]) == ("done", 5)
+        assert (told["failed"]["job"], told["failed"]["state"]) == ("second", "stopped")
+    assert not list(tmp_path.rglob("*.lock"))
+    write_all(of(place, overwrite=True), count=2)
+    assert seen(place) == [0, 1]
+
+
+def test_a_live_overwrite_that_is_stopped_publishes_what_it_has(tmp_path: Path) -> None:
+    write_all(jsonl_sink(tmp_path))
+    sink = opened(jsonl_sink(tmp_path, rows=30, overwrite=True))
+    sink.write(rows(100, 3))
+    sink.close("stopped")
+    assert seen(tmp_path) == [100, 101, 102]
+
+
 def test_a_live_overwrite_replaces_the_old_when_its_first_part_is_published(tmp_path: Path) -> None:
     write_all(jsonl_sink(tmp_path, rows=2), count=9)
     (tmp_path / "stranger.jsonl").write_text('{"n": -1}\n')

@@ -46,6 +46,23 @@ def test_a_second_writer_is_refused_by_the_name_of_the_first(tmp_path: Path, nam
     assert seen(tmp_path / name) == [0, 1, 2]
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", ["lock", "json"])
+@pytest.mark.parametrize("name", ["out", "one.jsonl"])
+def test_a_pipe_in_the_place_of_a_lock_or_manifest_is_refused_and_not_waited_for(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    (tmp_path / "out").mkdir()
+    hidden = {"out": f"out/.slackwater.{kind}", "one.jsonl": f".one.jsonl.slackwater.{kind}"}[name]
+    os.mkfifo(tmp_path / hidden)
+    with pytest.raises(SinkError, match=f"slackwater.{kind} is no regular file .*choose a path"):
+        opened(jsonl_sink(tmp_path / name, overwrite=True))
+    assert {path.name for path in (tmp_path / hidden).parent.iterdir()} <= {
+        "out",
+        Path(hidden).name,
+    }
+
+
 def test_a_job_that_never_started_leaves_the_place_as_it_was(tmp_path: Path) -> None:
     write_all(jsonl_sink(tmp_path))
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}

@@ -326,6 +326,10 @@ def test_a_sum_is_exact_or_refused_by_step_column_and_row(
         assert result.columns["rows"][whole].tolist() == [delays[0] + delays[2], delays[1]]
         return
     if not window.is_tumbling and max(delays) <= MOST:
-        problem = "window that starts at 20"
+        total = delays[0] + delays[2]
+        problem = (
+            f"that of its 2 panes is {total}, which does not fit int64(.|\n)*"
+            "window that starts at 20, of key {'area': 1}"
+        )
     with pytest.raises(OperatorError, match=f"'delay'(.|\n)*{problem.replace('+', '[+]')}"):
         machine.process(read(batch, END_NS))

@@ -70,3 +70,10 @@ def test_the_newest_run_is_found(tmp_path: Path) -> None:
     assert find_file(tmp_path / "older", "report.json").parent.name == "older"
     with pytest.raises(SlackwaterError, match="slackwater run"):
         find_file(tmp_path / "nowhere", "report.json")
+
+
+def test_a_place_that_no_system_can_look_at_is_an_error_in_words(tmp_path: Path) -> None:
+    with pytest.raises(SlackwaterError, match=r"aaa cannot be looked at: File name too long; name"):
+        find_file(Path("a" * 5_000), "report.json")
+    with pytest.raises(SlackwaterError, match="cannot be looked at"):
+        find_file(tmp_path / ("a" * 300), "report.json")

@@ -1,7 +1,8 @@
-"""A tuner whose policy is difficult, in its own process: slow in one second, broken in another."""
+"""Tuners whose policies are difficult, in their own processes: slow, broken, or never to return."""
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,4 +35,12 @@ class DifficultPolicy:
 class DifficultTuner(actors.tuner.Tuner):
     def __init__(self, *args: Any, **options: Any) -> None:
         actors.tuner.make_policy = lambda *_, **__: DifficultPolicy()
+        super().__init__(*args, **options)
+
+
+class StuckTuner(actors.tuner.Tuner):
+    """One whose policy never lets go of the interpreter: no other thread of Python's runs again."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        actors.tuner.make_policy = lambda *_, **__: all(itertools.repeat(True))
         super().__init__(*args, **options)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import psutil
 import pytest
 import ray
 
 import actors.tuner
 import slackwater as sw
-from actors import tuner_care
+from actors import tuner_care, tuner_process
 from actors.back_off import BackOff
+from actors.bounded import within
+from actors.own_process import OwnProcess, start_of
 from actors.slot_report import SlotSamples
 from actors.tuner import Tuner, TunerState, graph_of
 from actors.tuner_care import TunerCare
@@ -24,6 +28,8 @@ from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
 from runtime.tune import SetSlack
 from tests.support.flows import late_pair
+from tests.support.processes import below, command_lines
+from tests.support.tuners import StuckTuner
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("cluster")]
@@ -187,8 +193,9 @@ def test_a_tuner_that_is_dead_at_the_end_is_told_of_in_the_report(plan: Plan) ->
     care = TunerCare(plan, sw.Tuning(policy="500ms"))
     care.start(slots_of(plan))
     until(lambda: care.look(0.1) or care.pids, within_s=SOON_S, what="the tuner")
+    assert care._tuner is not None
     assert deadline_notes(plan, care.report()) == []
-    ray.kill(care._tuner)
+    ray.kill(care._tuner.actor)
     care.finish()
     (note,) = deadline_notes(plan, care.report())
     assert "did not answer as the job ended" in note
@@ -207,9 +214,74 @@ def test_who_is_ended_from_another_thread_starts_no_other(plan: Plan) -> None:
     care = TunerCare(plan, sw.Tuning(policy="500ms"))
     care.start(slots_of(plan))
     tuner = care._tuner
+    assert tuner is not None
+    actor = tuner.actor
     care.end()
-    care._tuner = tuner  # as `look` still has it when `end` comes in between
+    care._tuner, tuner._actor = tuner, actor  # as `look` has it when `end` comes in between
     until(lambda: care.look(0.1) or care._again_s, within_s=SOON_S, what="its death to be seen")
     care.look()
     assert care._tuner is None
     assert report_of(care).restarts == 0
+
+
+def process_of(care: TunerCare) -> OwnProcess | None:
+    assert care._tuner is not None
+    assert care._tuner._folder is not None
+    return OwnProcess.noted(tuner_process._note_in(care._tuner._folder.name))
+
+
+def test_a_tuner_that_hangs_is_gone_as_soon_as_it_is_ended(plan: Plan) -> None:
+    care = TunerCare(plan, sw.Tuning(policy="500ms"))
+    care.start(slots_of(plan))
+    until(lambda: care.look(0.1) or care.pids, within_s=SOON_S, what="the tuner")
+    os.kill(care.pids[0], signal.SIGSTOP)  # what Ray tells it, it does not hear
+    care.end()
+    assert start_of(care.pids[0]) is None  # at most a zombie
+
+
+def test_a_tuner_that_never_spoke_and_is_stuck_in_native_code_is_gone_when_it_is_ended(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuner_care, "Tuner", StuckTuner)
+    care = TunerCare(plan, sw.Tuning())
+    care.start(slots_of(plan))
+    process = until(lambda: process_of(care), within_s=SOON_S, what="the note of its process")
+    there = psutil.Process(process.pid)
+    until(lambda: there.cpu_times().user > 0 and there.num_threads(), within_s=SOON_S, what="it")
+    there.suspend()
+    care.end()
+    assert care.pids == []
+    assert start_of(process.pid) is None
+
+
+def test_a_head_that_hangs_keeps_no_tuner_alive_and_holds_nobody_up(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuner_process, "KILL_S", 0.2)
+    care = TunerCare(plan, sw.Tuning(policy="500ms"))
+    care.start(slots_of(plan))
+    until(lambda: care.look(0.1) or care.pids, within_s=SOON_S, what="the tuner")
+    lines = command_lines(below())
+    (head,) = (one for one, line in lines.items() if line.split(" ")[0].endswith("gcs_server"))
+    head.suspend()
+    try:
+        with monkeypatch.context() as soon:
+            soon.setattr(tuner_care, "SILENT_S", -1.0)
+            os.kill(care.pids[0], signal.SIGSTOP)
+            until(
+                lambda: within(SOON_S, care.look, what="what its tuner does") or care._again_s,
+                within_s=SOON_S,
+                what="a tuner that hangs to be given up",
+            )
+        assert start_of(care.pids[0]) is None  # at most a zombie
+        within(SOON_S, care.look, what="that another one is to come")
+        assert report_of(care).restarts == 1
+    finally:
+        head.resume()
+    until(lambda: care.look(0.1) or len(care.pids) > 1, within_s=SOON_S, what="another tuner")
+    head.suspend()
+    try:
+        within(SOON_S, care.end, what="that it has ended")
+        assert start_of(care.pids[1]) is None
+    finally:
+        head.resume()
