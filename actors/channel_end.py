@@ -93,7 +93,8 @@ class End:
         """Return the frames that are there; look at so many messages (>= 1) at most."""
         frames = []
         try:
-            for left in reversed(range(most)):
+            while most:
+                most -= 1
                 # A message of several parts comes as so many frames: each must stand for itself.
                 frame = self._socket.recv(_NOBLOCK)
                 if self._pieces or len(frame) >= self._whole:
@@ -104,7 +105,7 @@ class End:
                 frames.append(frame)
                 # To ask costs a third of what zmq.Again does, and most often one frame is all. Who
                 # reads one at a time is not asked for: it is a quarter of all that reading costs.
-                if not left or not self._events() & _POLLIN:
+                if not most or not self._events() & _POLLIN:
                     break
         except zmq.Again:
             pass
