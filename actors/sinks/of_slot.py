@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 
@@ -92,6 +93,8 @@ class SlotSinks:
     @property
     def due_in_s(self) -> float:
         """In how many seconds `publish_due` has something to do, if nothing is written."""
+        if self._due_ns == NEVER_NS:  # asked before each sleep: most slots have no such sink
+            return math.inf
         return max(self._due_ns - self._clock_ns(), 0) / 1e9
 
     def publish_due(self) -> None:

@@ -84,9 +84,13 @@ _TO_WHOLE = {"<": math.ceil, ">=": math.ceil, ">": math.floor, "<=": math.floor}
 
 def _not_equal(left: Any, right: Any) -> Column:
     """Return where two numbers are known to differ: not where one is NaN."""
-    if any(np.asarray(each).dtype.kind == "f" for each in (left, right)):
+    if _is_float(left) or _is_float(right):
         return np.less(left, right) | np.greater(left, right)
     return np.not_equal(left, right)
+
+
+def _is_float(values: Any) -> bool:
+    return values.dtype.kind == "f" if isinstance(values, np.ndarray) else isinstance(values, float)
 
 
 _COMPARED: dict[str, Kernel] = {

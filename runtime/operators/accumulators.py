@@ -66,7 +66,10 @@ class Folded:
         return self._state.values
 
     def add(self, batch: Batch, cells: Int64Array, size: int) -> None:
-        """Take rows, in order: `ufunc.at` goes from the first to the last."""
+        """Take rows, in order: `ufunc.at` goes from the first to the last.
+
+        NaN and infinity go their way, as documented: who adds has silenced NumPy.
+        """
         self._fold(*self._values(batch, cells), size)
 
     def _fold(self, cells: Int64Array, values: Any, size: int) -> None:
@@ -76,8 +79,7 @@ class Folded:
             return
         if isinstance(values, np.ndarray):
             values = values.astype(self._dtype, copy=False)
-        with np.errstate(all="ignore"):  # NaN and infinity go their way, as documented
-            self._ufunc.at(self.state, cells, values)
+        self._ufunc.at(self.state, cells, values)
 
     def combined(self, pairs: Pairs) -> npt.NDArray[Any]:
         """Return `ufunc` over the cells of each result, in order."""

@@ -130,7 +130,7 @@ class AggregateMachine:
     def _count(self, batch: Batch, late: list[Late]) -> None:
         """Count rows in their cells; note in `late` those that change windows that have closed."""
         panes = self._windows.panes_of(batch.event_time_ns)
-        oldest = int(panes.min())
+        oldest = panes.item(panes.argmin())  # half of what min() takes
         if oldest < self._windows.first_whole_pane(self._last_kept):
             in_time = np.flatnonzero(panes >= self._windows.first_open_pane(self._last_kept))
             if self._step.keeps_late:
@@ -143,9 +143,11 @@ class AggregateMachine:
         keys = [batch.columns[name] for name in self._step.keys]
         codes = self._keys.codes(keys, len(batch))
         cells = self._cells.of(panes, codes, keys=max(1, len(self._keys)))
+        size = len(self._cells)
         try:
-            for accumulator in self._all:
-                accumulator.add(batch, cells, len(self._cells))
+            with np.errstate(all="ignore"):  # once: it costs as much as one of them
+                for accumulator in self._all:
+                    accumulator.add(batch, cells, size)
         except OperatorError as problem:
             row = "" if problem.place is None else f"\n{row_of(batch, problem.place)}"
             raise OperatorError(f"step {self._step.name!r}: {problem}{row}") from problem

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from runtime.flow.whole import refused
+from runtime.flow.whole import ends_of, refused
 from runtime.model import Batch, Int64Array
 from runtime.operators.accumulators import Folded, Pairs, Values
 
@@ -37,7 +37,7 @@ class WholeSum(Folded):
         cells, values = self._of_batch(batch, cells)
         if not len(values):
             return self._fold(cells, values, size)
-        least, most = int(np.minimum.reduce(values)), int(np.maximum.reduce(values))
+        least, most = ends_of(values)
         if most > _MOST:
             raise self._too_large(int(values.argmax()), f"{most} does not fit int64")
         more = max(-least, most) * len(values)

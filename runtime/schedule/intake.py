@@ -196,6 +196,8 @@ class GateIntake(_Held):
         self._stage = stage.name
         self._sources = [channel.source for channel in stage.inputs]
         self._is_mixed = [channel.is_mixed for channel in stage.inputs]
+        # Nobody else sends what is older than he has promised, or is not waited for.
+        self._may_be_behind = [c.may_be_late or c.idle_ns is not None for c in stage.inputs]
         self._kept_ns: int | None = None  # how far a frontier may lag before rows wait for it
         if getattr(stage.step, "keep", None) == "promise":
             self._kept_ns = stage.window_ns
@@ -222,7 +224,7 @@ class GateIntake(_Held):
                 promise_ns=message.promise_ns,
                 promise_stimulus_ns=message.promise_stimulus_ns,
             )
-            if message.batch is not None:
+            if message.batch is not None and self._may_be_behind[writer]:
                 self._count_behind(writer, message.batch)
             if self._silent is not None:
                 self._silent.taken(writer, now_ns)

@@ -82,6 +82,32 @@ def test_credit_bounds_what_a_sender_holds_for_a_slow_receiver(link: Link) -> No
     assert most_bytes < 50e6
 
 
+class Counting(Receiver):
+    """Counts how often it asks its socket what is there."""
+
+    asked = 0
+
+    def _events(self) -> int:
+        self.asked += 1
+        return super()._events()
+
+
+@pytest.mark.parametrize(("most", "asks"), [(1, 0), (3, 2)])
+def test_who_has_read_as_much_as_it_may_does_not_ask_for_more(most: int, asks: int) -> None:
+    link = Link(is_local=True)
+    receiver = Counting(keys=KEYS, codec=codec(), context=link.context, is_local=True)
+    sender = link.sender(receiver)
+    until(lambda: receiver.receive(0) == [] and receiver.is_connected, [receiver])
+    for number in range(4):
+        sender.send(message(number), 0)
+    wait([receiver], 10.0)
+    receiver.asked = 0
+    got = receiver.receive(0, max_messages=most)
+    assert (len(got), receiver.asked) == (most, asks)
+    receiver.close()
+    link.close()
+
+
 def test_link_time_is_summed_over_messages(link: Link) -> None:
     receiver = link.receiver()
     sender = link.sender(receiver)

@@ -71,3 +71,12 @@ def test_a_callback_that_exits_at_a_failure_s_end_does_not_keep_its_slot_from_en
     sinks = SlotSinks()
     sinks.open(plan_stages(flow), folder="", runs={})
     assert "SystemExit(3)" in sinks.abort("a worker died")
+
+
+def test_a_slot_whose_sinks_are_never_due_reads_no_clock_before_it_sleeps() -> None:
+    def clock_ns() -> int:
+        raise AssertionError("nothing is ever due")
+
+    sinks = SlotSinks(clock_ns=clock_ns)
+    sinks.publish_due()
+    assert sinks.due_in_s == float("inf")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors import OperatorError
-from runtime.flow import Expr, col, where
+from runtime.flow import Expr, col, where, whole
 from runtime.model import batch_of
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -94,3 +94,34 @@ def test_a_side_is_asked_only_of_the_rows_where_it_decides(
     with pytest.raises(OperatorError) as caught:
         where(col("n") < 3, 10 // col("n"), -1).evaluate(batch)
     assert caught.value.place == 1
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint8", "uint16", "uint32", "int64"])
+@pytest.mark.parametrize("op", ["+", "-", "*"])
+def test_the_ends_of_every_type_meet_as_python_has_them_or_are_refused(op: str, dtype: str) -> None:
+    ends = [np.iinfo(dtype).min, np.iinfo(dtype).max]
+    left, right = [*ends, *ends], [*ends, *reversed(ends)]
+    arrays = {"x": np.array(left, dtype), "y": np.array(right, dtype)}
+    compute: Any = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__}[op]
+    exact = [compute(int(a), int(b)) for a, b in zip(left, right, strict=True)]
+    expression = {"+": col("x") + col("y"), "-": col("x") - col("y"), "*": col("x") * col("y")}[op]
+    if all(LEAST <= value <= MOST for value in exact):
+        assert expression.evaluate(batch_of(range(4), arrays)).tolist() == exact  # type: ignore[union-attr]
+        return
+    with pytest.raises(OperatorError, match="does not fit int64"):
+        expression.evaluate(batch_of(range(4), arrays))
+
+
+def test_numbers_of_32_bits_are_not_looked_through_since_nothing_of_theirs_can_wrap(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def look(values: Any) -> Any:
+        raise AssertionError(values)
+
+    monkeypatch.setattr(whole, "ends_of", look)
+    batch = batch_of(range(3), {"short": np.arange(3, dtype=np.int32), "long": np.arange(3)})
+    assert (col("short") * col("short")).evaluate(batch).tolist() == [0, 1, 4]  # type: ignore[union-attr]
+    assert (7 - col("short")).evaluate(batch).tolist() == [7, 6, 5]  # type: ignore[union-attr]
+    for long in (col("short") + 2**31, col("short") + col("long")):
+        with pytest.raises(AssertionError):
+            long.evaluate(batch)
