@@ -32,7 +32,7 @@ from runtime.errors import SlackwaterError
 ROOT = Path(__file__).resolve().parents[1]
 SLOTS = {"source": "node-1", "join": "node-2", "sink": "node-3"}
 FULL = {"file": 30, "disk": 16, "source": 14, "join": 14, "sink": 14, "driver": 6, "head": 6}
-QUICK = {"file": 6, "disk": 2, "source": 1, "join": 1, "sink": 2, "driver": 0, "head": 0}
+QUICK = {"file": 6, "disk": 2, "source": 1, "join": 1, "sink": 1, "driver": 0, "head": 0}
 SOON_S = 90.0
 GRACE_S = 0.5
 """How much longer than its interval a row may have waited when the kill came: what a loop, and a
