@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.deadline import Ints
-from benchmarks.hold_program import Grain, HoldProgram
+from benchmarks.hold_program import NEAR, Grain, HoldProgram
 from benchmarks.local_search import (
     KEPT_BACK_S,
     MOST_NS,
@@ -30,7 +30,7 @@ from benchmarks.local_search import (
 )
 from benchmarks.one_gate import OneGate
 
-AGAIN = 3
+AGAIN = 6
 """At most so many times the program looks around its best plans."""
 
 
@@ -49,9 +49,20 @@ class Effort:
     evaluations: int
 
 
-QUICK = Effort((Grain(250, 10, 0.02, 0.05),), Grain(250, 2, 0.01, 0.02), 4)
+ALL_NEAR = tuple(NEAR.tolist())
+BY_ROWS = 1_000
+"""One region is all: what has the fewest rows stays."""
+QUICK = Effort((Grain(600, 10, 0.02, 0.05),), Grain(300, 2, 0.01, 0.02), 4)
 FULL = Effort(
-    (Grain(2_000, 10, 0.02, 0.05), Grain(2_000, 5, 0.01, 0.02)), Grain(1_500, 2, 0.005, 0.01), 15
+    (
+        Grain(3_000, 10, 0.02, 0.05),
+        Grain(3_000, 5, 0.02, 0.02, region=20),
+        Grain(2_000, 10, 0.02, 0.05, region=5, near=ALL_NEAR),
+        Grain(1_500, 10, 0.02, 0.05, region=BY_ROWS, near=ALL_NEAR),
+        Grain(3_000, 2, 0.005, 0.01, region=20, near=ALL_NEAR),
+    ),
+    Grain(1_500, 2, 0.005, 0.01),
+    15,
 )
 
 
@@ -92,14 +103,15 @@ def best_of(
     program = HoldProgram(gate, task, may_be_over=most)
     best: dict[int, Found] = {}
     for grain in effort.grains:
-        best = _better(task, best, [plan.holds_ns for plan in program.plans(grain)], most)
+        plans = program.plans(grain, below=_costs(best))
+        best = _better(task, best, [plan.holds_ns for plan in plans], most)
     for _ in range(AGAIN):
-        before = {over: plan.cost for over, plan in best.items()}
+        before = _costs(best)
         around = [plan.holds_ns for plan in best.values()]
         if around:
-            plans = program.plans(effort.around, around=around)
+            plans = program.plans(effort.around, around=around, below=before)
             best = _better(task, best, [plan.holds_ns for plan in plans], most)
-        if before == {over: plan.cost for over, plan in best.items()}:
+        if before == _costs(best):
             break
     steps = effort.evaluations * len(task.places)
     found: list[Found] = []
@@ -109,6 +121,10 @@ def best_of(
         else:  # the program found none that the evaluator, too, says keeps the rule
             found.append(mended(task, task.begin(), over, evaluations=steps, rng=rng))
     return found
+
+
+def _costs(best: dict[int, Found]) -> dict[int, float]:
+    return {over: plan.cost for over, plan in best.items()}
 
 
 def _better(task: Task, best: dict[int, Found], plans: list[Ints], most: int) -> dict[int, Found]:

@@ -11,7 +11,7 @@ What it says of a plan is near what the evaluator says, not the same: the evalua
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,7 @@ OFFSET_S = OFFSET_NS / NS_PER_SECOND
 MOST_STEPS = (MOST_NS - OFFSET_NS) // GRID_NS
 NEAR = np.concatenate([np.arange(40), np.arange(40, 120, 4), np.arange(120, 300, 15)])
 """Holds tried: so many steps of 20 ms below what the deadline leaves; finest where it binds."""
+FEW_NEAR = np.array((0, 1, 2, 3, 4, 6, 8, 11, 15, 20, 27, 35, 45, 60, 80, 105, 135, 170, 215, 270))
 BEYOND = np.array((10, 25, 50, 100, 150, 200, 300, MOST_STEPS))
 """And above, for a second that may be over."""
 AROUND = np.array((-50, -20, -10, -5, -3, -2, -1, 0, 1, 2, 3, 5, 10, 20, 50))
@@ -42,12 +43,16 @@ class Grain:
         width: states that stay, for each number of seconds over.
         rows, free_s, wait_s: states are nearly the same whose cut, time until the sink is free,
             and longest wait to come fall into one cell of this size.
+        region: so many cells each way are a region, whose best stay before another's second best.
+        near: the holds tried, in steps below what the deadline leaves.
     """
 
     width: int
     rows: int
     free_s: float
     wait_s: float
+    region: int = 10
+    near: tuple[int, ...] = tuple(FEW_NEAR.tolist())
 
 
 @dataclass(frozen=True)
@@ -101,20 +106,33 @@ class HoldProgram:
         self._limit_s = task.limit_s - task.part.fixed_s
         self._to_come = self._forced()
 
-    def plans(self, grain: Grain, *, around: Sequence[Ints] = ()) -> list[Planned]:
+    def plans(
+        self,
+        grain: Grain,
+        *,
+        around: Sequence[Ints] = (),
+        below: Mapping[int, float] | None = None,
+    ) -> list[Planned]:
         """Return the best plan for each number of seconds over that one was found of.
 
         Args:
             grain: how fine.
             around: holds, shape (seconds,) each; then only holds near theirs are tried.
+            below: {seconds over: rows of a known plan}: only fewer are of use.
         """
+        worth = np.array([(below or {}).get(o, np.inf) for o in range(self._most + 1)])
         near = (np.array(around, dtype=np.int64) - OFFSET_NS) // GRID_NS if around else None
         none = np.zeros(1, dtype=np.int32)
         states = States(none, np.zeros(1), np.zeros((1, AHEAD)), none, none, none, none)
         past = []
         for second in range(self._tables.seconds):
             wanted = None if near is None else np.unique(near[:, second, None] + AROUND)
-            states = self._kept(self._after(states, second, wanted), grain)
+            states = self._after(states, second, wanted, grain)
+            states = states.take(np.flatnonzero(states.over <= self._most))
+            states = states.take(np.flatnonzero(states.rows < worth[states.over]))
+            if not len(states.cut):
+                return []
+            states = self._kept(states, grain)
             past.append((states.parent, states.steps))
         found = []
         for over in range(self._most + 1):
@@ -132,14 +150,16 @@ class HoldProgram:
         behind = forced[::-1].cumsum()[::-1]
         return np.append(behind, 0).astype(np.int32)
 
-    def _tried(self, states: States, second: int, wanted: Ints | None) -> tuple[Ints, Counts]:
+    def _tried(
+        self, states: States, second: int, wanted: Ints | None, grain: Grain
+    ) -> tuple[Ints, Counts]:
         """Return (place of the state, steps of the hold) of all that is tried in a second."""
         # Until the second is over no row can be older than this: longer holds are all alike.
         oldest_s = second + 1 - self._tables.came_s[states.cut]
         longest = np.floor(oldest_s / BIN_S).astype(np.int32) + 1
         left_s = self._limit_s[second] - states.waits_s[:, 0] - OFFSET_S
         left = np.floor(left_s / BIN_S).astype(np.int32)
-        steps = left[:, None] + np.concatenate([-NEAR, BEYOND])
+        steps = left[:, None] + np.concatenate([-np.array(grain.near), BEYOND])
         if wanted is not None:
             steps = np.broadcast_to(wanted, (len(left), len(wanted)))
         steps = np.minimum(np.clip(steps, 1, MOST_STEPS), np.maximum(longest, 1)[:, None])
@@ -149,8 +169,8 @@ class HoldProgram:
         own, which = np.nonzero(is_new)
         return own, steps[own, which]
 
-    def _after(self, states: States, second: int, wanted: Ints | None) -> States:
-        own, steps = self._tried(states, second, wanted)
+    def _after(self, states: States, second: int, wanted: Ints | None, grain: Grain) -> States:
+        own, steps = self._tried(states, second, wanted, grain)
         tables, run = self._tables, _Second(self._tables, states.take(own), second)
         begin = second * BINS
         run.leave(begin, 0.0, tables.come[np.maximum(begin - steps, 0)])
@@ -174,19 +194,34 @@ class HoldProgram:
 
     def _kept(self, states: States, grain: Grain) -> States:
         """Return those that stay: of nearly the same the best, and not too many."""
-        states = states.take(np.flatnonzero(states.over <= self._most))
         score = states.rows + self._to_come[states.cut]
-        free = np.maximum(states.free_s / grain.free_s, 0).astype(np.int64)
-        wait = (states.waits_s[:, :3].max(axis=1) / grain.wait_s).astype(np.int64)
-        key = ((states.over * 100_000 + states.cut // grain.rows) * 10_000 + free) * 1_000 + wait
+        key = _key(states, grain, 1)
         order = np.lexsort((states.free_s, score, key))
         first = np.append(True, np.diff(key[order]) != 0)
         places = order[first]
+        # Few rows so far can mean many to come: the best of each region stay, then the second best.
+        region = _key(states, grain, grain.region)[places]
+        by_region = np.lexsort((score[places], region))
+        places, region = places[by_region], region[by_region]
+        starts = np.flatnonzero(np.append(True, np.diff(region) != 0))
+        sizes = np.diff(np.append(starts, len(places)))
+        rank = np.arange(len(places)) - np.repeat(starts, sizes)
         kept = []
         for over in range(self._most + 1):
-            own = places[states.over[places] == over]
-            kept.append(own[np.argsort(score[own], kind="stable")][: grain.width])
+            own = np.flatnonzero(states.over[places] == over)
+            own = own[np.lexsort((score[places[own]], rank[own]))][: grain.width]
+            kept.append(places[own])
         return states.take(np.concatenate(kept))
+
+
+def _key(states: States, grain: Grain, times: int) -> Ints:
+    """Return the cell of each state, cells so many times as large as the grain says."""
+    free = np.maximum(states.free_s / (grain.free_s * times), 0).astype(np.int64)
+    wait = (states.waits_s[:, :3].max(axis=1) / (grain.wait_s * times)).astype(np.int64)
+    cut = states.cut.astype(np.int64) // (grain.rows * times)
+    over = states.over.astype(np.int64)
+    key: Ints = ((over * 100_000 + cut) * 10_000 + free) * 1_000 + wait
+    return key
 
 
 class _Second:
