@@ -56,10 +56,9 @@ QUICK = Effort((Grain(600, 10, 0.02, 0.05),), Grain(300, 2, 0.01, 0.02), 4)
 FULL = Effort(
     (
         Grain(3_000, 10, 0.02, 0.05),
-        Grain(3_000, 5, 0.02, 0.02, region=20),
         Grain(2_000, 10, 0.02, 0.05, region=5, near=ALL_NEAR),
         Grain(1_500, 10, 0.02, 0.05, region=BY_ROWS, near=ALL_NEAR),
-        Grain(3_000, 2, 0.005, 0.01, region=20, near=ALL_NEAR),
+        Grain(2_500, 2, 0.005, 0.01, region=20, near=ALL_NEAR),
     ),
     Grain(1_500, 2, 0.005, 0.01),
     15,

@@ -29,6 +29,7 @@ MOST_STEPS = (MOST_NS - OFFSET_NS) // GRID_NS
 NEAR = np.concatenate([np.arange(40), np.arange(40, 120, 4), np.arange(120, 300, 15)])
 """Holds tried: so many steps of 20 ms below what the deadline leaves; finest where it binds."""
 FEW_NEAR = np.array((0, 1, 2, 3, 4, 6, 8, 11, 15, 20, 27, 35, 45, 60, 80, 105, 135, 170, 215, 270))
+"""Likewise, but fewer: the same width then reaches further."""
 BEYOND = np.array((10, 25, 50, 100, 150, 200, 300, MOST_STEPS))
 """And above, for a second that may be over."""
 AROUND = np.array((-50, -20, -10, -5, -3, -2, -1, 0, 1, 2, 3, 5, 10, 20, 50))
@@ -93,6 +94,8 @@ class Planned:
 
 class HoldProgram:
     """The program over one part of a run.
+
+    It takes left rows to leave as they are ready, whatever the hold: they are the late side.
 
     Args:
         gate: whose.
@@ -272,7 +275,8 @@ class _Second:
         tables = self._tables
         own = np.flatnonzero(results)
         begin_s = np.maximum(self.free_s[own], came_s)
-        load = tables.load[(begin_s / BIN_S).astype(np.int64)]
+        # A sink that is still busy long after the part takes its last known load on.
+        load = tables.load[np.minimum((begin_s / BIN_S).astype(np.int64), len(tables.load) - 1)]
         end_s = begin_s + (tables.slice_s + results[own] * tables.row_s) * load
         self.free_s[own] = end_s
         later = np.minimum(begin_s.astype(np.int64) - self._second, AHEAD - 1)

@@ -21,7 +21,7 @@ from benchmarks.frame import Claim, Options, Result
 from benchmarks.local_search import searched
 from benchmarks.one_gate import OneGate
 
-SEEDS, SECONDS, EVALUATIONS = 3, 400, 40
+SEEDS, SECONDS, EVALUATIONS = 3, 400, 20
 QUICK_SEEDS, QUICK_SECONDS, QUICK_EVALUATIONS = 1, 110, 10
 BEATEN_BY = 0.01
 ATTACKS = ("annealing", "local search")
