@@ -96,8 +96,8 @@ def test_the_plan_of_the_floor_keeps_the_deadline_and_costs_what_was_promised(
 
 def test_the_program_says_of_its_plans_what_the_evaluator_says(gate: OneGate) -> None:
     (task,) = tasks_of(gate, first_second=0)
-    plans = HoldProgram(gate, task, may_be_over=2).plans(QUICK.grains[0])
-    assert [plan.over for plan in plans] == [0, 1, 2]
+    plans = HoldProgram(gate, task, may_be_over=1).plans(QUICK.grains[0])
+    assert [plan.over for plan in plans] == [0, 1]
     for plan in plans:
         found = task.part.evaluate(plan.holds_ns)
         assert found.slack_ready.sum() == pytest.approx(plan.rows, rel=0.01)
@@ -110,12 +110,11 @@ def test_local_search_alone_finds_no_better_plan_than_the_floor(gate: OneGate) -
     assert cost <= local < np.inf
 
 
-def test_a_second_more_that_may_be_over_never_costs_rows(gate: OneGate) -> None:
+def test_a_second_that_may_be_over_saves_rows(gate: OneGate) -> None:
     (task,) = tasks_of(gate, first_second=0)
     rng = np.random.default_rng(SEED)
-    costs = [plan.cost for plan in best_of(gate, task, 3, effort=QUICK, rng=rng)]
-    assert costs == sorted(costs, reverse=True)
-    assert costs[-1] < costs[0]
+    never, once = best_of(gate, task, 1, effort=QUICK, rng=rng)
+    assert once.cost < never.cost < np.inf
 
 
 def test_no_search_goes_below_the_bound(gate: OneGate) -> None:
