@@ -46,7 +46,7 @@ class Relaxed:
         part = task.part
         self._first, self._size = part.first, part.last - part.first
         self._judged = task.judged
-        allowed_s = task.limit_s + 2 * RESERVE_S - part.fixed_s
+        allowed_s = task.limit_s + task.kept_back_s + RESERVE_S - part.fixed_s
         self._allowed_ns = (allowed_s * NS_PER_SECOND).astype(np.int64)
         self._came_ns, self._ready_ns = part.came_ns[RIGHT], part.ready_ns[RIGHT]
         self._ready_in = self._place(self._ready_ns)

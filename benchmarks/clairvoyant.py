@@ -1,7 +1,7 @@
 """The floor of every policy: it knows the run, and is judged as all others are.
 
-One gate behind its sources: the holds of each second that a search over the exact evaluator
-(`one_gate.py`, `local_search.py`) finds, run once in the simulator. Other flows: in each second
+One gate behind its sources: the holds of each second that a dynamic program and the exact evaluator
+(`floor_search.py`, `one_gate.py`) find, run once in the simulator. Other flows: in each second
 what the rest of the path leaves of the deadline, and several gates on a path share it in the way,
 in steps of 0.1 s, that has the fewest slack-ready rows; what the rest takes depends a little on
 the holds, so a few runs lead to the last one.
@@ -29,7 +29,8 @@ from benchmarks.deadline import (
     Outcome,
     run,
 )
-from benchmarks.local_search import searched
+from benchmarks.floor_search import FULL, QUICK, Effort, floor_plan
+from benchmarks.local_search import KEPT_BACK_S, RESERVE_S
 from benchmarks.one_gate import OneGate
 from runtime.flow.plan import Plan
 from runtime.measure.samples import StageSample
@@ -37,8 +38,6 @@ from runtime.model import NS_PER_SECOND
 from runtime.tune import Paths, SlackPolicy
 from runtime.tune.policies import PlannedSlack, StaticSlack
 
-EVALUATIONS = 20
-"""Steps of the search, for each second whose hold matters, number of seconds over, and round."""
 STEP_S = 0.1
 MARGIN_NS = 2 * LIMITS.source_gap_ns
 """What a row may wait beyond its hold until the slot looks."""
@@ -66,21 +65,26 @@ def clairvoyant(experiment: Experiment, *, seed: int, rounds: int) -> Outcome:
     Args:
         experiment: what is run.
         seed: of its streams.
-        rounds: how thorough: steps of the search, or how often the holds are mended by what the
-            last run has shown; ≥ 1.
+        rounds: how thorough: above 1 the search is the full one; or how often the holds are mended
+            by what the last run has shown; ≥ 1.
     """
     try:
         gate = OneGate(experiment, seed=seed)
     except NotAloneError:
         return _by_rounds(experiment, seed=seed, rounds=rounds)
-    return _searched(experiment, gate, seed=seed, evaluations=EVALUATIONS * rounds)
+    return _searched(experiment, gate, seed=seed, effort=FULL if rounds > 1 else QUICK)
 
 
-def _searched(experiment: Experiment, gate: OneGate, *, seed: int, evaluations: int) -> Outcome:
-    holds_ns, _ = searched(
-        gate, first_second=experiment.first_second, evaluations=evaluations, seed=seed
-    )
-    return run(experiment, planned(gate, holds_ns), seed=seed)
+def _searched(experiment: Experiment, gate: OneGate, *, seed: int, effort: Effort) -> Outcome:
+    first_second = experiment.first_second
+    for kept_back_s in (KEPT_BACK_S, RESERVE_S):
+        holds_ns, _ = floor_plan(
+            gate, first_second=first_second, effort=effort, seed=seed, kept_back_s=kept_back_s
+        )
+        outcome = run(experiment, planned(gate, holds_ns), seed=seed)
+        if outcome.over <= OVER_AT_MOST:  # else the evaluator was off by more than was kept back
+            break
+    return outcome
 
 
 def planned(gate: OneGate, holds_ns: Ints) -> MakePolicy:

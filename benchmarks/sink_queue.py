@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from benchmarks.deadline import Ints
+from runtime.model import NS_PER_SECOND
 from runtime.simulate import CostModel
 
 _STEP = 200
@@ -23,6 +25,12 @@ class SinkQueue:
     def __init__(self, name: str, cost: CostModel) -> None:
         self._cost, self._load = cost, cost.load.get(name)
         self._per_row_ns = cost.stages.get(name, cost.per_row_ns)
+
+    def costs(self) -> tuple[float, float, Callable[[int], float]]:
+        """Return seconds a result, seconds a slice under a load of 1, and the load at a time."""
+        load = self._load
+        row_s, slice_s = self._per_row_ns / NS_PER_SECOND, self._cost.per_slice_ns / NS_PER_SECOND
+        return row_s, slice_s, (lambda _: 1.0) if load is None else load
 
     def work(self, came_ns: Ints, counts: Ints, free_ns: int = 0) -> tuple[list[int], list[int]]:
         """Return when each message of results is begun, and when it is done.

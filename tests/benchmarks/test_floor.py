@@ -14,7 +14,9 @@ from benchmarks.arrivals import NotAloneError
 from benchmarks.bound import bound
 from benchmarks.clairvoyant import planned
 from benchmarks.deadline import Experiment, Outcome, named, run
-from benchmarks.local_search import MOST_NS, OFFSET_NS, RESERVE_S, on_grid, searched
+from benchmarks.floor_search import QUICK, best_of, floor_plan
+from benchmarks.hold_program import HoldProgram
+from benchmarks.local_search import MOST_NS, OFFSET_NS, RESERVE_S, on_grid, searched, tasks_of
 from benchmarks.one_gate import OneGate, Seconds
 from examples.city import zipf_delays
 
@@ -86,15 +88,38 @@ def test_the_plan_of_the_floor_keeps_the_deadline_and_costs_what_was_promised(
 ) -> None:
     never = gate.part(0, SECONDS).evaluate(np.full(SECONDS, MOST_NS))
     assert (never.latency_s > DEADLINE_S).any()  # else there is nothing to be decided
-    holds_ns, cost = searched(gate, first_second=0, evaluations=10, seed=SEED)
+    holds_ns, cost = floor_plan(gate, first_second=0, effort=QUICK, seed=SEED)
     outcome = run(experiment, planned(gate, holds_ns), seed=SEED)
     assert outcome.over == 0
     assert outcome.slack_ready_rows == cost < np.inf
 
 
+def test_the_program_says_of_its_plans_what_the_evaluator_says(gate: OneGate) -> None:
+    (task,) = tasks_of(gate, first_second=0)
+    plans = HoldProgram(gate, task, may_be_over=1).plans(QUICK.grains[0])
+    assert [plan.over for plan in plans] == [0, 1]
+    for plan in plans:
+        found = task.part.evaluate(plan.holds_ns)
+        assert found.slack_ready.sum() == pytest.approx(plan.rows, rel=0.01)
+        assert int((found.latency_s > task.limit_s + RESERVE_S).sum()) <= plan.over
+
+
+def test_local_search_alone_finds_no_better_plan_than_the_floor(gate: OneGate) -> None:
+    _, local = searched(gate, first_second=0, evaluations=20, seed=SEED)
+    _, cost = floor_plan(gate, first_second=0, effort=QUICK, seed=SEED)
+    assert cost <= local < np.inf
+
+
+def test_a_second_that_may_be_over_saves_rows(gate: OneGate) -> None:
+    (task,) = tasks_of(gate, first_second=0)
+    rng = np.random.default_rng(SEED)
+    never, once = best_of(gate, task, 1, effort=QUICK, rng=rng)
+    assert once.cost < never.cost < np.inf
+
+
 def test_no_search_goes_below_the_bound(gate: OneGate) -> None:
     as_judged, never_over = bound(gate, first_second=0)
-    _, cost = searched(gate, first_second=0, evaluations=3, seed=SEED)
+    _, cost = floor_plan(gate, first_second=0, effort=QUICK, seed=SEED)
     attack = attacked(gate, first_second=0, evaluations=3, seed=SEED)
     assert 0 < as_judged <= never_over <= min(cost, attack)
     least = gate.part(0, SECONDS).evaluate(np.full(SECONDS, OFFSET_NS))
