@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from pathlib import Path
 
 import matplotlib as mpl
@@ -27,7 +28,7 @@ def draw(outcomes: Sequence[Outcome], name: str, *, folder: Path = Path("out/ben
         ("detected events a second", lambda one: one.detected),
     ]
     axes = figure.subplots(2, 2, sharex=True).ravel()
-    colours = iter(mpl.colormaps["tab10"].colors)  # type: ignore[attr-defined]
+    colours = cycle(mpl.colormaps["tab20"].colors)  # type: ignore[attr-defined]
     for one in sorted(outcomes, key=lambda one: (one.policy in FRONT, one.policy == OURS)):
         colour = FRONT.get(one.policy) or next(colours)
         is_front = one.policy in FRONT

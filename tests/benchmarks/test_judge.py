@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from benchmarks.deadline import FLOOR, HEADER, OURS, Outcome, judge
 from benchmarks.frame import Claim, Result, held
+from benchmarks.panels import draw
 
 
 def outcome(policy: str, slack_ready: int, *, latency_s: float = 1.0) -> Outcome:
@@ -66,3 +70,8 @@ def test_of_several_seeds_it_is_said_on_how_many_a_claim_holds() -> None:
     for result, value in zip(results, (1.0, 3.0), strict=True):
         result.claims.append(Claim("wins", value, "<=", 2.0))
     assert held("x", results, first_seed=1)[1] == "holds on 1 of 2: wins: 1.00, 3.00"
+
+
+def test_any_number_of_policies_is_drawn(tmp_path: Path) -> None:
+    outcomes = [replace(outcome(f"rival {n}", n), slack_s={"gate": np.ones(1)}) for n in range(30)]
+    assert draw(outcomes, "many", folder=tmp_path).stat().st_size > 0
