@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 import slackwater as sw
-from benchmarks.frame import Claim, Result, check
+from benchmarks.frame import Claim, Result, check, counted
 from runtime.config import Limits, Tuning
 from runtime.flow.place import place
 from runtime.flow.plan import Plan, plan_stages
@@ -333,7 +333,8 @@ def beside_each_other(tasks: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
         initializer=_give,
         initargs=(tasks,),
     ) as pool:
-        return list(pool.map(_take, range(len(tasks))))
+        runs = pool.map(_take, range(len(tasks)))
+        return list(counted(runs, of=len(tasks), what="runs"))
 
 
 _tasks: list[Callable[[], Outcome]] = []

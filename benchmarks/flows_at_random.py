@@ -12,11 +12,11 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import slackwater as sw
-from benchmarks.frame import Claim, Options, Result
+from benchmarks.frame import Claim, Options, Result, counted
 from benchmarks.random_flows import DrawnFlow, differences, draw_flow
 
 FLOWS, ON_RAY, QUICK = 2_000, 50, (120, 8)
@@ -83,18 +83,18 @@ def run(options: Options) -> Result:
     return result
 
 
-def tally(seed: int, numbers: Iterable[int], submit: Submit, *, how: str) -> Tally:
+def tally(seed: int, numbers: Sequence[int], submit: Submit, *, how: str) -> Tally:
     """Run flows one after the other, and say of each that fails how to repeat it."""
-    counted = Tally()
-    for number in numbers:
+    tallied = Tally()
+    for number in counted(numbers, of=len(numbers), what="flows"):
         drawn = draw_flow(seed, number)
         found, is_error = outcome(drawn, submit)
-        counted.add(drawn, found, is_error=is_error)
+        tallied.add(drawn, found, is_error=is_error)
         if found:
             again = f"python -m benchmarks.flows_at_random {seed} {number}{how}"
-            counted.failures.append(f"{again}: {'; '.join(found)}")
-            print(counted.failures[-1], file=sys.stderr, flush=True)
-    return counted
+            tallied.failures.append(f"{again}: {'; '.join(found)}")
+            print(tallied.failures[-1], file=sys.stderr, flush=True)
+    return tallied
 
 
 def outcome(drawn: DrawnFlow, submit: Submit) -> tuple[list[str], bool]:

@@ -7,13 +7,16 @@ import operator
 import os
 import platform
 import statistics
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -201,6 +204,19 @@ def held(name: str, results: Sequence[Result], *, first_seed: int) -> list[str]:
         values = ", ".join(number(claim.value) for claim in claims)
         lines.append(f"holds on {sum(c.holds for c in claims)} of {len(claims)}: {what}: {values}")
     return lines
+
+
+def counted(things: Iterable[T], *, of: int, what: str) -> Iterator[T]:
+    """Pass things on, and say on stderr how many are done: long work is not to look hung.
+
+    One line that changes on a terminal; else a line for each tenth of them.
+    """
+    for done, thing in enumerate(things, start=1):
+        yield thing
+        if sys.stderr.isatty():
+            print(f"\r{what}: {done} of {of}", end="" if done < of else "\n", file=sys.stderr)
+        elif done * 10 // of > (done - 1) * 10 // of:
+            print(f"{what}: {done} of {of}", file=sys.stderr, flush=True)
 
 
 def repeated(times: int, measure: Callable[[], float]) -> Spread:

@@ -22,7 +22,7 @@ from pathlib import Path
 import psutil
 
 import slackwater as sw
-from benchmarks.frame import Claim, Options, Result
+from benchmarks.frame import Claim, Options, Result, counted
 from benchmarks.sink_alone import KINDS, PART_ROWS, ROWS, Alone, Order
 from benchmarks.sink_flow import EVENTS, EVERY_S, MODES, PLACES, flow_of, write_inputs
 from benchmarks.sink_flow import PART_ROWS as FLOW_PART_ROWS
@@ -70,21 +70,21 @@ def measure(kills: Mapping[str, int], *, seed: int) -> Result:
     with tempfile.TemporaryDirectory(prefix="sink-kill-") as name:
         folder = Path(name)
         with Alone() as alone:
-            for trial in range(kills["file"]):
+            for trial in counted(range(kills["file"]), of=kills["file"], what="file"):
                 _file_kill(folder / f"file-{trial}", alone, rng, tally)
-            for trial in range(kills["disk"]):
+            for trial in counted(range(kills["disk"]), of=kills["disk"], what="disk"):
                 _full_disk(folder / f"disk-{trial}", alone, rng, tally)
         expected = write_inputs(folder)
         with sw.Cluster.local(nodes=3) as cluster:
             whole = {mode: _unfailed(cluster, folder, mode) for mode in MODES}
             for role in ("source", "join", "sink"):
-                for trial in range(kills[role]):
+                for trial in counted(range(kills[role]), of=kills[role], what=role):
                     mode = MODES[(trial + rng.randrange(3)) % 3]
                     out = folder / f"{role}-{trial}"
                     _slot_kill(cluster, folder, out, (role, mode), rng, tally, expected)
                     _again(cluster, folder, out, mode, tally, expected, whole[mode])
         for role in ("driver", "head"):
-            for trial in range(kills[role]):
+            for trial in counted(range(kills[role]), of=kills[role], what=role):
                 mode = MODES[trial % 3]
                 own = folder / f"{role}-{trial}"
                 _driver_kill(own, (role, mode), rng, tally, expected)
