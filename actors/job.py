@@ -24,6 +24,7 @@ from actors.bounded import attempt
 from actors.channel import ChannelKeys
 from actors.echo import Echo
 from actors.hosts import HostWatch
+from actors.last_heard import LastHeard
 from actors.lifeline import lost_cluster, own_lifeline
 from actors.obituary import obituary, silent_peers
 from actors.placement import NodeInfo, dead_nodes
@@ -112,6 +113,7 @@ class RayJob:
         }
         self._actors = make_actors(plan, nodes, shifts=clock_shifts or {}, **settings)
         self._results = Results(plan, self._actors)
+        self._heard = LastHeard(self._actors, self._reports)
         self._echo = Echo(plan, self._actors) if echoes else None
 
     def start(self) -> RayJob:
@@ -144,6 +146,7 @@ class RayJob:
         self._began_s = time.monotonic() + LEAD_NS / 1e9
         self._on_all("start", self._start_ns)
         self.tuner.start(self._actors)
+        self._heard.look()
         self._joins = {actor.call.remote("join"): name for name, actor in self._actors.items()}
 
     def give_up(self) -> None:
@@ -219,6 +222,7 @@ class RayJob:
         if self._deaths and self._lifeline.check() is not None:
             return
         self.tuner.look()
+        self._heard.look(self._ended)
         if self._echo is not None:
             self._echo.look(self._ended)
         if self._deaths or self._failed():
@@ -323,13 +327,7 @@ class RayJob:
             self._bury(self._hosts.look())
             if self._deaths or self._failed() or self._lifeline.look() is not None:
                 break  # to be acted on before anything else
-        for ref in done:
-            if calls[ref] in self._ended:
-                continue
-            try:
-                self._reports[calls[ref]] = ray.get(ref, timeout=REPORT_TIMEOUT_S)
-            except RayError:
-                continue  # _look names the dead; its last report stands
+        self._heard.take({ref: calls[ref] for ref in done}, self._ended)
 
     def collected(self, sink: str) -> pa.Table:
         """Return what a collect sink has gathered.

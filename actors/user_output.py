@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TextIO
 
 from actors.read_ahead import is_own
@@ -147,11 +147,22 @@ class UserOutput:
         output = cls(log)
         sys.stdout = Spoken(old[False], output, is_error=False)
         sys.stderr = Spoken(old[True], output, is_error=True)
-        for handler in logging.getLogger().handlers:  # of basicConfig in the user's module
+        for handler in _handlers():
             for is_error, stream in old.items():
                 if getattr(handler, "stream", None) is stream:
                     handler.setStream(sys.stderr if is_error else sys.stdout)  # type: ignore[attr-defined]
         return output
+
+
+def _handlers() -> Iterator[logging.Handler]:
+    """Yield those that are there: the user's module was imported before us, and may have some.
+
+    Of the root (`basicConfig`), and of loggers of the module's own.
+    """
+    yield from logging.getLogger().handlers
+    for one in list(logging.root.manager.loggerDict.values()):
+        if isinstance(one, logging.Logger):  # else a place in the tree without one
+            yield from one.handlers
 
 
 def _notice(step: str, lines: int, most: int) -> str:

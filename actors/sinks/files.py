@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from actors.sinks.lock import HasEnded, Lock, here_as
 from actors.sinks.parts import JsonLinesPart, ParquetPart, PartFile
-from actors.sinks.place import Place
+from actors.sinks.place import Place, make_folder
 from runtime.errors import SinkError
 from runtime.flow.steps import SinkSpec
 from runtime.model import Int64Array
@@ -96,7 +96,7 @@ class FileSink:
         self._has_begun = self._is_over = False
         self.progress = Progress()
         with self._telling(way_out=CHOOSE_ANOTHER):
-            self._place.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self._place.folder)
             note = self._lock.take()
         try:
             with self._telling(way_out=CHOOSE_ANOTHER):

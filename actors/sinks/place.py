@@ -17,6 +17,7 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from actors.plain_files import read_plain
 from runtime.errors import SinkError
 from runtime.sinks import Manifest, Output, Part
 
-__all__ = ["Place", "sync"]
+__all__ = ["Place", "make_folder", "sync"]
 
 NAME = "slackwater"
 _LEFTOVER = re.compile(r"\.(?P<shown>.+)\.(?P<token>[0-9a-f]{16})\.incomplete")
@@ -199,6 +200,18 @@ class Place:
             ours = (self.manifest_path.name, self.lock_path.name)
             if stem in ours and re.fullmatch(r"[0-9a-f]{16}", token) and token != self.token:
                 yield path
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and what of its parents is missing, and have their names on disk.
+
+    Else what is synced in it may be lost with it, when the host loses its power.
+    """
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for one in missing:
+        with suppress(PermissionError):  # of a parent that may be written and not read
+            sync(one.parent)
 
 
 def sync(path: Path) -> None:

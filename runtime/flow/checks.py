@@ -18,6 +18,7 @@ from runtime.flow.nearest import no_column
 from runtime.flow.result_types import family, type_named
 from runtime.flow.steps import Aggregate, Share, SinkSpec, Window
 from runtime.model.schema import inside_schema, inside_type
+from runtime.sources.named_reader import called_by_name
 from runtime.sources.spec import SourceSpec
 
 Declared: TypeAlias = Mapping[str, str | pa.DataType] | pa.Schema
@@ -33,8 +34,14 @@ def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
         DuplicateName: two columns of one name.
         SettingError: time_unit is none of the four.
         TypeMismatch: the promise is no time.
+        IngestError: the input's own `schema` raised; with the source, the class and the line.
     """
-    outside = spec.input.schema()
+    outside = called_by_name(step, spec.input, "schema")
+    if not isinstance(outside, pa.Schema):
+        raise SchemaError(
+            f"source {step!r}: {type(spec.input).__qualname__}.schema returned a "
+            f"{type(outside).__name__}; it must return a pyarrow.Schema"
+        )
     unique_columns(outside.names, step=step, way_out="rename one before it is read")
     try:
         schema = inside_schema(outside)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
 from runtime.errors import IngestError, SchemaError, SlackwaterError
 from runtime.model.whose_code import RUNNING
 from runtime.sources.spec import EndOfInput, Input, Reader
-
-_T = TypeVar("_T")
 
 
 class NamedReader:
@@ -29,7 +26,7 @@ class NamedReader:
 
     def __init__(self, source: str, input: Input) -> None:  # noqa: A002 - as in SourceSpec
         self._source = source
-        self._reader: Reader = self._called(input.open, type(input), "open")
+        self._reader: Reader = called_by_name(source, input, "open")
 
     def poll(self) -> pa.RecordBatch | EndOfInput | None:
         """Return what the reader returns.
@@ -38,7 +35,7 @@ class NamedReader:
             IngestError: as when it was opened.
             SchemaError: it returned no record batch.
         """
-        polled: Any = self._called(self._reader.poll, type(self._reader), "poll")
+        polled: Any = called_by_name(self._source, self._reader, "poll")
         if polled is None or isinstance(polled, pa.RecordBatch | EndOfInput):
             return polled
         raise SchemaError(
@@ -50,25 +47,38 @@ class NamedReader:
 
     def close(self) -> None:
         """Close the reader."""
-        self._called(self._reader.close, type(self._reader), "close")
+        called_by_name(self._source, self._reader, "close")
 
-    def _called(self, function: Callable[[], _T], kind: type, method: str) -> _T:
-        token = RUNNING.set(self._source)
-        try:
-            return function()
-        except SlackwaterError:
-            raise
-        except Exception as problem:
-            raise self._named(problem, f"{kind.__qualname__}.{method}") from problem
-        finally:
-            RUNNING.reset(token)
 
-    def _named(self, problem: Exception, what: str) -> IngestError:
-        own = problem.__traceback__ and problem.__traceback__.tb_next  # the first frame is ours
-        frames = traceback.extract_tb(own)
-        at = f", at {frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
-        lines = traceback.format_exception(type(problem), problem, own)
-        return IngestError(
-            f"source {self._source!r}: {what} raised {type(problem).__name__}: {problem}{at}; mend "
-            f"it there, or let it return what it has and go on\n{''.join(lines).rstrip()}"
-        )
+def called_by_name(source: str, of: object, method: str) -> Any:
+    """Return what a method of an input, or of its reader, returns.
+
+    Args:
+        source: whose it is.
+        of: the input or the reader.
+        method: its name.
+
+    Raises:
+        IngestError: it raised what is no error of ours, `sys.exit()` too: that would end the
+            slot, or the user's process, without a word of whose it was.
+    """
+    token = RUNNING.set(source)
+    try:
+        return getattr(of, method)()
+    except SlackwaterError:
+        raise
+    except (Exception, SystemExit) as problem:
+        raise _named(problem, source, f"{type(of).__qualname__}.{method}") from problem
+    finally:
+        RUNNING.reset(token)
+
+
+def _named(problem: BaseException, source: str, what: str) -> IngestError:
+    own = problem.__traceback__ and problem.__traceback__.tb_next  # the first frame is ours
+    frames = traceback.extract_tb(own)
+    at = f", at {frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
+    lines = traceback.format_exception(type(problem), problem, own)
+    return IngestError(
+        f"source {source!r}: {what} raised {type(problem).__name__}: {problem}{at}; mend "
+        f"it there, or let it return what it has and go on\n{''.join(lines).rstrip()}"
+    )

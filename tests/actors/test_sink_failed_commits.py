@@ -40,6 +40,21 @@ def test_an_overwrite_whose_renaming_fails_behind_its_commit_loses_neither_old_n
     assert seen(tmp_path) == list(range(100, 110))
 
 
+@pytest.mark.parametrize("name", ["rows.jsonl", "folder"])
+def test_the_name_of_a_new_folder_is_on_disk_as_what_is_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    synced, sync = set(), place.sync
+
+    def noted(path: Path) -> None:
+        synced.add(path)
+        sync(path)
+
+    monkeypatch.setattr(place, "sync", noted)
+    write_all(jsonl_sink(tmp_path / "new" / "deeper" / name))
+    assert {tmp_path, tmp_path / "new", tmp_path / "new" / "deeper"} <= synced
+
+
 @pytest.mark.parametrize("mode", ["resume", "overwrite"])
 def test_whichever_sync_or_rename_fails_readers_see_whole_rows_and_the_next_run_ends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str

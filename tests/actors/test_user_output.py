@@ -114,6 +114,26 @@ def test_only_what_a_steps_code_prints_is_taken(monkeypatch: pytest.MonkeyPatch)
     assert streams[1].getvalue() == "[clean] odd\n"
 
 
+def test_a_logger_with_a_handler_of_its_own_is_heard_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    streams = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(sys, "stdout", streams[0])
+    monkeypatch.setattr(sys, "stderr", streams[1])
+    mine, handler = logging.getLogger("slackwater.tests.mine"), logging.StreamHandler()
+    mine.addHandler(handler)  # as a module of the user's does, which is imported before us
+    monkeypatch.setattr(mine, "propagate", False)
+    try:
+        output = UserOutput.install()
+        token = RUNNING.set("clean")
+        try:
+            mine.warning("odd")
+        finally:
+            RUNNING.reset(token)
+    finally:
+        mine.removeHandler(handler)
+    assert output.take() == [Line(True, "[clean] odd")]
+    assert streams[1].getvalue() == "[clean] odd\n"
+
+
 def test_a_terminal_that_is_gone_ends_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
     flow = sw.Dataflow("f")
     flow.source("s", sw.table({"t": [10**9]}), event_time="t", time_unit="s").sink(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+import slackwater as sw
 from runtime.errors import IngestError, SchemaError
 from runtime.model.whose_code import RUNNING
 from tests.support.own_inputs import Feed, rows
@@ -40,6 +42,41 @@ def test_an_error_of_open_names_the_input() -> None:
 
     with pytest.raises(IngestError, match=r"'s': .*NoSuchFeed\.open raised ConnectionRefused"):
         machine(NoSuchFeed(lambda: iter([]))).take(NOW)
+
+
+def test_an_exit_in_poll_ends_neither_us_nor_the_slot_but_is_an_error_of_that_source() -> None:
+    def script() -> Iterator[Any]:
+        sys.exit(3)
+        yield
+
+    with pytest.raises(IngestError, match=r"'s': FeedReader\.poll raised SystemExit: 3, at "):
+        machine(Feed(script)).take(NOW)
+
+
+def test_an_open_that_returns_no_reader_is_named() -> None:
+    class Forgot(Feed):
+        def open(self) -> Any:
+            return None
+
+    with pytest.raises(IngestError, match=r"'s': NoneType\.poll raised AttributeError"):
+        machine(Forgot(lambda: iter([]))).take(NOW)
+
+
+def test_an_error_of_schema_names_the_source_where_the_flow_is_built() -> None:
+    class Offline(Feed):
+        def schema(self) -> Any:
+            raise ConnectionRefusedError("nobody there")
+
+    class Loose(Feed):
+        def schema(self) -> Any:
+            return ["t"]
+
+    for kind, wrong, words in (
+        (Offline, IngestError, r"'s': .*Offline\.schema raised ConnectionRefusedError: nobody"),
+        (Loose, SchemaError, r"'s': .*Loose\.schema returned a list; .* pyarrow\.Schema"),
+    ):
+        with pytest.raises(wrong, match=words):
+            sw.Dataflow("f").source("s", kind(lambda: iter([])), event_time="t")
 
 
 def test_an_error_of_ours_passes_as_it_is() -> None:

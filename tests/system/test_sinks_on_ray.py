@@ -14,6 +14,7 @@ from benchmarks.sink_flow import PLACES, flow_of, write_inputs
 from benchmarks.sink_reader import Watcher, shown
 from runtime.errors import SinkError, WorkerDied
 from tests.support.endless import EndlessInput
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.ray
 
@@ -32,11 +33,17 @@ def test_a_killed_live_sink_shows_whole_parts_and_its_rerun_makes_the_same_bytes
     with Watcher(out, expected) as watcher:
         slowly = flow_of(tmp_path, out, "rows", speed=0.2)  # fifteen seconds
         job = cluster.submit(slowly, placement=PLACES)
-        assert watcher.wait_for(300, within_s=SOON_S)
+        # Whoever merely waits hears of its slots, too: of the killed one that is all there is.
+        until(lambda: job.status == "running" and watcher.rows >= 300, within_s=SOON_S, what="rows")
         psutil.Process(job.workers()["node-3"]).kill()
         with pytest.raises(WorkerDied):
             job.wait(timeout=SOON_S)
         assert 300 <= watcher.rows < len(expected)
+        (killed,) = job.report().sinks
+        assert killed.published is not None
+        assert killed.published <= watcher.rows
+        note = f"when last heard of, {killed.published:,} rows of this job were published"
+        assert any(note in one for one in job.report().notes)
         again = cluster.submit(
             flow_of(tmp_path, out, "rows", speed=None), placement={"*": "node-1"}
         )
