@@ -29,7 +29,7 @@ from runtime.tune.policies import Calibration
 FIRST_SECOND = 70
 OVER_AT_MOST = 0.01
 TIE = 0.005
-"""Two policies tie whose slack-ready rows differ by less than this share. What both keep back is
+"""Two policies tie whose slack-ready rows differ by at most this share. What both keep back is
 2.5 % of the deadline, and on `sltuner-drift` whether that is of event time or of the clock is worth
 0.1 %: so little says nothing of who decides better."""
 OURS, FLOOR = "sltuner", "clairvoyant"

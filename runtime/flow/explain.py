@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from runtime.errors import FlowError
-from runtime.flow.keep import keep_text
+from runtime.flow.keep import keep_text, panes_text
 from runtime.flow.slack import slack_text
 from runtime.flow.steps import (
     Aggregate,
@@ -107,6 +107,7 @@ def _settings(  # noqa: PLR0912 - one for each kind of step
                 yield f"gives    {name} = {_aggregate(aggregate)}"
             if step.late == "correct":
                 yield "late     corrects: its window's row leaves again, with the next revision"
+                yield f"keeps    {panes_text(step, steps)}"
             yield f"gate     {slack_text(step.slack_ns)}"
             if step.replicas > 1:
                 yield f"replicas {step.replicas} behind that gate, {_SHARES['keys']}"

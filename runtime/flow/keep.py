@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runtime.errors import SettingError
-from runtime.flow.steps import JoinStep, Keep, SourceStep, Step
+from runtime.flow.steps import AggregateStep, JoinStep, Keep, SourceStep, Step
 from runtime.model import format_ns
 
 _KEEPS: tuple[Keep, ...] = ("promise", "slack")
@@ -55,10 +55,22 @@ def silent_sources(steps: Mapping[str, Step], inputs: Sequence[str]) -> list[str
 def keep_text(step: JoinStep, steps: Mapping[str, Step]) -> str:
     """Return what a join keeps its rows by, for `explain`."""
     within = format_ns(step.within_ns)
-    silent = silent_sources(steps, step.inputs)
-    named = f"{', '.join(silent)} promise{'' if len(silent) > 1 else 's'} nothing before its end"
+    silent = _silent_text(steps, step.inputs)
     if step.keep == "promise":
         text = f"rows until all have promised {within} more, so that late ones find all partners"
-        return f"{text}; {named}: as many as most_kept_rows" if silent else text
+        return f"{text}; {silent}: as many as most_kept_rows" if silent else text
     text = f"rows until {within} more were released; late ones may miss partners"
-    return f"{text} ({named}; keep='promise' would keep all)" if silent else text
+    return f"{text} ({silent}; keep='promise' would keep all)" if silent else text
+
+
+def panes_text(step: AggregateStep, steps: Mapping[str, Step]) -> str:
+    """Return how long windows that are corrected stay, for `explain`."""
+    silent = _silent_text(steps, step.inputs)
+    text = "windows until all have promised their ends"
+    return f"{text}; {silent}: of as many rows as most_kept_rows" if silent else text
+
+
+def _silent_text(steps: Mapping[str, Step], inputs: Sequence[str]) -> str:
+    silent = silent_sources(steps, inputs)
+    who = f"{', '.join(silent)} promise{'' if len(silent) > 1 else 's'}"
+    return f"{who} nothing before its end" if silent else ""

@@ -29,6 +29,7 @@ def unpaced_note(deadline_ns: int | None, sources: Mapping[str, SourceSpec]) -> 
     return (
         f"{', '.join(fast)} {are} read as fast as possible: a row arrives as it is read, whatever "
         f"its arrival column says, and the deadline of {format_ns(deadline_ns)} counts from there "
-        "by the clock, by which gates hold rows, too; write speed=1.0 to replay the rows as they "
-        "came"
+        "by the clock, by which gates hold rows, too. Where one source is read further ahead of "
+        "another than that, order is lost, and windows may miss rows: write speed=1.0 to replay "
+        "the rows as they came, or no deadline= to wait for all"
     )

@@ -22,8 +22,8 @@ def kept_notes(plan: Plan, stages: Mapping[str, StageReport]) -> list[str]:
     for stage in plan.stages:
         notes += _by_slack(stage, plan)
         if stage.name in stages and _keeps_by_promise(stage):
-            notes += _let_go(stage, stages)
-            notes += _behind(stage, stages[stage.name])
+            notes += _let_go(stage, stages, plan)
+            notes += _behind(stage, stages[stage.name], plan)
     return notes
 
 
@@ -50,25 +50,32 @@ def _by_slack(stage: Stage, plan: Plan) -> Iterable[str]:
 
 def _silent_above(stage: Stage, plan: Plan) -> list[str]:
     """Return the sources above a stage that promise nothing before their end."""
+    return [step.name for step in _sources_above(stage, plan) if step.source.promises_nothing]
+
+
+def _sources_above(stage: Stage, plan: Plan) -> list[SourceStep]:
     by_name = {one.name: one for one in plan.stages}
     above = list(dict.fromkeys(channel.source for channel in stage.inputs))
     for name in above:  # grows while we go
         new = dict.fromkeys(channel.source for channel in by_name[name].inputs)
         above += [one for one in new if one not in above]
-    return [
-        name
-        for name in above
-        if isinstance(step := by_name[name].step, SourceStep) and step.source.promises_nothing
-    ]
+    return [step for name in above if isinstance(step := by_name[name].step, SourceStep)]
 
 
-def _let_go(stage: Stage, stages: Mapping[str, StageReport]) -> Iterable[str]:
+def _named(name: str, plan: Plan) -> str:
+    """Return what feeds a gate, by its name: with the sources behind it, if it is none itself."""
+    (stage,) = [one for one in plan.stages if one.name == name]
+    above = sorted(repr(step.name) for step in _sources_above(stage, plan))
+    return f"{name!r} (fed by {', '.join(above)})" if above else repr(name)
+
+
+def _let_go(stage: Stage, stages: Mapping[str, StageReport], plan: Plan) -> Iterable[str]:
     report = stages[stage.name]
     if not report.let_go:
         return
     gate = stages.get(stage.inputs[0].source, report) if stage.replica else report
     waits = sorted(gate.held_back.items(), key=lambda one: -one[1])
-    waited_for = ", ".join(repr(source) for source, _ in waits) or "an input"
+    waited_for = ", ".join(_named(source, plan) for source, _ in waits) or "an input"
     yield (
         f"{stage.name!r} let {report.let_go:,} rows go before all that belongs with them had been "
         "promised to be there, for it held more than most_kept_rows; it waited for the promise of "
@@ -77,10 +84,11 @@ def _let_go(stage: Stage, stages: Mapping[str, StageReport]) -> Iterable[str]:
     )
 
 
-def _behind(stage: Stage, report: StageReport) -> Iterable[str]:
+def _behind(stage: Stage, report: StageReport, plan: Plan) -> Iterable[str]:
     if not report.behind_promise:
         return
-    rows = ", ".join(f"{count:,} of {source!r}" for source, count in report.behind_promise.items())
+    behind = report.behind_promise.items()
+    rows = ", ".join(f"{count:,} of {_named(source, plan)}" for source, count in behind)
     yield (
         f"{stage.name!r} had gone on without writers that were silent for their idle=; rows that "
         f"came behind that and may have missed {_what(stage)}: {rows}"

@@ -5,9 +5,9 @@ samples ── tried ──▶ rows and latency of every rule, second by second 
 ```
 
 All rules are judged alike, by the gates' trials (`runtime/measure/trials.py`), the one that rules
-too; what the rest of the path took is what it really took. A second that the safe rule would have
-broken as well is held against nobody but the rule that ruled: what it let go, and when, is what
-the rest then had to work off.
+too; what the rest of the path took is what it really took. Two are compared over the seconds in
+which both ran along. A second that the safe rule would have broken as well is held against nobody
+but the rule that ruled: what it let go, and when, is what the rest then had to work off.
 """
 
 from __future__ import annotations
@@ -33,13 +33,11 @@ BENEFIT_S = 100
 
 
 @dataclass
-class _Record:
-    over: deque[bool] = field(default_factory=lambda: deque(maxlen=KEPT_S))
-    rows: float = 0.0  # faded
-    seconds: float = 0.0  # faded, too
+class _Faded:
+    rows: float = 0.0
+    seconds: float = 0.0
 
-    def add(self, rows: int, *, is_over: bool) -> None:
-        self.over.append(is_over)
+    def add(self, rows: int) -> None:
         self.rows = FADES * self.rows + rows
         self.seconds = FADES * self.seconds + 1
 
@@ -47,6 +45,20 @@ class _Record:
     def rate(self) -> float:
         """Slack-ready rows a second, of late."""
         return self.rows / self.seconds if self.seconds else 0.0
+
+
+@dataclass
+class _Record:
+    over: deque[bool] = field(default_factory=lambda: deque(maxlen=KEPT_S))
+    all: _Faded = field(default_factory=_Faded)
+    beside: dict[str, _Faded] = field(default_factory=dict)
+    """{another rule: its own rows, of the seconds in which that one ran along, too}."""
+
+    def add(self, rows: int, *, is_over: bool, others: Collection[str] = ()) -> None:
+        self.over.append(is_over)
+        self.all.add(rows)
+        for other in others:
+            self.beside.setdefault(other, _Faded()).add(rows)
 
 
 class RuleAccounts:
@@ -98,16 +110,17 @@ class RuleAccounts:
         work_ns = {
             gate.stage: self._work_ns(gate, tried[gate.stage]) if is_own else 0.0 for gate in gates
         }
+        along = [name for name in self._records if all(name in of for of in tried.values())]
         is_hopeless = False  # the safe rule, the first, would have been over, too
-        for name, record in self._records.items():
-            own = {stage: of[name] for stage, of in tried.items() if name in of}
-            if len(own) == len(gates):
-                waits_ns = {stage: one.wait_ns + work_ns[stage] for stage, one in own.items()}
-                rows = sum(one.slack_ready for one in own.values())
-                is_over = self._is_over({**took_ns, **waits_ns})
-                ruled = is_own and name == self.ruling
-                record.add(rows, is_over=is_over and (ruled or not is_hopeless))
-                is_hopeless |= is_over and name == self._safe
+        for name in along:
+            own = {stage: of[name] for stage, of in tried.items()}
+            waits_ns = {stage: one.wait_ns + work_ns[stage] for stage, one in own.items()}
+            rows = sum(one.slack_ready for one in own.values())
+            is_over = self._is_over({**took_ns, **waits_ns})
+            ruled = is_own and name == self.ruling
+            counts = is_over and (ruled or not is_hopeless)
+            self._records[name].add(rows, is_over=counts, others=along)
+            is_hopeless |= is_over and name == self._safe
         if is_own:
             is_over = self._is_over(took_ns)
             is_excused = is_hopeless and self.ruling == self._safe
@@ -128,17 +141,24 @@ class RuleAccounts:
         Args:
             able: the rules that say what to do then; the safe one always does.
         """
-        safe = self._records[self._safe]
         fit = [name for name in self._records if name in able and self._is_fit(name)]
         best = self.ruling if self.ruling in fit else self._safe
-        if best != self._safe and safe.rate <= self._records[best].rate:
+        if best != self._safe and self._rate(self._safe, best) <= self._rate(best, self._safe):
             best = self._safe
         for name in fit:
-            if name != best and self._records[name].rate < WINS * self._records[best].rate:
+            if name != best and self._rate(name, best) < WINS * self._rate(best, name):
                 best = name
         self.ruling = best
         self.why = self._reason(best)
         return best
+
+    def _rate(self, name: str, beside: str) -> float:
+        """Return the rows a second of a rule, of the seconds in which another ran along, too.
+
+        The models come later than the others. What those lost before is no merit of the models.
+        """
+        known = self._records[name].beside.get(beside)
+        return known.rate if known else 0.0
 
     def _is_fit(self, name: str) -> bool:
         """Whether a rule has run along for long enough, and was over seldom enough."""
@@ -158,18 +178,19 @@ class RuleAccounts:
         return has_left and over <= self._may_be_over * seconds
 
     def _reason(self, best: str) -> str:
-        record, safe = self._records[best], self._records[self._safe]
+        record = self._records[best]
         if best == self._safe:
             return "no other rule has lost fewer rows and kept the deadline as well"
         return (
-            f"{record.rate:,.0f} rows a second leave as slack-ready of late, where {self._safe} "
-            f"has {safe.rate:,.0f}; over in {sum(record.over)} of {len(record.over)} s"
+            f"{self._rate(best, self._safe):,.0f} rows a second leave as slack-ready of late, "
+            f"where {self._safe} has {self._rate(self._safe, best):,.0f} over the same seconds; "
+            f"over in {sum(record.over)} of {len(record.over)} s"
         )
 
     def status(self) -> dict[str, str]:
         """Return the record of each rule in words."""
         return {
-            name: f"{one.rate:,.0f} rows/s, over in {sum(one.over)} of {len(one.over)} s"
+            name: f"{one.all.rate:,.0f} rows/s, over in {sum(one.over)} of {len(one.over)} s"
             for name, one in self._records.items()
             if one.over
         }

@@ -67,6 +67,19 @@ def test_explain_says_what_rows_are_kept_by_where_a_slack_may_make_some_late() -
     )
 
 
+def test_explain_says_how_long_windows_stay_that_are_corrected() -> None:
+    def corrected(**options: Any) -> str:
+        flow = sw.Dataflow("f", slack="1s")
+        buses = flow.source("buses", FakeInput(BUS), event_time="ts", **options)
+        buses.aggregate(window=sw.tumbling("1s"), n=sw.count(), late="correct")
+        return flow.explain()
+
+    kept = "keeps    windows until all have promised their ends"
+    assert f"{kept}\n" in corrected()
+    silent = "buses promises nothing before its end"
+    assert f"{kept}; {silent}: of as many rows as most_kept_rows" in corrected(writer="line")
+
+
 def test_streams_after_key_by_take_it_too() -> None:
     flow = sw.Dataflow("f", slack="1s")
     buses, loops = (

@@ -28,6 +28,7 @@ def test_it_is_said_at_submit_by_explain_and_in_the_report(
 ) -> None:
     unpaced = flow(speed=None)
     assert f"one, other {SAID}" in unpaced.explain()
+    assert "windows may miss rows" in unpaced.explain()
     with sw.Simulation() as nodes, caplog.at_level(logging.WARNING, "slackwater"):
         report = nodes.submit(unpaced).wait()
     assert [one.message for one in caplog.records if SAID in one.message]

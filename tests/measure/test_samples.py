@@ -80,6 +80,15 @@ def test_skew_counts_from_the_first_event_and_is_nothing_at_the_end() -> None:
     assert [s.skew_ns for s in one.take()] == [60, 30, 0]
 
 
+def test_of_two_polls_within_a_second_the_sample_has_how_far_one_was_ahead_meanwhile() -> None:
+    one = meter()
+    one.ahead(12 * NS_PER_SECOND)
+    one.ahead(0)
+    level = GateState(newest_ns=100, frontier_ns=100)
+    one.close(2 * NS_PER_SECOND, level)
+    assert [(s.skew_ns, s.peak_ns) for s in one.take()] == [(0, 12 * NS_PER_SECOND), (0, 0)]
+
+
 def test_what_is_held_has_waited_until_the_end_of_its_second() -> None:
     one = meter()
     since_ns = NS_PER_SECOND // 2

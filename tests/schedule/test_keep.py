@@ -258,3 +258,29 @@ def test_rows_of_a_writer_that_was_idle_are_counted_by_its_name() -> None:
     assert join.behind_promise == {"c": 1}
     (note,) = notes_of(work)
     assert "may have missed partners: 1 of 'c'" in note
+
+
+def test_rows_that_come_through_another_gate_are_counted_with_the_names_of_the_sources() -> None:
+    work = Work(plan_of("0s", idle="30ns"), Limits())
+    for source, time in (("a", 1), ("b", 12), ("c", 10)):
+        work.send(source, [(time, 1, time)], time)
+    work.run()
+    for now_ns in range(10, 70, 10):  # a is silent for longer than its idle, the others are not
+        work.now_ns = now_ns
+        for source in ("b", "c"):
+            work.send(source, [(20 + now_ns, 1, now_ns)], 20 + now_ns)
+        work.run()
+    work.send("a", [(9, 1, 6)], 9)
+    work.run()
+    (note,) = notes_of(work)
+    assert "may have missed partners: 1 of 'left' (fed by 'a', 'b')" in note
+
+
+def test_who_was_waited_for_through_another_gate_is_told_with_the_names_of_the_sources() -> None:
+    work = Work(plan_of("0s"), Limits(most_kept_rows=8))
+    for start in range(0, 200, 10):  # a is silent, so the merge of a and b promises nothing
+        rows = [(time, 1, time) for time in range(start, start + 10, 2)]
+        work.send("c", rows, rows[-1][0])
+        work.run()
+    (note,) = notes_of(work)
+    assert "waited for the promise of 'left' (fed by 'a', 'b')." in note

@@ -222,6 +222,16 @@ def test_event_time_that_jumps_is_known_to_for_some_minutes() -> None:
     assert recalled.spread_s("join") == pytest.approx(1.0)
 
 
+def test_a_jump_that_is_level_again_before_its_second_ends_is_not_taken_for_none() -> None:
+    estimator = Estimator(PATHS, predictor="linear")
+    for k in range(20):
+        level = second(k, skew_s=0.0, slack_s=2.0)["join"]
+        polled_ns = (k // 10) * 10 * S
+        poll = replace(level, newest_ns=polled_ns, frontier_ns=polled_ns)
+        estimator.observe(k, {"join": replace(poll, peak_ns=10 * S if k % 10 == 0 else 0)})
+    assert estimator.spread_s("join") == pytest.approx(10.0)
+
+
 class Cocksure(LinearPredictor):
     def predict(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         return super().predict(x)[0], np.full(len(x), 1e-3)

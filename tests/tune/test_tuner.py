@@ -123,6 +123,19 @@ def test_the_models_rule_once_their_record_is_better() -> None:
     assert MODEL in {trial.name for trial in setting.trials}
 
 
+def test_a_rule_that_comes_later_is_not_the_better_one_for_what_it_did_not_live_through() -> None:
+    own = tuner([s for samples in course(150, seed=5) for s in samples.values()])
+    own.begin()
+    for k in range(40):  # the models do not run along in the worst of it
+        own.decide(k, told(k, {SAFE_RULE: 100}))
+    for k in range(40, 120):
+        assert one(own.decide(k, told(k, {SAFE_RULE: 5, MODEL: 8}))).by == SAFE_RULE
+    for k in range(120, 240):
+        ruled = one(own.decide(k, told(k, {SAFE_RULE: 8, MODEL: 5}))).by
+    assert ruled == MODEL
+    assert f"{SAFE_RULE} has 7 over the same seconds" in str(own.status()["why"])
+
+
 def test_a_history_of_records_is_a_record() -> None:
     known = [s for k in range(40) for s in told(k, {SAFE_RULE: 100, OTHER: 50}).values()]
     own = tuner(known)

@@ -1,0 +1,30 @@
+"""What a sink counts of the rows that leave: each by itself, from its stimulus to its egress."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtime.measure.assemble import SinkMeter
+from runtime.model import Batch, Int64Array
+
+
+def batch(stimuli_ns: Int64Array) -> Batch:
+    return Batch(np.zeros(len(stimuli_ns), dtype=np.int64), stimuli_ns, {})
+
+
+def test_a_result_is_in_time_if_it_left_within_the_deadline_of_its_own_stimulus() -> None:
+    meter = SinkMeter("out", "x", deadline_ns=100)
+    meter.add(batch(np.array([0, 899, 900, 1_000])), 1_000)
+    assert (meter.report.in_time, meter.report.rows) == (2, 4)
+    meter.add(batch(np.array([0, 1_950])), 2_000, skipped=1)
+    assert (meter.report.in_time, meter.report.rows) == (3, 5)
+    again = SinkMeter("out", "x", deadline_ns=100)
+    again.restore(meter.snapshot())
+    again.add(batch(np.array([2_000])), 2_100)
+    assert (again.report.in_time, again.report.rows) == (4, 6)
+
+
+def test_without_a_deadline_no_result_is_in_time_or_late() -> None:
+    meter = SinkMeter("out", "x")
+    meter.add(batch(np.array([0])), 1)
+    assert (meter.report.deadline_ns, meter.report.in_time, meter.report.rows) == (None, 0, 1)
