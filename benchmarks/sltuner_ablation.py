@@ -3,7 +3,7 @@
 The models alone, without the simple rules beside them (those hold until the first fit), over the
 flows of `sltuner-zipf` (one gate, a rest of the path that moves) and `sltuner-chain` (two gates).
 What a part adds is seen by leaving it out: a gate then has its forecast alone, with deviations as
-large as it was off; a stage of the rest is taken to take as long as it did last.
+large as it was off; a stage of the rest is taken to rise as it did in the last two seconds.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Nothing:
 
 
 class AsBefore:
-    """Leaves what is not tuned to what it took last: it cannot be fitted."""
+    """Leaves what is not tuned to the forecast: it cannot be fitted."""
 
     def __init__(self, seed: int = 0) -> None:
         del seed

@@ -89,6 +89,9 @@ class RuleAccounts:
         self._benefit = frozenset(benefit)
         self._may_be_over = 1 - probability
         self._safe = names[0]
+        # What leaves a gate too soon comes late at those behind, and counts there again. A trial of
+        # those sees what the rule that rules has sent them, which is the same for all.
+        self._counts = {gate: 1 + paths.gates_behind(gate) for gate in paths.tuned}
         self._records = {name: _Record() for name in names}
         self._own = _Record()  # what was really done
         self.ruling = self._safe
@@ -115,11 +118,11 @@ class RuleAccounts:
         for name in along:
             own = {stage: of[name] for stage, of in tried.items()}
             waits_ns = {stage: one.wait_ns + work_ns[stage] for stage, one in own.items()}
-            rows = sum(one.slack_ready for one in own.values())
+            rows = sum(self._counts[stage] * one.slack_ready for stage, one in own.items())
             is_over = self._is_over({**took_ns, **waits_ns})
             ruled = is_own and name == self.ruling
-            counts = is_over and (ruled or not is_hopeless)
-            self._records[name].add(rows, is_over=counts, others=along)
+            is_held = is_over and (ruled or not is_hopeless)
+            self._records[name].add(rows, is_over=is_held, others=along)
             is_hopeless |= is_over and name == self._safe
         if is_own:
             is_over = self._is_over(took_ns)

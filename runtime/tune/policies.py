@@ -211,6 +211,11 @@ class EvenSplit:
         expects: what to expect of each stage of the rest, after each second in which it had work.
         holds: set the shares as holds by the clock, beyond the paper, not as slacks.
         margin_ns: kept back besides; see `kept_back_ns`.
+
+    Attributes:
+        is_followed: whether the seconds that it sees are those of its own settings. What the rest
+            took under others' it forgets by a tenth a second: what is heaped up there by others is
+            nothing that it has to expect of itself.
     """
 
     def __init__(
@@ -228,6 +233,8 @@ class EvenSplit:
         self._expects, self._holds, self._margin_ns = expects, holds, margin_ns
         self._took_ns: dict[str, tuple[float, ...]] = {}  # {stage: what it took, newest last}
         self._expected_ns: dict[str, float] = {}  # {stage: what is expected of it}
+        self._others_ns: dict[str, float] = {}  # {stage: what it took under others, fading}
+        self.is_followed = True
 
     def begin(self) -> Sequence[SetSlack]:
         """Take the rest of the path for free until it was measured."""
@@ -240,13 +247,20 @@ class EvenSplit:
             if samples[stage].rows:
                 seen_ns = (*self._took_ns.get(stage, ()), took_ns)[-SEEN:]
                 self._took_ns[stage] = seen_ns
-                before_ns = self._expected_ns.get(stage)
-                self._expected_ns[stage] = self._expects(seen_ns, before_ns)
+                if self.is_followed:
+                    before_ns = self._expected_ns.get(stage)
+                    self._expected_ns[stage] = self._expects(seen_ns, before_ns)
+                    seen_ns = (0.0,)
+                self._others_ns[stage] = the_fading_most(seen_ns, self._others_ns.get(stage))
         return self._set()
 
     def _set(self) -> Sequence[SetSlack]:
         budget_ns = max(self._deadline_ns - self._margin_ns, 0)
-        shares = self._paths.even_split_ns(self._expected_ns, budget_ns)
+        rest_ns = {
+            stage: max(self._expected_ns.get(stage, 0.0), others_ns)
+            for stage, others_ns in self._others_ns.items()
+        }
+        shares = self._paths.even_split_ns(rest_ns, budget_ns)
         if self._holds:
             return [SetSlack(stage, None, hold_ns=ns, by=self.name) for stage, ns in shares.items()]
         return [SetSlack(stage, slack_ns, by=self.name) for stage, slack_ns in shares.items()]
