@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import ray
 from ray.exceptions import RayError
 
+from actors.regular_calls import RegularCalls
 from actors.user_output import Line, runs_users_code
 from runtime.flow.plan import Plan
 
@@ -31,36 +31,23 @@ class Echo:
 
     def __init__(self, plan: Plan, actors: Mapping[str, Any]) -> None:
         speaking = {plan.slots[stage.name] for stage in plan.stages if runs_users_code(stage)}
-        self._actors = {name: actor for name, actor in actors.items() if name in speaking}
-        self._calls: dict[Any, str] = {}  # {call: its slot}
-        self._next_s = 0.0
+        speakers = {name: actor for name, actor in actors.items() if name in speaking}
+        self._calls = RegularCalls(speakers, lambda actor: actor.said.remote(), every_s=EVERY_S)
 
     def look(self, over: Iterable[str] = ()) -> None:
         """Print what has come, and ask again; not those that are over."""
-        if not self._actors:
-            return
         self._take()
-        now_s = time.monotonic()
-        if now_s < self._next_s:
-            return
-        self._next_s = now_s + EVERY_S
-        asked = {*self._calls.values(), *over}
-        for name, actor in self._actors.items():
-            if name not in asked:
-                self._calls[actor.said.remote()] = name
+        self._calls.make(over)
 
     def show_last(self, slot: str, lines: Iterable[Line]) -> None:
         """Print the lines of a slot that has ended, behind those that are on their way."""
-        calls = [call for call, name in self._calls.items() if name == slot]
+        calls = self._calls.under_way(slot)
         if calls and not ray.wait(calls, timeout=LAST_S)[1]:
             self._take()
         self.show(lines)
 
     def _take(self) -> None:
-        if not self._calls:
-            return
-        for call in ray.wait(list(self._calls), num_returns=len(self._calls), timeout=0)[0]:
-            del self._calls[call]
+        for call in self._calls.returned():
             with contextlib.suppress(RayError):  # its death is named elsewhere
                 self.show(ray.get(call, timeout=LAST_S))
 

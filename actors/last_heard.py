@@ -5,7 +5,6 @@ Of a worker that is killed it is all there is: how many rows of its sinks nobody
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
+from actors.regular_calls import RegularCalls
 from actors.slot_report import SlotReport
 
 __all__ = ["LastHeard"]
@@ -32,24 +32,15 @@ class LastHeard:
     """
 
     def __init__(self, actors: Mapping[str, Any], reports: dict[str, SlotReport]) -> None:
-        self._actors, self._reports = dict(actors), reports
-        self._calls: dict[Any, str] = {}  # {call: its slot}
-        self._next_s = 0.0
+        self._reports = reports
+        self._calls = RegularCalls(
+            actors, lambda actor: actor.call.remote("report"), every_s=EVERY_S
+        )
 
     def look(self, over: Collection[str] = ()) -> None:
         """Take what has come, and ask again; not those that are over."""
-        if self._calls:
-            calls = list(self._calls)
-            there = ray.wait(calls, num_returns=len(calls), timeout=0)[0]
-            self.take({call: self._calls.pop(call) for call in there}, over)
-        now_s = time.monotonic()
-        if now_s < self._next_s:
-            return
-        self._next_s = now_s + EVERY_S
-        asked = {*self._calls.values(), *over}
-        for name, actor in self._actors.items():
-            if name not in asked:
-                self._calls[actor.call.remote("report")] = name
+        self.take(self._calls.returned(), over)
+        self._calls.make(over)
 
     def take(self, calls: Mapping[Any, str], over: Collection[str]) -> None:
         """Keep the answers to calls that have returned, {call: its slot}, unless newer are here."""
