@@ -54,7 +54,7 @@ class _Record:
     beside: dict[str, _Faded] = field(default_factory=dict)
     """{another rule: its own rows, of the seconds in which that one ran along, too}."""
 
-    def add(self, rows: int, *, is_over: bool, others: Collection[str] = ()) -> None:
+    def add(self, rows: int, *, is_over: bool, others: Collection[str]) -> None:
         self.over.append(is_over)
         self.all.add(rows)
         for other in others:
@@ -93,7 +93,7 @@ class RuleAccounts:
         # those sees what the rule that rules has sent them, which is the same for all.
         self._counts = {gate: 1 + paths.gates_behind(gate) for gate in paths.tuned}
         self._records = {name: _Record() for name in names}
-        self._own = _Record()  # what was really done
+        self._own_over: deque[bool] = deque(maxlen=KEPT_S)  # what really was
         self.ruling = self._safe
         self.why = "nothing is known yet"
 
@@ -127,9 +127,7 @@ class RuleAccounts:
         if is_own:
             is_over = self._is_over(took_ns)
             is_excused = is_hopeless and self.ruling == self._safe
-            self._own.add(
-                sum(gate.slack_ready for gate in gates), is_over=is_over and not is_excused
-            )
+            self._own_over.append(is_over and not is_excused)
 
     def _work_ns(self, gate: StageSample, tried: Mapping[str, Tried]) -> float:
         ruled = tried.get(self.ruling)
@@ -176,7 +174,7 @@ class RuleAccounts:
         if over == 0:
             return True
         # Who was over before will be again: only while half of what may be is not used up.
-        own = self._own.over
+        own = self._own_over
         has_left = sum(own) < self._may_be_over / 2 * len(own)
         return has_left and over <= self._may_be_over * seconds
 

@@ -16,6 +16,7 @@ the forecast is ours: the paper's models have to find it in the data.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,16 @@ STEPS = 4
 
 FOREVER_S = 1e6
 """An infinite slack counts as this one."""
+
+
+STEADY_S = 2
+"""Seconds over which a rise is taken: of one alone it is chance."""
+
+
+def mean_rise(took: Sequence[float]) -> float:
+    """Return by how much it rose a second over the last `STEADY_S`, newest last; 0 if it fell."""
+    seen = took[-STEADY_S - 1 :]
+    return max((seen[-1] - seen[0]) / max(len(seen) - 1, 1), 0.0)
 
 
 @dataclass(frozen=True)

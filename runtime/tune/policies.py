@@ -13,6 +13,7 @@ import numpy as np
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, format_ns
 from runtime.tune.contract import SetSlack
+from runtime.tune.forecast import STEADY_S, mean_rise
 from runtime.tune.paths import Paths, measured_ns
 
 RESERVE_NS, RESERVE = 150_000_000, 0.025
@@ -159,7 +160,7 @@ Expects = Callable[[Sequence[float], "float | None"], float]
 the one before the newest or None) -> what to expect of it next, all in ns. A module's function, so
 that a policy can be sent."""
 
-SEEN = 3
+SEEN = STEADY_S + 1
 RISES = 4
 """So many times its last rise is what the trend is followed by."""
 STEADY_RISES = 3
@@ -192,8 +193,7 @@ def the_steady_trend(took_ns: Sequence[float], before_ns: float | None) -> float
     The largest latency of a second is a matter of chance; of two seconds less so.
     """
     del before_ns
-    mean_rise_ns = (took_ns[-1] - took_ns[0]) / max(len(took_ns) - 1, 1)
-    return took_ns[-1] + STEADY_RISES * max(mean_rise_ns, 0.0)
+    return took_ns[-1] + STEADY_RISES * mean_rise(took_ns)
 
 
 def the_fading_most(took_ns: Sequence[float], before_ns: float | None) -> float:

@@ -9,12 +9,12 @@ import numpy as np
 
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
-from runtime.tune.forecast import FloatArray
+from runtime.tune.forecast import FloatArray, mean_rise
 from runtime.tune.judged import Judged
 from runtime.tune.predict import Predictor
 
-RECENT, STEADY = 5, 2
-"""Seconds with work in them that the course is read from, and those that its rise is."""
+RECENT = 5
+"""Seconds with work in them that the course is read from."""
 AHEAD = 2
 """A slack that is set now is felt in the next second, and what it has let wait in the one after."""
 LEAST = 20
@@ -80,8 +80,7 @@ def _took_s(sample: StageSample) -> float:
 
 def _forecast_s(took_s: Sequence[float]) -> float:
     """Return the largest of the next two seconds if it rises as over the last two, or falls."""
-    rise_s = (took_s[-1] - took_s[-STEADY - 1 :][0]) / min(STEADY, max(len(took_s) - 1, 1))
-    return took_s[-1] + AHEAD * max(rise_s, 0.0)
+    return took_s[-1] + AHEAD * mean_rise(took_s)
 
 
 _FORECAST = 0  # the column of `_course` with the forecast
