@@ -22,6 +22,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}
     "multinode": ("multinode", "the join on 1, 2, 3 hosts, and what the links' delays look like"),
     "ssg-threshold": ("ssg_threshold", "fixed slacks: latency, detected, out-of-order tuples"),
     "sltuner-zipf": ("sltuner_zipf", "a deadline of 6 s, buses late in waves: all policies"),
+    "sltuner-seeds": ("sltuner_seeds", "the tuner beside the rules, one gate and two, five seeds"),
     "sltuner-floor": ("sltuner_floor", "the clairvoyant floor: attacked, and bounded from below"),
     "sltuner-drift": ("sltuner_drift", "a deadline of 35 s, buses fall behind for ever"),
     "sltuner-chain": ("sltuner_chain", "two gates that share a deadline of 6 s"),

@@ -229,7 +229,8 @@ def judge(
 
     Args:
         result: to be filled.
-        outcomes: one for each policy; the clairvoyant one is the floor, the claims are about ours.
+        outcomes: one for each policy; the claims are about ours. The clairvoyant one, if it is
+            there, is the floor.
         breaking: policies that must break the deadline, or the test is none.
         what: which of several experiments in one result.
         at_most: claim to have at most so many times the slack-ready rows of the best rival, and
@@ -238,7 +239,7 @@ def judge(
     """
     of = f"{what}, " if what else ""
     by_name = {one.policy: one for one in outcomes}
-    ours, floor = by_name[OURS], by_name[FLOOR]
+    ours, floor = by_name[OURS], by_name.get(FLOOR)
     for one in outcomes:
         figures = one.figures()
         result.rows.append([f"{of}{one.policy}", f"{one.over:.1%}", *list(figures.values())[1:-1]])
@@ -249,7 +250,7 @@ def judge(
     result.claims.append(
         Claim(f"{of}share of seconds over the deadline", ours.over, "<=", OVER_AT_MOST)
     )
-    if at_most is None:
+    if at_most is None and floor is not None:
         result.claims += _near_the_floor(ours, floor, of)
     if best is not None:
         result.notes.append(_compared(ours, best, of))
@@ -308,9 +309,9 @@ def run_all(
     *,
     seed: int,
     rivals: Sequence[str],
-    floor: Callable[[], Outcome],
+    floor: Callable[[], Outcome] | None = None,
 ) -> list[Outcome]:
-    """Return the outcomes of the floor, of ours, calibrated, and of the rivals by their names.
+    """Return the outcomes of the floor, if any, of ours, calibrated, and of rivals by their names.
 
     Each in virtual time, so they share the machine: one process for each core.
     """
@@ -322,7 +323,8 @@ def run_all(
     def of(rival: str) -> Callable[[], Outcome]:
         return lambda: run(experiment, named(rival), seed=seed)
 
-    return beside_each_other([floor, ours, *map(of, rivals)])
+    first = [] if floor is None else [floor]
+    return beside_each_other([*first, ours, *map(of, rivals)])
 
 
 def beside_each_other(tasks: Sequence[Callable[[], Outcome]]) -> list[Outcome]:

@@ -64,9 +64,9 @@ class Tuning:
     Attributes:
         policy: "sltuner" ([ssg] §5.2); or, to compare, "even split", "even split, last second",
             "even split, by the clock", "last second, by the clock", "trend-following",
-            "steady trend", "decaying maximum", "max timestamp", "tcp", "k-slack", "ready-only", or
-            a slack, such as "500ms", for a static one; "calibration" draws slacks, for a history
-            to begin with.
+            "steady trend", "decaying maximum", "slowly decaying maximum", "max timestamp", "tcp",
+            "k-slack", "ready-only", or a slack, such as "500ms", for a static one; "calibration"
+            draws slacks, for a history to begin with.
         probability: how likely a second must be to keep the deadline, by the estimator's own
             uncertainty, in [0.5, 1).
         predictor: "gp" (Gaussian process), "linear", "isotonic" or "svr".

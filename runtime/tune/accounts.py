@@ -171,11 +171,10 @@ class RuleAccounts:
             return False
         if name in self._benefit:
             return over <= self._may_be_over * (seconds + BENEFIT_S)
-        if over == 0:
-            return True
-        # Who was over before will be again: only while half of what may be is not used up.
+        # A trial is of a rest that others' holds have spared: who was never over on trial may be as
+        # it rules. So none of them does once half of what may be over is used up.
         own = self._own_over
-        has_left = sum(own) < self._may_be_over / 2 * len(own)
+        has_left = sum(own) <= self._may_be_over / 2 * len(own)
         return has_left and over <= self._may_be_over * seconds
 
     def _reason(self, best: str) -> str:

@@ -168,6 +168,8 @@ STEADY_RISES = 3
 wait in the one after; and one more, since load that rises may rise faster."""
 FADES = 0.9
 """What is left of a maximum after a second."""
+FORGETS = 0.99
+"""The same of one that is half as large after a minute."""
 
 
 def the_most(took_ns: Sequence[float], before_ns: float | None) -> float:
@@ -211,11 +213,6 @@ class EvenSplit:
         expects: what to expect of each stage of the rest, after each second in which it had work.
         holds: set the shares as holds by the clock, beyond the paper, not as slacks.
         margin_ns: kept back besides; see `kept_back_ns`.
-
-    Attributes:
-        is_followed: whether the seconds that it sees are those of its own settings. What the rest
-            took under others' it forgets by a tenth a second: what is heaped up there by others is
-            nothing that it has to expect of itself.
     """
 
     def __init__(
@@ -233,8 +230,6 @@ class EvenSplit:
         self._expects, self._holds, self._margin_ns = expects, holds, margin_ns
         self._took_ns: dict[str, tuple[float, ...]] = {}  # {stage: what it took, newest last}
         self._expected_ns: dict[str, float] = {}  # {stage: what is expected of it}
-        self._others_ns: dict[str, float] = {}  # {stage: what it took under others, fading}
-        self.is_followed = True
 
     def begin(self) -> Sequence[SetSlack]:
         """Take the rest of the path for free until it was measured."""
@@ -247,23 +242,21 @@ class EvenSplit:
             if samples[stage].rows:
                 seen_ns = (*self._took_ns.get(stage, ()), took_ns)[-SEEN:]
                 self._took_ns[stage] = seen_ns
-                if self.is_followed:
-                    before_ns = self._expected_ns.get(stage)
-                    self._expected_ns[stage] = self._expects(seen_ns, before_ns)
-                    seen_ns = (0.0,)
-                self._others_ns[stage] = the_fading_most(seen_ns, self._others_ns.get(stage))
+                before_ns = self._expected_ns.get(stage)
+                self._expected_ns[stage] = self._expects(seen_ns, before_ns)
         return self._set()
 
     def _set(self) -> Sequence[SetSlack]:
         budget_ns = max(self._deadline_ns - self._margin_ns, 0)
-        rest_ns = {
-            stage: max(self._expected_ns.get(stage, 0.0), others_ns)
-            for stage, others_ns in self._others_ns.items()
-        }
-        shares = self._paths.even_split_ns(rest_ns, budget_ns)
+        shares = self._paths.even_split_ns(self._expected_ns, budget_ns)
         if self._holds:
             return [SetSlack(stage, None, hold_ns=ns, by=self.name) for stage, ns in shares.items()]
         return [SetSlack(stage, slack_ns, by=self.name) for stage, slack_ns in shares.items()]
+
+
+def the_most_of_late(took_ns: Sequence[float], before_ns: float | None) -> float:
+    """Expect the most that it took, less a hundredth of that a second."""
+    return took_ns[-1] if before_ns is None else max(took_ns[-1], FORGETS * before_ns)
 
 
 SPLITS: Mapping[str, tuple[Expects, bool]] = {
@@ -274,6 +267,7 @@ SPLITS: Mapping[str, tuple[Expects, bool]] = {
     "trend-following": (the_trend, True),
     "steady trend": (the_steady_trend, True),
     "decaying maximum": (the_fading_most, True),
+    "slowly decaying maximum": (the_most_of_late, True),
 }
 """{name: (what is expected of the rest of the path, whether the shares are holds by the clock)}"""
 

@@ -20,13 +20,13 @@ from operator import attrgetter
 from runtime.config import Tuning
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Trial
-from runtime.tune.accounts import TRIAL_S, RuleAccounts
+from runtime.tune.accounts import RuleAccounts
 from runtime.tune.contract import SetSlack, SlackPolicy
 from runtime.tune.model_rule import ModelRule
 from runtime.tune.paths import Paths
 from runtime.tune.policies import make_split
 
-SAFE_RULE, MODEL = "even split, by the clock", "model"
+SAFE_RULE, MODEL = "slowly decaying maximum", "model"
 SIMPLE = (
     SAFE_RULE,
     "trend-following",
@@ -60,10 +60,9 @@ class SlackTuner:
         known = list(history)
         self._paths = paths
         self._model = ModelRule(paths, deadline_ns=deadline_ns, tuning=tuning, history=known)
-        splits = {name: make_split(paths, name, deadline_ns=deadline_ns) for name in SIMPLE}
-        self._safe = splits[SAFE_RULE]
-        self._safe_for_s = TRIAL_S  # for how long it has ruled: at first as if for long
-        self._rules: dict[str, SlackPolicy] = dict(splits)
+        self._rules: dict[str, SlackPolicy] = {
+            name: make_split(paths, name, deadline_ns=deadline_ns) for name in SIMPLE
+        }
         self._rules[MODEL] = self._model
         self._accounts = RuleAccounts(
             paths,
@@ -83,9 +82,6 @@ class SlackTuner:
     def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
         """Ask all rules, and follow the one with the best record."""
         self._accounts.add(samples)
-        # What others have let wait, or heaped up, is worked off by then.
-        self._safe_for_s = self._safe_for_s + 1 if self._accounts.ruling == SAFE_RULE else 0
-        self._safe.is_followed = self._safe_for_s >= TRIAL_S
         settings = self._ruled({n: rule.decide(second, samples) for n, rule in self._rules.items()})
         self._seconds[self._accounts.ruling] += 1
         return settings

@@ -26,6 +26,7 @@ POLICIES = [
     "trend-following",
     "steady trend",
     "decaying maximum",
+    "slowly decaying maximum",
     "max timestamp",
     "tcp",
     "k-slack",

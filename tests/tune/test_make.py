@@ -88,6 +88,7 @@ def test_explain_says_what_sets_each_slack() -> None:
         ("trend-following", "trend-following"),
         ("steady trend", "steady trend"),
         ("decaying maximum", "decaying maximum"),
+        ("slowly decaying maximum", "slowly decaying maximum"),
         ("max timestamp", "max timestamp"),
         ("tcp", "TCP adaptation"),
         ("ready-only", "ready-only"),

@@ -140,14 +140,17 @@ def test_the_steady_trend_is_followed_by_three_times_its_mean_rise_of_two_second
     assert rest_ns == pytest.approx([S, 2 * S + 3 * S, 2 * S + 1.5 * S, S], abs=2)
 
 
-def test_the_decaying_maximum_forgets_a_tenth_a_second() -> None:
-    policy = make_split(PATHS, "decaying maximum", deadline_ns=10 * S)
+@pytest.mark.parametrize(
+    ("name", "left"), [("decaying maximum", 0.9), ("slowly decaying maximum", 0.99)]
+)
+def test_a_maximum_decays_by_a_share_of_it_a_second(name: str, left: float) -> None:
+    policy = make_split(PATHS, name, deadline_ns=10 * S)
     rest_ns = []
     for second, took_ns in enumerate((S, 0, 0, S)):
         settings = policy.decide(second, {"out": sample("out", second, latency_ns=took_ns)})
         assert settings[0].hold_ns is not None
         rest_ns.append(10 * S - kept_back_ns(10 * S) - 2 * settings[0].hold_ns)
-    assert rest_ns == pytest.approx([S, 0.9 * S, 0.81 * S, S], abs=2)
+    assert rest_ns == pytest.approx([S, left * S, left**2 * S, S], abs=2)
 
 
 @pytest.mark.parametrize(
@@ -190,18 +193,3 @@ def test_planned_holds_come_one_second_ahead() -> None:
     assert policy.begin() == [SetSlack("one", None, hold_ns=7, by="clairvoyant")]
     assert policy.decide(0, {}) == []
     assert [one.hold_ns for one in policy.decide(1, {})] == [8, 9]
-
-
-def test_what_the_rest_took_under_others_settings_is_forgotten_by_a_tenth_a_second() -> None:
-    policy = make_split(PATHS, "even split, by the clock", deadline_ns=20 * S)
-    rest_ns = []
-    for second, (took_s, is_followed) in enumerate(((2, True), (8, False), (1, False), (1, True))):
-        policy.is_followed = is_followed
-        known = {"out": sample("out", second, latency_ns=took_s * S)}
-        hold_ns = policy.decide(second, known)[0].hold_ns
-        assert hold_ns is not None
-        rest_ns.append(20 * S - kept_back_ns(20 * S) - 2 * hold_ns)
-    assert rest_ns == pytest.approx([2 * S, 8 * S, 7.2 * S, 6.48 * S], abs=2)
-    for second in range(4, 40):
-        hold_ns = policy.decide(second, {"out": sample("out", second, latency_ns=S)})[0].hold_ns
-    assert 20 * S - kept_back_ns(20 * S) - 2 * (hold_ns or 0) == pytest.approx(2 * S, abs=2)
