@@ -23,8 +23,8 @@ from benchmarks.panels import draw
 SPLIT, LAST_SPLIT, NEWEST = "even split", "even split, last second", "max timestamp"
 HELD_SPLIT = "even split, by the clock"
 HELD = (HELD_SPLIT, "trend-following", "decaying maximum")
-"""Rules that split the deadline by the clock; the first is what the tuner does without models."""
-ALSO_HELD = ("steady trend", "last second, by the clock")
+"""Rules that split the deadline by the clock, and expect something of the rest of the path."""
+ALSO_HELD = ("slowly decaying maximum", "steady trend", "last second, by the clock")
 """The other rules that the tuner lets run along, in full runs only."""
 
 

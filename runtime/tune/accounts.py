@@ -171,10 +171,11 @@ class RuleAccounts:
             return False
         if name in self._benefit:
             return over <= self._may_be_over * (seconds + BENEFIT_S)
-        # A trial is of a rest that others' holds have spared: who was never over on trial may be as
-        # it rules. So none of them does once half of what may be over is used up.
+        # Of gates in a row a trial sees what others let through, and a rest that their holds have
+        # spared: who was never over on trial may be as it rules. So the more gates, the sooner none
+        # of the simple rules does.
         own = self._own_over
-        has_left = sum(own) <= self._may_be_over / 2 * len(own)
+        has_left = sum(own) <= self._may_be_over / max(self._counts.values()) * len(own)
         return has_left and over <= self._may_be_over * seconds
 
     def _reason(self, best: str) -> str:

@@ -1,10 +1,10 @@
 """A Gaussian process that knows where it is noisy, and that is chosen by time left out.
 
-Two shapes are tried. One has a length for each feature and the same noise everywhere: it finds
-which features matter. The other has one length and the noise of the nearest examples: counts of
-slack-ready rows are exactly 0 most of the time, and anybody's guess in the second in which the
-skew passes the slack. The first is taken if it clearly predicts blocks of time better that it
-has not seen.
+Two shapes are tried. One has a length for each feature: it finds which features matter. The other
+has one length. Both have the noise of the nearest examples: counts of slack-ready rows are exactly
+0 most of the time, and anybody's guess in the second in which the skew passes the slack; a sink
+that rests is sure to, and one whose work piles up is not. The first is taken if it clearly predicts
+blocks of time better that it has not seen.
 """
 
 from __future__ import annotations
@@ -74,8 +74,13 @@ class GaussianProcess:
 class _Process:
     """One shape.
 
+    Noise is that of the nearest examples. With one length it is known before the fit: what the
+    linear model leaves of them. With a length for each feature the likelihood finds one noise for
+    all, by which it is fitted; how far off it is around a place is then what it was off by at the
+    nearest examples, nearest by these lengths, each left out.
+
     Args:
-        is_local: one length for all features, and the noise of the neighbours.
+        is_local: one length for all features.
     """
 
     LEAST_NOISE, MOST_NOISE = 1e-3, 50.0
@@ -95,6 +100,7 @@ class _Process:
         noise = self._noise(at[some]) if self._is_local else None
         found = likeliest(at[some], left[some], noise=noise)
         self._kernel = found.scale * kernels.Matern(found.lengths, nu=1.5)
+        self._lengths = np.asarray(found.lengths)
         if not self._is_local:
             self._kernel += kernels.WhiteKernel(found.noise)
 
@@ -106,13 +112,19 @@ class _Process:
         noise = self._noise(at) if self._is_local else 1e-8
         self._model = GaussianProcessRegressor(self._kernel, alpha=noise, optimizer=None)
         self._model.fit(at, left)
+        half = np.linalg.inv(self._model.L_)
+        self._inverse = half.T @ half
+        if not self._is_local:
+            off = np.ravel(self._model.alpha_) / np.diag(self._inverse)  # each example left out
+            self._learn(at / self._lengths, off)
 
     def predict(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return mean and deviation."""
+        """Return mean and deviation, noise included."""
         mean, deviation = self._model.predict(at, return_std=True)
         if self._is_local:
-            deviation = np.sqrt(deviation**2 + self._noise(at))
-        return mean, deviation
+            return mean, np.sqrt(deviation**2 + self._noise(at))
+        known = np.maximum(deviation**2 - self._kernel.k2.noise_level, 0.0)
+        return mean, np.sqrt(known + self._noise(at / self._lengths))
 
     def error_on_blocks(self) -> float:
         """Return the root mean square error on blocks of examples, each left out in turn.
@@ -121,10 +133,8 @@ class _Process:
         around must not count. No fit is needed: the error on block b is (K⁻¹)_bb⁻¹ (K⁻¹ y)_b.
         """
         weights = np.ravel(self._model.alpha_)
-        half = np.linalg.inv(self._model.L_)
-        inverse = half.T @ half
         errors = [
-            np.linalg.solve(inverse[np.ix_(block, block)], weights[block])
+            np.linalg.solve(self._inverse[np.ix_(block, block)], weights[block])
             for count in self.BLOCKS
             for block in np.array_split(np.arange(len(weights)), count)
         ]
@@ -134,7 +144,7 @@ class _Process:
         self._at, self._squares = at, np.minimum(left**2, self.MOST_NOISE)
 
     def _noise(self, at: FloatArray) -> FloatArray:
-        """Return the variance that the linear model leaves around some places, shape (m,)."""
+        """Return how far off examples around some places were, squared, shape (m,)."""
         apart = (at**2).sum(axis=1)[:, None] + (self._at**2).sum(axis=1) - 2.0 * at @ self._at.T
         count = min(self.NEIGHBOURS, len(self._at) - 1)
         nearest = np.argpartition(apart, count, axis=1)[:, :count]

@@ -1,7 +1,7 @@
 """SLTuner: what its models would set, or a simple rule, whichever has the better record.
 
 ```
-samples ─▶ even split, by the clock ─┐ all run along
+samples ─▶ slowly decaying maximum ──┐ all run along
         ─▶ trend-following           │ in the gates'   ─▶ RuleAccounts ─▶ SetSlack of the one
         ─▶ decaying maximum, …       │ accounts                           that rules, trials of all
         ─▶ models ([ssg] §5.2)  ─────┘

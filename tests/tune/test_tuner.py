@@ -5,12 +5,16 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
+
+import pytest
 
 from runtime.config import Tuning
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Tried
-from runtime.tune.accounts import TRIAL_S
+from runtime.tune.accounts import TRIAL_S, RuleAccounts
 from runtime.tune.contract import SetSlack
+from runtime.tune.paths import Paths
 from runtime.tune.tuner import MODEL, SAFE_RULE, SlackTuner
 from tests.support.gates import PATHS, S, course, second
 
@@ -92,6 +96,56 @@ def test_a_second_that_no_rule_could_have_saved_counts_for_the_one_that_led_to_i
     samples = told(40, {SAFE_RULE: 100, OTHER: 50})
     late = replace(samples["out"], latency_ns=4 * S)  # what `OTHER` let go too late is in its way
     assert one(own.decide(40, {**samples, "out": late})).by == SAFE_RULE
+
+
+def test_no_simple_rule_rules_once_the_run_has_used_up_what_may_be_over() -> None:
+    own = tuner()
+    own.begin()
+    third = "trend-following"  # was never over on trial
+    ruled = []
+    for k in range(200):
+        broken = {OTHER: 3.1} if k == 40 else {}
+        samples = told(k, {SAFE_RULE: 100, OTHER: 50, third: 80}, broken)
+        if k == 40:
+            samples["join"] = replace(samples["join"], latency_ns=int(3.1 * S))
+        ruled.append(one(own.decide(k, samples)).by)
+    assert ruled[39] == OTHER
+    assert set(ruled[40:98]) == {SAFE_RULE}, "one of 100 seconds may be"
+    assert ruled[99] == OTHER
+
+
+@pytest.mark.parametrize(("gates", "until_s"), [(1, 100), (2, 200)])
+def test_of_gates_in_a_row_each_may_be_over_in_its_share_of_the_seconds(
+    gates: int, until_s: int
+) -> None:
+    row = [f"gate-{n}" for n in range(gates)]
+    inputs = {"in": (), row[0]: ("in",), **{b: (a,) for a, b in pairwise(row)}, "out": (row[-1],)}
+    names = "safe", "quick"
+    own = RuleAccounts(
+        Paths(inputs, tuple(row)), names, benefit=(), deadline_ns=DEADLINE, probability=0.99
+    )
+    ruled = []
+    for k in range(300):
+        tried = Tried("safe", 100, 0), Tried("quick", 50, 0)
+        samples = {gate: StageSample(stage=gate, second=k, tried=tried) for gate in row}
+        took_ns = 4 * S if k == 40 else 0
+        own.add({**samples, "out": StageSample(stage="out", second=k, latency_ns=took_ns)})
+        ruled.append(own.choose(names))
+    assert ruled[39] == "quick"
+    assert ruled.index("quick", 40) + 1 == until_s
+
+
+def test_what_others_heaped_up_is_forgotten_by_the_safe_rule() -> None:
+    own = tuner()
+    own.begin()
+    holds_ns = []
+    for k in range(200):
+        samples = told(k, {SAFE_RULE: 50, OTHER: 50})
+        took_ns = 4 * S if 10 <= k < 20 else samples["out"].latency_ns
+        late = replace(samples["out"], latency_ns=took_ns)
+        holds_ns.append(one(own.decide(k, {**samples, "out": late})).hold_ns or 0)
+    assert holds_ns[19] == 0
+    assert holds_ns[-1] > DEADLINE // 2
 
 
 def test_a_second_that_no_rule_could_have_saved_is_held_against_none_that_did_not_rule() -> None:
