@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import JobStopped, SettingError
+from runtime.errors import JobStopped, SettingError, SlackwaterError
 from runtime.model import NS_PER_SECOND
 from tests.support.endless import SilentInput
+from tests.support.own_inputs import Feed
 
 TIMES = pa.table({"ts": pa.array([k * NS_PER_SECOND for k in range(20)], pa.int64())})
 
@@ -63,3 +69,35 @@ def test_costs_and_delays_cannot_be_negative() -> None:
         sw.CostModel(jitter=-1)
     with pytest.raises(SettingError):
         sw.LinkModel(delay_ns=-1)
+
+
+def leave(*_: object) -> Any:
+    sys.exit(3)
+
+
+def leaves_in_poll() -> Iterator[pa.RecordBatch]:
+    yield leave()
+
+
+@pytest.mark.parametrize("whose", ["map", "batches", "callback", "at_end", "source"])
+def test_a_function_that_calls_exit_fails_its_job_by_step_and_line(whose: str) -> None:
+    """The same on Ray: `tests/system/test_failures.py`."""
+    schema = pa.schema([("t", pa.int64())])
+    flow = sw.Dataflow("leaves")
+    feed = Feed(leaves_in_poll) if whose == "source" else sw.table({"t": [1, 2]})
+    stream = flow.source("source", feed, event_time="t")
+    if whose == "map":
+        stream = stream.map_rows(leave, schema, name="map")
+    if whose == "batches":
+        stream = stream.map_batches(leave, schema, name="batches")
+    stream.sink(
+        "out",
+        sw.callback_sink(
+            leave if whose == "callback" else lambda _: None,
+            at_end=leave if whose == "at_end" else None,
+        ),
+    )
+    step = whose if whose in ("map", "batches", "source") else "out"
+    with pytest.raises(SlackwaterError, match=rf"'{step}'.*SystemExit") as caught:
+        sw.Simulation(nodes=1).submit(flow).wait()
+    assert re.search(r"in leave\n *sys\.exit\(3\)", str(caught.value))
