@@ -71,6 +71,30 @@ def test_costs_and_delays_cannot_be_negative() -> None:
         sw.LinkModel(delay_ns=-1)
 
 
+@pytest.mark.parametrize("gap", ["of its history", "with rows held for order"])
+def test_a_gap_in_the_history_of_a_source_is_no_standing_still(gap: str) -> None:
+    flow = sw.Dataflow("gap")
+    seconds = {"talks": [*range(100)], "pauses": [*range(10), *range(90, 100)]}
+    order: dict[str, Any] = {}
+    if gap == "with rows held for order":
+        order = {"out_of_order": "sort", "disorder": "3s"}
+    talks, pauses = (
+        flow.source(
+            name, sw.table({"ts": times}), event_time="ts", time_unit="s", speed=1.0, **order
+        )
+        for name, times in seconds.items()
+    )
+    talks.merge(pauses, name="both").sink("out", sw.collect_sink())
+    job = sw.Simulation(nodes=2).submit(flow)
+    report = job._run.run(until_ns=60 * NS_PER_SECOND)
+    both = next(stage for stage in report.stages if stage.name == "both")
+    assert both.still_ns is not None
+    assert both.still_ns > 40 * NS_PER_SECOND
+    assert both.waiting_for == ["pauses"]
+    assert report.standstills == []
+    assert report.sinks[0].old_s is None
+
+
 def leave(*_: object) -> Any:
     sys.exit(3)
 
