@@ -28,13 +28,17 @@ class LateRows:
     is_dropped: BoolArray
 
 
-def partly_late(batch: Batch, port: int, gone_ns: int, *, within_ns: int) -> list[LateRows]:
+def partly_late(
+    batch: Batch, port: int, gone_ns: int, *, dropped_ns: int, within_ns: int
+) -> list[LateRows]:
     """Return those rows of a join's input that may have missed a partner: at most one entry.
 
     Args:
         batch: what has come.
         port: of the input.
         gone_ns: rows older than this have been let go.
+        dropped_ns: rows older than this count nowhere; at most `gone_ns`. One between the two
+            may find partners at another replica, which has not let so much go.
         within_ns: how far apart partners may be.
     """
     if gone_ns == START_NS:
@@ -45,7 +49,7 @@ def partly_late(batch: Batch, port: int, gone_ns: int, *, within_ns: int) -> lis
         return []
     rows = batch.take(missed)
     times = rows.event_time_ns
-    return [LateRows(port, rows, reach_ns - times, times < gone_ns)]
+    return [LateRows(port, rows, reach_ns - times, times < dropped_ns)]
 
 
 def missed_windows(batch: Batch, panes: Int64Array, windows: Windows, last_closed: int) -> LateRows:
