@@ -23,8 +23,11 @@ one sender of its job in its life (`actors/keys.py`).
 *Strangers*: libzmq takes in as much of a connection that has not shown the job's key as one
 message may be long. So a long frame goes over TCP in pieces of 512 KiB, few connections may
 be waiting at a time, and once the sender is there all others are hung up on at once
-(`actors/strangers.py`). The socket cannot be unbound before its sender leaves: libzmq (4.3.5)
-would close the sender's connection, too.
+(`actors/strangers.py`). The socket goes on listening until its sender leaves, though nobody
+else will ever be let in: a sender that was lost does not come back, the job fails. But libzmq
+(4.3.5) has no word for "listen no more": `unbind` ends the connections that were accepted, too.
+What the sender sends from then on does not arrive, and neither end is told. And a listening
+socket that is closed, or shut down, behind libzmq's back ends the process.
 
 *Memory*: high-water marks are off (0), since at a mark a socket drops or blocks. Credit
 bounds what is under way: a stage sends only rows that it has been granted.

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import signal
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -23,7 +24,7 @@ from pathlib import Path
 from actors.local_sockets import boot_id
 from actors.plain_files import read_plain
 
-__all__ = ["OwnProcess", "start_of"]
+__all__ = ["NotePlace", "OwnProcess", "last_note", "start_of"]
 
 _MOST_BYTES = 4_096
 _KILLED_S = 2.0
@@ -92,6 +93,53 @@ class OwnProcess:
             os.close(descriptor)
 
 
+@dataclass(frozen=True)
+class NotePlace:
+    """Where a process that others start for us is to leave its note, first of all.
+
+    Its folder is ours. When we want the process no more the folder goes, so that one that comes up
+    later ends by itself: with a note we end it, without a folder it does.
+
+    Attributes:
+        path: of the note.
+        files: which view of the files that is in; empty: the system cannot say.
+    """
+
+    path: str
+    files: str
+
+    @classmethod
+    def at(cls, path: Path) -> NotePlace:
+        """Return a place in our own view of the files."""
+        return cls(str(path), _view_of_files())
+
+    def sign_or_end(self) -> None:
+        """Leave this process's note; end it, at once, if nobody waits for it any more.
+
+        Where the files are other ones (a temp folder of its own, say) nobody can tell.
+        """
+        here = OwnProcess.here()
+        if here is not None:
+            here.note(Path(self.path))
+        if self.files and self.files == _view_of_files() and not Path(self.path).parent.is_dir():
+            os._exit(0)
+
+
+def last_note(note: Path) -> OwnProcess | None:
+    """Take the folder of a note away; return who had left the note there, if anybody had.
+
+    It goes at once, under another name: a note is in it by then, or never will be.
+    """
+    over = note.parent.with_name(f"{note.parent.name}.over")
+    try:
+        note.parent.rename(over)
+    except OSError:  # it has gone before
+        return None
+    process = OwnProcess.noted(over / note.name)
+    shutil.rmtree(over, ignore_errors=True)
+    return process
+
+
 def start_of(pid: int) -> int | None:
     """Return when a process began, in ticks since the boot; None: there is none, or it is over."""
     try:
@@ -106,6 +154,13 @@ def _is_over(descriptor: int, within_s: float) -> bool:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(within_s * 1_000))
+
+
+def _view_of_files() -> str:
+    try:
+        return f"{boot_id()} {os.readlink('/proc/self/ns/mnt')}"
+    except OSError:
+        return ""
 
 
 def _pid_space() -> str:

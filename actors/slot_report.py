@@ -67,6 +67,7 @@ def stuck(report: SlotReport, slot: Slot | None, now_ns: int) -> SlotReport:
         replace(
             stage,
             still_ns=None if stage.still_ns is None else stage.still_ns + passed_ns,
+            due_in_ns=None,  # by now it may be
             is_stuck=slot is not None and stage.name == slot.at_work,
         )
         for stage in report.stages

@@ -1,7 +1,7 @@
 """Connections that a socket refused: counted, and each address told once in the worker's log.
 
 Who has not proved to be of the job gets nothing in (`actors/keys.py`). This file watches, and
-has those hung up on who are too many, or come where nobody is waited for (`actors/callers.py`).
+has those hung up on who are too many, or come where nobody is waited for (`sockets/callers.py`).
 libzmq tells of the connections to a socket as they come and go, and when a handshake succeeds,
 but not whose. A connection that ends and was not a peer's was refused, whether it was garbage,
 another protocol, a wrong key, a second sender, or somebody who hung up: libzmq tells of a failure
@@ -12,23 +12,14 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import Any
 
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
-from actors.callers import GONE, Caller, Callers
+from sockets.callers import GONE
+from sockets.connections import Connections
 
-_EVENTS = (
-    zmq.EVENT_ACCEPTED
-    | zmq.EVENT_HANDSHAKE_SUCCEEDED
-    | zmq.EVENT_DISCONNECTED
-    | zmq.EVENT_MONITOR_STOPPED
-)
 MOST_TOLD = 100
 """Addresses told in the log for one socket, so that nobody fills a disk by calling often."""
-LOOK_MS = 50
-"""How often those who wait are looked at."""
 
 
 class Strangers:
@@ -45,56 +36,38 @@ class Strangers:
 
     def __init__(self, watched: zmq.Socket[bytes], *, peers: int | None = None) -> None:
         self.refused = 0
-        self._callers = Callers(peers, longest=int(watched.getsockopt(zmq.MAXMSGSIZE)))
         self._watched = watched
         self._told: set[str] = set()
-        events = watched.get_monitor_socket(_EVENTS)
+        connections = Connections(watched, peers=peers)
         threading.Thread(
-            target=self._watch, args=(events,), name="channel-strangers", daemon=True
+            target=self._watch, args=(connections,), name="channel-strangers", daemon=True
         ).start()
 
     def close(self) -> None:
         """End the watch, before the socket is closed; a context that is terminated ends it too."""
         self._watched.disable_monitor()
 
-    def _watch(self, events: zmq.Socket[bytes]) -> None:
+    def _watch(self, connections: Connections) -> None:
         addresses: dict[int, str] = {}  # {descriptor: address} of the connections that are open
         hopefuls: set[int] = set()  # those that were when a handshake succeeded
         peers = 0  # of the hopefuls, so many are peers
-        try:
-            while (event := self._next(events))["event"] != zmq.EVENT_MONITOR_STOPPED:
-                descriptor = int(event["value"])
-                if event["event"] == zmq.EVENT_DISCONNECTED:
-                    self._callers.went(descriptor)
-                if event["event"] == zmq.EVENT_ACCEPTED:
-                    port = event["endpoint"].decode().rpartition(":")[2]
-                    caller = Caller.at(descriptor, port)
-                    addresses[descriptor] = caller.address
-                    self._callers.came(caller)
-                elif event["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-                    hopefuls |= set(addresses)
-                    peers += 1
-                elif descriptor in hopefuls and len(hopefuls) == peers:
-                    hopefuls.remove(descriptor)
-                    peers -= 1
-                    del addresses[descriptor]
-                else:
-                    # With more hopefuls than peers, whichever of them ends: some are strangers,
-                    # so the count is right in the end, and the log says what is known.
-                    among = hopefuls if descriptor in hopefuls else {descriptor}
-                    self._refuse(" or ".join(sorted({addresses.get(n, GONE) for n in among})))
-                    hopefuls.discard(descriptor)
-                    addresses.pop(descriptor, None)
-        except zmq.ContextTerminated:
-            pass  # the way a context tells its sockets to close
-        finally:
-            events.close(linger=0)
-
-    def _next(self, events: zmq.Socket[bytes]) -> dict[str, Any]:
-        """Return what libzmq tells next; while it is silent, look at who waits."""
-        while not events.poll(LOOK_MS if self._callers.are_waiting else None):
-            self._callers.look()
-        return dict(recv_monitor_message(events))
+        for event, descriptor, address in connections:
+            if event == zmq.EVENT_ACCEPTED:
+                addresses[descriptor] = address
+            elif event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                hopefuls |= set(addresses)
+                peers += 1
+            elif descriptor in hopefuls and len(hopefuls) == peers:
+                hopefuls.remove(descriptor)
+                peers -= 1
+                del addresses[descriptor]
+            else:
+                # With more hopefuls than peers, whichever of them ends: some are strangers, so
+                # the count is right in the end, and the log says what is known.
+                among = hopefuls if descriptor in hopefuls else {descriptor}
+                self._refuse(" or ".join(sorted({addresses.get(n, GONE) for n in among})))
+                hopefuls.discard(descriptor)
+                addresses.pop(descriptor, None)
 
     def _refuse(self, address: str) -> None:
         self.refused += 1

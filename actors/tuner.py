@@ -26,7 +26,7 @@ import ray
 from ray.exceptions import RayError
 
 from actors.orders import SlackSetting
-from actors.own_process import OwnProcess
+from actors.own_process import NotePlace
 from actors.sample_history import SampleHistory, in_order
 from actors.slot_report import SlotSamples
 from runtime.config import Tuning
@@ -96,7 +96,8 @@ class Tuner:
         tuning: what the user asked for.
         before: what the tuner in whose place this one is knew.
         turn: how many tuners the job had before this one.
-        note: where to say first of all which process this is; None: nobody wants to know.
+        note: where to say first of all which process this is; it ends if nobody wants to know
+            any more. None: nobody ever did.
     """
 
     def __init__(
@@ -106,10 +107,10 @@ class Tuner:
         *,
         before: TunerState | None = None,
         turn: int = 0,
-        note: str | None = None,
+        note: NotePlace | None = None,
     ) -> None:
-        if note is not None and (here := OwnProcess.here()) is not None:
-            here.note(Path(note))  # before any policy may keep the interpreter to itself
+        if note is not None:
+            note.sign_or_end()  # before any policy may keep the interpreter to itself
         self._plan, self._tuning, self._before = plan, tuning, before
         resumed = None if before is None else before.report
         self._record = TuningRecord(plan, policy=tuning.policy, resumed=resumed)

@@ -19,6 +19,7 @@ import ray
 from ray.exceptions import RayError
 
 from actors.back_off import BackOff
+from actors.own_process import NotePlace
 from actors.tuner import THREADS, Tuner, TunerState, graph_of
 from actors.tuner_process import TunerProcess
 from runtime.config import Tuning
@@ -214,7 +215,7 @@ class TunerCare:
         plan, turn = graph_of(self._plan), self._restarts
         actor: Any = ray.remote(Tuner)
 
-        def make(options: dict[str, Any], note: str | None) -> Any:
+        def make(options: dict[str, Any], note: NotePlace | None) -> Any:
             there = {"num_cpus": 0, "max_restarts": 0, "max_concurrency": THREADS, **options}
             return actor.options(**there).remote(plan, tuning, before=before, turn=turn, note=note)
 

@@ -17,7 +17,7 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.bounded import attempt
-from actors.own_process import OwnProcess
+from actors.own_process import NotePlace, last_note
 
 __all__ = ["TunerProcess"]
 
@@ -31,11 +31,11 @@ class TunerProcess:
     """An actor that is made in a thread of its own, on this node.
 
     Args:
-        make: makes it, given the options for this node and the path at which its process is to
-            leave its note (`OwnProcess.note`) first of all; None: there is no room for one.
+        make: makes it, given the options for this node and where its process is to leave its note
+            (`NotePlace.sign_or_end`) first of all; None: there is no room for one.
     """
 
-    def __init__(self, make: Callable[[dict[str, Any], str | None], Any]) -> None:
+    def __init__(self, make: Callable[[dict[str, Any], NotePlace | None], Any]) -> None:
         self._make = make
         self._actor: Any = None
         self._problem: BaseException | None = None
@@ -64,14 +64,17 @@ class TunerProcess:
         self._thread.join(within_s)
 
     def end(self) -> None:
-        """End its process. Safe to call twice, and from any thread; takes some seconds at most."""
+        """End its process. Safe to call twice, and from any thread; takes some seconds at most.
+
+        One that comes up only now, since Ray does not hear, finds that nobody waits for it.
+        """
         with self._lock:
             self._is_ended = True
             actor, self._actor = self._actor, None
         is_told = actor is not None and attempt(KILL_S, lambda: _kill(actor))
         if self._folder is None:
             return
-        process = OwnProcess.noted(_note_in(self._folder.name))
+        process = last_note(_note_in(self._folder.name))
         if process is not None:
             process.end(grace_s=GRACE_S if is_told else 0.0)
         self._folder.cleanup()
@@ -82,7 +85,7 @@ class TunerProcess:
         try:
             here = ray.get_runtime_context().get_node_id()
             options = {"scheduling_strategy": NodeAffinitySchedulingStrategy(here, soft=False)}
-            note = None if self._folder is None else str(_note_in(self._folder.name))
+            note = None if self._folder is None else NotePlace.at(_note_in(self._folder.name))
             actor = self._make(options, note)
         except BaseException as found:  # whoever asks for it is told
             problem = found

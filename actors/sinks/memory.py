@@ -10,7 +10,7 @@ import pyarrow as pa
 from actors.sinks.files import Progress
 from runtime.errors import OperatorError
 from runtime.model import Int64Array
-from runtime.model.whose_code import RUNNING
+from runtime.model.whose_code import RUNNING, USERS_FAULTS, raised
 
 
 class _Unpublished:
@@ -71,7 +71,7 @@ class CallbackSink(_Unpublished):
         token = RUNNING.set(self._name)
         try:
             self._function(rows)
-        except Exception as problem:
+        except USERS_FAULTS as problem:
             sample = f"sample of the batch: {rows.slice(0, 3).to_pylist()}"
             raise self._own_error("its callback", problem, sample) from problem
         finally:
@@ -90,13 +90,12 @@ class CallbackSink(_Unpublished):
         token = RUNNING.set(self._name)
         try:
             at_end()
-        except Exception as problem:
+        except USERS_FAULTS as problem:
             raise self._own_error("its callback's at_end", problem) from problem
         finally:
             RUNNING.reset(token)
 
-    def _own_error(self, what: str, problem: Exception, sample: str = "") -> OperatorError:
+    def _own_error(self, what: str, problem: BaseException, sample: str = "") -> OperatorError:
         return OperatorError(
-            f"sink {self._name!r}: {what} raised {type(problem).__name__}: {problem}\n"
-            f"{traceback.format_exc()}{sample}"
+            f"sink {self._name!r}: {what} {raised(problem)}\n{traceback.format_exc()}{sample}"
         )

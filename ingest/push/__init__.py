@@ -3,6 +3,7 @@
     executor ──DATA──▶ reader (in the source actor) ◀──COMMIT── feeder (in the driver)
 
 `wire` has the frames, `epochs` decides which rows become visible and when, `sender` runs in
-the executors' Python workers, `reader` in the source actor, `feeder` beside Spark's driver.
+the executors' Python workers, `reader` in the source actor, `feeder` beside Spark's driver;
+`door` lets only those in.
 Nothing is imported here: an executor's worker needs the sender alone.
 """

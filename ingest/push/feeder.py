@@ -22,15 +22,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ingest.push.sender import Push
 from ingest.push.wire import (
+    LINGER_MS,
     MANIFEST,
     MANIFEST_DDL,
     Frame,
     Keys,
     Kind,
-    close,
     frame_of,
     listening,
-    lost,
 )
 from ingest.session import STOP_LIMIT_S
 from ingest.spark_failure import user_cause
@@ -85,10 +84,9 @@ class Feeder:
         self._is_left = False  # the reader is gone, or wants no more
         self._stopping = threading.Event()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._control, self.endpoint, self._guard = listening(
+        self._control, self.endpoint, self._door = listening(
             self._context, host, keys=keys, peer=peer
         )
-        self._broken = self._control.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         self._commits = self._context.socket(zmq.ROUTER)
         self._commits.bind(_COMMITS)
         self._thread = threading.Thread(target=self._run, name="spark-feeder", daemon=True)
@@ -126,7 +124,7 @@ class Feeder:
             if self._commits in events:
                 self._task, *parts = self._commits.recv_multipart()
                 self._tell(frame_of(parts))
-            suspicion = SUSPICION if lost(self._broken) else max(0, suspicion - 1)
+            suspicion = SUSPICION if self._door.has_lost() else max(0, suspicion - 1)
             if suspicion:
                 self._tell(Frame(Kind.PING))
             if self._running is not None and not self._running.isActive:
@@ -195,9 +193,9 @@ class Feeder:
                 self._stop(self._running)
         if not self._is_left:
             self._tell(last)
-        close(self._control, self._broken)
+        self._control.close(LINGER_MS)
         self._commits.close(0)
-        self._guard.stop()
+        self._door.stop()
         self._context.term()
         if self._query.checkpoint is None:
             shutil.rmtree(self._checkpoint, ignore_errors=True)

@@ -64,7 +64,7 @@ class PushReader:
         self._failure: IngestError | None = None
         self._is_closed = False
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._rows, endpoint, self._guard = listening(self._context, host, keys=keys, peer=peer)
+        self._rows, endpoint, self._door = listening(self._context, host, keys=keys, peer=peer)
         try:
             self._feeder, self._monitor = connected(self._context, feeder, keys=keys, peer=peer)
         except IngestError:
@@ -102,7 +102,7 @@ class PushReader:
 
     def _hang_up(self) -> None:
         self._rows.close(0)
-        self._guard.stop()
+        self._door.stop()
         self._context.term()
 
     def _listen(self) -> None:

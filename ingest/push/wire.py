@@ -1,10 +1,10 @@
 """The frames between Spark and a source: a fixed header and an Arrow body, over CURVE sockets.
 
 A frame is `[header, piece, …]`; the pieces together are its body. Each has 64 KiB at most:
-who has not shown the key yet can make us hold one piece, and no more. The header has its kind,
-which task of which epoch it is from, and how much follows. Bodies of rows are Arrow record
-batches, other bodies UTF-8 text. Nothing that arrives is ever unpickled, and nothing longer than
-announced is read.
+who has not shown the key yet can make us hold one piece, and no more; few may (`door.py`). The
+header has its kind, which task of which epoch it is from, and how much follows. Bodies of rows are
+Arrow record batches, other bodies UTF-8 text. Nothing that arrives is ever unpickled, and nothing
+longer than announced is read.
 
 | kind | from → to | body |
 | --- | --- | --- |
@@ -29,9 +29,9 @@ from enum import IntEnum
 
 import pyarrow as pa
 import zmq
-from zmq.auth.thread import ThreadAuthenticator
 from zmq.utils.monitor import recv_monitor_message
 
+from ingest.push.door import Door
 from runtime.errors import FrameError, IngestError
 
 MAX_BODY_BYTES = 64 * 2**20
@@ -175,24 +175,22 @@ class Keys:
 
 def listening(
     context: zmq.Context[zmq.Socket[bytes]], host: str, *, keys: Keys, peer: bytes
-) -> tuple[zmq.Socket[bytes], str, ThreadAuthenticator]:
-    """Return a ROUTER bound to a free port, its endpoint, and the guard to stop after it.
+) -> tuple[zmq.Socket[bytes], str, Door]:
+    """Return a ROUTER bound to a free port, its endpoint, and its door, to stop after it.
 
     Args:
-        context: makes the socket; may have one guard, so one such socket.
+        context: makes the socket; may have one door, so one such socket.
         host: the address to listen on.
         keys: ours.
         peer: the one public key that may connect.
     """
-    guard = ThreadAuthenticator(context)
-    guard.start()
-    guard.configure_curve_callback(credentials_provider=_OnePeer(peer))
     socket = context.socket(zmq.ROUTER)
     socket.curve_server = True
     socket.router_mandatory = True
     _settle(socket, keys)
+    door = Door(socket, peer=peer)
     port = socket.bind_to_random_port(f"tcp://{host}")
-    return socket, f"tcp://{host}:{port}", guard
+    return socket, f"tcp://{host}:{port}", door
 
 
 def connected(
@@ -259,15 +257,3 @@ def _settle(socket: zmq.Socket[bytes], keys: Keys) -> None:
     socket.heartbeat_ivl = HEARTBEAT_MS
     socket.heartbeat_timeout = HEARTBEAT_LIMIT_MS
     socket.linger = LINGER_MS
-
-
-class _OnePeer:
-    """Lets one public key in."""
-
-    def __init__(self, public: bytes) -> None:
-        self._public = public
-
-    def callback(self, domain: str, key: bytes) -> bool:
-        """Answer ZeroMQ's question."""
-        del domain
-        return key == self._public

@@ -81,6 +81,8 @@ class StageReport:
     """The newest event time seen."""
     still_ns: int | None = None
     """How long ago it let anything go, a row or a promise; None: it has ended, or is not known."""
+    due_in_ns: int | None = None
+    """Of a paced source: how long until its next row is due, none being so now; None: not known."""
     is_stuck: bool = False
     """Whether it has been at one slice of work ever since: a user's function, or a sink."""
 

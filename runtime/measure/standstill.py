@@ -7,7 +7,8 @@ falls-silent ──▶  (gate)            falls-silent: nothing    so it is that
 
 A stage stands still that has let nothing go, neither a row nor a promise, for `Limits.still_ns`.
 A sink that gets nothing since everything before it is filtered, or in a window that is still
-open, does not: what is before it moves.
+open, does not: what is before it moves. Nor does one behind a paced source of whose history nothing
+is due for a while: it gives all that it should, and who waits for it will not wait for ever.
 """
 
 from __future__ import annotations
@@ -73,6 +74,8 @@ class _Walk:
         if stage.is_stuck:
             return [_Cause("stuck", name)]
         if stage.kind == "source":
+            if stage.due_in_ns is not None:
+                return []
             return [_Cause("early" if stage.early and stage.in_flight else "silent", name)]
         return self._of_gate(stage) if stage.waiting_for else self._of_inputs(stage)
 
@@ -103,7 +106,9 @@ class _Walk:
 
     def _moves(self, name: str) -> bool:
         stage = self._stages.get(name)
-        return stage is not None and stage.still_ns is not None and not self._stands(stage)
+        if stage is None or stage.still_ns is None:
+            return False
+        return stage.due_in_ns is not None or not self._stands(stage)
 
 
 def _union(found: Collection[list[_Cause]]) -> list[_Cause]:

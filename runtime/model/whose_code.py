@@ -9,3 +9,14 @@ from __future__ import annotations
 from contextvars import ContextVar
 
 RUNNING: ContextVar[str | None] = ContextVar("the step whose code runs", default=None)
+
+USERS_FAULTS = (Exception, SystemExit)
+"""What is caught of a user's code. `sys.exit()` in it would end the slot, or the user's process,
+without a word of whose it was; Ctrl-C is not the code's, and goes its way."""
+
+
+def raised(problem: BaseException) -> str:
+    """Return how an error says what a user's code raised."""
+    if isinstance(problem, SystemExit):
+        return f"raised {problem!r}; to end the job, raise an error instead of sys.exit()"
+    return f"raised {type(problem).__name__}: {problem}"

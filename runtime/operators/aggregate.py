@@ -31,7 +31,7 @@ from runtime.operators.arrays import slices_of_weight, unfold
 from runtime.operators.cells import Cells
 from runtime.operators.contract import Released
 from runtime.operators.keys import KeyIndex
-from runtime.operators.late_rows import Late, LateRows, Revisions, missed_windows
+from runtime.operators.late_rows import LateRows, Revisions, missed_windows
 from runtime.operators.needs import Need, needs_of
 from runtime.operators.user_code import row_of, rows_of_columns
 from runtime.operators.window import Windows
@@ -90,7 +90,7 @@ class AggregateMachine:
 
         Before them, with late="correct", those of closed windows that late rows have changed.
         """
-        late: list[Late] = []
+        late: list[Int64Array] = []  # the cells of rows
         for batch in (*released.late, *released.ports):
             if batch is not None and len(batch):
                 self._count(batch, late)
@@ -127,8 +127,8 @@ class AggregateMachine:
         """Rows so far that came when all of their windows were done with."""
         return self._late_dropped
 
-    def _count(self, batch: Batch, late: list[Late]) -> None:
-        """Count rows in their cells; note in `late` those that change windows that have closed."""
+    def _count(self, batch: Batch, late: list[Int64Array]) -> None:
+        """Count rows in their cells; add those to `late` if windows that have closed change."""
         panes = self._windows.panes_of(batch.event_time_ns)
         oldest = panes.item(panes.argmin())  # half of what min() takes
         if oldest < self._windows.first_whole_pane(self._last_kept):
@@ -153,7 +153,7 @@ class AggregateMachine:
             raise OperatorError(f"step {self._step.name!r}: {problem}{row}") from problem
         self._rows_held += len(batch)
         if self._corrects and oldest < self._windows.first_whole_pane(self._last_closed):
-            late.append(Late(panes, codes))
+            late.append(cells)
 
     def _close(self, last: int, stimulus_time_ns: int) -> Batch | None:
         """Return the results of the windows up to `last` that have not left yet."""
@@ -162,14 +162,24 @@ class AggregateMachine:
         after, self._last_closed = self._last_closed, last
         if not self._rows_held:
             return None
-        windows = self._windows.over_any(np.unique(self._cells.panes), after=after, until=last)
-        return self._left(windows, after=after, until=last, stimulus_time_ns=stimulus_time_ns)
+        of_panes = self._cells.of_panes
+        panes = of_panes.between(
+            self._windows.first_open_pane(after), self._windows.first_whole_pane(last)
+        )
+        windows = self._windows.over_any(np.array(panes, np.int64), after=after, until=last)
+        return self._left(
+            windows,
+            of_panes.cells(panes),
+            after=after,
+            until=last,
+            stimulus_time_ns=stimulus_time_ns,
+        )
 
-    def _corrected(self, late: list[Late]) -> Batch | None:
+    def _corrected(self, late: list[Int64Array]) -> Batch | None:
         """Return anew the results of closed windows that late rows have changed."""
         after, until = self._last_kept, self._last_closed
-        panes = np.concatenate([one.panes for one in late])
-        codes = np.concatenate([one.codes for one in late])
+        of_rows = np.concatenate(late)
+        panes, codes = self._cells.panes.take(of_rows), self._cells.codes.take(of_rows)
         first, last = self._windows.covering(panes, after=after, until=until)
         rows, windows = unfold(first, np.maximum(last - first + 1, 0))
         if not len(windows):
@@ -177,37 +187,46 @@ class AggregateMachine:
         windows, places = np.unique(windows, return_inverse=True)
         keys = max(1, len(self._keys))
         changed, new_rows = np.unique(places * keys + codes.take(rows), return_counts=True)
+        cells = self._cells.beside(of_rows, *self._windows.panes_of_windows(first, last))
+        only = (changed, new_rows)
         return self._left(
-            windows, after=after, until=until, stimulus_time_ns=START_NS, only=(changed, new_rows)
+            windows, cells, after=after, until=until, stimulus_time_ns=START_NS, only=only
         )
 
     def _left(
         self,
         windows: Int64Array,
+        within: Int64Array,
         *,
         after: int,
         until: int,
         stimulus_time_ns: int,
         only: Changed | None = None,
     ) -> Batch | None:
-        """Return the results of these windows, of those in (after, until]; `only` some of them."""
+        """Return the results of these windows, of those in (after, until]; `only` some of them.
+
+        All their cells are among `within`, ascending.
+        """
         if not len(windows):
             return None
         # Which of the windows each cell is in: places in `windows`.
-        panes = self._cells.panes
+        panes = self._cells.panes.take(within)
         first, final = self._windows.covering(panes, after=after, until=until)
         first_at = windows.searchsorted(first)
         last_at = windows.searchsorted(final, "right")
         weights = np.zeros(len(windows) + 1, dtype=np.int64)
         inside = np.flatnonzero(last_at > first_at)
-        load = self._rows.state if self._keeps_values else np.ones(len(panes), dtype=np.int64)
+        load = np.ones(len(panes), dtype=np.int64)
+        if self._keeps_values:
+            load = self._rows.state.take(within)
         np.add.at(weights, first_at[inside], load[inside])
         np.subtract.at(weights, last_at[inside], load[inside])
         results = []
         for block in slices_of_weight(weights.cumsum()[:-1], _PAIRS_AT_ONCE):
             starts = np.maximum(first_at, block.start)
             counts = np.maximum(np.minimum(last_at, block.stop) - starts, 0)
-            cells, places = unfold(starts, counts)
+            entries, places = unfold(starts, counts)
+            cells = within.take(entries)
             if only is not None:
                 wanted = np.flatnonzero(np.isin(self._pairs_of(cells, places), only[0]))
                 cells, places = cells.take(wanted), places.take(wanted)
@@ -303,7 +322,9 @@ class AggregateMachine:
         if there is not rows and aggregate.kind in ("sum", "min", "max"):
             found = np.where(there == 0, np.nan, found)
         values: npt.NDArray[Any] = found
-        return values.astype(_dtype_of(self._step.schema.field(name).type), copy=False)
+        leaves_as = self._step.schema.field(name).type
+        is_time = pa.types.is_timestamp(leaves_as)
+        return values.astype(np.int64 if is_time else leaves_as.to_pandas_dtype(), copy=False)
 
     def _forget(self, last: int) -> None:
         """Let go of panes that are in no window after `last`; tidy up once most cells are."""
@@ -311,14 +332,12 @@ class AggregateMachine:
             return
         self._last_kept = last
         self._revisions.forget(last)
+        of_panes, first = self._cells.of_panes, self._windows.first_open_pane(last)
+        self._rows_held -= int(self._rows.state.take(of_panes.drop_before(first)).sum())
         panes = self._cells.panes
-        if not len(panes):
+        if not len(panes) or (len(panes) <= 2 * len(of_panes) + 1024 and len(of_panes)):
             return
-        stays = panes >= self._windows.first_open_pane(last)
-        self._rows_held = int(self._rows.state[stays].sum())
-        kept = np.flatnonzero(stays)
-        if len(panes) <= 2 * len(kept) + 1024 and len(kept):
-            return
+        kept = np.flatnonzero(panes >= first)
         moved = np.full(len(panes), -1, dtype=np.int64)
         moved[kept] = np.arange(len(kept))
         for accumulator in self._all:
@@ -335,6 +354,8 @@ class AggregateMachine:
 
         A little less, so that it is done now and then, not for each read.
         """
+        if self._last_closed <= self._last_kept:
+            return
         panes, of = np.unique(self._cells.panes, return_inverse=True)
         newer = np.bincount(of, weights=self._rows.state)[::-1].cumsum()[::-1]
         most = self._most_kept_rows - self._most_kept_rows // 16
@@ -369,13 +390,7 @@ class AggregateMachine:
         self._last_closed = state["last_closed"]
         self._last_kept = state["last_kept"]
         self._revisions.restore(state["revisions"])
+        self._cells.of_panes.drop_before(self._windows.first_open_pane(self._last_kept))
         self._rows_held = state["rows_held"]
         self._late_dropped = state["late_dropped"]
         self.let_go = state["let_go"]
-
-
-def _dtype_of(leaves_as: pa.DataType) -> np.dtype[Any]:
-    if pa.types.is_timestamp(leaves_as):
-        return np.dtype(np.int64)
-    dtype: np.dtype[Any] = np.dtype(leaves_as.to_pandas_dtype())
-    return dtype

@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from runtime.model import Int64Array
-from runtime.operators.arrays import Growing
+from runtime.operators.arrays import Growing, slices_of_weight, unfold
 from runtime.operators.codes import IntCodes
+from runtime.operators.panes import PaneCells
+
+_AT_ONCE = 1 << 20
+"""Panes that are looked up at once."""
 
 
 class Cells:
@@ -21,6 +25,8 @@ class Cells:
         self._slots: dict[int, int] = {}  # {pane: its dense number}
         self._index = IntCodes()  # slot and code, together, to cell
         self._bits = 6  # of the code
+        self.of_panes = PaneCells()
+        """The cells of each pane, those apart that are done with and not forgotten yet."""
 
     def __len__(self) -> int:
         return len(self._index)
@@ -52,21 +58,50 @@ class Cells:
             first = np.empty(len(self) - size, dtype=np.int64)
             is_new = np.flatnonzero(cells >= size)
             first[cells[is_new] - size] = is_new  # any row of a cell will do
+            self.of_panes.add(panes[first], first=size)
             self._panes.append(panes[first])
             self._codes.append(codes[first])
         return cells
+
+    def beside(self, cells: Int64Array, starts: Int64Array, counts: Int64Array) -> Int64Array:
+        """Return the cells, ascending, that the keys of these have in some panes.
+
+        Args:
+            cells: shape (cells,); one may be there several times, with the same panes.
+            starts: shape (cells,): the first pane that is asked for of each.
+            counts: shape (cells,): and how many.
+        """
+        cells, places = np.unique(cells, return_index=True)
+        starts, counts, codes = starts.take(places), counts.take(places), self.codes.take(cells)
+        found = []
+        for some in slices_of_weight(counts, _AT_ONCE):
+            of, panes = unfold(starts[some], counts[some])
+            found.append(self._find(panes, codes[some].take(of)))
+        return np.unique(np.concatenate(found))
 
     def keep(self, cells: Int64Array, codes: Int64Array) -> None:
         """Forget all but these cells (ascending); their keys now have these codes."""
         self._panes.replace(self.panes[cells])
         self._codes.replace(codes)
         self._slots.clear()
+        self.of_panes = PaneCells()
+        self.of_panes.add(self.panes, first=0)
         self._index.replace(self._together(self.panes, self.codes))
 
     def restore(self, panes: Int64Array, codes: Int64Array) -> None:
         """Start over with these cells."""
         self._clear()
         self.of(panes, codes, keys=int(codes.max(initial=0)) + 1)
+
+    def _find(self, panes: Int64Array, codes: Int64Array) -> Int64Array:
+        """Return those cells that there are of these, each a pane and a code; shape (found,)."""
+        distinct, places = np.unique(panes, return_inverse=True)
+        slots = np.array([self._slots.get(pane, -1) for pane in distinct.tolist()], np.int64)
+        slots = slots.take(places)
+        there = np.flatnonzero(slots >= 0)
+        cells = self._index.find((slots.take(there) << self._bits) | codes.take(there))
+        found: Int64Array = cells[cells >= 0]
+        return found
 
     def _together(self, panes: Int64Array, codes: Int64Array) -> Int64Array:
         return (self._slots_of(panes) << self._bits) | codes

@@ -46,6 +46,10 @@ class HashCodes:
         found: Int64Array = codes.take(encoded.indices.to_numpy())
         return found
 
+    def find(self, values: Sequence[Hashable]) -> Int64Array:
+        """Return the code of each value, −1 for values not seen yet; shape (values,)."""
+        return np.array([self._code.get(value, -1) for value in values], dtype=np.int64)
+
 
 class IntCodes:
     """Codes for int64 values."""
@@ -83,6 +87,12 @@ class IntCodes:
         if self._hash is not None:
             return self._hash_codes(self._hash, values)
         self._enter(unknown - self._base)
+        return self._look_up(values)
+
+    def find(self, values: Int64Array) -> Int64Array:
+        """Return the code of each value, −1 for values not seen yet; shape (rows,)."""
+        if self._hash is not None:
+            return self._hash.find(values.tolist())
         return self._look_up(values)
 
     def _look_up(self, values: Int64Array) -> Int64Array:

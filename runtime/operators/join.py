@@ -254,8 +254,10 @@ class JoinMachine:
         horizon_ns = self._horizon_ns(self._passed_ns) if is_shared else self._state.horizon_ns
         # Where each replica sees all rows the first one speaks for all.
         if self._step.keeps_late and (self._replica is None or self._replica.index == 0):
-            gone_ns = self._state.horizon_ns
-            self._late += partly_late(batch, side, gone_ns, within_ns=self._step.within_ns)
+            gone_ns, within_ns = self._state.horizon_ns, self._step.within_ns
+            self._late += partly_late(
+                batch, side, gone_ns, dropped_ns=horizon_ns, within_ns=within_ns
+            )
         if batch.event_time_ns.item(0) < horizon_ns:
             batch = batch.keep(batch.event_time_ns >= horizon_ns)
             self._late_dropped += rows - len(batch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,13 +28,17 @@ class LateRows:
     is_dropped: BoolArray
 
 
-def partly_late(batch: Batch, port: int, gone_ns: int, *, within_ns: int) -> list[LateRows]:
+def partly_late(
+    batch: Batch, port: int, gone_ns: int, *, dropped_ns: int, within_ns: int
+) -> list[LateRows]:
     """Return those rows of a join's input that may have missed a partner: at most one entry.
 
     Args:
         batch: what has come.
         port: of the input.
         gone_ns: rows older than this have been let go.
+        dropped_ns: rows older than this count nowhere; at most `gone_ns`. One between the two
+            may find partners at another replica, which has not let so much go.
         within_ns: how far apart partners may be.
     """
     if gone_ns == START_NS:
@@ -45,7 +49,7 @@ def partly_late(batch: Batch, port: int, gone_ns: int, *, within_ns: int) -> lis
         return []
     rows = batch.take(missed)
     times = rows.event_time_ns
-    return [LateRows(port, rows, reach_ns - times, times < gone_ns)]
+    return [LateRows(port, rows, reach_ns - times, times < dropped_ns)]
 
 
 def missed_windows(batch: Batch, panes: Int64Array, windows: Windows, last_closed: int) -> LateRows:
@@ -66,21 +70,14 @@ def missed_windows(batch: Batch, panes: Int64Array, windows: Windows, last_close
     return LateRows(0, rows, end_ns - rows.event_time_ns, is_dropped)
 
 
-class Late(NamedTuple):
-    """Late rows that count after all: the pane and the key's code of each, shape (rows,)."""
-
-    panes: Int64Array
-    codes: Int64Array
-
-
 class Revisions:
     """How often the row of a window and key has left, beyond the first time.
 
-    Only what was corrected is kept, until the window is final: {(window, code): its revision}.
+    Only what was corrected is kept, until the window is final: {window: {code: its revision}}.
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], int] = {}
+        self._known: dict[int, dict[int, int]] = {}
 
     def next(self, windows: Int64Array, codes: Int64Array, *, is_first: BoolArray) -> Int64Array:
         """Count rows that leave again, and return the revision of each.
@@ -94,29 +91,34 @@ class Revisions:
         for window, code, first in zip(
             windows.tolist(), codes.tolist(), is_first.tolist(), strict=True
         ):
-            before = known.get((window, code), -1 if first else 0)
-            known[window, code] = before + 1
+            of_window = known.setdefault(window, {})
+            before = of_window.get(code, -1 if first else 0)
+            of_window[code] = before + 1
             found.append(before + 1)
         return np.array(found, dtype=np.int64)
 
     def forget(self, last_final: int) -> None:
         """Let go of windows that are final."""
-        if self._known:
-            self._known = {key: n for key, n in self._known.items() if key[0] > last_final}
+        for window in [window for window in self._known if window <= last_final]:
+            del self._known[window]
 
     def recode(self, moved: Int64Array) -> None:
         """Give each key its new code; `moved` has it for each old one, less than 0: gone."""
-        if self._known:
-            self._known = {
-                (window, int(moved[code])): n
-                for (window, code), n in self._known.items()
-                if moved[code] >= 0
+        for window, of_window in self._known.items():
+            self._known[window] = {
+                int(moved[code]): n for code, n in of_window.items() if moved[code] >= 0
             }
 
     def snapshot(self) -> list[list[int]]:
         """Return all state: [window, code, revision] of each."""
-        return [[window, code, n] for (window, code), n in self._known.items()]
+        return [
+            [window, code, n]
+            for window, of_window in self._known.items()
+            for code, n in of_window.items()
+        ]
 
     def restore(self, state: list[Any]) -> None:
         """Continue from a snapshot."""
-        self._known = {(window, code): n for window, code, n in state}
+        self._known = {}
+        for window, code, n in state:
+            self._known.setdefault(window, {})[code] = n

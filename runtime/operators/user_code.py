@@ -11,7 +11,7 @@ import numpy as np
 from runtime.errors import OperatorError
 from runtime.flow.expressions import Expr
 from runtime.model import Batch, Column, Columns
-from runtime.model.whose_code import RUNNING
+from runtime.model.whose_code import RUNNING, USERS_FAULTS, raised
 
 _T = TypeVar("_T")
 _SAMPLE_ROWS = 3
@@ -21,19 +21,19 @@ def called(function: Callable[..., _T], *arguments: object, step: str, batch: Ba
     """Return what the user's function returns.
 
     Raises:
-        OperatorError: it raised; with the step's name, the traceback from the function on, and
-            the first rows of the batch.
+        OperatorError: it raised, or called `sys.exit()`; with the step's name, the traceback from
+            the function on, and the first rows of the batch.
     """
     token = RUNNING.set(step)
     try:
         return function(*arguments)
-    except Exception as problem:
+    except USERS_FAULTS as problem:
         # The first frame is ours.
         lines = traceback.format_exception(
             type(problem), problem, problem.__traceback__ and problem.__traceback__.tb_next
         )
         raise OperatorError(
-            f"step {step!r}: its function raised {type(problem).__name__}: {problem}\n"
+            f"step {step!r}: its function {raised(problem)}\n"
             f"{''.join(lines).rstrip()}\n{sample_of(batch)}"
         ) from problem
     finally:

@@ -86,6 +86,17 @@ class Windows:
         first = np.maximum((panes - self._size + self._slide) // self._slide, after + 1)
         return first, np.minimum(panes // self._slide, until)
 
+    def panes_of_windows(
+        self, first: Int64Array, last: Int64Array
+    ) -> tuple[Int64Array, Int64Array]:
+        """Return the first pane and the number of panes from one window to another, each.
+
+        None, where the last is before the first. Panes between windows are among them.
+        """
+        return first * self._slide, np.where(
+            last >= first, (last - first) * self._slide + self._size, 0
+        )
+
     def over_any(self, panes: Int64Array, *, after: int, until: int) -> Int64Array:
         """Return the windows in (after, until] over any of these ascending panes, ascending.
 

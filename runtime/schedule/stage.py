@@ -312,6 +312,7 @@ class StageMachine:
             report.early = self.source.early
             report.newest_ns = self.source.newest_ns
             report.frontier_ns = self.source.promise_ns
+            report.due_in_ns = self.source.due_in_ns(now_ns)
             holder = self.source.holder
             report.waiting_for = [] if holder is None else [holder]
         else:

@@ -157,22 +157,34 @@ def refuse_far_times(source: str, name: str, times_ns: Int64Array, *, row: int) 
 def refuse_another_unit(source: str, name: str, times_ns: Int64Array, *, is_whole: bool) -> None:
     """Check that the first times, whole numbers taken as nanoseconds, are not of another unit.
 
+    Times of 0 and less, by which people mean "unknown", are set aside. Then the others have to be
+    near each other: 0, 1 s, 2 s, … in nanoseconds is in our days if taken as seconds, 31 years
+    apart. (Equal steps from 0 are at least 20 years there, as our days begin in 1990.)
+
     Raises:
         SchemaError: they lie in January 1970, and in our days in the unit that it names.
     """
     if not is_whole or not len(times_ns):
         return
-    least, most = int(times_ns.min()), int(times_ns.max())
+    clock = times_ns[times_ns > 0]
+    if not len(clock):
+        return
+    least, most = int(clock.min()), int(clock.max())
     for unit, scale in _UNIT_NS.items():
-        if scale > 1 and _OUR_DAYS[0] <= least * scale and most * scale <= _OUR_DAYS[1]:
+        in_our_days = _OUR_DAYS[0] <= least * scale and most * scale <= _OUR_DAYS[1]
+        is_near = len(clock) == len(times_ns) or (most - least) * scale <= _NEAR_NS
+        if scale > 1 and in_our_days and is_near:
+            row, first = int(np.argmax(times_ns > 0)), int(clock[0])
+            which = f"has {first} in row {row} (counted from 0)" if row else f"begins with {first}"
             raise SchemaError(
-                f"source {source!r}: {name!r} begins with {times_ns[0]}, which as nanoseconds is "
-                f"{_utc(int(times_ns[0]))}, and in {unit!r} {_utc(int(times_ns[0]) * scale)}; give "
-                f"time_unit={unit!r} if that is meant, or time_unit='ns' if it is January 1970"
+                f"source {source!r}: {name!r} {which}, which as nanoseconds is {_utc(first)}, and "
+                f"in {unit!r} {_utc(first * scale)}; give time_unit={unit!r} if that is meant, or "
+                "time_unit='ns' if it is January 1970"
             )
 
 
 _OUR_DAYS = (631_152_000 * NS_PER_SECOND, 4_102_444_800 * NS_PER_SECOND)  # 1990 to 2100
+_NEAR_NS = 10 * 366 * 86_400 * NS_PER_SECOND  # ten years
 
 
 def _utc(time_ns: int) -> str:

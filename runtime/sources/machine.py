@@ -82,6 +82,7 @@ class SourceMachine:
         self._reached_stimulus_ns = start_ns
         self._last_due_ns: int | None = None
         self._is_closed = False
+        self._closed_before_ns: int | None = None  # when the next row would have been due
 
     @property
     def rows_in(self) -> int:
@@ -107,6 +108,16 @@ class SourceMachine:
     def holder(self) -> str | None:
         """The writer whose silence is waited out; None: nobody's, or nobody is known."""
         return None if self.is_ended else self._blocks.holder()
+
+    def due_in_ns(self, now_ns: int) -> int | None:
+        """Return how long until the next row is due, > 0, by the history that is replayed.
+
+        None: one is due now, the source is not paced, or `due_ns` has not looked it up.
+        """
+        next_ns = self._closed_before_ns if self._is_closed else self._next_due_ns
+        if next_ns is None or next_ns <= now_ns or self._ready is not None:
+            return None
+        return next_ns - now_ns
 
     def due_ns(self, now_ns: int) -> int | None:
         """Return when the next `take` can give something: at most now_ns means now.
@@ -172,6 +183,8 @@ class SourceMachine:
 
     def close(self) -> None:
         """Let go of the input. Safe to call twice; nothing is handed over afterwards."""
+        if not self._is_closed:
+            self._closed_before_ns = self._next_due_ns
         self._is_closed = True
         self._block = self._ready = self._next_due_ns = None
         self._blocks.close()

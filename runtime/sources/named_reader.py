@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from runtime.errors import IngestError, SchemaError, SlackwaterError
-from runtime.model.whose_code import RUNNING
+from runtime.model.whose_code import RUNNING, USERS_FAULTS
 from runtime.sources.spec import EndOfInput, Input, Reader
 
 
@@ -67,7 +67,7 @@ def called_by_name(source: str, of: object, method: str) -> Any:
         return getattr(of, method)()
     except SlackwaterError:
         raise
-    except (Exception, SystemExit) as problem:
+    except USERS_FAULTS as problem:
         raise _named(problem, source, f"{type(of).__qualname__}.{method}") from problem
     finally:
         RUNNING.reset(token)

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from actors.own_process import OwnProcess
+from actors.own_process import OwnProcess, last_note
 
 LIMIT_S = 60.0
 
@@ -85,9 +85,74 @@ def test_what_is_no_note_names_nobody(tmp_path: Path) -> None:
     assert OwnProcess.noted(note) is None
 
 
+SIGNING = """
+import pathlib, signal, sys
+from actors.own_process import NotePlace
+place = NotePlace.at(pathlib.Path(sys.argv[1]))
+if len(sys.argv) > 2:
+    place = NotePlace(place.path, sys.argv[2])
+place.sign_or_end()
+print("goes on", flush=True)
+"""
+
+
+def signing(*words: str) -> str:
+    """Return what a process prints that is to leave its note there; it ends well."""
+    done = subprocess.run(  # noqa: S603 ours
+        [sys.executable, "-c", SIGNING, *words], stdout=subprocess.PIPE, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_a_process_for_which_nobody_waits_any_more_ends_by_itself(tmp_path: Path) -> None:
+    assert signing(str(tmp_path / "note")) == "goes on\n"
+    assert OwnProcess.noted(tmp_path / "note") is not None
+    assert signing(str(tmp_path / "gone" / "note")) == ""
+    # In other files than ours a folder that is not there says nothing.
+    assert signing(str(tmp_path / "gone" / "note"), "other files") == "goes on\n"
+    assert signing(str(tmp_path / "gone" / "note"), "") == "goes on\n"
+
+
 def test_a_note_that_cannot_be_left_is_done_without(tmp_path: Path) -> None:
     here = OwnProcess.here()
     assert here is not None
     here.note(tmp_path / "gone" / "note")
     here.note(tmp_path / "note")
     assert OwnProcess.noted(tmp_path / "note") == here
+
+
+COMING_UP = """
+import pathlib, sys
+from actors.own_process import NotePlace
+from actors.tuner import Tuner
+try:
+    Tuner(None, None, note=NotePlace.at(pathlib.Path(sys.argv[1])))
+except AttributeError:  # there is no plan: so it goes on
+    print("comes up", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("is_up", [True, False])
+def test_a_tuner_that_comes_up_has_left_its_note_when_it_is_ended_or_ends_by_itself(
+    tmp_path: Path, is_up: bool
+) -> None:
+    """Though Ray, which starts it, hears nothing of it."""
+    note = tmp_path / "folder" / "note"
+    note.parent.mkdir()
+    if not is_up:
+        assert last_note(note) is None
+    with subprocess.Popen(  # noqa: S603 ours
+        [sys.executable, "-c", COMING_UP, str(note)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as tuner:
+        assert tuner.stdout is not None
+        assert tuner.stdout.readline() == ("comes up\n" if is_up else "")
+        process = last_note(note)
+        assert (process is not None) == is_up
+        if process is not None:
+            assert process.end(grace_s=0)
+        assert tuner.wait(LIMIT_S) == (-9 if is_up else 0)
+    assert list(tmp_path.iterdir()) == []

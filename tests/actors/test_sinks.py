@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,17 @@ def test_a_callback_gets_every_batch_and_its_error_carries_a_sample() -> None:
         OperatorError, match=r"sink 'out': its callback raised KeyError(.|\n)*'n': 0"
     ):
         broken.write(rows())
+
+
+def test_a_callback_that_calls_exit_is_an_error_with_its_sink_and_its_line() -> None:
+    def leave(*_: object) -> None:
+        sys.exit(3)
+
+    told = r"sink 'out': its callback{} raised SystemExit\(3\); (.|\n)*in leave\n *sys.exit"
+    with pytest.raises(OperatorError, match=told.format("")):
+        opened(callback_sink(leave)).write(rows())
+    with pytest.raises(OperatorError, match=told.format("'s at_end")):
+        opened(callback_sink(lambda _: None, at_end=leave)).close()
 
 
 def test_a_callback_is_told_the_end_once_and_its_error_is_told_too() -> None:

@@ -90,6 +90,23 @@ def test_a_sink_that_does_not_return_a_source_held_as_early_and_a_full_stage() -
     assert kind_of().startswith("out: see `slackwater logs`")
 
 
+def test_a_paced_source_in_a_gap_of_its_history_is_not_told_nor_who_waits_for_it() -> None:
+    stages = [stage(name, kind, 10, 10) for name, kind in KINDS.items()]
+    channels = [ChannelReport(f"{a}→{b}", a, b) for a, b in EDGES]
+    talks, silent, both, _ = stages
+    both.waiting_for = ["talks", "silent"]
+    for one in stages:
+        one.still_ns = STILL
+    talks.due_in_ns = 5 * S
+    (told,) = standstills(stages, channels, elapsed_s=100, still_ns=LIMIT_NS)
+    assert told.waits_for == ["silent"]
+    silent.due_in_ns = 7 * S
+    assert standstills(stages, channels, elapsed_s=100, still_ns=LIMIT_NS) == []
+    talks.is_stuck = True  # that is another matter
+    (told,) = standstills(stages, channels, elapsed_s=100, still_ns=LIMIT_NS)
+    assert told.waits_for == ["talks"]
+
+
 def test_sinks_that_wait_for_the_same_are_told_of_together() -> None:
     edges = [("s", "x"), ("s", "y"), ("t", "z")]
     kinds = {"s": "source", "t": "source"} | dict.fromkeys("xyz", "sink")

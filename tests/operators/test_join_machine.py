@@ -192,6 +192,23 @@ def test_join_that_holds_too_much_lets_the_oldest_go_and_counts_them() -> None:
     assert joined.rows_held == 42, "39 and later are what a slack keeps; the loop came behind 39"
 
 
+def test_a_late_row_that_finds_partners_at_another_replica_is_not_told_as_dropped() -> None:
+    step = replace(STEP, keeps_late=True)
+    shares = [
+        joined_by(replace(step, replica=Replica(n, 2, "all")), most_kept_rows=32) for n in (0, 1)
+    ]
+    for share in shares:  # the first has one row more, and so too many
+        share.process(read(buses(list(range(65))), watermark=64, frontier=0))
+    assert [share.let_go for share in shares] == [3, 0]
+    late = [share.process(read(late=(None, loops([3])), watermark=64)) for share in shares]
+    assert late[0] is None
+    assert late[1] is not None
+    assert late[1].columns["delay"].tolist() == [1, 3, 5, 7]
+    (told,) = [one for share in shares for one in share.take_late()]
+    assert told.late_by_ns.tolist() == [7]
+    assert told.is_dropped.tolist() == [False]
+
+
 def test_row_far_behind_all_that_is_held_is_found_whichever_way_it_comes() -> None:
     for few in (0, 8):
         with pytest.MonkeyPatch.context() as patch:

@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 
 from runtime.flow.steps import Aggregate, AggregateStep, JoinStep, Window
 from runtime.merge import SlackGate, Writer
-from runtime.model import END_NS, Batch
+from runtime.model import END_NS, Batch, Int64Array
 from runtime.operators import Released, make_operator
 from runtime.operators.aggregate import AggregateMachine
+from runtime.operators.codes import IntCodes
+from runtime.operators.panes import PaneCells
+from runtime.operators.window import Windows
 
 TIMES = pa.timestamp("ns")
 COUNTS = AggregateStep(
@@ -191,3 +194,70 @@ def test_beyond_most_kept_rows_the_oldest_closed_windows_are_final_and_that_is_c
     machine.process(Released(none, [rows_of([85])], 90, 0, 0))
     assert machine.late_dropped == 1
     assert machine.rows_held == 21
+
+
+@pytest.mark.parametrize(("window", "beside"), [(Window(10, 10), 1), (Window(20, 10), 3)], ids=str)
+def test_a_read_looks_at_what_it_changes_and_not_at_all_that_is_kept(
+    window: Window, beside: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines, windows = 100, 50
+    machine = make_operator(replace(COUNTS, window=window))
+
+    def read(times: list[int], line: list[int], *, upto: int, final: int = 0) -> int:
+        at = np.array(times, dtype=np.int64)
+        rows = Batch(at, at, {"line": np.array(line), "value": np.ones(len(at), np.int64)})
+        left = machine.process(Released((None,), (rows if times else None,), upto, 0, final))
+        return 0 if left is None else len(left)
+
+    for number in range(windows):
+        read([10 * number] * lines, list(range(lines)), upto=10 * number)
+    read([], [], upto=10 * windows)
+    assert machine.rows_held == lines * windows
+    looked_at = 0
+
+    def counting(self: Windows, panes: Int64Array, **span: int) -> tuple[Int64Array, Int64Array]:
+        nonlocal looked_at
+        looked_at += len(panes)
+        return covering(self, panes, **span)
+
+    covering = Windows.covering
+    monkeypatch.setattr(Windows, "covering", counting)
+    assert read([203], [7], upto=10 * windows) == window.size_ns // 10
+    assert looked_at == 1 + beside, "the row, and what its key has in its windows"
+    looked_at = 0
+    read([10 * windows] * lines, list(range(lines)), upto=10 * windows + 10, final=30)
+    assert looked_at <= 4 * lines, "of a window that closes: its cells and panes"
+    gone = (30 - window.size_ns) // 10 + 1  # windows that are final
+    assert machine.rows_held == lines * (windows + 1 - gone) + 1
+
+
+@given(
+    st.lists(st.lists(st.integers(-5, 5), max_size=6), max_size=8),
+    st.integers(-6, 6),
+    st.integers(-6, 6),
+)
+def test_the_cells_of_panes_are_those_that_were_added_and_not_dropped(
+    batches: list[list[int]], first: int, end: int
+) -> None:
+    index, panes = PaneCells(), [pane for batch in batches for pane in batch]
+    for number, batch in enumerate(batches):
+        index.add(np.array(batch, np.int64), first=sum(map(len, batches[:number])))
+    asked = index.between(first, end)
+    assert asked == sorted({pane for pane in panes if first <= pane < end})
+    assert index.cells(asked).tolist() == [n for n, p in enumerate(panes) if first <= p < end]
+    gone = index.drop_before(end)
+    assert gone.tolist() == [n for n, pane in enumerate(panes) if pane < end]
+    assert len(index) == len(panes) - len(gone)
+    assert index.between(-9, 9) == sorted({pane for pane in panes if pane >= end})
+
+
+@given(st.lists(st.integers(-(2**62), 2**62), max_size=20), st.lists(st.integers(-9, 9)))
+def test_codes_are_found_without_being_given(far: list[int], near: list[int]) -> None:
+    codes = IntCodes()
+    given = codes.codes(np.array(near, np.int64))
+    assert codes.find(np.array(near, np.int64)).tolist() == given.tolist()
+    given = codes.codes(np.array(far, np.int64))  # beyond what a table covers
+    found = codes.find(np.array([*far, 10, *near], np.int64)).tolist()
+    assert found[: len(far)] == given.tolist()
+    assert found[len(far)] == (found[far.index(10)] if 10 in far else -1)
+    assert len(codes) == len({*far, *near})

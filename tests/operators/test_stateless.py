@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -186,6 +187,19 @@ def test_function_cannot_change_the_arrays_it_is_given() -> None:
 
     with pytest.raises(OperatorError, match="read-only"):
         mapped(careless, speed=pa.float64(), line=pa.string())
+
+
+@pytest.mark.parametrize("by", [mapped, mapped_rows])
+def test_a_function_that_calls_exit_is_an_error_with_its_step_and_its_line(by: Any) -> None:
+    def leave(_: Any) -> None:
+        sys.exit(3)
+
+    with pytest.raises(
+        OperatorError,
+        match=r"step 'grid': its function raised SystemExit\(3\); (.|\n)*in leave\n *sys.exit"
+        r"(.|\n)*'line': '20'",
+    ):
+        by(leave, line=pa.string())
 
 
 def test_map_rows_returns_what_the_function_makes_and_none_drops_the_row() -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import JobStopped, SettingError
+from runtime.errors import JobStopped, SettingError, SlackwaterError
 from runtime.model import NS_PER_SECOND
 from tests.support.endless import SilentInput
+from tests.support.own_inputs import Feed
 
 TIMES = pa.table({"ts": pa.array([k * NS_PER_SECOND for k in range(20)], pa.int64())})
 
@@ -63,3 +69,59 @@ def test_costs_and_delays_cannot_be_negative() -> None:
         sw.CostModel(jitter=-1)
     with pytest.raises(SettingError):
         sw.LinkModel(delay_ns=-1)
+
+
+@pytest.mark.parametrize("gap", ["of its history", "with rows held for order"])
+def test_a_gap_in_the_history_of_a_source_is_no_standing_still(gap: str) -> None:
+    flow = sw.Dataflow("gap")
+    seconds = {"talks": [*range(100)], "pauses": [*range(10), *range(90, 100)]}
+    order: dict[str, Any] = {}
+    if gap == "with rows held for order":
+        order = {"out_of_order": "sort", "disorder": "3s"}
+    talks, pauses = (
+        flow.source(
+            name, sw.table({"ts": times}), event_time="ts", time_unit="s", speed=1.0, **order
+        )
+        for name, times in seconds.items()
+    )
+    talks.merge(pauses, name="both").sink("out", sw.collect_sink())
+    job = sw.Simulation(nodes=2).submit(flow)
+    report = job._run.run(until_ns=60 * NS_PER_SECOND)
+    both = next(stage for stage in report.stages if stage.name == "both")
+    assert both.still_ns is not None
+    assert both.still_ns > 40 * NS_PER_SECOND
+    assert both.waiting_for == ["pauses"]
+    assert report.standstills == []
+    assert report.sinks[0].old_s is None
+
+
+def leave(*_: object) -> Any:
+    sys.exit(3)
+
+
+def leaves_in_poll() -> Iterator[pa.RecordBatch]:
+    yield leave()
+
+
+@pytest.mark.parametrize("whose", ["map", "batches", "callback", "at_end", "source"])
+def test_a_function_that_calls_exit_fails_its_job_by_step_and_line(whose: str) -> None:
+    """The same on Ray: `tests/system/test_failures.py`."""
+    schema = pa.schema([("t", pa.int64())])
+    flow = sw.Dataflow("leaves")
+    feed = Feed(leaves_in_poll) if whose == "source" else sw.table({"t": [1, 2]})
+    stream = flow.source("source", feed, event_time="t")
+    if whose == "map":
+        stream = stream.map_rows(leave, schema, name="map")
+    if whose == "batches":
+        stream = stream.map_batches(leave, schema, name="batches")
+    stream.sink(
+        "out",
+        sw.callback_sink(
+            leave if whose == "callback" else lambda _: None,
+            at_end=leave if whose == "at_end" else None,
+        ),
+    )
+    step = whose if whose in ("map", "batches", "source") else "out"
+    with pytest.raises(SlackwaterError, match=rf"'{step}'.*SystemExit") as caught:
+        sw.Simulation(nodes=1).submit(flow).wait()
+    assert re.search(r"in leave\n *sys\.exit\(3\)", str(caught.value))

@@ -123,6 +123,25 @@ def test_whole_times_of_january_1970_are_refused_with_the_unit_that_is_likely(
     assert times(drain(machine({"t": pa.array(data["t"], pa.timestamp("ns"))}))) == data["t"]
 
 
+@pytest.mark.parametrize("unknown", [0, -1])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_time_of_nothing_among_them_does_not_hide_that_whole_times_are_of_another_unit(
+    unknown: int, place: int
+) -> None:
+    data = {"t": [1_700_000_000, 1_700_000_005]}
+    data["t"].insert(place, unknown)
+    row = 1 if place == 0 else 0
+    said = "has 1700000000 in row 1" if row else "begins with 1700000000"
+    with pytest.raises(SchemaError, match=rf"'t' {said}.*'s' 2023-11-14"):
+        drain(machine(data, out_of_order="late"))
+
+
+@pytest.mark.parametrize("step", [1, 10**6, 10**9, 10**12])
+def test_whole_times_that_count_from_nothing_are_nobodys_clock(step: int) -> None:
+    counted = [step * n for n in range(5)]
+    assert times(drain(machine({"t": counted}))) == counted
+
+
 @pytest.mark.parametrize("time_ns", [END_NS, END_NS - 1, LATEST_NS + 1, EARLIEST_NS - 1, START_NS])
 @pytest.mark.parametrize("role", ["t", "a"])
 def test_a_time_at_the_ends_of_int64_is_refused_with_its_row(time_ns: int, role: str) -> None:

@@ -1,0 +1,9 @@
+"""What both wires need of a socket that listens: to know who calls, and to hang up.
+
+`actors` (between slots) and `ingest` (from Spark) listen on TCP, and neither may import the other.
+
+| file | what it does |
+| --- | --- |
+| `callers.py` | tells connections that have not shown a key from peers, and hangs up on some |
+| `connections.py` | hears from libzmq who comes and goes, and has the callers looked at meanwhile |
+"""
