@@ -10,7 +10,7 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.set-up
 LOCKS := requirements-build.lock requirements-dev.lock
 PIP_INSTALL := $(PY) -m pip install --disable-pip-version-check
-CODE := runtime sockets actors ingest slackwater examples benchmarks tests
+CODE := runtime actors ingest slackwater examples benchmarks tests
 FAST := not ray and not spark and not hosts
 SLOWEST := --durations=10 --durations-min=1
 SIDE_BY_SIDE := -n 2 --dist loadfile # pure tests, a file at a time on each of two cores

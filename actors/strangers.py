@@ -15,8 +15,8 @@ import threading
 
 import zmq
 
-from sockets.callers import GONE
-from sockets.connections import Connections
+from actors.wire.callers import GONE
+from actors.wire.connections import Connections
 
 MOST_TOLD = 100
 """Addresses told in the log for one socket, so that nobody fills a disk by calling often."""

@@ -17,7 +17,7 @@ import pytest
 import slackwater
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("runtime", "sockets", "actors", "ingest", "slackwater")
+PACKAGES = ("runtime", "actors", "ingest", "slackwater")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 MADE = {".git", ".venv", "__pycache__", "build", "dist", "out"}  # folders that are nobody's text
 TEXT = {".py", ".md", ".toml", ".yaml", ".yml", ".lock", ".sh", ".cfg", ".txt", ".json", ""}

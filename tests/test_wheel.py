@@ -17,6 +17,6 @@ def test_our_annotations_come_with_the_wheel() -> None:
     build: Any = made.get_command_obj("build_py")
     build.ensure_finalized()
     names = {package: files for package, _, _, files in build.data_files}
-    for package in ("runtime", "sockets", "actors", "ingest", "slackwater"):
+    for package in ("runtime", "actors", "ingest", "slackwater"):
         assert "py.typed" in names[package]
         assert (ROOT / package / "py.typed").is_file()

@@ -25,11 +25,11 @@ import zmq
 from actors.channel import ChannelKeys
 from actors.channel_end import PIECE_BYTES
 from actors.slot import SlotHost
+from actors.wire.callers import MOST_BYTES
 from runtime.flow.dataflow import Dataflow
 from runtime.flow.plan import Plan, plan_stages
 from runtime.flow.sinks import collect_sink
 from runtime.sources.spec import END_OF_INPUT, EndOfInput
-from sockets.callers import MOST_BYTES
 from tests.actors.links import KEYS, Link, codec, message, receive, speeds, until
 from tests.support import waiting
 from tests.support.strangers import CALLS, shouting

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from sockets.callers import Caller, Callers
+from actors.wire.callers import Caller, Callers
 
 __all__ = ["Connections", "Heard"]
 

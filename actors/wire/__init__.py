@@ -1,6 +1,7 @@
 """What both wires need of a socket that listens: to know who calls, and to hang up.
 
-`actors` (between slots) and `ingest` (from Spark) listen on TCP, and neither may import the other.
+`actors` (between slots) and `ingest` (from Spark) listen on TCP. This is all that `ingest` may
+import of `actors`. Nothing here needs Ray, nor anything else of ours.
 
 | file | what it does |
 | --- | --- |
