@@ -141,6 +141,7 @@ def test_a_job_runs_to_its_end_though_its_driver_was_killed_and_gives_everything
     assert record.coordinator.node == "node-1"
 
 
+@pytest.mark.timeout(240)  # five shells, two at a time
 def test_a_later_shell_lists_a_job_and_reads_and_stops_it(
     cluster: sw.Cluster, tmp_path: Path
 ) -> None:
