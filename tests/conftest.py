@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -43,6 +44,14 @@ def token(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Share out files as we want it, if it is files that are shared out."""
+    from tests.support.sharing import ByFile  # noqa: PLC0415 (not without xdist)
+
+    return ByFile(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     """Say how to repeat this run."""
     if ON_CI:
@@ -66,8 +75,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _cost(item: pytest.Item) -> int:
     if item.get_closest_marker("spark"):
-        return 2
-    return 1 if item.get_closest_marker("ray") else 0
+        return 1  # where files are shared out, the longest must not come last
+    return 2 if item.get_closest_marker("ray") else 0
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import ray
 
@@ -15,7 +16,7 @@ from actors.nodes import RayNodes
 
 @ray.remote(num_cpus=1)
 class Stubborn:
-    """Ignores SIGTERM, and has a child in a session of its own."""
+    """Ignores SIGTERM, has a child in a session of its own, and a call that never returns."""
 
     def settle(self) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -24,9 +25,8 @@ class Stubborn:
         )
         return self.child.pid
 
-    def spin(self) -> None:
-        while True:
-            pass
+    def hang(self) -> None:
+        threading.Event().wait()
 
 
 def tell(line: str) -> None:
@@ -39,7 +39,7 @@ def main(way: str) -> None:
     keeper_pid = nodes._local.keeper_pid if nodes._local else 0
     actor = Stubborn.remote()  # type: ignore[attr-defined]
     ray.get(actor.settle.remote())
-    spinning = actor.spin.remote()
+    hanging = actor.hang.remote()
     with nodes:
         tell(f"ready {keeper_pid}")
         sys.stdin.readline()
@@ -48,7 +48,7 @@ def main(way: str) -> None:
         if way == "exit without closing":
             os._exit(0)
         if way == "wait":
-            ray.get(spinning)
+            ray.get(hanging)
 
 
 if __name__ == "__main__":

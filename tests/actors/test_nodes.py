@@ -8,8 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -200,6 +200,7 @@ class Victim:
     """A driver in a session of its own, to be ended in some way."""
 
     def __init__(self, way: str) -> None:
+        self.keeper_pid = 0  # once it is ready
         self.process = subprocess.Popen(  # noqa: S603 our own file
             [sys.executable, str(DRIVER), way],
             stdin=subprocess.PIPE,
@@ -224,34 +225,65 @@ class Victim:
         self.process.communicate()
 
 
-@pytest.mark.parametrize("way", ["exit", "exception", "exit without closing"])
-def test_nothing_outlives_a_driver_that_ends_by_itself(way: str) -> None:
-    with Victim(way) as victim:
-        processes = tree(int(victim.wait_for("ready").split()[1]))
-        folder = folder_of(processes)
-        _, errors = victim.process.communicate("\n", timeout=30)
-        assert psutil.wait_procs(processes, timeout=GONE_S)[1] == []
-        assert not folder.exists()
-        assert ("the driver's own fault" in errors) if way == "exception" else (errors == "")
+WAYS = ["exit", "exception", "exit without closing"]
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
 
 
-@pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_nothing_outlives_a_driver_that_gets_a_signal(signal_: signal.Signals) -> None:
-    with Victim("wait") as victim:
-        pid = int(victim.wait_for("ready").split()[1])
-        # The keeper, gcs_server, raylet, two agents, the actor and its child.
-        processes = until(
-            lambda: found if len(found := tree(pid)) == 7 else None,
-            within_s=GONE_S,
-            what="7 processes",
-        )
-        folder = folder_of(processes)
-        assert victim.process.stdin is not None
-        victim.process.stdin.write("\n")
-        victim.process.stdin.flush()
-        os.killpg(victim.process.pid, signal_)  # the whole group, as a terminal does
-        assert psutil.wait_procs(processes, timeout=GONE_S)[1] == []
-        assert not folder.exists()
+@contextmanager
+def side_by_side(ways: Iterable[str]) -> Iterator[list[Victim]]:
+    """Victims that are ready, in the time that one takes."""
+    with ExitStack() as all_of_them:
+        victims = [all_of_them.enter_context(Victim(way)) for way in ways]
+        for victim in victims:
+            victim.keeper_pid = int(victim.wait_for("ready").split()[1])
+        yield victims
+
+
+@pytest.fixture(scope="module")
+def leaving() -> Iterator[dict[str, Victim]]:
+    with side_by_side(WAYS) as victims:
+        yield dict(zip(WAYS, victims, strict=True))
+
+
+@pytest.fixture(scope="module")
+def struck() -> Iterator[dict[signal.Signals | None, Victim]]:
+    """One for each signal, and one whose keeper gets it."""
+    struck = [*SIGNALS, None]
+    with side_by_side("wait" for _ in struck) as victims:
+        yield dict(zip(struck, victims, strict=True))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_outlives_a_driver_that_ends_by_itself(
+    leaving: dict[str, Victim], way: str
+) -> None:
+    victim = leaving[way]
+    processes = tree(victim.keeper_pid)
+    folder = folder_of(processes)
+    _, errors = victim.process.communicate("\n", timeout=30)
+    assert psutil.wait_procs(processes, timeout=GONE_S)[1] == []
+    assert not folder.exists()
+    assert ("the driver's own fault" in errors) if way == "exception" else (errors == "")
+
+
+@pytest.mark.parametrize("signal_", SIGNALS)
+def test_nothing_outlives_a_driver_that_gets_a_signal(
+    struck: dict[signal.Signals | None, Victim], signal_: signal.Signals
+) -> None:
+    victim = struck[signal_]
+    # The keeper, gcs_server, raylet, two agents, the actor and its child.
+    processes = until(
+        lambda: found if len(found := tree(victim.keeper_pid)) == 7 else None,
+        within_s=GONE_S,
+        what="7 processes",
+    )
+    folder = folder_of(processes)
+    assert victim.process.stdin is not None
+    victim.process.stdin.write("\n")
+    victim.process.stdin.flush()
+    os.killpg(victim.process.pid, signal_)  # the whole group, as a terminal does
+    assert psutil.wait_procs(processes, timeout=GONE_S)[1] == []
+    assert not folder.exists()
 
 
 def test_nothing_outlives_a_driver_killed_while_nodes_start() -> None:
@@ -265,24 +297,24 @@ def test_nothing_outlives_a_driver_killed_while_nodes_start() -> None:
         assert not folder.exists()
 
 
-def test_nodes_die_with_their_keeper() -> None:
-    with Victim("wait") as victim:
-        keeper, *others = tree(int(victim.wait_for("ready").split()[1]))
-        folder = folder_of([keeper])
-        # A child that a user's actor detached is nobody's then, and Ray's agent takes its time.
-        lines = command_lines(others)
-        slow = [p for p, line in lines.items() if "sleep(600)" in line or "EnvAgent" in line]
-        keeper.kill()
-        try:
-            rest = [process for process in lines if process not in slow]
-            assert len(rest) == 4  # gcs_server, raylet, silent agent, actor
-            assert psutil.wait_procs(rest, timeout=GONE_S)[1] == []
-        finally:
-            for process in slow:
-                if process.is_running():
-                    process.kill()
-            victim.process.kill()
-            shutil.rmtree(folder)
+def test_nodes_die_with_their_keeper(struck: dict[signal.Signals | None, Victim]) -> None:
+    victim = struck[None]
+    keeper, *others = tree(victim.keeper_pid)
+    folder = folder_of([keeper])
+    # A child that a user's actor detached is nobody's then, and Ray's agent takes its time.
+    lines = command_lines(others)
+    slow = [p for p, line in lines.items() if "sleep(600)" in line or "EnvAgent" in line]
+    keeper.kill()
+    try:
+        rest = [process for process in lines if process not in slow]
+        assert len(rest) == 4  # gcs_server, raylet, silent agent, actor
+        assert psutil.wait_procs(rest, timeout=GONE_S)[1] == []
+    finally:
+        for process in slow:
+            if process.is_running():
+                process.kill()
+        victim.process.kill()
+        shutil.rmtree(folder)
 
 
 def folder_of(processes: list[psutil.Process]) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -106,22 +107,30 @@ def test_a_cluster_off_loopback_that_takes_anyone_is_refused(
         check_cluster(address, {})
 
 
-@pytest.mark.ray
-@pytest.mark.parametrize("own_token", [None, "a token that nobody asks for"])
-def test_an_open_cluster_on_loopback_is_taken_and_told_as_one(
-    monkeypatch: pytest.MonkeyPatch, own_token: str | None
-) -> None:
+@pytest.fixture(scope="module")
+def open_nodes() -> Iterator[LocalNodes]:
     with_token = local_nodes._with_token
 
     def without_token(folder: Path) -> dict[str, str]:
         return {**with_token(folder), "RAY_AUTH_MODE": "disabled"}
 
-    monkeypatch.setattr(local_nodes, "_with_token", without_token)
-    with LocalNodes(1) as nodes:
-        shown = {"RAY_AUTH_MODE": "disabled"}
-        if own_token is not None:
-            shown = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": own_token}
-        notes = check_cluster(nodes.address, {**os.environ, **nodes.environment, **shown})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_nodes, "_with_token", without_token)
+        nodes = LocalNodes(1)
+    with nodes:
+        yield nodes
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("own_token", [None, "a token that nobody asks for"])
+def test_an_open_cluster_on_loopback_is_taken_and_told_as_one(
+    open_nodes: LocalNodes, own_token: str | None
+) -> None:
+    shown = {"RAY_AUTH_MODE": "disabled"}
+    if own_token is not None:
+        shown = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": own_token}
+    environ = {**os.environ, **open_nodes.environment, **shown}
+    notes = check_cluster(open_nodes.address, environ)
     assert len(notes) == 1
     assert "takes anyone without a token" in notes[0]
     assert "RAY_AUTH_MODE=token" in notes[0]

@@ -27,6 +27,7 @@ from ingest.spark import FrameInput, spark
 from ingest.streaming import spark_stream
 from runtime.errors import ClusterError, IngestError, SchemaError, SettingError
 from runtime.sources.spec import EndOfInput, Input
+from tests.support.processes import QUICK_JVM
 
 STORE_BYTES = 150 * 2**20
 LOOKS = 400  # of 0.1 s each: how long a test waits for what must come
@@ -36,7 +37,9 @@ pytestmark = [
     pytest.mark.spark,
     # Ray tells of a future default whenever a node without GPUs starts a worker.
     pytest.mark.filterwarnings("ignore:Tip. In future versions of Ray:FutureWarning"),
-    # PySpark compares versions with distutils; it hides the warning, pytest shows it again.
+    # PySpark compares versions with distutils; it hides the warning, pytest shows it again. Which
+    # of the two it is depends on whether something has loaded setuptools before.
+    pytest.mark.filterwarnings("ignore:The distutils package is deprecated:DeprecationWarning"),
     pytest.mark.filterwarnings(
         "ignore:distutils Version classes are deprecated:DeprecationWarning"
     ),
@@ -49,9 +52,10 @@ def cluster() -> Iterator[None]:
     folder = tempfile.mkdtemp(prefix="sw-spark-", dir="/tmp")  # sockets want it short
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("RAY_ADDRESS", raising=False)
-        for name in ("PATH", "JAVA_HOME", "JDK_JAVA_OPTIONS", "PYSPARK_PYTHON"):
+        for name in ("PATH", "JAVA_HOME", "PYSPARK_PYTHON"):
             patch.setenv(name, os.environ.get(name, ""))  # so that what is set is undone
         patch.setenv("PYSPARK_DRIVER_PYTHON", "")
+        patch.setenv("JDK_JAVA_OPTIONS", QUICK_JVM)
         prepare_java()
         head = {
             "num_cpus": 2,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import re
 import shutil
 import socket
 import time
@@ -18,7 +17,6 @@ import typer
 from typer.testing import CliRunner
 
 from actors.host_facts import host_facts
-from actors.local_nodes import LocalNodes
 from actors.versions import own_versions
 from runtime.measure.clock import Exchange
 from slackwater.doctor import clock
@@ -310,23 +308,3 @@ def test_as_json_it_is_one_object(tmp_path: Path) -> None:
     assert (code, plain["well"]) == (1, False)
     assert plain["findings"][0]["level"] == "problem"
     assert set(plain["findings"][0]) == {"level", "about", "text"}
-
-
-@pytest.mark.ray
-def test_a_cluster_that_is_well_is_called_well() -> None:
-    with LocalNodes(2) as nodes:
-        code, said = doctor("--address", nodes.address, **nodes.environment)
-        assert "ok       cluster        asks for a token, and takes ours" in said
-        for node in ("node-1 (head)", "node-2       "):
-            assert f"{node}  python " in said
-            assert f"{node}  4 of 4 CPUs are free" in said
-            clock_line = re.search(re.escape(node) + r"  clock (\S+) ms .* ± (\S+) ms", said)
-            assert clock_line is not None  # the same clock, in truth
-            assert float(clock_line[1]) <= float(clock_line[2]) + 0.01
-        assert "problem" not in said
-        assert code == 0
-        wrong = {**nodes.environment, "RAY_AUTH_TOKEN": "another"}
-        code, said = doctor("--address", nodes.address, **wrong)
-        assert code == 1
-        assert "problem  cluster  the Ray cluster at" in said
-        assert "refuses our token" in said

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from actors.placement import list_nodes
 from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For JDK_JAVA_OPTIONS: a JVM that lives for seconds has no time to earn its compiler's work."""
 LIMIT_S = 90.0
 SOON_S = 20.0
 
@@ -45,16 +48,26 @@ def driver(cluster: sw.Cluster, code: str, *arguments: str) -> subprocess.Comple
     )
 
 
-def command_line(cluster: sw.Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
+def command_line(
+    cluster: sw.Cluster, *arguments: str, **environ: str
+) -> subprocess.CompletedProcess[str]:
     """Run `slackwater …` in a process of its own."""
     return subprocess.run(  # noqa: S603 our own program
         [sys.executable, "-m", "slackwater.main", *arguments],
-        env=environment_of(cluster),
+        env={**environment_of(cluster), **environ},
         capture_output=True,
         text=True,
         timeout=LIMIT_S,
         check=False,
     )
+
+
+def side_by_side(
+    cluster: sw.Cluster, *commands: Sequence[str]
+) -> list[subprocess.CompletedProcess[str]]:
+    """Run several `slackwater …`, two at a time: each takes a core to load Ray."""
+    with ThreadPoolExecutor(2) as shells:
+        return list(shells.map(lambda words: command_line(cluster, *words), commands))
 
 
 def wait_for_free_cpus(node: str, count: float) -> None:

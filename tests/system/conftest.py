@@ -1,4 +1,4 @@
-"""One cluster for all these tests while they follow each other: starting one takes seconds."""
+"""One cluster for all tests of this folder in a process: starting one takes seconds."""
 
 from __future__ import annotations
 
@@ -14,32 +14,37 @@ GONE_S = 10.0
 _open: list[tuple[sw.Cluster, ExitStack]] = []
 
 
+@pytest.fixture(scope="session")
+def temp(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The temp folder of the cluster's workers."""
+    return tmp_path_factory.mktemp("jobs")
+
+
 @pytest.fixture(scope="module")
-def cluster() -> sw.Cluster:
+def cluster(temp: Path) -> sw.Cluster:
     """Three local nodes, with the jobs of other tests in their list of ended ones.
 
     When they are closed, none of their processes may be left.
     """
     if not _open:
-        _open.append(_opened())
+        _open.append(_opened(temp))
     return _open[0][0]
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Close the cluster behind a file, unless the next one begins with it, too."""
+    """Close the cluster behind the last test of this folder, or before one that has its own."""
     if _open and not _stays(item.path, nextitem):
         _open.pop()[1].close()
 
 
 def _stays(path: Path, nextitem: pytest.Item | None) -> bool:
-    if nextitem is None or nextitem.path == path:
-        return nextitem is not None
-    is_of_us = nextitem.path.parent == path.parent  # Spark's tests have another one
-    return is_of_us and "cluster" in getattr(nextitem, "fixturenames", ())
+    if nextitem is None or nextitem.path.parent != path.parent:
+        return False
+    return nextitem.get_closest_marker("spark") is None
 
 
-def _opened() -> tuple[sw.Cluster, ExitStack]:
+def _opened(temp: Path) -> tuple[sw.Cluster, ExitStack]:
     here = psutil.Process()
     before = set(here.children(recursive=True))
     stack = ExitStack()
@@ -53,6 +58,8 @@ def _opened() -> tuple[sw.Cluster, ExitStack]:
 
     ours: set[psutil.Process] = set()
     stack.callback(nothing_is_left)
-    opened = stack.enter_context(sw.Cluster.local(nodes=3))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(temp))
+        opened = stack.enter_context(sw.Cluster.local(nodes=3))
     stack.callback(note)  # the first to be called at the end
     return opened, stack

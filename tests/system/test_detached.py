@@ -17,14 +17,20 @@ import pyarrow.parquet as pq
 import pytest
 import ray
 from ray.util import list_named_actors
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import slackwater as sw
 from actors.coordinator import NAMESPACE, actor_name
 from actors.records import Records
 from runtime.errors import ClusterError, FlowError, OperatorError, SinkError, WorkerDied
+from tests.support.crowds import crowd
 from tests.support.flows import ticking
-from tests.support.processes import command_line, driver, environment_of, wait_for_free_cpus
+from tests.support.processes import (
+    command_line,
+    driver,
+    environment_of,
+    side_by_side,
+    wait_for_free_cpus,
+)
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.ray
@@ -58,6 +64,12 @@ def counting(name: str, **sinks: sw.SinkSpec) -> sw.Dataflow:
     for sink, spec in sinks.items():
         gate.sink(sink, spec)
     return flow
+
+
+def said_by(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert done.returncode == 0, done.stderr
+    said: dict[str, Any] = json.loads(done.stdout)
+    return said
 
 
 def ignore(rows: pa.RecordBatch) -> None:
@@ -129,36 +141,31 @@ def test_a_job_runs_to_its_end_though_its_driver_was_killed_and_gives_everything
     assert record.coordinator.node == "node-1"
 
 
-@pytest.mark.timeout(240)  # six shells, one after the other
+@pytest.mark.timeout(240)  # five shells, two at a time
 def test_a_later_shell_lists_a_job_and_reads_and_stops_it(
     cluster: sw.Cluster, tmp_path: Path
 ) -> None:
     job = cluster.submit(counting("lines", out=sw.jsonl_sink(tmp_path / "out.jsonl")), detach=True)
     until(lambda: sink_rows(job) > 100, within_s=SOON_S, what="rows at the sink")
 
-    def says(*arguments: str) -> dict[str, Any]:
-        done = command_line(cluster, *arguments, "--json")
-        assert done.returncode == 0, done.stderr
-        said: dict[str, Any] = json.loads(done.stdout)
-        return said
-
-    assert says("jobs")["jobs"][0]["id"] == job.id
-    status = says("status", job.id[:-2])
+    asked = side_by_side(
+        cluster,
+        ("jobs", "--json"),
+        ("status", job.id[:-2], "--json"),
+        ("latency", "lines", "--json"),
+        ("logs", job.id, "--json"),
+    )
+    jobs, status, latency, logs = map(said_by, asked)
+    assert jobs["jobs"][0]["id"] == job.id
     assert status["job"]["state"] == status["report"]["state"] == "running"
-    latency = says("latency", "lines")
     assert latency["sinks"]["out"]["p99_ms"] > 0
     assert latency["links"]["numbers→gate"]["messages"] > 0
-    assert {part["who"] for part in says("logs", job.id)["logs"]} == {
-        *job.workers(),
-        "coordinator",
-    }
-    assert says("stop", job.id) == {"job": job.id, "was": "running", "state": "stopped"}
+    assert {part["who"] for part in logs["logs"]} == {*job.workers(), "coordinator"}
+    stopped = said_by(command_line(cluster, "stop", job.id, "--json"))
+    assert stopped == {"job": job.id, "was": "running", "state": "stopped"}
     assert job.status == "stopped"
     text = (tmp_path / "out.jsonl").read_text(encoding="utf-8")
     assert [json.loads(line)["n"] for line in text.splitlines()] == list(range(sink_rows(job)))
-    unknown = command_line(cluster, "latency", "lynes")
-    assert unknown.returncode == 1
-    assert f"the nearest is '{job.id}'" in unknown.stderr
 
 
 FLOW = """
@@ -254,20 +261,11 @@ def test_a_job_whose_coordinator_was_killed_is_lost_and_holds_no_cpu(cluster: sw
     psutil.Process(where.pid).kill()
     assert psutil.wait_procs(workers, timeout=SOON_S)[1] == []
     until(lambda: free_cpus() == CPUS, within_s=SOON_S, what="free CPUs")
-    with pytest.raises(WorkerDied, match=rf"job {job.id} is lost.*process {where.pid} on node"):
+    said = rf"job {job.id} is lost.*process {where.pid} on node.*Submit the flow again"
+    with pytest.raises(WorkerDied, match=said):
         cluster.job(job.id).wait(timeout=LIMIT_S)
     assert job.status == "lost"
     assert job.report().state == "lost"
-    said = command_line(cluster, "status", job.id)
-    assert said.returncode == 1
-    assert "orphan  lost" in said.stdout
-    assert "Submit the flow again" in said.stderr
-
-
-@ray.remote(num_cpus=4)
-class Crowd:
-    def is_there(self) -> bool:
-        return True
 
 
 def test_a_job_that_cannot_start_raises_the_same_error_and_leaves_nothing(
@@ -281,16 +279,11 @@ def test_a_job_that_cannot_start_raises_the_same_error_and_leaves_nothing(
     assert str(detached.value) == str(attached.value)
     with pytest.raises(ClusterError, match="there is no job 'nowhere'"):
         cluster.job("nowhere")
-    node_id = next(node.node_id for node in cluster._ray.nodes if node.name == "node-2")
-    crowd = Crowd.options(  # type: ignore[attr-defined]
-        scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False)
-    ).remote()
-    ray.get(crowd.is_there.remote())
-    wait_for_free_cpus("node-2", 0)
     flow = counting("crowded", calls=sw.callback_sink(ignore))
-    with pytest.raises(ClusterError, match="node-2 lacks 1 of 1 CPUs"):
-        cluster.submit(flow, detach=True, placement={"*": "node-2"})
-    ray.kill(crowd)
+    with crowd("node-2", cpus=4):
+        wait_for_free_cpus("node-2", 0)
+        with pytest.raises(ClusterError, match="node-2 lacks 1 of 1 CPUs"):
+            cluster.submit(flow, detach=True, placement={"*": "node-2"})
 
 
 HANGS = """

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -32,74 +32,6 @@ numbers = flow.source("numbers", EndlessInput(), event_time="ts").merge(name="ga
 numbers.sink("lines", sw.jsonl_sink("{folder}/out.jsonl"))
 numbers.sink("folder", sw.parquet_sink("{folder}/out"))
 """
-
-
-@contextmanager
-def running(folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[psutil.Process]]]:
-    """An endless flow on the command line that has results by now, and all that it started."""
-    (folder / "flow.py").write_text(FLOW.format(folder=folder))
-    command = ["-m", "slackwater.main", "run", str(folder / "flow.py")]
-    with subprocess.Popen(  # noqa: S603 our own program
-        [sys.executable, *command, "--nodes", "1", "--out", str(folder / "run")],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as driver:
-        try:
-            until(lambda: rows_so_far(folder), within_s=START_S, what="results")
-            yield driver, psutil.Process(driver.pid).children(recursive=True)
-        finally:
-            driver.kill()
-
-
-def rows_so_far(folder: Path) -> int:
-    path = folder / "run" / "status.json"
-    if not path.exists():
-        return 0
-    status = json.loads(path.read_text(encoding="utf-8"))
-    if not status["tuning"]["gates"][0]["by"]:
-        return 0  # its tuner is not up yet, and must not be left either
-    sinks = status["sinks"]
-    return min((sink["rows"] for sink in sinks), default=0)
-
-
-def test_ctrl_c_stops_the_job_keeps_whole_results_and_leaves_no_process(tmp_path: Path) -> None:
-    with running(tmp_path) as (driver, started):
-        assert len(started) > 5
-        os.killpg(driver.pid, signal.SIGINT)  # the whole group, as a terminal does
-        out, errors = driver.communicate(timeout=GONE_S + START_S)
-        assert psutil.wait_procs(started, timeout=GONE_S)[1] == []
-    assert driver.returncode == 130
-    assert out == ""
-    assert errors.splitlines()[-1] == "slackwater: interrupted"
-    assert "Traceback" not in errors
-    text = (tmp_path / "out.jsonl").read_text(encoding="utf-8")
-    found = [json.loads(line)["n"] for line in text.splitlines()]
-    assert text.endswith("\n")
-    assert found == list(range(len(found)))
-    folder = pq.read_table(tmp_path / "out")["n"].to_pylist()
-    assert folder == list(range(len(folder)))
-    report = json.loads((tmp_path / "run" / "report.json").read_text(encoding="utf-8"))
-    assert report["state"] == "stopped"
-    assert report["ledger"]["balanced"]
-    rows = {sink["name"]: sink["rows"] for sink in report["sinks"]}
-    assert rows == {"lines": len(found), "folder": len(folder)}
-
-
-def test_a_killed_driver_leaves_no_process_and_no_half_result(tmp_path: Path) -> None:
-    with running(tmp_path) as (driver, started):
-        assert len(started) > 5
-        driver.kill()
-        assert psutil.wait_procs(started, timeout=GONE_S)[1] == []
-    assert not (tmp_path / "out.jsonl").exists()
-    (left,) = tmp_path.glob(".out.jsonl.*.incomplete")
-    assert left.stat().st_size > 0
-    for part in (tmp_path / "out").glob("*.parquet"):
-        pq.read_table(part)
-
-
 KILLS_ITSELF = """
 import os
 import signal
@@ -114,18 +46,113 @@ flow.source("numbers", EndlessInput(), event_time="ts").sink("calls", sw.callbac
 """
 
 
-def test_with_json_stdout_is_one_object_though_a_worker_was_killed(tmp_path: Path) -> None:
-    (tmp_path / "flow.py").write_text(KILLS_ITSELF, encoding="utf-8")
-    command = ["-m", "slackwater.main", "run", str(tmp_path / "flow.py"), "--nodes", "1", "--json"]
-    done = subprocess.run(  # noqa: S603 our own program
-        [sys.executable, *command, "--out", str(tmp_path / "run")],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=WHOLE_RUN_S,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert json.loads(done.stdout)["error"]["kind"] == "WorkerDied"
-    assert done.stderr.startswith("slackwater: the worker of slot 'node-1'")
-    assert "raylet" not in done.stderr
+class Driver:
+    """A flow on the command line, in a session of its own."""
+
+    def __init__(self, folder: Path, flow: str, *options: str) -> None:
+        self.folder = folder
+        self.started: list[psutil.Process] = []
+        """All that it had started when it was struck."""
+        (folder / "flow.py").write_text(flow, encoding="utf-8")
+        command = ["-m", "slackwater.main", "run", str(folder / "flow.py"), "--nodes", "1"]
+        self.process = subprocess.Popen(  # noqa: S603 our own program
+            [sys.executable, *command, "--out", str(folder / "run"), *options],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def has_results(self) -> bool:
+        path = self.folder / "run" / "status.json"
+        if not path.exists():
+            return False
+        status = json.loads(path.read_text(encoding="utf-8"))
+        if not status["tuning"]["gates"][0]["by"]:
+            return False  # its tuner is not up yet, and must not be left either
+        return min((sink["rows"] for sink in status["sinks"]), default=0) > 0
+
+    def __enter__(self) -> Driver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture(scope="module")
+def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Driver]]:
+    """Three that start side by side: one gets Ctrl-C, one is killed, and one loses its worker.
+
+    The first two are struck as soon as they have results: they would take all of the CPU.
+    """
+    with ExitStack() as stack:
+
+        def start(name: str, flow: str, *options: str) -> Driver:
+            folder = tmp_path_factory.mktemp(name)
+            flow = flow.replace("{folder}", str(folder))
+            return stack.enter_context(Driver(folder, flow, *options))
+
+        interrupted, killed = start("interrupted", FLOW), start("killed", FLOW)
+        loses = start("loses", KILLS_ITSELF, "--json")
+        waiting = [interrupted, killed]
+
+        def are_struck() -> bool:
+            for driver in [driver for driver in waiting if driver.has_results()]:
+                waiting.remove(driver)
+                driver.started = psutil.Process(driver.process.pid).children(recursive=True)
+                if driver is killed:
+                    driver.process.kill()
+                else:
+                    os.killpg(driver.process.pid, signal.SIGINT)  # as a terminal does
+            return not waiting
+
+        until(are_struck, within_s=START_S, what="results")
+        yield {"interrupted": interrupted, "killed": killed, "loses": loses}
+
+
+def test_ctrl_c_stops_the_job_keeps_whole_results_and_leaves_no_process(
+    drivers: dict[str, Driver],
+) -> None:
+    driver = drivers["interrupted"]
+    assert len(driver.started) > 5
+    out, errors = driver.process.communicate(timeout=GONE_S + START_S)
+    assert psutil.wait_procs(driver.started, timeout=GONE_S)[1] == []
+    assert driver.process.returncode == 130
+    assert out == ""
+    assert errors.splitlines()[-1] == "slackwater: interrupted"
+    assert "Traceback" not in errors
+    text = (driver.folder / "out.jsonl").read_text(encoding="utf-8")
+    found = [json.loads(line)["n"] for line in text.splitlines()]
+    assert text.endswith("\n")
+    assert found == list(range(len(found)))
+    folder = pq.read_table(driver.folder / "out")["n"].to_pylist()
+    assert folder == list(range(len(folder)))
+    report = json.loads((driver.folder / "run" / "report.json").read_text(encoding="utf-8"))
+    assert report["state"] == "stopped"
+    assert report["ledger"]["balanced"]
+    rows = {sink["name"]: sink["rows"] for sink in report["sinks"]}
+    assert rows == {"lines": len(found), "folder": len(folder)}
+
+
+def test_a_killed_driver_leaves_no_process_and_no_half_result(drivers: dict[str, Driver]) -> None:
+    driver = drivers["killed"]
+    assert len(driver.started) > 5
+    assert psutil.wait_procs(driver.started, timeout=GONE_S)[1] == []
+    assert not (driver.folder / "out.jsonl").exists()
+    (left,) = driver.folder.glob(".out.jsonl.*.incomplete")
+    assert left.stat().st_size > 0
+    for part in (driver.folder / "out").glob("*.parquet"):
+        pq.read_table(part)
+
+
+def test_with_json_stdout_is_one_object_though_a_worker_was_killed(
+    drivers: dict[str, Driver],
+) -> None:
+    driver = drivers["loses"]
+    out, errors = driver.process.communicate(timeout=WHOLE_RUN_S)
+    assert driver.process.returncode == 1
+    assert json.loads(out)["error"]["kind"] == "WorkerDied"
+    assert errors.startswith("slackwater: the worker of slot 'node-1'")
+    assert "raylet" not in errors

@@ -17,6 +17,7 @@ import slackwater as sw
 from benchmarks.offline import pairs_within
 from examples import city_congestion, warsaw_crawl
 from tests.support.flows import city_tables, offline_congestion, sorted_rows
+from tests.support.processes import QUICK_JVM
 
 ROOT = Path(__file__).resolve().parents[2]
 NS = 1_000_000_000
@@ -27,7 +28,7 @@ def run_demo(*arguments: str) -> str:
     done = subprocess.run(  # noqa: S603 - our own module
         [sys.executable, "-m", "examples.demo", *arguments],
         cwd=ROOT,
-        env={**os.environ, "COLUMNS": "120"},
+        env={**os.environ, "COLUMNS": "120", "JDK_JAVA_OPTIONS": QUICK_JVM},
         capture_output=True,
         text=True,
         timeout=280,

@@ -105,7 +105,7 @@ def refused(what, *arguments, **options):
     except sw.SlackwaterError as problem:
         print(type(problem).__name__, str(problem).splitlines()[0])
 
-flow, numbers = ticking("short", seconds=2)
+flow, numbers = ticking("short", seconds=0.5)
 numbers.sink("calls", sw.callback_sink(double))
 numbers.sink("kept", sw.collect_sink())
 endless, more = ticking("long")
@@ -135,7 +135,7 @@ def test_a_process_without_a_node_submits_watches_and_fetches(
     said = done.stdout.splitlines()
     assert said[:4] == [
         "['node-1', 'node-2', 'node-3']",
-        "True 200",
+        "True 50",
         "True",
         "[('short', 'done'), ('long', 'running')]",
     ]

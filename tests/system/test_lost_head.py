@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -31,7 +33,6 @@ from runtime.errors import SlackwaterError
 from tests.support.endless import EndlessInput
 from tests.support.processes import below, command_lines
 
-folder = "{folder}"
 actors.hosts.ASK_EVERY_S = 0.25  # 1 s outside of tests
 actors.placement.ASK_S = 1.0  # 10 s
 
@@ -44,7 +45,7 @@ def lose(*wanted):
     with sw.Cluster.local(1) as cluster:
         flow = sw.Dataflow("endless")
         numbers = flow.source("numbers", EndlessInput(), event_time="ts")
-        numbers.merge(name="gate").sink("lines", sw.jsonl_sink(f"{{folder}}/{{wanted[0]}}.jsonl"))
+        numbers.merge(name="gate").sink("lines", sw.jsonl_sink(sys.argv[1]))
         job = cluster.submit(flow)
         while not job.report().sinks[0].rows:
             time.sleep(0.05)
@@ -64,33 +65,56 @@ def lose(*wanted):
             print("refused", type(problem).__name__, flush=True)
 
 try:
-    lose("gcs_server", "--node-ip-address")
-    lose("raylet", "--node-name=node-1", "--raylet_socket_name")
+    lose(*sys.argv[2:])
 finally:
     print("last", flush=True)
 sys.exit(7)
 """
 
 
+LOST = {  # {what is killed: the words on its command line}
+    "the head": ("gcs_server", "--node-ip-address"),
+    "the raylet": ("raylet", "--node-name=node-1", "--raylet_socket_name"),
+}
+
+
+@pytest.fixture(scope="module")
+def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, subprocess.Popen[str]]]:
+    """Each with a cluster of its own, side by side."""
+    folder = tmp_path_factory.mktemp("lost")
+    (folder / "driver.py").write_text(DRIVER, encoding="utf-8")
+    with ExitStack() as stack:
+        started = {}
+        for lost, words in LOST.items():
+            started[lost] = stack.enter_context(
+                subprocess.Popen(  # noqa: S603 our own program
+                    [sys.executable, str(folder / "driver.py"), f"{folder}/{lost}.jsonl", *words],
+                    cwd=ROOT,
+                    env={**os.environ, "PYTHONPATH": str(ROOT)},
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            stack.callback(started[lost].kill)
+        yield started
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [
+        ("the head", "the head of the Ray cluster (gcs"),
+        ("the raylet", "the raylet of node node-1 (hos"),
+    ],
+)
 def test_a_head_that_dies_is_named_its_job_has_a_report_and_the_users_process_lives(
-    tmp_path: Path,
+    drivers: dict[str, subprocess.Popen[str]], lost: str, said: str
 ) -> None:
-    (tmp_path / "driver.py").write_text(DRIVER.format(folder=tmp_path), encoding="utf-8")
-    done = subprocess.run(  # noqa: S603 our own program
-        [sys.executable, str(tmp_path / "driver.py")],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-    assert done.returncode == 7, done.stderr
-    head, first, refused, raylet, second, again, last = done.stdout.splitlines()
-    assert head.startswith("failed True job 'endless' has failed: the head of the Ray cluster (gcs")
-    assert raylet.startswith("failed True job 'endless' has failed: the raylet of node node-1 (hos")
-    assert [first, second, last] == ["finally True", "finally True", "last"]
-    assert [refused, again] == ["refused ClusterError"] * 2
+    out, errors = drivers[lost].communicate(timeout=LIMIT_S)
+    assert drivers[lost].returncode == 7, errors
+    told, last_word, refused, last = out.splitlines()
+    assert told.startswith(f"failed True job 'endless' has failed: {said}")
+    assert (last_word, refused, last) == ("finally True", "refused ClusterError", "last")
 
 
 def test_a_raylet_that_hangs_is_offered_to_nobody_until_it_goes_on(

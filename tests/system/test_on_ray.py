@@ -16,6 +16,7 @@ import pytest
 import slackwater as sw
 from examples import city_congestion
 from runtime.errors import ClusterError, FlowError, SinkError
+from tests.support.crowds import crowd
 from tests.support.endless import SilentInput
 from tests.support.flows import city_tables, counting_flow, offline_congestion, sorted_rows
 from tests.support.processes import wait_for_free_cpus
@@ -271,14 +272,15 @@ def test_a_job_too_many_is_refused_with_the_node_that_lacks_a_cpu(cluster: sw.Cl
     flow = sw.Dataflow("waits")
     silent = SilentInput(sw.table(pa.table({"ts": pa.array([0], pa.timestamp("ns"))})))
     flow.source("silent", silent, event_time="ts").sink("out", sw.collect_sink())
-    jobs = [cluster.submit(flow, placement=ONE_SLOT) for _ in range(4)]  # a CPU each
-    wait_for_free_cpus("node-2", 0)
-    said = r"node-2 lacks 1 of 1 CPUs \(0 of its 4 are free\); stop what holds CPUs"
-    with pytest.raises(ClusterError, match=said):
-        cluster.submit(flow, placement=ONE_SLOT)
-    for job in jobs:
-        job.stop()
-    cluster.submit(flow, placement=ONE_SLOT).stop()  # their CPUs are free again, or soon
+    with crowd("node-2", cpus=2):
+        jobs = [cluster.submit(flow, placement=ONE_SLOT) for _ in range(2)]  # a CPU each
+        wait_for_free_cpus("node-2", 0)
+        said = r"node-2 lacks 1 of 1 CPUs \(0 of its 4 are free\); stop what holds CPUs"
+        with pytest.raises(ClusterError, match=said):
+            cluster.submit(flow, placement=ONE_SLOT)
+        for job in jobs:
+            job.stop()
+        cluster.submit(flow, placement=ONE_SLOT).stop()  # their CPUs are free again, or soon
 
 
 def test_results_outlive_the_workers_and_wrong_names_are_refused(
