@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -260,6 +261,7 @@ class SimulatedJob:
             policy=None if tuning is None else make_policy(plan, tuning, history=known),
         )
         self._report: JobReport | None = None
+        self._failure: BaseException | None = None
         inputs = [input_prints(plan.stages_of(slot)) for slot in slots_with_inputs(plan)]
         runs = sink_runs(plan, f"{plan.flow} (simulated)", inputs)
         try:
@@ -274,7 +276,7 @@ class SimulatedJob:
 
     @property
     def status(self) -> str:
-        """starting, or done."""
+        """starting, done or failed."""
         return "starting" if self._report is None else self._report.state
 
     @property
@@ -295,7 +297,7 @@ class SimulatedJob:
         """Run to the end; `timeout` is not needed in virtual time.
 
         Raises:
-            SlackwaterError: what ended the job.
+            SlackwaterError: what ended the job, each time.
         """
         del timeout
         if self._report is None:
@@ -303,10 +305,15 @@ class SimulatedJob:
                 ended = self._run.run()
                 self._sinks.close("done")
             except BaseException as problem:
-                self._sinks.abort(f"{type(problem).__name__}: {problem}")
+                said = f"{type(problem).__name__}: {problem}"
+                self._sinks.abort(said)
+                failed = replace(self._run.report(), state="failed", error=said)
+                self._report, self._failure = self._noted(failed), problem
                 raise
             self._keep()
             self._report = self._noted(ended)
+        if self._failure is not None:
+            raise self._failure
         if on_report is not None:
             on_report(self._report)
         return refuse_imbalance(self._report)

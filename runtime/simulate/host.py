@@ -72,6 +72,7 @@ class Simulation:
         self._wakes: dict[str, int] = {}  # {slot: time of its pending wake}
         self._free_ns: dict[tuple[str, str], int] = {}  # {(channel, way): last arrival}
         self._idle_polls = 0
+        self._error: str | None = None  # what ended it
 
     def _new_slot(self, name: str) -> Slot:
         return Slot(
@@ -117,6 +118,9 @@ class Simulation:
                 happen()
             if not self._is_finished and until_ns is None:
                 raise JobStopped(self._stall())
+        except BaseException as problem:
+            self._error = f"{type(problem).__name__}: {problem}"
+            raise
         finally:
             for slot in self._slots.values():
                 slot.close()
@@ -140,7 +144,8 @@ class Simulation:
             tuning = self._policy.noted(self._record.report(is_last=True))
         return job_report(
             self._plan,
-            state="done" if self._is_finished else "running",
+            state=self._state,
+            error=self._error,
             host="simulator",
             nodes=list(self._slots),
             elapsed_s=(self.now_ns - self._start_ns) / 1e9,
@@ -151,6 +156,12 @@ class Simulation:
             still_ns=self._still_ns,
             tuning=tuning,
         )
+
+    @property
+    def _state(self) -> str:
+        if self._error is not None:
+            return "failed"
+        return "done" if self._is_finished else "running"
 
     @property
     def _is_finished(self) -> bool:

@@ -122,6 +122,11 @@ def test_a_function_that_calls_exit_fails_its_job_by_step_and_line(whose: str) -
         ),
     )
     step = whose if whose in ("map", "batches", "source") else "out"
+    job = sw.Simulation(nodes=1).submit(flow)
     with pytest.raises(SlackwaterError, match=rf"'{step}'.*SystemExit") as caught:
-        sw.Simulation(nodes=1).submit(flow).wait()
+        job.wait()
     assert re.search(r"in leave\n *sys\.exit\(3\)", str(caught.value))
+    assert job.status == job.report().state == "failed"
+    assert f"'{step}'" in str(job.report().error)
+    with pytest.raises(SlackwaterError, match=rf"'{step}'.*SystemExit"):
+        job.wait()
