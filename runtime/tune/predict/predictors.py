@@ -12,9 +12,9 @@ from typing import Protocol
 import numpy as np
 
 from runtime.errors import SettingError
-from runtime.tune.forecast import FloatArray
-from runtime.tune.gaussian import GaussianProcess
-from runtime.tune.linear import LinearPredictor, Scale
+from runtime.tune.predict.forecast import FloatArray
+from runtime.tune.predict.gaussian import GaussianProcess
+from runtime.tune.predict.linear import LinearPredictor, Scale
 
 # scikit-learn takes a second to import: each class does it when it first fits.
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from runtime.model import Int64Array
-from runtime.tune.forecast import FloatArray
-from runtime.tune.likelihood import likeliest
-from runtime.tune.linear import LinearPredictor, Scale
+from runtime.tune.predict.forecast import FloatArray
+from runtime.tune.predict.likelihood import likeliest
+from runtime.tune.predict.linear import LinearPredictor, Scale
 
 
 class GaussianProcess:

@@ -18,8 +18,8 @@ from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.samples import KEPT, StageSample
 from runtime.measure.tuning import GateTuning, TuningReport
 from runtime.measure.tuning_series import GateSpan, TuningSeries, TuningSpan
-from runtime.tune.contract import SetSlack
-from runtime.tune.paths import Paths, measured_ns
+from runtime.tune.record.contract import SetSlack
+from runtime.tune.record.paths import Paths, measured_ns
 
 
 @dataclass

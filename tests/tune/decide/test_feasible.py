@@ -10,7 +10,7 @@ from runtime.errors import FlowError
 from runtime.flow.place import place
 from runtime.flow.plan import Plan, plan_stages
 from runtime.tune import check_deadline
-from runtime.tune.feasible import HOP_NS
+from runtime.tune.decide.feasible import HOP_NS
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64())})
 GAP_NS = 250_000

@@ -10,9 +10,7 @@ from runtime.errors import SettingError
 from runtime.flow.plan import Plan
 from runtime.flow.slack import slack_ns
 from runtime.measure.samples import StageSample
-from runtime.tune.contract import SlackPolicy
-from runtime.tune.paths import Paths
-from runtime.tune.policies import (
+from runtime.tune.decide.policies import (
     SPLITS,
     Calibration,
     MaxTimestamp,
@@ -21,7 +19,9 @@ from runtime.tune.policies import (
     kept_back_ns,
     make_split,
 )
-from runtime.tune.tuner import SlackTuner
+from runtime.tune.decide.tuner import SlackTuner
+from runtime.tune.record.contract import SlackPolicy
+from runtime.tune.record.paths import Paths
 
 
 def make_policy(

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from runtime.measure.samples import StageSample
-from runtime.tune.estimator import Estimator, NoPredictionError, Prediction
-from runtime.tune.forecast import FloatArray
-from runtime.tune.linear import LinearPredictor
-from runtime.tune.predict import PredictorFactory
+from runtime.tune.predict.estimator import Estimator, NoPredictionError, Prediction
+from runtime.tune.predict.forecast import FloatArray
+from runtime.tune.predict.linear import LinearPredictor
+from runtime.tune.predict.predictors import PredictorFactory
 from tests.support.gates import PATHS, S, course, second
 
 SLACKS = np.arange(0, 9) * S

@@ -8,7 +8,7 @@ import pytest
 import slackwater as sw
 from runtime.errors import SettingError
 from runtime.measure import TuningReport
-from runtime.tune.tuner import SAFE_RULE
+from runtime.tune.decide.tuner import SAFE_RULE
 from tests.support.flows import late_pair, ticking
 
 

@@ -12,10 +12,10 @@ import pytest
 from runtime.config import Tuning
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Tried
-from runtime.tune.accounts import TRIAL_S, RuleAccounts
-from runtime.tune.contract import SetSlack
-from runtime.tune.paths import Paths
-from runtime.tune.tuner import MODEL, SAFE_RULE, SlackTuner
+from runtime.tune.decide.accounts import TRIAL_S, RuleAccounts
+from runtime.tune.decide.tuner import MODEL, SAFE_RULE, SlackTuner
+from runtime.tune.record.contract import SetSlack
+from runtime.tune.record.paths import Paths
 from tests.support.gates import PATHS, S, course, second
 
 DEADLINE = 3 * S

@@ -5,7 +5,7 @@ from __future__ import annotations
 from runtime.config import Tuning
 from runtime.errors import SettingError
 from runtime.flow.plan import Plan
-from runtime.tune.make import make_policy
+from runtime.tune.decide.make import make_policy
 
 
 def chosen_tuning(plan: Plan, tuning: Tuning | None) -> Tuning | None:

@@ -7,7 +7,7 @@ import pytest
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
 from runtime.tune import Paths, SetSlack, SlackPolicy
-from runtime.tune.policies import (
+from runtime.tune.decide.policies import (
     Calibration,
     EvenSplit,
     MaxTimestamp,

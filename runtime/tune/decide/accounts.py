@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Tried
-from runtime.tune.paths import Paths, measured_ns
+from runtime.tune.record.paths import Paths, measured_ns
 
 TRIAL_S = 30
 """Seconds that a rule must have run along before it may rule."""

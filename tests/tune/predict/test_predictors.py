@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from runtime.errors import SettingError
-from runtime.tune.forecast import FloatArray
-from runtime.tune.predict import PREDICTORS, make_predictor
+from runtime.tune.predict.forecast import FloatArray
+from runtime.tune.predict.predictors import PREDICTORS, make_predictor
 
 
 def bent(rows: int, *, seed: int) -> tuple[FloatArray, FloatArray]:

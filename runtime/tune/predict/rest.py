@@ -9,9 +9,9 @@ import numpy as np
 
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
-from runtime.tune.forecast import FloatArray, mean_rise
-from runtime.tune.judged import Judged
-from runtime.tune.predict import Predictor
+from runtime.tune.predict.forecast import FloatArray, mean_rise
+from runtime.tune.predict.judged import Judged
+from runtime.tune.predict.predictors import Predictor
 
 RECENT = 5
 """Seconds with work in them that the course is read from."""

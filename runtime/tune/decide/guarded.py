@@ -11,7 +11,7 @@ from typing import Any
 from runtime.errors import SettingError
 from runtime.measure.samples import StageSample
 from runtime.measure.tuning import TuningReport
-from runtime.tune.contract import SetSlack, SlackPolicy
+from runtime.tune.record.contract import SetSlack, SlackPolicy
 
 MOST_NS = 10**18
 """The longest wait that can be set, 31 years: it is subtracted from event times of 64 bits."""

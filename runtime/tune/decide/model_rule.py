@@ -23,12 +23,12 @@ import numpy as np
 from runtime.config import Tuning
 from runtime.measure.samples import StageSample
 from runtime.model import Int64Array
-from runtime.tune.climb import Options, chosen, climb
-from runtime.tune.contract import SetSlack
-from runtime.tune.estimator import Estimator, NoPredictionError
-from runtime.tune.paths import Paths
-from runtime.tune.policies import kept_back_ns
-from runtime.tune.trigger import Search, triggered
+from runtime.tune.decide.climb import Options, chosen, climb
+from runtime.tune.decide.policies import kept_back_ns
+from runtime.tune.decide.trigger import Search, triggered
+from runtime.tune.predict.estimator import Estimator, NoPredictionError
+from runtime.tune.record.contract import SetSlack
+from runtime.tune.record.paths import Paths
 
 GRID, FINER = 64, 16
 """Slacks that are compared for a gate, and then between the one chosen and the next."""

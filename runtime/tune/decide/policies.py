@@ -12,9 +12,9 @@ import numpy as np
 
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, format_ns
-from runtime.tune.contract import SetSlack
-from runtime.tune.forecast import STEADY_S, mean_rise
-from runtime.tune.paths import Paths, measured_ns
+from runtime.tune.predict.forecast import STEADY_S, mean_rise
+from runtime.tune.record.contract import SetSlack
+from runtime.tune.record.paths import Paths, measured_ns
 
 RESERVE_NS, RESERVE = 150_000_000, 0.025
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from runtime.config import Tuning
 from runtime.measure.samples import StageSample
-from runtime.tune.contract import SetSlack
-from runtime.tune.estimator import Estimator
-from runtime.tune.forecast import FloatArray
-from runtime.tune.linear import LinearPredictor
-from runtime.tune.model_rule import FIRST_FIT_S, MODEL, ModelRule
-from runtime.tune.paths import Paths
+from runtime.tune.decide.model_rule import FIRST_FIT_S, MODEL, ModelRule
+from runtime.tune.predict.estimator import Estimator
+from runtime.tune.predict.forecast import FloatArray
+from runtime.tune.predict.linear import LinearPredictor
+from runtime.tune.record.contract import SetSlack
+from runtime.tune.record.paths import Paths
 from tests.support.gates import PATHS, S, course, second
 
 DEADLINE = 3 * S

@@ -20,11 +20,11 @@ from operator import attrgetter
 from runtime.config import Tuning
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Trial
-from runtime.tune.accounts import RuleAccounts
-from runtime.tune.contract import SetSlack, SlackPolicy
-from runtime.tune.model_rule import ModelRule
-from runtime.tune.paths import Paths
-from runtime.tune.policies import make_split
+from runtime.tune.decide.accounts import RuleAccounts
+from runtime.tune.decide.model_rule import ModelRule
+from runtime.tune.decide.policies import make_split
+from runtime.tune.record.contract import SetSlack, SlackPolicy
+from runtime.tune.record.paths import Paths
 
 SAFE_RULE, MODEL = "slowly decaying maximum", "model"
 SIMPLE = (

@@ -14,7 +14,7 @@ import numpy as np
 
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, START_NS
-from runtime.tune.forecast import FloatArray, GateStates, next_second
+from runtime.tune.predict.forecast import FloatArray, GateStates, next_second
 
 OURS = (
     *("slack", "slack up to the skew", "wait forecast", "slack-ready forecast"),

@@ -21,7 +21,7 @@ import numpy as np
 
 from runtime.measure.samples import StageSample
 from runtime.model import Int64Array
-from runtime.tune.features import (
+from runtime.tune.predict.features import (
     FAR_S,
     OURS,
     Examples,
@@ -34,11 +34,11 @@ from runtime.tune.features import (
     speed_of,
     state,
 )
-from runtime.tune.forecast import FloatArray
-from runtime.tune.judged import Judged
-from runtime.tune.paths import Paths
-from runtime.tune.predict import PredictorFactory, make_predictor
-from runtime.tune.rest import RestModel
+from runtime.tune.predict.forecast import FloatArray
+from runtime.tune.predict.judged import Judged
+from runtime.tune.predict.predictors import PredictorFactory, make_predictor
+from runtime.tune.predict.rest import RestModel
+from runtime.tune.record.paths import Paths
 
 JUMP_S, JUMPY_S = 2.0, 300
 """Event time that runs so far ahead of the clock in one second comes in jumps, and is taken to go
@@ -81,7 +81,8 @@ class Estimator:
 
     Args:
         paths: of the flow.
-        predictor: one of `runtime.tune.predict.PREDICTORS`, or what makes one from a seed.
+        predictor: one of `PREDICTORS` (`runtime/tune/predict/predictors.py`), or what makes one
+            from a seed.
         rest_predictor: the same for the stages that are not tuned; None: the same one.
         window_s: how many seconds to learn from at most.
         seed: of what is drawn.
