@@ -13,7 +13,7 @@ import numpy as np
 
 from runtime.measure import JobReport, LatencySeries, SeriesBin, SinkReport
 from runtime.model import NS_PER_SECOND, format_ns
-from slackwater.report_file import replace_file
+from slackwater.report.report_file import replace_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

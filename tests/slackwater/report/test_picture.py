@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from runtime.measure import JobReport, LatencySeries
-from slackwater.deadline_picture import draw_deadline
-from slackwater.picture import draw_latency, sparkline
+from slackwater.report.deadline_picture import draw_deadline
+from slackwater.report.picture import draw_latency, sparkline
 from tests.support.reports import MS, SECOND, START_NS, city_report, with_deadline
 
 

@@ -16,11 +16,11 @@ from rich.console import Console
 
 from runtime.errors import SlackwaterError
 from runtime.measure import JobReport
-from slackwater.harmless import echo, harmless_json
-from slackwater.picture import sparkline
-from slackwater.render import plain_console, render_report, report_text
-from slackwater.report_file import json_text
-from slackwater.userfile import Loaded, load_flow, split_target
+from slackwater.cli.userfile import Loaded, load_flow, split_target
+from slackwater.report.harmless import echo, harmless_json
+from slackwater.report.picture import sparkline
+from slackwater.report.render import plain_console, render_report, report_text
+from slackwater.report.report_file import json_text
 
 app = typer.Typer(
     name="slackwater",

@@ -1,7 +1,7 @@
 """The command line: run, explain, status, report, version.
 
-What asks a cluster about its jobs is in `slackwater/cluster_commands.py`, what all commands share
-in `slackwater/shell.py`.
+What asks a cluster about its jobs is in `slackwater/cli/cluster_commands.py`, what all commands
+share in `slackwater/cli/shell.py`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,10 @@ import typer
 
 from runtime.errors import SettingError
 from runtime.measure import JobReport, imbalances
-from slackwater import cluster_commands
-from slackwater.doctor import doctor
-from slackwater.harmless import echo
-from slackwater.progress import Progress
-from slackwater.report_file import REPORT_FILE, STATUS_FILE, find_file, load_report
-from slackwater.shell import (
+from slackwater.cli import cluster_commands
+from slackwater.cli.doctor_command import doctor
+from slackwater.cli.progress import Progress
+from slackwater.cli.shell import (
     Address,
     AsJson,
     Placement,
@@ -39,8 +37,10 @@ from slackwater.shell import (
     print_json,
     print_report,
 )
-from slackwater.versions import versions
-from slackwater.watch import Host, watch
+from slackwater.cli.versions import versions
+from slackwater.cli.watch import Host, watch
+from slackwater.report.harmless import echo
+from slackwater.report.report_file import REPORT_FILE, STATUS_FILE, find_file, load_report
 
 RUNS = Path("out")
 STALE_S = 15.0

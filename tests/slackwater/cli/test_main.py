@@ -14,8 +14,8 @@ from typer.testing import CliRunner, Result
 
 from runtime.errors import ClusterError, OperatorError
 from runtime.measure import JobReport
-from slackwater import main
-from slackwater.report_file import load_report, save_report
+from slackwater.cli import main
+from slackwater.report.report_file import load_report, save_report
 from tests.support.reports import city_report, with_lost_rows
 
 FLOW = '''

@@ -7,7 +7,7 @@ import numpy as np
 from rich.console import Console
 
 from runtime.measure import JobReport
-from slackwater.render import format_count, ledger_line, render_report, report_text
+from slackwater.report.render import format_count, ledger_line, render_report, report_text
 from tests.support.reports import city_report, with_clocks, with_deadline, with_lost_rows
 
 BOX_DRAWING = set("─│┌┐└┘├┤┬┴┼━┃╭╮╰╯═║")

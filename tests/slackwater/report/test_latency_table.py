@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from runtime.measure import JobReport
-from slackwater.latency_table import latency_json, latency_text
+from slackwater.report.latency_table import latency_json, latency_text
 from tests.support.reports import MS, city_report
 
 

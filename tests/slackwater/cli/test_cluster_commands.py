@@ -16,7 +16,7 @@ from actors.logs import LogPart
 from actors.records import JobRecord, find_record
 from runtime.errors import OperatorError, SlackwaterError, WorkerDied
 from runtime.measure import JobReport
-from slackwater import cluster_commands, main
+from slackwater.cli import cluster_commands, main
 from tests.support.reports import city_report
 
 PLACES = {"buses": "node-1", "jams": "node-2"}

@@ -11,10 +11,10 @@ from typing import Annotated
 
 import typer
 
+from slackwater.cli.progress import Progress
+from slackwater.cli.shell import AsJson, console_of, errors_told, print_json
 from slackwater.doctor.findings import Finding, has_problem
-from slackwater.harmless import echo, harmless
-from slackwater.progress import Progress
-from slackwater.shell import AsJson, console_of, errors_told, print_json
+from slackwater.report.harmless import echo, harmless
 
 COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from runtime.measure import JobReport, LatencyHistogram, StageReport, standing
 from runtime.model import END_NS, START_NS, format_ns
-from slackwater.harmless import harmless
-from slackwater.render import format_count, slack_words
+from slackwater.report.harmless import harmless
+from slackwater.report.render import format_count, slack_words
 
 LIVE_EVERY_S = 0.25
 LINE_EVERY_S = 2.0

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 from runtime.errors import SinkError, SlackwaterError
 from runtime.measure import JobReport
-from slackwater.deadline_picture import draw_deadline
-from slackwater.picture import draw_latency
-from slackwater.report_file import (
+from slackwater.report.deadline_picture import draw_deadline
+from slackwater.report.picture import draw_latency
+from slackwater.report.report_file import (
     DEADLINE_FILE,
     PICTURE_FILE,
     REPORT_FILE,

@@ -27,7 +27,7 @@ from runtime.measure import (
     standing,
 )
 from runtime.model import format_ns
-from slackwater.harmless import harmless, harmless_line
+from slackwater.report.harmless import harmless, harmless_line
 
 PLAIN_COLUMNS = 100
 

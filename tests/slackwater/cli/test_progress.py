@@ -8,10 +8,10 @@ from rich.console import Console
 
 from runtime.measure import JobReport, Standstill
 from runtime.model import END_NS, START_NS
-from slackwater.latency_table import latency_json, latency_text
-from slackwater.progress import Progress
-from slackwater.render import plain_console, report_text
-from slackwater.report_file import json_text
+from slackwater.cli.progress import Progress
+from slackwater.report.latency_table import latency_json, latency_text
+from slackwater.report.render import plain_console, report_text
+from slackwater.report.report_file import json_text
 from tests.support.reports import city_report, with_deadline
 
 

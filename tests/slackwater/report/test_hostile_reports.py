@@ -20,12 +20,12 @@ from typer.testing import CliRunner
 
 from actors.records import JobRecord, Records, Worker, json_bytes
 from runtime.errors import ClusterError, SlackwaterError
-from slackwater import main
-from slackwater.cluster_commands import show_jobs
-from slackwater.harmless import harmless, harmless_json
-from slackwater.latency_table import latency_json, latency_text
-from slackwater.report_file import MOST_BYTES, load_report, save_report
-from slackwater.shell import print_json, print_report
+from slackwater.cli import main
+from slackwater.cli.cluster_commands import show_jobs
+from slackwater.cli.shell import print_json, print_report
+from slackwater.report.harmless import harmless, harmless_json
+from slackwater.report.latency_table import latency_json, latency_text
+from slackwater.report.report_file import MOST_BYTES, load_report, save_report
 from tests.support.reports import city_report, with_clocks, with_deadline
 
 REPORTS, RECORDS = 60, 250

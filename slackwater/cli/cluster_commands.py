@@ -19,11 +19,8 @@ import typer
 from runtime.errors import SlackwaterError
 from runtime.measure import JobReport
 from runtime.model import format_ns
-from slackwater.harmless import echo
-from slackwater.latency_table import latency_json, latency_text, render_latency
-from slackwater.progress import Progress
-from slackwater.render import plain_console, tabulate
-from slackwater.shell import (
+from slackwater.cli.progress import Progress
+from slackwater.cli.shell import (
     Address,
     AsJson,
     Placement,
@@ -36,6 +33,9 @@ from slackwater.shell import (
     print_json,
     print_report,
 )
+from slackwater.report.harmless import echo
+from slackwater.report.latency_table import latency_json, latency_text, render_latency
+from slackwater.report.render import plain_console, tabulate
 
 if TYPE_CHECKING:
     from actors.logs import LogPart
@@ -53,7 +53,7 @@ Watch = Annotated[bool, typer.Option("--watch", help="Show it again until the jo
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add these commands to the command line; `status` is shared, and in `slackwater/main.py`."""
+    """Add these commands to the command line; `status` is shared (`slackwater/cli/main.py`)."""
     for command in (submit, jobs, logs, stop, latency):
         app.command()(command)
 

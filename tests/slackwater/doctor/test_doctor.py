@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 from actors.host_facts import host_facts
 from actors.versions import own_versions
 from runtime.measure.clock import Exchange
+from slackwater.cli.doctor_command import doctor as command
 from slackwater.doctor import clock
-from slackwater.doctor import doctor as command
 from slackwater.doctor.findings import Finding, judge_clock, judge_host, judge_ports
 from slackwater.doctor.launcher_file import examine_file, read_launcher_file
 from slackwater.doctor.visit import Login, visit
@@ -28,7 +28,7 @@ from slackwater.doctor.visit import Login, visit
 yaml: Any = importlib.import_module("yaml")  # comes with Ray, without types
 APP = typer.Typer()
 APP.command()(command)
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FILE = """
 cluster_name: test
 provider:
