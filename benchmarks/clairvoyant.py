@@ -36,7 +36,7 @@ from runtime.flow.plan import Plan
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
 from runtime.tune import Paths, SlackPolicy
-from runtime.tune.policies import PlannedSlack, StaticSlack
+from runtime.tune.decide.policies import PlannedSlack, StaticSlack
 
 STEP_S = 0.1
 MARGIN_NS = 2 * LIMITS.source_gap_ns

@@ -24,7 +24,7 @@ from runtime.measure.samples import StageSample, by_second
 from runtime.model import NS_PER_SECOND, Batch
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths, SlackPolicy, make_policy, measured_ns
-from runtime.tune.policies import Calibration
+from runtime.tune.decide.policies import Calibration
 
 FIRST_SECOND = 70
 OVER_AT_MOST = 0.01

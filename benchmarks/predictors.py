@@ -27,12 +27,12 @@ from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths, SetSlack
-from runtime.tune.features import OURS, PAPERS, examples
-from runtime.tune.forecast import FloatArray
-from runtime.tune.judged import Judged
-from runtime.tune.linear import LinearPredictor
-from runtime.tune.policies import StaticSlack
-from runtime.tune.predict import PREDICTORS, Predictor, make_predictor
+from runtime.tune.decide.policies import StaticSlack
+from runtime.tune.predict.features import OURS, PAPERS, examples
+from runtime.tune.predict.forecast import FloatArray
+from runtime.tune.predict.judged import Judged
+from runtime.tune.predict.linear import LinearPredictor
+from runtime.tune.predict.predictors import PREDICTORS, Predictor, make_predictor
 
 STAGE = "congestion"
 SLACKS_S = (0.5, 2.0, 4.0, 6.0, 8.0)

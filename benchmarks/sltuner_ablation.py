@@ -23,11 +23,11 @@ from runtime.config import Limits, Tuning
 from runtime.flow.plan import Plan
 from runtime.measure.samples import StageSample
 from runtime.tune import Paths, SetSlack, SlackPolicy
-from runtime.tune.estimator import Estimator
-from runtime.tune.forecast import FloatArray
-from runtime.tune.model_rule import ModelRule
-from runtime.tune.policies import make_split
-from runtime.tune.predict import PREDICTORS, PredictorFactory
+from runtime.tune.decide.model_rule import ModelRule
+from runtime.tune.decide.policies import make_split
+from runtime.tune.predict.estimator import Estimator
+from runtime.tune.predict.forecast import FloatArray
+from runtime.tune.predict.predictors import PREDICTORS, PredictorFactory
 
 SECONDS, QUICK_SECONDS = 240, 140
 """Both see each gate wait: the second one of the chain does so from 105 on."""

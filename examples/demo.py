@@ -18,10 +18,10 @@ import slackwater as sw
 from examples import city_congestion, warsaw_crawl
 from examples.city import POLICIES, City, generate
 from runtime.errors import IngestError
-from slackwater.picture import sparkline
-from slackwater.progress import Progress
-from slackwater.render import render_report, report_text
-from slackwater.watch import watch
+from slackwater.cli.progress import Progress
+from slackwater.cli.watch import watch
+from slackwater.report.picture import sparkline
+from slackwater.report.render import render_report, report_text
 
 
 def main() -> int:

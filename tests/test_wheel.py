@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -20,3 +22,13 @@ def test_our_annotations_come_with_the_wheel() -> None:
     for package in ("runtime", "actors", "ingest", "slackwater"):
         assert "py.typed" in names[package]
         assert (ROOT / package / "py.typed").is_file()
+
+
+def test_the_command_starts_in_a_module_that_goes_into_the_wheel() -> None:
+    made = Distribution()
+    made.parse_config_files([ROOT / "pyproject.toml"])
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        command = tomllib.load(file)["project"]["scripts"]["slackwater"]
+    module, _, function = command.partition(":")
+    assert module.rpartition(".")[0] in (made.packages or [])
+    assert callable(getattr(importlib.import_module(module), function))

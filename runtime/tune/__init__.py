@@ -1,12 +1,16 @@
-"""Setting slacks by a deadline: policies, predictors, trigger, hill climbing ([ssg] §5.2)."""
+"""Setting slacks by a deadline: policies, predictors, trigger, hill climbing ([ssg] §5.2).
 
-from runtime.tune.chosen import chosen_tuning
-from runtime.tune.contract import SetSlack, SlackPolicy
-from runtime.tune.feasible import check_deadline
-from runtime.tune.guarded import GuardedPolicy
-from runtime.tune.make import make_policy
-from runtime.tune.paths import Paths, measured_ns
-from runtime.tune.record import TuningRecord
+Three rooms, each on those before it: `record` (what is told, answered and kept), `predict` (what a
+slack would bring), `decide` (which slack is set). What a host needs of them is here.
+"""
+
+from runtime.tune.decide.chosen import chosen_tuning
+from runtime.tune.decide.feasible import check_deadline
+from runtime.tune.decide.guarded import GuardedPolicy
+from runtime.tune.decide.make import make_policy
+from runtime.tune.record.contract import SetSlack, SlackPolicy
+from runtime.tune.record.paths import Paths, measured_ns
+from runtime.tune.record.tuning_record import TuningRecord
 
 __all__ = [
     "GuardedPolicy",

@@ -15,7 +15,7 @@ from runtime.measure.samples import StageSample
 from runtime.merge import SlackGate, Writer
 from runtime.model import NS_PER_SECOND, START_NS
 from runtime.tune import Paths, SlackPolicy, make_policy
-from runtime.tune.policies import PlannedSlack
+from runtime.tune.decide.policies import PlannedSlack
 
 POLICIES = [
     "sltuner",

@@ -18,7 +18,7 @@ from runtime.measure.samples import StageSample, by_second
 from runtime.model import NS_PER_SECOND, Batch
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths, SetSlack, SlackPolicy, measured_ns
-from runtime.tune.policies import Calibration, EvenSplit, StaticSlack, TcpAdaptation
+from runtime.tune.decide.policies import Calibration, EvenSplit, StaticSlack, TcpAdaptation
 from tests.support.endless import SilentInput
 
 SECONDS = 30

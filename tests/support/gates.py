@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from runtime.measure.samples import StageSample
-from runtime.tune.paths import Paths
+from runtime.tune.record.paths import Paths
 
 S = 1_000_000_000
 PATHS = Paths({"buses": (), "loops": (), "join": ("buses", "loops"), "out": ("join",)}, ("join",))

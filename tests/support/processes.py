@@ -53,7 +53,7 @@ def command_line(
 ) -> subprocess.CompletedProcess[str]:
     """Run `slackwater …` in a process of its own."""
     return subprocess.run(  # noqa: S603 our own program
-        [sys.executable, "-m", "slackwater.main", *arguments],
+        [sys.executable, "-m", "slackwater.cli.main", *arguments],
         env={**environment_of(cluster), **environ},
         capture_output=True,
         text=True,

@@ -19,8 +19,8 @@ from runtime.errors import SettingError
 from runtime.measure import StageReport, TuningReport
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Tried
-from runtime.tune.model_rule import FIRST_FIT_S
-from runtime.tune.tuner import MODEL, SAFE_RULE
+from runtime.tune.decide.model_rule import FIRST_FIT_S
+from runtime.tune.decide.tuner import MODEL, SAFE_RULE
 from tests.support.flows import late_pair
 from tests.support.gates import course
 from tests.support.processes import below, command_lines

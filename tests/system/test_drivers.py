@@ -54,7 +54,7 @@ class Driver:
         self.started: list[psutil.Process] = []
         """All that it had started when it was struck."""
         (folder / "flow.py").write_text(flow, encoding="utf-8")
-        command = ["-m", "slackwater.main", "run", str(folder / "flow.py"), "--nodes", "1"]
+        command = ["-m", "slackwater.cli.main", "run", str(folder / "flow.py"), "--nodes", "1"]
         self.process = subprocess.Popen(  # noqa: S603 our own program
             [sys.executable, *command, "--out", str(folder / "run"), *options],
             cwd=ROOT,

@@ -1,0 +1,322 @@
+"""The ways to set slacks that the tuner is measured against, and that users may pick.
+
+Source: [ssg] §6, "SLTuner Evaluation": static, max timestamp (K-slack [16]), TCP adaptation [17];
+§2.2 and [8] for ready-only. The even split is ours: what an engineer would do without the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from runtime.measure.samples import StageSample
+from runtime.model import NS_PER_SECOND, format_ns
+from runtime.tune.predict.forecast import STEADY_S, mean_rise
+from runtime.tune.record.contract import SetSlack
+from runtime.tune.record.paths import Paths, measured_ns
+
+RESERVE_NS, RESERVE = 150_000_000, 0.025
+
+
+def kept_back_ns(deadline_ns: int) -> int:
+    """Return what every rule that aims at the deadline keeps back: 150 ms, or 2.5 % if less.
+
+    For what whole seconds do not show: slack is event time, seen a little later by the clock.
+    """
+    return round(min(RESERVE_NS, RESERVE * deadline_ns))
+
+
+class StaticSlack:
+    """The same slack throughout.
+
+    Args:
+        paths: of the flow.
+        slack_ns: None: ready-only, as ScaleGate.
+        waits_in_full: as a K-slack buffer, which knows no promises: every row waits until one
+            more than the slack newer has come, ready or not. Source: [ssg] §1, after C. Mutschler
+            and M. Philippsen (IPDPS 2013).
+    """
+
+    def __init__(self, paths: Paths, slack_ns: int | None, *, waits_in_full: bool = False) -> None:
+        self._paths, self._slack_ns, self._waits_in_full = paths, slack_ns, waits_in_full
+
+    @property
+    def name(self) -> str:
+        """Its slack."""
+        if self._slack_ns is None:
+            return "ready-only"
+        kind = "K-slack" if self._waits_in_full else "static"
+        return "on arrival" if self._slack_ns < 0 else f"{kind} {format_ns(self._slack_ns)}"
+
+    def begin(self) -> Sequence[SetSlack]:
+        """Set it once."""
+        return [
+            SetSlack(stage, self._slack_ns, by=self.name, waits_in_full=self._waits_in_full)
+            for stage in self._paths.tuned
+        ]
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        """Change nothing."""
+        del second, samples
+        return []
+
+
+class PlannedSlack:
+    """Holds that are known beforehand, second by second: the clairvoyant reference.
+
+    It sets no slack but the time that a row may wait by the clock: no slack can do better, since a
+    row then leaves out of order only when its deadline leaves no other way.
+
+    Args:
+        plan: {second: {stage: hold_ns}}, for its beginning; one that is missing changes nothing.
+        name: what reports call it.
+    """
+
+    def __init__(self, plan: Mapping[int, Mapping[str, int]], *, name: str = "clairvoyant") -> None:
+        self._plan, self.name = plan, name
+
+    def begin(self) -> Sequence[SetSlack]:
+        """Set the slacks of the first second."""
+        return self._set(0)
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        """Set those of the next."""
+        del samples
+        return self._set(second + 1)
+
+    def _set(self, second: int) -> Sequence[SetSlack]:
+        holds = self._plan.get(second, {})
+        return [SetSlack(stage, None, hold_ns=ns, by=self.name) for stage, ns in holds.items()]
+
+
+class MaxTimestamp:
+    """Slack is the largest delay that was seen: max_ts − merge_ts at the end of a second.
+
+    Source: [ssg] §6, after C. Mutschler and M. Philippsen (IPDPS 2013), K of K-slack.
+    """
+
+    name = "max timestamp"
+
+    def __init__(self, paths: Paths) -> None:
+        self._largest_ns = dict.fromkeys(paths.tuned, 0)
+
+    def begin(self) -> Sequence[SetSlack]:
+        """Nothing was late yet."""
+        return [SetSlack(stage, 0, by=self.name) for stage in self._largest_ns]
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        """Follow the largest delay."""
+        del second
+        changed = []
+        for stage, largest_ns in self._largest_ns.items():
+            sample = samples.get(stage)
+            if sample is not None and sample.skew_ns > largest_ns:
+                self._largest_ns[stage] = sample.skew_ns
+                changed.append(SetSlack(stage, sample.skew_ns, by=self.name))
+        return changed
+
+
+class TcpAdaptation:
+    """Halve the slack when the latency has grown, add a second when it has fallen.
+
+    Source: [ssg] §6, after C. Mutschler and M. Philippsen (DEBS 2013).
+
+    Args:
+        paths: of the flow.
+        start_ns: the slack to start with.
+        step_ns: what is added; 1,000 ms in the paper.
+    """
+
+    name = "TCP adaptation"
+
+    def __init__(self, paths: Paths, *, start_ns: int, step_ns: int = NS_PER_SECOND) -> None:
+        self._paths, self._step_ns = paths, step_ns
+        self._slack_ns = start_ns
+        self._latency_ns: float | None = None
+
+    def begin(self) -> Sequence[SetSlack]:
+        """Set the first slack."""
+        return self._set()
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        """Compare the latency of the flow with that of the last second in which it had work."""
+        del second
+        if not any(one.rows for one in samples.values()):
+            return []  # a gate that holds everything has not become faster
+        before, self._latency_ns = self._latency_ns, self._paths.latency_ns(measured_ns(samples))
+        if before is None or self._latency_ns == before:
+            return []
+        grown = self._latency_ns > before
+        self._slack_ns = self._slack_ns // 2 if grown else self._slack_ns + self._step_ns
+        return self._set()
+
+    def _set(self) -> Sequence[SetSlack]:
+        return [SetSlack(stage, self._slack_ns, by=self.name) for stage in self._paths.tuned]
+
+
+Expects = Callable[[Sequence[float], "float | None"], float]
+"""(what a stage took in its last `SEEN` seconds with work, the newest last, what was expected after
+the one before the newest or None) -> what to expect of it next, all in ns. A module's function, so
+that a policy can be sent."""
+
+SEEN = STEADY_S + 1
+RISES = 4
+"""So many times its last rise is what the trend is followed by."""
+STEADY_RISES = 3
+"""The same of the mean rise of two seconds: a setting is felt a second later, and what it has let
+wait in the one after; and one more, since load that rises may rise faster."""
+FADES = 0.9
+"""What is left of a maximum after a second."""
+FORGETS = 0.99
+"""The same of one that is half as large after a minute."""
+
+
+def the_most(took_ns: Sequence[float], before_ns: float | None) -> float:
+    """Expect the most that it ever took."""
+    return took_ns[-1] if before_ns is None else max(took_ns[-1], before_ns)
+
+
+def the_last(took_ns: Sequence[float], before_ns: float | None) -> float:
+    """Expect what it took last."""
+    del before_ns
+    return took_ns[-1]
+
+
+def the_trend(took_ns: Sequence[float], before_ns: float | None) -> float:
+    """Expect what it took last, and `RISES` times what that was more than before."""
+    del before_ns
+    return took_ns[-1] + RISES * max(took_ns[-1] - took_ns[-2:][0], 0.0)
+
+
+def the_steady_trend(took_ns: Sequence[float], before_ns: float | None) -> float:
+    """Expect what it took last, and `STEADY_RISES` times its mean rise over two seconds.
+
+    The largest latency of a second is a matter of chance; of two seconds less so.
+    """
+    del before_ns
+    return took_ns[-1] + STEADY_RISES * mean_rise(took_ns)
+
+
+def the_fading_most(took_ns: Sequence[float], before_ns: float | None) -> float:
+    """Expect the most that it took, less a tenth of that a second."""
+    return took_ns[-1] if before_ns is None else max(took_ns[-1], FADES * before_ns)
+
+
+class EvenSplit:
+    """The obvious rule: the deadline less what the rest of the path takes, split evenly.
+
+    Args:
+        paths: of the flow.
+        deadline_ns: of the flow.
+        name: what reports call it.
+        expects: what to expect of each stage of the rest, after each second in which it had work.
+        holds: set the shares as holds by the clock, beyond the paper, not as slacks.
+        margin_ns: kept back besides; see `kept_back_ns`.
+    """
+
+    def __init__(
+        self,
+        paths: Paths,
+        *,
+        deadline_ns: int,
+        name: str = "even split",
+        expects: Expects = the_most,
+        holds: bool = False,
+        margin_ns: int = 0,
+    ) -> None:
+        self.name = name
+        self._paths, self._deadline_ns = paths, deadline_ns
+        self._expects, self._holds, self._margin_ns = expects, holds, margin_ns
+        self._took_ns: dict[str, tuple[float, ...]] = {}  # {stage: what it took, newest last}
+        self._expected_ns: dict[str, float] = {}  # {stage: what is expected of it}
+
+    def begin(self) -> Sequence[SetSlack]:
+        """Take the rest of the path for free until it was measured."""
+        return self._set()
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        """Measure the rest, and split what it leaves."""
+        del second
+        for stage, took_ns in measured_ns(samples).items():
+            if samples[stage].rows:
+                seen_ns = (*self._took_ns.get(stage, ()), took_ns)[-SEEN:]
+                self._took_ns[stage] = seen_ns
+                before_ns = self._expected_ns.get(stage)
+                self._expected_ns[stage] = self._expects(seen_ns, before_ns)
+        return self._set()
+
+    def _set(self) -> Sequence[SetSlack]:
+        budget_ns = max(self._deadline_ns - self._margin_ns, 0)
+        shares = self._paths.even_split_ns(self._expected_ns, budget_ns)
+        if self._holds:
+            return [SetSlack(stage, None, hold_ns=ns, by=self.name) for stage, ns in shares.items()]
+        return [SetSlack(stage, slack_ns, by=self.name) for stage, slack_ns in shares.items()]
+
+
+def the_most_of_late(took_ns: Sequence[float], before_ns: float | None) -> float:
+    """Expect the most that it took, less a hundredth of that a second."""
+    return took_ns[-1] if before_ns is None else max(took_ns[-1], FORGETS * before_ns)
+
+
+SPLITS: Mapping[str, tuple[Expects, bool]] = {
+    "even split": (the_most, False),
+    "even split, last second": (the_last, False),
+    "even split, by the clock": (the_most, True),
+    "last second, by the clock": (the_last, True),
+    "trend-following": (the_trend, True),
+    "steady trend": (the_steady_trend, True),
+    "decaying maximum": (the_fading_most, True),
+    "slowly decaying maximum": (the_most_of_late, True),
+}
+"""{name: (what is expected of the rest of the path, whether the shares are holds by the clock)}"""
+
+
+def make_split(paths: Paths, name: str, *, deadline_ns: int) -> EvenSplit:
+    """Return one of `SPLITS`, with what every rule keeps back."""
+    expects, holds = SPLITS[name]
+    return EvenSplit(
+        paths,
+        deadline_ns=deadline_ns,
+        name=name,
+        expects=expects,
+        holds=holds,
+        margin_ns=kept_back_ns(deadline_ns),
+    )
+
+
+class Calibration:
+    """Slacks at random, to have samples of all of them: the calibration run of [ssg] §6.
+
+    Args:
+        paths: of the flow.
+        most_ns: the largest slack.
+        every_s: how long each slack stays.
+        seed: of the draws.
+    """
+
+    name = "calibration"
+
+    def __init__(self, paths: Paths, *, most_ns: int, every_s: int = 5, seed: int = 0) -> None:
+        self._paths, self._most_ns, self._every_s = paths, most_ns, every_s
+        self._rng = np.random.default_rng(seed)
+        self._next = every_s
+
+    def begin(self) -> Sequence[SetSlack]:
+        """Draw the first slacks."""
+        return self._draw()
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        """Draw others when it is time."""
+        del samples
+        if second + 1 < self._next:
+            return []
+        self._next = second + 1 + self._every_s
+        return self._draw()
+
+    def _draw(self) -> Sequence[SetSlack]:
+        drawn = self._rng.integers(0, self._most_ns, len(self._paths.tuned), endpoint=True)
+        return [
+            SetSlack(stage, int(slack_ns), by=self.name)
+            for stage, slack_ns in zip(self._paths.tuned, drawn, strict=True)
+        ]

@@ -1,0 +1,104 @@
+"""SLTuner: what its models would set, or a simple rule, whichever has the better record.
+
+```
+samples ─▶ slowly decaying maximum ──┐ all run along
+        ─▶ trend-following           │ in the gates'   ─▶ RuleAccounts ─▶ SetSlack of the one
+        ─▶ decaying maximum, …       │ accounts                           that rules, trials of all
+        ─▶ models ([ssg] §5.2)  ─────┘
+```
+
+Source: [ssg] §4.2, §5.2 for the models; that they have to earn their place is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
+
+from runtime.config import Tuning
+from runtime.measure.samples import StageSample
+from runtime.measure.trials import Trial
+from runtime.tune.decide.accounts import RuleAccounts
+from runtime.tune.decide.model_rule import ModelRule
+from runtime.tune.decide.policies import make_split
+from runtime.tune.record.contract import SetSlack, SlackPolicy
+from runtime.tune.record.paths import Paths
+
+SAFE_RULE, MODEL = "slowly decaying maximum", "model"
+SIMPLE = (
+    SAFE_RULE,
+    "trend-following",
+    "steady trend",
+    "decaying maximum",
+    "last second, by the clock",
+)
+"""Rules that need no model, the safe one first; see `policies.SPLITS`."""
+
+
+class SlackTuner:
+    """Sets the slacks of a flow by its deadline.
+
+    Args:
+        paths: of the flow.
+        deadline_ns: of the flow.
+        tuning: see there.
+        history: samples of earlier runs, to begin with models and a record.
+    """
+
+    name = "sltuner"
+
+    def __init__(
+        self,
+        paths: Paths,
+        *,
+        deadline_ns: int,
+        tuning: Tuning,
+        history: Iterable[StageSample] = (),
+    ) -> None:
+        known = list(history)
+        self._paths = paths
+        self._model = ModelRule(paths, deadline_ns=deadline_ns, tuning=tuning, history=known)
+        self._rules: dict[str, SlackPolicy] = {
+            name: make_split(paths, name, deadline_ns=deadline_ns) for name in SIMPLE
+        }
+        self._rules[MODEL] = self._model
+        self._accounts = RuleAccounts(
+            paths,
+            list(self._rules),
+            benefit=(MODEL,),
+            deadline_ns=deadline_ns,
+            probability=tuning.probability,
+        )
+        self._seconds = dict.fromkeys(self._rules, 0)
+        for _, samples in groupby(known, key=attrgetter("second")):
+            self._accounts.add({one.stage: one for one in samples}, is_own=False)
+
+    def begin(self) -> Sequence[SetSlack]:
+        """Begin with a simple rule: no model can say anything before a second was seen."""
+        return self._ruled({name: rule.begin() for name, rule in self._rules.items()})
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        """Ask all rules, and follow the one with the best record."""
+        self._accounts.add(samples)
+        settings = self._ruled({n: rule.decide(second, samples) for n, rule in self._rules.items()})
+        self._seconds[self._accounts.ruling] += 1
+        return settings
+
+    def status(self) -> Mapping[str, object]:
+        """Return what the reports say of it: seconds under each rule, and why the last one."""
+        return {
+            "seconds": {name: seconds for name, seconds in self._seconds.items() if seconds},
+            "why": self._accounts.why,
+            "records": self._accounts.status(),
+            **self._model.status(),
+        }
+
+    def _ruled(self, wanted: Mapping[str, Sequence[SetSlack]]) -> Sequence[SetSlack]:
+        trials: dict[str, list[Trial]] = {stage: [] for stage in self._paths.tuned}
+        for name, settings in wanted.items():
+            for one in settings:
+                trials[one.stage].append(Trial(name, one.slack_ns, one.hold_ns))
+        ruling = self._accounts.choose([name for name, settings in wanted.items() if settings])
+        return [replace(one, by=ruling, trials=tuple(trials[one.stage])) for one in wanted[ruling]]

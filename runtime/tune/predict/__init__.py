@@ -1,0 +1,12 @@
+"""What the next second of a stage would bring under a slack: learned, and never acted upon here.
+
+| file | what it says |
+| --- | --- |
+| `estimator.py` | the Estimator: history of a flow in, predictions for each of its stages out |
+| `features.py` | what is known of a gate at the end of a second |
+| `forecast.py` | what a gate does if its writers go on as they did |
+| `predictors.py` | four ways to learn a number from features, behind one protocol |
+| `linear.py`, `gaussian.py`, `likelihood.py` | the linear one, and the Gaussian process |
+| `judged.py` | a forecast mended by a model, with deviations as large as they were right |
+| `rest.py` | what a stage takes that is not tuned |
+"""

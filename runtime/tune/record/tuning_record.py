@@ -1,0 +1,160 @@
+"""What the tuner has seen: samples into whole seconds, seconds into a report.
+
+```
+slots ── samples ──▶ add ──▶ due: seconds that are whole ──▶ policy
+                      └────▶ report: Eq. 2 against the deadline, second by second
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from runtime.flow.plan import Plan
+from runtime.measure.histogram import LatencyHistogram
+from runtime.measure.samples import KEPT, StageSample
+from runtime.measure.tuning import GateTuning, TuningReport
+from runtime.measure.tuning_series import GateSpan, TuningSeries, TuningSpan
+from runtime.tune.record.contract import SetSlack
+from runtime.tune.record.paths import Paths, measured_ns
+
+
+@dataclass
+class _Second:
+    by: dict[str, str]  # {tuned stage: who had set its slack}
+    slack_ns: dict[str, int | None]
+    samples: dict[str, StageSample] = field(default_factory=dict)
+
+
+class TuningRecord:
+    """The samples of a run under a deadline.
+
+    A second is due once all stages have told of it, or all that answer. Samples of the last two
+    minutes may still come after that: they count in the report.
+
+    Args:
+        plan: with a deadline.
+        policy: what the report calls it.
+        resumed: what an earlier tuner of the same run knew; it stays as it is.
+    """
+
+    def __init__(self, plan: Plan, *, policy: str, resumed: TuningReport | None = None) -> None:
+        assert plan.deadline_ns is not None, "without a deadline there is nothing to record"
+        self._paths = Paths.of(plan)
+        self._stages = [stage.name for stage in plan.stages]
+        self._sinks = [stage.name for stage in plan.stages if stage.kind == "sink"]
+        if resumed is None:
+            gates = [GateTuning(stage) for stage in self._paths.tuned]
+            resumed = TuningReport(plan.deadline_ns, policy, gates=gates)
+        self._past = _copied(resumed)  # the seconds that nothing can be added to any more
+        spans = resumed.series.spans
+        self._shown = -1  # the last second that was due
+        if spans:
+            self._shown = spans[-1].second + resumed.series.width_s - 1
+        self._closed = self._shown
+        self._seconds: dict[int, _Second] = {}  # {second: its samples}, those not in the past
+
+    def add(self, samples: Iterable[StageSample]) -> None:
+        """Take samples, of any seconds."""
+        for sample in samples:
+            if sample.second <= self._closed:
+                continue  # older than anybody keeps
+            second = self._seconds.get(sample.second)
+            if second is None:
+                gates = self._past.gates
+                second = self._seconds[sample.second] = _Second(
+                    {gate.stage: gate.by for gate in gates},
+                    {gate.stage: _slack_or_hold(gate) for gate in gates},
+                )
+            second.samples[sample.stage] = sample
+
+    def due(
+        self, *, silent: Collection[str] = ()
+    ) -> Sequence[tuple[int, Mapping[str, StageSample]]]:
+        """Return the seconds that are whole, and later than those returned before, ascending.
+
+        Args:
+            silent: stages that do not answer now: nobody waits for them.
+        """
+        wanted = {stage for stage in self._stages if stage not in silent}
+        whole = [
+            second
+            for second, one in self._seconds.items()
+            if second > self._shown and wanted <= one.samples.keys()
+        ]
+        if not whole:
+            return []
+        # What is older than a whole second will not get whole: its slot was silent then.
+        until = max(whole)
+        due = sorted(second for second in self._seconds if self._shown < second <= until)
+        self._shown = until
+        shown = [(second, dict(self._seconds[second].samples)) for second in due]
+        self._close(until - KEPT)
+        return shown
+
+    def was_set(self, setting: SetSlack) -> None:
+        """Take note of a slack, and of who has set it."""
+        for gate in self._past.gates:
+            if gate.stage == setting.stage:
+                gate.slack_ns, gate.hold_ns = _whole(setting.slack_ns), _whole(setting.hold_ns)
+                gate.by = setting.by or self._past.policy
+
+    def report(self, *, is_last: bool = False) -> TuningReport:
+        """Return what is known; of the last seconds only what was due, unless `is_last`."""
+        made = _copied(self._past)
+        for second, one in sorted(self._seconds.items()):
+            if is_last or second <= self._shown:
+                self._count(made, second, one)
+        return made
+
+    def _close(self, until: int) -> None:
+        for second in sorted(second for second in self._seconds if second <= until):
+            self._count(self._past, second, self._seconds.pop(second))
+            self._closed = second
+
+    def _count(self, report: TuningReport, second: int, one: _Second) -> None:
+        latency_ns = int(self._paths.latency_ns(measured_ns(one.samples)))
+        is_over = latency_ns > report.deadline_ns
+        report.seconds += 1
+        report.over += is_over
+        report.latency.add(np.array([latency_ns]))
+        gates = {stage: _span(one, stage) for stage in self._paths.tuned}
+        results = sum(one.samples[sink].rows for sink in self._sinks if sink in one.samples)
+        report.series.add(TuningSpan(second, 1, latency_ns, int(is_over), results, gates))
+
+
+def _whole(ns: int | None) -> int | None:
+    return None if ns is None else int(ns)  # a policy may give a NumPy number
+
+
+def _slack_or_hold(one: GateTuning | StageSample) -> int | None:
+    return one.hold_ns if one.slack_ns is None else one.slack_ns
+
+
+def _span(second: _Second, stage: str) -> GateSpan:
+    sample = second.samples.get(stage)
+    by = second.by[stage]
+    if sample is None:
+        return GateSpan(second.slack_ns[stage], by=by)
+    return GateSpan(
+        slack_ns=_slack_or_hold(sample),
+        slack_ready=sample.slack_ready,
+        late=sample.late,
+        latency_ns=sample.latency_ns,
+        skew_ns=sample.skew_ns,
+        by=by,
+    )
+
+
+def _copied(report: TuningReport) -> TuningReport:
+    latency = LatencyHistogram()
+    latency.merge(report.latency)
+    return replace(
+        report,
+        latency=latency,
+        gates=[replace(gate) for gate in report.gates],
+        series=TuningSeries(report.series.spans, width_s=report.series.width_s),
+    )

@@ -1,0 +1,70 @@
+"""`slackwater doctor`: says in plain words what is wrong with a cluster, or will be."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from slackwater.cli.progress import Progress
+from slackwater.cli.shell import AsJson, console_of, errors_told, print_json
+from slackwater.doctor.findings import Finding, has_problem
+from slackwater.report.harmless import echo, harmless
+
+COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
+
+
+def doctor(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[CLUSTER.yaml]", help="A file for Ray's launcher (`ray up`)."),
+    ] = None,
+    *,
+    address: Annotated[
+        str | None, typer.Option(help="A cluster that is up: host:port, ray://host:port, or auto.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what is wrong with a cluster, or with the file and hosts that it is to come from."""
+    if (file is None) == (address is None):
+        raise typer.BadParameter("give a launcher file (cluster.yaml) or --address, and not both")
+    with errors_told(as_json=as_json):
+        found = _examine(file, address, None if as_json else Progress(console_of(sys.stderr)))
+        if as_json:
+            print_json({"findings": [asdict(one) for one in found], "well": not has_problem(found)})
+        else:
+            _print(found)
+    if has_problem(found):
+        raise typer.Exit(1)
+
+
+def _examine(file: Path | None, address: str | None, progress: Progress | None) -> list[Finding]:
+    def say(line: str) -> None:
+        if progress is not None:
+            progress.say(line)
+
+    if file is not None:
+        from slackwater.doctor.launcher_file import examine_file  # noqa: PLC0415 (brings in Ray)
+
+        say(f"looking at {file} and its hosts")
+        return examine_file(file, environ=os.environ)
+    from slackwater.doctor.address import examine_address  # noqa: PLC0415
+
+    return examine_address(address, say=say)
+
+
+def _print(found: Sequence[Finding]) -> None:
+    width = max(len(one.about) for one in found)
+    for one in found:
+        line = one.line(width)
+        # Without colours where stdout is no terminal.
+        typer.echo(typer.style(line[:8], fg=COLOURS[one.level]) + harmless(line[8:]))
+    problems = sum(one.level == "problem" for one in found)
+    warnings = sum(one.level == "warning" for one in found)
+    told = f"{problems} to mend, {warnings} to know of, {len(found)} checks"
+    echo(f"\n{told if problems or warnings else f'all is well: {len(found)} checks'}")

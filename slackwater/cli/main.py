@@ -1,0 +1,274 @@
+"""The command line: run, explain, status, report, version.
+
+What asks a cluster about its jobs is in `slackwater/cli/cluster_commands.py`, what all commands
+share in `slackwater/cli/shell.py`.
+"""
+
+from __future__ import annotations
+
+import io
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated
+
+import typer
+
+from runtime.errors import SettingError
+from runtime.measure import JobReport, imbalances
+from slackwater.cli import cluster_commands
+from slackwater.cli.doctor_command import doctor
+from slackwater.cli.progress import Progress
+from slackwater.cli.shell import (
+    Address,
+    AsJson,
+    Placement,
+    Target,
+    Told,
+    app,
+    console_of,
+    errors_told,
+    load,
+    placed,
+    print_json,
+    print_report,
+)
+from slackwater.cli.versions import versions
+from slackwater.cli.watch import Host, watch
+from slackwater.report.harmless import echo
+from slackwater.report.report_file import REPORT_FILE, STATUS_FILE, find_file, load_report
+
+RUNS = Path("out")
+STALE_S = 15.0
+"""A running job writes its status every second; silence this long is worth a word."""
+
+cluster_commands.add_to(app)
+app.command()(doctor)
+
+
+def main() -> None:
+    """Run the command line."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A script's shell has those it runs in the background ignore Ctrl-C. What we would start
+        # goes on after it then, with nobody to end it: we stop the job, as in the foreground.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without µ is no reason to die
+    app()
+
+
+@app.command()
+def run(
+    flow: Target,
+    *,
+    nodes: Annotated[
+        int | None, typer.Option(min=1, help="Nodes to start or simulate; 3 unless told.")
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="An existing Ray cluster: host:port, or auto.")
+    ] = None,
+    simulate: Annotated[bool, typer.Option("--simulate", help="In virtual time, here.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for report.json, latency.png and status.json.")
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="No progress and no report; errors still show.")
+    ] = False,
+) -> None:
+    """Run a flow to its end, and report."""
+    if address is not None and (nodes is not None or simulate):
+        raise typer.BadParameter("--address goes with neither --nodes nor --simulate")
+    with errors_told(as_json=as_json):
+        found, module = load(flow)
+        folder = out if out is not None else _new_folder(found.name)
+        show = Progress(console_of(sys.stderr))
+        talk = not (quiet or as_json)
+        try:
+            host = open_host(
+                nodes=nodes or 3,
+                address=address,
+                simulate=simulate,
+                module=module,
+                say=show.say if talk else _nothing,
+            )
+            with host as opened:
+                job = opened.submit(found)
+                last = watch(job, folder, show=show.update if talk else _nothing)
+        finally:
+            show.close()
+        if as_json:
+            print_json({**last.to_json(), "out": str(folder)})
+        elif not quiet:
+            print_report(last)
+            more = ", latency.png and deadline.png" if last.tuning else " and latency.png"
+            echo(f"\nreport.json{more} are in {folder}")
+        _judge(last, folder)
+
+
+@app.command()
+def explain(
+    flow: Target,
+    *,
+    address: Address = None,
+    placement: Placement = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print what a flow consists of, without running it; with --address, also where it will run."""
+    where = placed(placement)
+    if where and address is None:
+        raise typer.BadParameter("--placement needs --address: which cluster's nodes?")
+    with errors_told(as_json=as_json):
+        found, module = load(flow)
+        slots: dict[str, str] | None = None
+        text = found.explain()
+        if address is not None:
+            text, slots = cluster_commands.explained(found, module, address, where)
+        if not as_json:
+            echo(text)
+            return
+        steps = [
+            {
+                "name": name,
+                "kind": type(step).__name__.removesuffix("Step").lower(),
+                "inputs": list(step.inputs),
+                "columns": {field.name: str(field.type) for field in step.schema},
+            }
+            for name, step in found.steps.items()
+        ]
+        more = {} if slots is None else {"placement": slots}
+        print_json({"flow": found.name, "steps": steps, "text": text, **more})
+
+
+@app.command()
+def status(
+    job: Annotated[
+        str | None, typer.Argument(metavar="[JOB]", help="A job of a cluster: id or flow.")
+    ] = None,
+    *,
+    address: Address = None,
+    out: Annotated[Path, typer.Option(help="A run's folder, or one of runs: its newest.")] = RUNS,
+    watch_it: Annotated[
+        bool, typer.Option("--watch", help="Until the job ends. Only of a cluster's JOB.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show how a run is going, from any shell: of a cluster's JOB, or of `slackwater run`."""
+    if job is not None:
+        cluster_commands.show_status(job, address, watch_it=watch_it, as_json=as_json)
+        return
+    if address is not None or watch_it:
+        raise typer.BadParameter("--address and --watch need a JOB; `slackwater jobs` lists them")
+    with errors_told(as_json=as_json):
+        path = find_file(out, STATUS_FILE)
+        found = load_report(path)
+        age_s = max(0.0, time.time() - path.stat().st_mtime)
+        ended = found.state in ("done", "stopped", "failed")
+        if as_json:
+            print_json({**found.to_json(), "out": str(path.parent), "age_s": round(age_s, 1)})
+            return
+        print_report(found)
+        echo(f"\n{path}, written {age_s:.0f} s ago")
+        if not ended and age_s > STALE_S:
+            echo("a running job writes it every second: this one has probably died")
+
+
+@app.command()
+def report(
+    place: Annotated[
+        Path, typer.Argument(metavar="[DIR|FILE]", help="A run's folder or report.json.")
+    ] = RUNS,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show the report of a run that has ended; of the newest unless told."""
+    with errors_told(as_json=as_json):
+        found = load_report(find_file(place, REPORT_FILE))
+        if as_json:
+            print_json(found.to_json())
+        else:
+            print_report(found)
+
+
+@app.command()
+def version(*, as_json: AsJson = False) -> None:
+    """Show our version, and those of Ray, Spark, Python and Java."""
+    found = versions()
+    if as_json:
+        print_json(found)
+    else:
+        for what, number in found.items():
+            echo(f"{what:<11}{number}")
+
+
+def open_host(
+    *,
+    nodes: int,
+    address: str | None,
+    simulate: bool,
+    module: ModuleType,
+    say: Callable[[str], None],
+) -> AbstractContextManager[Host]:
+    """Return where the flow is to run, not entered yet.
+
+    The functions of `module`, the user's file, then travel as they are: other nodes need no
+    copy of the file.
+    """
+    from ray import cloudpickle  # noqa: PLC0415 (slow to import)
+
+    from slackwater.cluster import Cluster, Simulation  # noqa: PLC0415 (brings in Ray)
+
+    host: AbstractContextManager[Host]
+    if simulate:
+        host = Simulation(nodes)
+    else:
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+        if address is not None:
+            host = Cluster.connect(address, progress=say)
+            host.detaches = False  # `run` shows a job to its end, and ends it with itself
+        else:
+            host = Cluster.local(nodes, progress=say)
+    return host
+
+
+def _judge(last: JobReport, folder: Path) -> None:
+    """Raise where a report that has been printed tells of a failure."""
+    if last.state in ("failed", "stopped"):
+        raise Told(last.error or f"flow {last.flow!r} {last.state}")
+    problems = imbalances(last)
+    if problems:
+        raise Told(
+            f"the ledger of flow {last.flow!r} does not balance: {'; '.join(problems)}. "
+            f"Do not trust these results; this is a bug of ours, please send {folder}/report.json"
+        )
+
+
+def _new_folder(flow: str) -> Path:
+    """Return a folder that no run has used: out/<flow>-<local time>."""
+    safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in flow)
+    name = f"{safe}-{time.strftime('%Y%m%d-%H%M%S')}"
+    for number in range(1, 1_000):
+        folder = RUNS / (name if number == 1 else f"{name}-{number}")
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as problem:
+            raise SettingError(
+                f"{folder} cannot be made: {problem.strerror}; choose a place with --out"
+            ) from problem
+        return folder
+    raise SettingError(f"{RUNS} has too many runs of this second; choose a folder with --out")
+
+
+def _nothing(_: object) -> None:
+    """Show nothing."""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""How a run is going: a small live view on a terminal, a line every two seconds in a log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from runtime.measure import JobReport, LatencyHistogram, StageReport, standing
+from runtime.model import END_NS, START_NS, format_ns
+from slackwater.report.harmless import harmless
+from slackwater.report.render import format_count, slack_words
+
+LIVE_EVERY_S = 0.25
+LINE_EVERY_S = 2.0
+
+_RATE_OVER_S = 1.0  # a rate over less would flicker
+_GATED = frozenset({"merge", "gate", "join", "aggregate"})
+_NAMED = 2
+
+
+class Progress:
+    """Shows successive reports of one job; asks for as many as it likes, draws only some."""
+
+    def __init__(self, console: Console, *, now_s: Callable[[], float] = time.monotonic) -> None:
+        """Draw on this console; `now_s` says when to draw again, in seconds."""
+        self._console = console
+        self._now_s = now_s
+        self._live: Live | None = None
+        self._drawn_s: float | None = None
+        self._mark = _Mark(0.0, 0, LatencyHistogram())
+        self._now = Rates(0.0, None)
+
+    def say(self, line: str) -> None:
+        """Print a line that stays: what is being started, say."""
+        self._console.print(Text(harmless(line), style="dim"))
+
+    def update(self, report: JobReport) -> None:
+        """Draw this report, unless the last one was drawn a moment ago."""
+        now_s = self._now_s()
+        every_s = LIVE_EVERY_S if self._console.is_terminal else LINE_EVERY_S
+        if self._drawn_s is not None and now_s - self._drawn_s < every_s:
+            return
+        self._drawn_s = now_s
+        if report.elapsed_s - self._mark.elapsed_s >= _RATE_OVER_S:
+            self._now, self._mark = _rates_since(self._mark, report)
+        if not self._console.is_terminal:
+            self._console.print(Text(harmless(progress_line(report, self._now))), soft_wrap=True)
+            return
+        if self._live is None:
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+        self._live.update(_view(report, self._now), refresh=True)
+
+    def close(self) -> None:
+        """Take the live view away; safe to call twice."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How fast it goes now: events a second, and the latencies of the last second or so."""
+
+    events_per_s: float
+    latency: LatencyHistogram | None
+    """None: nothing left the flow in that time."""
+
+
+def progress_line(report: JobReport, now: Rates) -> str:
+    """Return one line for a log."""
+    rows_out = sum(sink.rows for sink in report.sinks)
+    parts = [
+        f"{report.elapsed_s:6.1f} s",
+        f"{format_count(now.events_per_s)} events/s",
+        f"in {report.ledger.entered:,} out {rows_out:,}",
+        _latency(now),
+        *_deadline(report),
+        *(f"{lag.gate} {lag.text}" for lag in _lags(report)),
+        *(standing(one) for one in report.standstills),
+    ]
+    return "  ".join(parts)
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """The run as it was when rates were last taken."""
+
+    elapsed_s: float
+    entered: int
+    latency: LatencyHistogram
+
+
+def _rates_since(mark: _Mark, report: JobReport) -> tuple[Rates, _Mark]:
+    every = LatencyHistogram()  # a copy: the report's may go on counting
+    for sink in report.sinks:
+        every.merge(sink.latency)
+    recent = every.since(mark.latency)
+    entered = report.ledger.entered
+    per_s = (entered - mark.entered) / (report.elapsed_s - mark.elapsed_s)
+    return Rates(per_s, recent if recent.count else None), _Mark(report.elapsed_s, entered, every)
+
+
+@dataclass(frozen=True)
+class _Lag:
+    gate: str
+    text: str
+
+
+def _lags(report: JobReport) -> Iterator[_Lag]:
+    """Yield how far each gate's frontier is behind the newest it has seen, and why."""
+    gates = {stage.name for stage in report.stages if stage.kind == "gate"}
+    replicas = {channel.target for channel in report.channels if channel.source in gates}
+    for stage in report.stages:
+        if stage.kind in _GATED and stage.frontier_ns != END_NS and stage.name not in replicas:
+            yield _Lag(stage.name, _lag(stage))
+
+
+def _lag(stage: StageReport) -> str:
+    waiting = ", ".join(stage.waiting_for[:_NAMED])
+    if len(stage.waiting_for) > _NAMED:
+        waiting += f" and {len(stage.waiting_for) - _NAMED:,} more"
+    reason = f", waits for {waiting}" if waiting else ""
+    if stage.newest_ns is None or stage.newest_ns == START_NS:
+        return "has seen nothing yet" + reason
+    if stage.frontier_ns is None or stage.frontier_ns == START_NS:
+        return "has no frontier yet" + reason
+    behind_ns = max(stage.newest_ns - stage.frontier_ns, 0)
+    return f"frontier {format_ns(behind_ns)} behind{reason}"
+
+
+def _deadline(report: JobReport) -> list[str]:
+    """Return the laxity of the last second and the slacks, if there is a deadline."""
+    if (tuning := report.tuning) is None:
+        return []
+    left_ns = tuning.laxity_ns
+    slacks = [f"{gate.stage} {slack_words(gate.slack_ns, gate.hold_ns)}" for gate in tuning.gates]
+    kept = report.results_in_time
+    late = [] if kept is None else [f"over the deadline {kept[1] - kept[0]:,}"]
+    return [
+        *late,
+        f"laxity {'–' if left_ns is None else format_ns(left_ns)}",
+        f"slack {', '.join(slacks)}",
+    ]
+
+
+def _latency(now: Rates) -> str:
+    if now.latency is None:
+        return "latency –"
+    p50, p99 = (format_ns(now.latency.quantile(q)) for q in (0.5, 0.99))
+    return f"latency p50 {p50} p99 {p99}"
+
+
+def _view(report: JobReport, now: Rates) -> RenderableType:
+    rows_out = sum(sink.rows for sink in report.sinks)
+    facts = Table.grid(padding=(0, 2))
+    facts.add_row(
+        Text(harmless(report.flow), style="bold"),
+        Text(f"{harmless(report.state)} {report.elapsed_s:.1f} s"),
+        Text(f"{format_count(now.events_per_s)} events/s", style="bold cyan"),
+        Text(f"in {report.ledger.entered:,}"),
+        Text(f"out {rows_out:,}"),
+        Text(_latency(now), style="bold cyan"),
+    )
+    gates = Table.grid(padding=(0, 2))
+    if told := _deadline(report):
+        gates.add_row(Text("  deadline"), Text(harmless(", ".join(told)), style="dim"))
+    for lag in _lags(report):
+        gates.add_row(Text(harmless(f"  {lag.gate}")), Text(harmless(lag.text), style="dim"))
+    still = [Text(harmless(standing(one)), style="yellow") for one in report.standstills]
+    return Group(facts, gates, *still)

@@ -1,0 +1,109 @@
+"""What all commands of the command line share: the app, its options, errors told, and printing.
+
+Results go to stdout (with --json: one JSON object and nothing else), all else to stderr.
+Exit codes: 0 done, 1 an error of the flow, the input or the run, 2 wrong usage, 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from runtime.errors import SlackwaterError
+from runtime.measure import JobReport
+from slackwater.cli.userfile import Loaded, load_flow, split_target
+from slackwater.report.harmless import echo, harmless_json
+from slackwater.report.picture import sparkline
+from slackwater.report.render import plain_console, render_report, report_text
+from slackwater.report.report_file import json_text
+
+app = typer.Typer(
+    name="slackwater",
+    help="Dataflows over late, disordered event streams, inside a latency deadline.",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Target = Annotated[
+    str, typer.Argument(metavar="FLOW.py[:name]", help="The file, and which flow in it.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        help="A Ray cluster: host:port, ray://host:port, or auto. RAY_ADDRESS, else auto.",
+        show_default=False,
+    ),
+]
+Placement = Annotated[
+    list[str] | None,
+    typer.Option("--placement", metavar="STAGE=NODE", help="Where a stage runs; *=NODE: all."),
+]
+
+
+@contextmanager
+def errors_told(*, as_json: bool) -> Iterator[None]:
+    """Tell our own errors in one paragraph, without a traceback of ours."""
+    try:
+        yield
+    except SlackwaterError as problem:
+        notes = getattr(problem, "__notes__", [])
+        message = "\n".join([str(problem), *notes])
+        echo(f"slackwater: {message}", err=True)
+        if as_json and not isinstance(problem, Told):
+            print_json({"error": {"kind": type(problem).__name__, "message": message}})
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        typer.echo("slackwater: interrupted", err=True)
+        raise typer.Exit(130) from None
+
+
+class Told(SlackwaterError):
+    """The report is on stdout already and says it, too."""
+
+
+def load(target: str) -> Loaded:
+    """Import the user's file and return its flow, and the module."""
+    path, name = split_target(target)
+    if not path.is_file():
+        raise typer.BadParameter(f"there is no file {str(path)!r}", param_hint="FLOW.py[:name]")
+    return load_flow(path, name)
+
+
+def placed(wishes: list[str] | None) -> dict[str, str]:
+    """Return {stage: node} of `STAGE=NODE` options."""
+    found = {}
+    for wish in wishes or []:
+        stage, sign, node = wish.partition("=")
+        if not (stage and sign and node):
+            raise typer.BadParameter(f"{wish!r} is not STAGE=NODE", param_hint="--placement")
+        found[stage] = node
+    return found
+
+
+def console_of(stream: Any) -> Console:
+    """Return a console for a terminal, or one for plain lines."""
+    return Console(file=stream) if stream.isatty() else plain_console(stream)
+
+
+def print_report(found: JobReport) -> None:
+    """Print a report to stdout."""
+    console = console_of(sys.stdout)
+    if console.is_terminal:
+        render_report(found, console)
+    else:
+        echo(report_text(found), nl=False)
+    for sink in found.sinks:
+        echo(f"{sink.name}: {sparkline(sink.series, width=40)}")
+
+
+def print_json(plain: dict[str, Any]) -> None:
+    """Print one JSON object to stdout."""
+    typer.echo(harmless_json(json_text(plain)))

@@ -1,0 +1,399 @@
+"""A run's report, for reading: tables, the ledger with its verdict, and notes.
+
+On a terminal with colour and rules; elsewhere as plain text of at most 100 columns.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from runtime.measure import (
+    ChannelReport,
+    ClockReport,
+    JobReport,
+    Ledger,
+    SinkReport,
+    StageReport,
+    TuningReport,
+    imbalances,
+    standing,
+)
+from runtime.model import format_ns
+from slackwater.report.harmless import harmless, harmless_line
+
+PLAIN_COLUMNS = 100
+
+Column = tuple[str, Sequence[str]]
+"""(heading, cells); names are left-aligned, all else right."""
+_NAMES = frozenset(
+    {"stage", "kind", "gate", "set by", "node", "slot", "channel", "sink", "to"}
+    | {"link", "from", "job", "flow", "state", "submitted by", "nodes"}
+)
+_WHOLE = frozenset({"job", "state", "at"})  # to be copied, or too short to break
+
+
+def render_report(report: JobReport, console: Console) -> None:
+    """Print a run's report."""
+    say(console, _header(report))
+    if report.error:
+        say(console, Text(report.error, style="bold red"))
+    for one in report.standstills:
+        say(console, Text(standing(one), style="yellow"))
+    where, times = _stage_columns(report.stages)
+    if console.width < PLAIN_COLUMNS:  # too narrow for one table
+        tabulate(console, "Stages", where)
+        tabulate(console, "Work and waiting, per event", [where[0], *times])
+    else:
+        tabulate(console, "Stages (times per event)", [*where, *times])
+    tabulate(console, "Where rows took another way", _gate_columns(report.stages))
+    tabulate(console, "Channels", _channel_columns(report.channels))
+    tabulate(console, "Sinks (latency: egress − stimulus)", _sink_columns(report.sinks))
+    tabulate(console, "Clocks", _clock_columns(report.clocks))
+    if report.tuning is not None:
+        _render_tuning(report, report.tuning, console)
+    elif kept_words := results_kept(report):
+        say(console, Text())
+        say(console, Text(f"Deadline: {kept_words}", style="bold"))
+    say(console, Text())
+    say(console, ledger_line(report))
+    for problem in imbalances(report):
+        say(console, Text(f"  {problem}", style="red"))
+    for note in _notes(report):
+        say(console, Text(f"note: {note}", style="dim"))
+
+
+def report_text(report: JobReport) -> str:
+    """Return a run's report as plain text of at most 100 columns."""
+    written = io.StringIO()
+    render_report(report, plain_console(written))
+    lines = written.getvalue().splitlines()
+    return "".join(line.rstrip() + "\n" for line in lines)
+
+
+def plain_console(file: io.TextIOBase) -> Console:
+    """Return a console that writes plain lines, whatever the environment asks for."""
+    return Console(
+        file=file,  # type: ignore[arg-type]
+        width=PLAIN_COLUMNS,
+        color_system=None,
+        force_terminal=False,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+
+
+def ledger_line(report: JobReport) -> Text:
+    """Return what became of the events that entered, and whether that is all of them."""
+    ledger = report.ledger
+    copies = f" + {ledger.copies:,} copied" if ledger.copies else ""
+    line = Text("Ledger  ", style="bold")
+    line.append(
+        f"{ledger.entered:,} in{copies} = {ledger.out:,} out + {ledger.late:,} late"
+        f" + {ledger.filtered:,} filtered + {ledger.in_flight:,} in flight  ",
+        style="not bold",
+    )
+    if imbalances(report):
+        line.append(f"NOT BALANCED by {_unaccounted(report):,}", style="bold red")
+    elif ledger.is_balanced:
+        line.append("balanced", style="bold green")
+    else:  # stages of a running job report at slightly different moments
+        line.append(f"{abs(ledger.missing):,} on the move", style="yellow")
+    special = _relaxed(ledger)
+    if special:
+        line.append(f"\n        at the gates, {special}", style="not bold")
+    return line
+
+
+def format_count(rows: float) -> str:
+    """Return a number of rows in at most 8 characters: '0', '999,999', '12.35 M'."""
+    for limit, scale, unit in ((1e6, 1, ""), (1e9, 1e6, " M"), (1e12, 1e9, " G")):
+        if abs(rows) < limit:
+            return f"{rows:,.0f}" if scale == 1 else f"{rows / scale:.2f}{unit}"
+    return f"{rows:.1e}"
+
+
+def _header(report: JobReport) -> Text:
+    nodes = f"{len(report.nodes)} node" + ("s" if len(report.nodes) != 1 else "")
+    style = {"done": "bold green", "failed": "bold red", "stopped": "bold yellow"}
+    line = Text(report.flow, style="bold")
+    line.append(f"  {report.state}", style=style.get(report.state, "bold"))
+    entered, left = report.ledger.entered, sum(sink.rows for sink in report.sinks)
+    rate = f" ({format_count(entered / report.elapsed_s)} a second)" if report.elapsed_s else ""
+    line.append(
+        f"  {report.elapsed_s:.1f} s on {nodes} ({report.host}): "
+        f"{entered:,} events in{rate}, {left:,} rows out",
+        style="not bold",
+    )
+    return line
+
+
+def _stage_columns(stages: Sequence[StageReport]) -> tuple[list[Column], list[Column]]:
+    """Return where each stage is and what passed it, and what its work and waiting took."""
+    where: list[Column] = [
+        ("stage", [stage.name for stage in stages]),
+        ("kind", [stage.kind for stage in stages]),
+        ("node", [stage.node for stage in stages]),
+        ("slot", [_within_node(stage) for stage in stages]),
+        ("in", [format_count(stage.rows_in) for stage in stages]),
+        ("out", [format_count(stage.rows_out) for stage in stages]),
+        (
+            "selec-\ntivity",
+            [f"{stage.selectivity:.3g}" if stage.rows_in else "–" for stage in stages],
+        ),
+    ]
+    times: list[Column] = [
+        ("service", [_each(stage.service_ns, stage.rows_in) for stage in stages]),
+        ("queue\nwait", [_each(stage.queue_wait_ns, stage.rows_in) for stage in stages]),
+        ("gate\nwait", [_each(stage.gate_wait_ns, stage.rows_in) for stage in stages]),
+        ("held", [format_count(stage.held) for stage in stages]),
+        ("max gate\nrows", [format_count(stage.max_gate_rows) for stage in stages]),
+    ]
+    return where, times
+
+
+def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
+    """Return the stages that did not simply release every row in order, and what they did."""
+    told = [
+        stage
+        for stage in stages
+        if stage.ready != stage.rows_in
+        or stage.filtered
+        or stage.results_filtered
+        or stage.idle_marks
+        or stage.early
+        or stage.let_go
+    ]
+    columns: list[Column] = [
+        ("stage", [stage.name for stage in told]),
+        ("in order", [format_count(stage.ready) for stage in told]),
+        ("slack ran out", [format_count(stage.slack_ready) for stage in told]),
+        ("late, used", [format_count(stage.late) for stage in told]),
+        ("late, dropped", [format_count(stage.late_dropped) for stage in told]),
+        ("filtered", [format_count(stage.filtered) for stage in told]),
+        ("results\nfiltered", [format_count(stage.results_filtered) for stage in told]),
+        ("in flight", [format_count(stage.in_flight) for stage in told]),
+    ]
+    if any(stage.early for stage in told):
+        columns.append(("held as\nearly", [format_count(stage.early) for stage in told]))
+    if any(stage.let_go for stage in told):
+        columns.append(("let go\ntoo soon", [format_count(stage.let_go) for stage in told]))
+    if any(stage.idle_marks for stage in told):
+        marks = [stage.idle_marks.items() for stage in told]
+        named = [", ".join(f"{name} ×{format_count(n)}" for name, n in own) for own in marks]
+        columns.append(("went on without", named))
+    return columns
+
+
+def _channel_columns(channels: Sequence[ChannelReport]) -> list[Column]:
+    return [
+        ("channel", [one.name for one in channels]),
+        ("rows sent", [format_count(one.rows_sent) for one in channels]),
+        ("received", [format_count(one.rows_received) for one in channels]),
+        ("messages", [format_count(one.messages) for one in channels]),
+        ("rows/message", [_ratio(one.rows_sent, one.messages) for one in channels]),
+        ("bytes/row", [_ratio(one.bytes_sent, one.rows_sent) for one in channels]),
+        ("on the wire", [_each(one.link_ns, one.messages) for one in channels]),
+        *_error_columns([one.error_ns for one in channels]),
+    ]
+
+
+def _sink_columns(sinks: Sequence[SinkReport]) -> list[Column]:
+    def latency(q: float) -> list[str]:
+        return [format_ns(s.latency.quantile(q)) if s.latency.count else "–" for s in sinks]
+
+    columns: list[Column] = [
+        ("sink", [sink.name for sink in sinks]),
+        ("node", [sink.node for sink in sinks]),
+        ("rows", [f"{sink.rows:,}" for sink in sinks]),
+        ("p50", latency(0.5)),
+        ("p99", latency(0.99)),
+        ("p99.9", latency(0.999)),
+        ("max", latency(1)),
+        *_error_columns([sink.error_ns for sink in sinks]),
+        *old_columns(sinks),
+    ]
+    if any(sink.deadline_ns is not None for sink in sinks):
+        in_time = ["–" if s.deadline_ns is None else f"{s.in_time:,}" for s in sinks]
+        columns.append(("in time", in_time))
+    if any(sink.published is not None for sink in sinks):
+        of_files = [sink.published is not None for sink in sinks]
+        shown = [f"{s.published:,}" if s.published is not None else "–" for s in sinks]
+        hidden = [f"{s.waiting:,}" if own else "–" for s, own in zip(sinks, of_files, strict=True)]
+        columns += [("published", shown), ("not\nyet", hidden)]
+    if any(sink.target for sink in sinks):
+        columns.append(("to", [sink.target for sink in sinks]))
+    return columns
+
+
+def old_columns(sinks: Sequence[SinkReport]) -> list[Column]:
+    """Return how old latencies are of sinks that stand still; nothing where none does."""
+    cells = ["" if one.old_s is None else f"{format_ns(one.old_s * 1e9)} old" for one in sinks]
+    return [("still", cells)] if any(cells) else []
+
+
+def _clock_columns(clocks: Sequence[ClockReport]) -> list[Column]:
+    """Return the nodes' clocks, unless all have one."""
+    told = clocks if any(not clock.is_reference for clock in clocks) else []
+    return [
+        ("node", [clock.node for clock in told]),
+        ("ahead by", ["reference" if c.is_reference else format_ns(-c.offset_ns) for c in told]),
+        *_error_columns([clock.error_ns for clock in told]),
+        ("± at most", ["–" if c.is_reference else format_ns(c.largest_error_ns) for c in told]),
+        ("round trip", ["–" if c.is_reference else format_ns(c.round_trip_ns) for c in told]),
+        ("exchanges", [format_count(clock.exchanges) for clock in told]),
+        ("refused", [format_count(clock.refused) for clock in told]),
+    ]
+
+
+def _render_tuning(report: JobReport, tuning: TuningReport, console: Console) -> None:
+    """Print how the deadline was kept, and what that cost in order."""
+    rows_in = {stage.name: stage.rows_in for stage in report.stages}
+    gates = tuning.gates
+    columns: list[Column] = [
+        ("gate", [gate.stage for gate in gates]),
+        ("slack now", [slack_words(gate.slack_ns, gate.hold_ns) for gate in gates]),
+        ("set by", [gate.by or "nobody yet" for gate in gates]),
+        ("slack-ready", [format_count(gate.slack_ready) for gate in gates]),
+        ("of all", [_share(gate.slack_ready, rows_in.get(gate.stage, 0)) for gate in gates]),
+        ("late, used", [format_count(gate.late) for gate in gates]),
+        ("late, dropped", [format_count(gate.late_dropped) for gate in gates]),
+    ]
+    words = [one for one in (results_kept(report), kept(tuning)) if one]
+    tabulate(console, f"Deadline {format_ns(tuning.deadline_ns)}: {'; '.join(words)}", columns)
+    if tuning.seconds:
+        p50, p99, most = (format_ns(tuning.latency.quantile(q)) for q in (0.5, 0.99, 1))
+        what = "a second counts by the sum of its stages' worst"
+        say(console, Text(f"{what}: p50 {p50}, p99 {p99}, max {most}"))
+    if tuning.status:
+        say(console, Text(f"{tuning.policy}: {_words(tuning.status)}", style="dim"))
+
+
+def _words(status: Mapping[str, Any]) -> str:
+    """Return what a policy says of itself: 'fits 3, seconds (safe rule 30, model 120)'."""
+    return ", ".join(
+        f"{key} ({_words(value)})" if isinstance(value, Mapping) else f"{key} {value}"
+        for key, value in status.items()
+        if value != {}
+    )
+
+
+def results_kept(report: JobReport) -> str:
+    """Return what share of the results kept the deadline: '99.98 % of 90,000 results in time'."""
+    counted = report.results_in_time
+    if counted is None or not counted[1]:
+        return ""
+    in_time, rows = counted
+    if in_time == rows:
+        return f"all {rows:,} results in time"
+    return f"{math.floor(10_000 * in_time / rows) / 100:.2f} % of {rows:,} results in time"
+
+
+def kept(tuning: TuningReport) -> str:
+    """Return how well a deadline was kept: 'kept in 329 of 330 seconds (sltuner)'."""
+    if not tuning.seconds:
+        return f"no second is over yet ({tuning.policy})"
+    kept_in = f"kept in {tuning.seconds - tuning.over:,} of {tuning.seconds:,} seconds"
+    return f"{kept_in} ({tuning.policy})"
+
+
+def slack_words(slack_ns: int | None, hold_ns: int | None = None) -> str:
+    """Return a slack for a table, or the hold where there is none."""
+    if slack_ns is None:
+        return "ready-only" if hold_ns is None else f"hold {format_ns(hold_ns)}"
+    return "on arrival" if slack_ns < 0 else format_ns(slack_ns)
+
+
+def _error_columns(errors_ns: Sequence[int]) -> list[Column]:
+    """Return what the clocks leave open; nothing where there is one clock."""
+    cells = [format_ns(error_ns) if error_ns else "–" for error_ns in errors_ns]
+    return [("±", cells)] if any(errors_ns) else []
+
+
+def _notes(report: JobReport) -> list[str]:
+    notes = list(report.notes)
+    if report.refused_peers:
+        notes.append(
+            f"{report.refused_peers:,} connections to this job's sockets were refused: they did "
+            "not show its keys; the logs of its workers name the addresses"
+        )
+    return notes + [
+        f"sink {sink.name!r}: {sink.latency.below_zero:,} latencies were below zero and count "
+        "as 0: the clocks of two nodes differ by more than these events took"
+        for sink in report.sinks
+        if sink.latency.below_zero
+    ]
+
+
+def _relaxed(ledger: Ledger) -> str:
+    parts = []
+    if ledger.late_used:
+        parts.append(f"{ledger.late_used:,} came late and still counted")
+    if ledger.slack_ready:
+        parts.append(f"{ledger.slack_ready:,} did not wait for what was older (slack)")
+    return ", ".join(parts)
+
+
+def _unaccounted(report: JobReport) -> int:
+    """Return by how many rows a run does not balance; the ledger's word goes first."""
+    ledger = report.ledger
+    stages = sum(abs(stage.missing) for stage in report.stages)
+    wires = sum(abs(channel.in_flight) for channel in report.channels)
+    return abs(ledger.missing) or abs(ledger.in_flight) or stages or wires
+
+
+def _within_node(stage: StageReport) -> str:
+    return stage.slot.removeprefix(stage.node).lstrip("/:") or stage.slot
+
+
+def _each(total_ns: int, rows: int) -> str:
+    return format_ns(total_ns / rows) if rows else "–"
+
+
+def _ratio(total: int, parts: int) -> str:
+    return format_count(total / parts) if parts else "–"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.2g} %" if whole else "–"
+
+
+def tabulate(console: Console, title: str, columns: Sequence[Column]) -> None:
+    """Print a table under its title; nothing, if it has no rows."""
+    if not columns[0][1]:
+        return
+    plain = not console.is_terminal
+    table = Table(
+        box=None if plain else box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        header_style="" if plain else "bold cyan",
+    )
+    for heading, _ in columns:
+        named = heading in _NAMES
+        # Names may break over lines; a number must never be cut.
+        table.add_column(
+            heading,
+            justify="left" if named else "right",
+            overflow="fold",
+            no_wrap=not named or heading in _WHOLE,
+            vertical="top",
+        )
+    for row in zip(*(cells for _, cells in columns), strict=True):
+        table.add_row(*(Text(harmless(cell)) for cell in row))
+    say(console, Text())
+    say(console, Text(title, style="bold"))
+    console.print(table)
+
+
+def say(console: Console, line: Text) -> None:
+    """Print a line, broken where it must be."""
+    console.print(harmless_line(line), soft_wrap=False, overflow="fold")

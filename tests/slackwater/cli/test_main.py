@@ -1,0 +1,394 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from runtime.errors import ClusterError, OperatorError
+from runtime.measure import JobReport
+from slackwater.cli import main
+from slackwater.report.report_file import load_report, save_report
+from tests.support.reports import city_report, with_lost_rows
+
+FLOW = '''
+class Flow:
+    """As much of a Dataflow as the command line looks at."""
+    def __init__(self, name):
+        self.name, self.steps = name, {}
+    def explain(self):
+        return f"graph of {self.name}"
+'''
+
+
+@dataclass
+class FakeJob:
+    """Reports one after the other, then ends as it was told to."""
+
+    reports: list[JobReport]
+    ends_with: BaseException | None = None
+    stopped: bool = False
+    _told: int = 0
+
+    @property
+    def status(self) -> str:
+        return self.report().state
+
+    @property
+    def latency(self) -> dict[str, dict[str, float]]:
+        return {}
+
+    def report(self) -> JobReport:
+        return self.reports[max(self._told - 1, 0)]
+
+    def wait(self, *, on_report: Callable[[JobReport], None] | None = None) -> JobReport:
+        for report in self.reports:
+            self._told += 1
+            if on_report is not None:
+                on_report(report)
+        if self.ends_with is not None:
+            raise self.ends_with
+        return self.reports[-1]
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@dataclass
+class FakeHost:
+    """A cluster that knows one job, and whether it was closed."""
+
+    job: FakeJob
+    asked: dict[str, Any] = field(default_factory=dict)
+    submitted: list[str] = field(default_factory=list)
+    closed: bool = False
+
+    def __enter__(self) -> FakeHost:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closed = True
+
+    def submit(self, flow: Any) -> FakeJob:
+        self.submitted.append(flow.name)
+        return self.job
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeHost]:
+    """Stands in for the cluster; the test runs in an empty folder with a flow file."""
+    made = FakeHost(FakeJob([city_report(100, state="running", elapsed_s=1.0), city_report()]))
+
+    def open_host(**asked: Any) -> FakeHost:
+        made.asked = asked
+        asked["say"]("starting node 1 of 3")
+        return made
+
+    monkeypatch.setattr(main, "open_host", open_host)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    known = set(sys.modules)
+    (tmp_path / "city.py").write_text(FLOW + "flow = Flow('city')\nother = Flow('other')\n")
+    yield made
+    for module in set(sys.modules) - known:
+        if getattr(sys.modules[module], "__file__", None) == str(tmp_path / "city.py"):
+            del sys.modules[module]
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(main.app, list(arguments))
+
+
+def write(code: str) -> None:
+    Path("city.py").write_text(FLOW + code)
+
+
+def test_a_run_shows_progress_and_report_and_leaves_its_files(host: FakeHost) -> None:
+    done = call("run", "city.py", "--out", "here")
+    assert done.exit_code == 0, done.output
+    assert host.submitted == ["city"]
+    assert host.closed
+    assert host.asked["nodes"] == 3
+    assert "starting node 1 of 3" in done.stderr
+    assert "events/s" in done.stderr
+    assert "balanced" in done.stdout
+    assert "alerts: " in done.stdout
+    assert sorted(os.listdir("here")) == ["latency.png", "report.json", "status.json"]
+    assert load_report(Path("here/report.json")).to_json() == city_report().to_json()
+
+
+def test_a_run_without_out_gets_a_folder_of_its_own(host: FakeHost) -> None:
+    assert call("run", "city.py").exit_code == 0
+    assert call("run", "city.py").exit_code == 0
+    runs = list(Path("out").iterdir())
+    assert len(runs) == 2
+    assert all(run.name.startswith("city-") for run in runs)
+
+
+def test_json_is_one_object_and_nothing_else(host: FakeHost) -> None:
+    done = call("run", "city.py", "--json", "--out", "here")
+    assert done.stderr == ""
+    found = json.loads(done.stdout)
+    assert found["ledger"]["balanced"] is True
+    assert found["out"] == "here"
+
+
+def test_quiet_says_nothing_of_a_good_run(host: FakeHost) -> None:
+    done = call("run", "city.py", "--quiet", "--out", "here")
+    assert (done.exit_code, done.output) == (0, "")
+
+
+def test_the_status_file_is_there_while_the_job_runs(host: FakeHost) -> None:
+    seen: list[str] = []
+
+    class Watching(FakeJob):
+        def wait(self, *, on_report: Callable[[JobReport], None] | None = None) -> JobReport:
+            assert on_report is not None
+            on_report(self.reports[0])
+            seen.append(call("status", "--out", "here").stdout)
+            return self.reports[-1]
+
+    host.job = Watching(host.job.reports)
+    assert call("run", "city.py", "--out", "here").exit_code == 0
+    assert "city  running" in seen[0]
+    assert "city  done" in call("status", "--out", "here").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        (["--nodes", "5"], {"nodes": 5, "address": None, "simulate": False}),
+        (["--address", "auto"], {"nodes": 3, "address": "auto", "simulate": False}),
+        (["--simulate"], {"nodes": 3, "address": None, "simulate": True}),
+        (["--simulate", "--nodes", "9"], {"nodes": 9, "address": None, "simulate": True}),
+    ],
+)
+def test_the_options_choose_the_host(
+    host: FakeHost, arguments: list[str], asked: dict[str, Any]
+) -> None:
+    assert call("run", "city.py", "--quiet", *arguments).exit_code == 0
+    assert {key: host.asked[key] for key in asked} == asked
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "nowhere.py"],
+        ["run", "city.py", "--nodes", "0"],
+        ["run", "city.py", "--nodes", "2", "--address", "auto"],
+        ["run", "city.py", "--address", "auto", "--simulate"],
+        ["run"],
+        ["explain", "nowhere.py:flow"],
+        ["frobnicate"],
+    ],
+)
+def test_wrong_usage_exits_with_2(host: FakeHost, arguments: list[str]) -> None:
+    done = call(*arguments)
+    assert done.exit_code == 2
+    assert "Traceback" not in done.output
+    assert not host.submitted
+
+
+def test_an_error_of_ours_is_a_paragraph_and_the_report_is_kept(host: FakeHost) -> None:
+    host.job.ends_with = OperatorError("step 'speed': ZeroDivisionError\n  line 3, in speed")
+    done = call("run", "city.py", "--out", "here")
+    assert done.exit_code == 1
+    assert "slackwater: step 'speed': ZeroDivisionError\n  line 3, in speed" in done.stderr
+    assert "Traceback" not in done.output
+    assert host.closed
+    kept = load_report(Path("here/report.json"))
+    assert kept.error == "step 'speed': ZeroDivisionError\n  line 3, in speed"
+
+
+def test_an_error_with_json_is_one_object_too(host: FakeHost) -> None:
+    host.job.ends_with = OperatorError("step 'speed' raised")
+    done = call("run", "city.py", "--json", "--out", "here")
+    assert done.exit_code == 1
+    assert json.loads(done.stdout)["error"]["kind"] == "OperatorError"
+
+
+def test_a_cluster_that_cannot_be_reached_is_told_plainly(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: Any) -> FakeHost:
+        raise ClusterError("no Ray cluster at 10.0.0.9:6379; start one or leave --address out")
+
+    monkeypatch.setattr(main, "open_host", refuse)
+    done = call("run", "city.py", "--address", "10.0.0.9:6379")
+    assert done.exit_code == 1
+    assert done.stderr == (
+        "slackwater: no Ray cluster at 10.0.0.9:6379; start one or leave --address out\n"
+    )
+
+
+def test_a_report_that_failed_fails_the_command(host: FakeHost) -> None:
+    host.job.reports.append(replace(city_report(state="failed"), error="worker node-2 died"))
+    done = call("run", "city.py", "--json", "--out", "here")
+    assert done.exit_code == 1
+    assert json.loads(done.stdout)["state"] == "failed"
+    assert "worker node-2 died" in done.stderr
+
+
+def test_a_ledger_that_does_not_balance_fails_the_command(host: FakeHost) -> None:
+    host.job.reports.append(with_lost_rows(city_report(), rows=4))
+    done = call("run", "city.py", "--quiet", "--out", "here")
+    assert done.exit_code == 1
+    assert "does not balance: stage 'jams'" in done.stderr
+
+
+def test_ctrl_c_stops_the_job_and_exits_with_130(host: FakeHost) -> None:
+    host.job.reports = host.job.reports[:1]
+    host.job.ends_with = KeyboardInterrupt()
+    done = call("run", "city.py", "--out", "here")
+    assert done.exit_code == 130
+    assert host.job.stopped
+    assert host.closed
+    kept = load_report(Path("here/report.json"))
+    assert (kept.state, kept.error) == ("stopped", "interrupted")
+
+
+def test_a_disk_that_is_full_does_not_hide_what_ended_the_job(host: FakeHost) -> None:
+    Path("here").write_text("a file where the folder should be")
+    done = call("run", "city.py", "--out", "here")
+    assert done.exit_code == 1
+    assert "could not be written" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "target", "name"),
+    [
+        ("flow = Flow('a')\nother = Flow('b')", "city.py", "a"),
+        ("flow = Flow('a')\nother = Flow('b')", "city.py:other", "b"),
+        ("only = Flow('a')", "city.py", "a"),
+        ("def build(n=1):\n    return Flow(f'built-{n}')", "city.py", "built-1"),
+        ("def make():\n    return Flow('made')", "city.py:make", "made"),
+        ("one = two = Flow('a')", "city.py", "a"),
+    ],
+)
+def test_the_flow_is_found(host: FakeHost, code: str, target: str, name: str) -> None:
+    write(code)
+    assert call("explain", target).stdout == f"graph of {name}\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "target", "told"),
+    [
+        ("", "city.py", "has no dataflow; write"),
+        (
+            "a = Flow('a')\nb = Flow('b')",
+            "city.py",
+            "several dataflows (a, b); name one: city.py:a",
+        ),
+        ("flow = Flow('a')", "city.py:flaw", "has no 'flaw'; the nearest is 'flow'"),
+        ("flow = 3", "city.py:flow", "is a int, not a dataflow"),
+        ("def build(path):\n    pass", "city.py", "without arguments (missing a required argument"),
+        ("def build():\n    pass", "city.py", "returned a NoneType; it must return a Dataflow"),
+        ("import sys\nsys.exit(3)", "city.py", "stopped with SystemExit"),
+        ("import no_such_module", "city.py", "No module named 'no_such_module'"),
+        ("x = = 3", "city.py", "SyntaxError"),
+    ],
+)
+def test_a_file_without_a_usable_flow_is_told_plainly(
+    host: FakeHost, code: str, target: str, told: str
+) -> None:
+    write(code)
+    done = call("run", target)
+    assert done.exit_code == 1
+    assert told in done.stderr
+    assert not host.submitted
+
+
+def test_an_error_in_the_users_file_shows_their_traceback_and_none_of_ours(
+    host: FakeHost,
+) -> None:
+    write("def half():\n    return 1 / 0\nflow = Flow(half())")
+    done = call("run", "city.py")
+    assert "ZeroDivisionError" in done.stderr
+    assert "return 1 / 0" in done.stderr
+    assert "userfile.py" not in done.stderr
+
+
+def test_an_error_of_ours_in_the_users_file_names_its_line(host: FakeHost) -> None:
+    write("from runtime.errors import ColumnError\nraise ColumnError('no column sped')")
+    line = Path("city.py").read_text().splitlines().index("raise ColumnError('no column sped')")
+    assert call("explain", "city.py").stderr == (
+        f"slackwater: no column sped\n(city.py, line {line + 1})\n"
+    )
+
+
+def test_a_flow_may_live_in_a_file_named_like_a_module(host: FakeHost) -> None:
+    Path("random.py").write_text(FLOW + "flow = Flow('dice')")
+    before = sys.modules.get("random")
+    assert call("explain", "random.py").stdout == "graph of dice\n"
+    assert sys.modules.get("random") is before
+
+
+def test_a_flow_may_import_the_modules_beside_it(host: FakeHost) -> None:
+    Path("beside_the_city.py").write_text("NAME = 'near'")
+    write("from beside_the_city import NAME\nflow = Flow(NAME)")
+    assert call("explain", "city.py").stdout == "graph of near\n"
+
+
+def test_a_flow_may_import_from_the_project_one_stands_in(host: FakeHost) -> None:
+    for folder in ("project_here", "flows"):
+        Path(folder).mkdir()
+    Path("project_here/names.py").write_text("NAME = 'here'")
+    Path("flows/city.py").write_text(
+        FLOW + "from project_here.names import NAME\nflow = Flow(NAME)"
+    )
+    assert call("explain", "flows/city.py").stdout == "graph of here\n"
+
+
+def test_explain_as_json_lists_the_steps(host: FakeHost) -> None:
+    found = json.loads(call("explain", "city.py", "--json").stdout)
+    assert found == {"flow": "city", "steps": [], "text": "graph of city"}
+
+
+def test_report_shows_a_folder_a_file_or_the_newest_run(host: FakeHost) -> None:
+    save_report(city_report(), Path("out/city-1/report.json"))
+    texts = {
+        call("report", *place).stdout
+        for place in ([], ["out"], ["out/city-1"], ["out/city-1/report.json"])
+    }
+    assert len(texts) == 1
+    assert "balanced" in texts.pop()
+    assert json.loads(call("report", "--json").stdout)["flow"] == "city"
+
+
+def test_report_and_status_without_a_run_say_how_to_make_one(host: FakeHost) -> None:
+    for command in ("report", "status"):
+        done = call(command)
+        assert done.exit_code == 1
+        assert "slackwater run FLOW.py" in done.stderr
+
+
+def test_status_suspects_a_run_that_has_gone_silent(host: FakeHost) -> None:
+    save_report(city_report(state="running"), Path("out/city-1/status.json"))
+    assert "probably died" not in call("status").stdout
+    os.utime("out/city-1/status.json", (1_000_000, 1_000_000))
+    assert "probably died" in call("status").stdout
+    assert json.loads(call("status", "--json").stdout)["age_s"] > 1_000
+
+
+def test_version_names_what_we_stand_on(host: FakeHost) -> None:
+    found = json.loads(call("version", "--json").stdout)
+    assert list(found) == ["slackwater", "ray", "spark", "raydp", "python", "java"]
+    assert found["python"] == sys.version.split()[0]
+    assert "slackwater" in call("version").stdout
+
+
+def test_ctrl_c_counts_also_where_a_shell_has_it_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main, "app", lambda: signal.raise_signal(signal.SIGINT))
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            main.main()
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,91 @@
+"""What is certain of a deadline before the flow runs: looks and hops, nothing else."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from runtime.errors import FlowError
+from runtime.flow.place import place
+from runtime.flow.plan import Plan, plan_stages
+from runtime.tune import check_deadline
+from runtime.tune.decide.feasible import HOP_NS
+
+ROWS = pa.table({"ts": pa.array([1], pa.int64())})
+GAP_NS = 250_000
+
+
+def chain(deadline: str | None, *slots: str) -> Plan:
+    """Return sources a and b, their merge, and one with c behind it; `slots`: of a b c 1 2."""
+    flow = sw.Dataflow("chain", deadline=deadline)
+    a, b, c = (flow.source(name, sw.table(ROWS), event_time="ts") for name in "abc")
+    a.merge(b, name="first").merge(c, name="second").sink("out", sw.collect_sink())
+    where = dict(zip(("a", "b", "c", "first", "second"), slots, strict=True))
+    where["out"] = where["second"]
+    nodes = sorted(set(slots))
+    return place(flow.name, plan_stages(flow), nodes, placement=where, deadline_ns=flow.deadline_ns)
+
+
+@pytest.mark.parametrize(
+    ("slots", "hops"),
+    [
+        (("x", "x", "x", "x", "x"), 0),
+        (("x", "x", "y", "y", "y"), 1),
+        (("x", "x", "x", "y", "x"), 2),
+        (("x", "x", "y", "x", "x"), 1),  # only c comes from afar
+        (("x", "y", "z", "x", "z"), 2),  # from b, over the first gate
+    ],
+)
+def test_the_least_deadline_is_a_look_and_the_hops_of_the_longest_path(
+    slots: tuple[str, ...], hops: int
+) -> None:
+    least_ns = GAP_NS + hops * HOP_NS
+    check_deadline(chain(f"{least_ns}ns", *slots), source_gap_ns=GAP_NS)
+    with pytest.raises(FlowError, match="cannot keep its deadline"):
+        check_deadline(chain(f"{least_ns - 1}ns", *slots), source_gap_ns=GAP_NS)
+
+
+def test_a_hop_counts_for_those_alone_who_take_it() -> None:
+    """Of two ways into a gate one hops before the gate and one at it: nobody hops twice."""
+    flow = sw.Dataflow("ways", deadline="500us")
+    a, b, c = (flow.source(name, sw.table(ROWS), event_time="ts") for name in "abc")
+    a.merge(b, name="first").merge(c, name="second").sink("out", sw.collect_sink())
+    where = {"a": "y", "b": "y", "first": "x", "c": "y", "second": "x", "out": "x"}
+    stages = plan_stages(flow)
+    plan = place(flow.name, stages, ["x", "y"], placement=where, deadline_ns=flow.deadline_ns)
+    check_deadline(plan, source_gap_ns=GAP_NS)  # 250 µs and one hop of 200
+
+
+def test_without_a_deadline_nothing_is_refused() -> None:
+    check_deadline(chain(None, *"xyzxy"), source_gap_ns=10**12, hop_ns=10**12)
+
+
+def test_the_refusal_says_the_least_that_is_possible_why_and_the_way_out() -> None:
+    with pytest.raises(FlowError) as two:
+        check_deadline(chain("1us", *"xxxyx"), source_gap_ns=GAP_NS, hop_ns=100_000)
+    assert "'chain' cannot keep its deadline of 1.00 µs, whatever the slack" in str(two.value)
+    assert "at least 450 µs here, 250 µs until its source looks" in str(two.value)
+    assert "100 µs for each of 2 hops between slots" in str(two.value)
+    assert str(two.value).endswith("ask for more, or place the stages together")
+    with pytest.raises(FlowError, match="for the hop between slots"):
+        check_deadline(chain("1us", *"xxyyy"), source_gap_ns=GAP_NS)
+
+
+def test_where_all_is_in_one_slot_there_is_nothing_to_place_together() -> None:
+    with pytest.raises(FlowError) as none:
+        check_deadline(chain("1us", *"xxxxx"), source_gap_ns=GAP_NS)
+    assert "no hop between slots" in str(none.value)
+    assert str(none.value).endswith("; ask for more")
+
+
+def test_both_hosts_refuse_at_submit_by_what_a_hop_costs_there() -> None:
+    plan = chain("1ms", *"xxxyx")
+    with pytest.raises(FlowError, match=r"3\.00 ms for each of 2 hops"):
+        check_deadline(plan, source_gap_ns=1, hop_ns=3_000_000)
+    flow = sw.Dataflow("far", deadline="1ms")
+    rows = [flow.source(name, sw.table(ROWS), event_time="ts") for name in "ab"]
+    rows[0].merge(rows[1], name="gate").sink("out", sw.collect_sink())
+    far = sw.Simulation(3, link=sw.LinkModel(delay_ns=3_000_000))
+    with pytest.raises(FlowError, match=r"3\.00 ms for the hop"):
+        far.submit(flow)
