@@ -2,7 +2,8 @@
 
 Before `ray up`: `slackwater/doctor/launcher_file.py` reads the file and visits its hosts over ssh
 (`slackwater/doctor/visit.py`). After it: `slackwater/doctor/address.py` asks the nodes through
-Ray. Both send `actors/host_facts.py` for the facts, which `slackwater/doctor/findings.py` judges.
+Ray. Both send `actors/nodes/host_facts.py` for the facts, which `slackwater/doctor/findings.py`
+judges.
 """
 
 from slackwater.doctor.command import doctor

@@ -12,8 +12,8 @@ import pyarrow as pa
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from actors.channel import ChannelKeys, Receiver, Sender, wait
-from actors.frames import FrameCodec
+from actors.wire.channel import ChannelKeys, Receiver, Sender, wait
+from actors.wire.frames import FrameCodec
 from runtime.model import END_NS, Message, batch_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from actors.bounded import attempt, within
+from actors.nodes.bounded import attempt, within
 from runtime.errors import ClusterError
 
 

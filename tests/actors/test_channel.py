@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 import zmq
 
-from actors.channel import Receiver, Sender, wait
+from actors.wire.channel import Receiver, Sender, wait
 from runtime.errors import FrameError
 from runtime.model import END_NS, Message
 from tests.actors.links import (

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 import zmq
 
-from actors import local_sockets
-from actors.channel import Receiver, Sender
-from actors.local_sockets import host_identity
-from actors.slot import SlotHost
+from actors.kernel import boot
+from actors.slot.host import SlotHost
+from actors.wire.channel import Receiver, Sender
+from actors.wire.local_sockets import host_identity
 from runtime.flow.plan import Plan, plan_stages
 from slackwater import Dataflow, collect_sink, table
 from tests.actors.links import KEYS, ROOT, Link, codec, message, receive, speeds, until
@@ -116,7 +116,7 @@ def test_a_receiver_that_nobody_came_to_leaves_nothing(temp: Path, local_link: L
 
 FORGETFUL = """
 import zmq
-from actors.channel import Receiver
+from actors.wire.channel import Receiver
 from tests.actors.links import KEYS, codec
 receiver = Receiver(keys=KEYS, codec=codec(), context=zmq.Context(), is_local=True)
 print(receiver.endpoint)
@@ -166,7 +166,7 @@ def test_a_temp_folder_that_takes_no_socket_means_tcp_with_keys(
 
 def identity_in(*command: str) -> str:
     """Return what a process that is started by this command takes for its host."""
-    script = f"from actors.local_sockets import host_identity; print(host_identity({HERE!r}))"
+    script = f"from actors.wire.local_sockets import host_identity; print(host_identity({HERE!r}))"
     run = [*command, sys.executable, "-c", script]
     done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode and command:
@@ -194,7 +194,7 @@ def test_another_namespace_is_another_host(namespace: str) -> None:
 def test_a_host_that_cannot_be_known_is_nobodys(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(local_sockets, "_BOOT", tmp_path / "none")
+    monkeypatch.setattr(boot, "_BOOT", tmp_path / "none")
     assert host_identity(HERE) is None
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import zmq
 
-from actors.channel import ChannelKeys, Sender
+from actors.wire.channel import ChannelKeys, Sender
 from runtime.errors import ClusterError, WorkerDied
 from tests.actors.links import (
     KEYS,
@@ -168,7 +168,7 @@ def test_a_receiver_that_was_never_there_is_lost(link: Link) -> None:
 
 FROZEN = """
 import pickle, sys, zmq
-from actors.channel import Sender
+from actors.wire.channel import Sender
 from tests.actors.links import codec, message
 keys, endpoint = pickle.load(sys.stdin.buffer)
 sender = Sender(endpoint, keys=keys, codec=codec(), context=zmq.Context())

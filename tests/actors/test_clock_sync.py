@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import zmq
 
-from actors import clock_sync
-from actors.clock_sync import ClockServer, ClockSync, SlotClock
-from actors.keys import ChannelKeys
+from actors.slot import clock_sync
+from actors.slot.clock_sync import ClockServer, ClockSync, SlotClock
+from actors.wire.keys import ChannelKeys
 from runtime.errors import ClusterError
 from runtime.measure.clock import ReferenceClock
 from tests.support.waiting import until

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 import ray
 
-from actors import connecting
-from actors.connecting import check_cluster, check_versions, find_address, settings_for
+from actors.nodes import connecting
+from actors.nodes.connecting import check_cluster, check_versions, find_address, settings_for
 from runtime.errors import ClusterError
 
 

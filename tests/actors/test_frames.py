@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.buffers import FEW_ROWS
-from actors.frames import HEADER, FrameCodec, FrameTooLongError, Grant
+from actors.wire.buffers import FEW_ROWS
+from actors.wire.frames import HEADER, FrameCodec, FrameTooLongError, Grant
 from runtime.errors import ColumnError, FrameError, SchemaError
 from runtime.model import END_NS, START_NS, Batch, Message, ReadMark, batch_of
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from actors.frames import HEADER, FrameCodec, Grant
+from actors.wire.frames import HEADER, FrameCodec, Grant
 from runtime.errors import FrameError
 from runtime.model import END_NS, START_NS, Batch, Message, batch_of
 from tests.actors.links import KEYS, Link, codec, until

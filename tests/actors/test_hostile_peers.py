@@ -22,10 +22,10 @@ import pyarrow as pa
 import pytest
 import zmq
 
-from actors.channel import ChannelKeys
-from actors.channel_end import PIECE_BYTES
-from actors.slot import SlotHost
-from actors.wire.callers import MOST_BYTES
+from actors.doorway.callers import MOST_BYTES
+from actors.slot.host import SlotHost
+from actors.wire.channel import ChannelKeys
+from actors.wire.channel_end import PIECE_BYTES
 from runtime.flow.dataflow import Dataflow
 from runtime.flow.plan import Plan, plan_stages
 from runtime.flow.sinks import collect_sink

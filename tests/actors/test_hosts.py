@@ -9,8 +9,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from actors.hosts import ANSWER_S, GREETING, LOST_AFTER, HostWatch, answering, serving
-from actors.placement import NodeInfo
+from actors.nodes.hosts import ANSWER_S, GREETING, LOST_AFTER, HostWatch, answering, serving
+from actors.nodes.placement import NodeInfo
 from tests.support.waiting import until
 
 SOON_S = 5.0

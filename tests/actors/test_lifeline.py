@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from actors.lifeline import Lifeline
+from actors.nodes.lifeline import Lifeline
 from tests.actors.test_hosts import Clock, node
 from tests.support.waiting import until
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from actors.obituary import obituary, silent_peers
-from actors.placement import NodeInfo
-from actors.slot_report import SlotReport
+from actors.jobs.obituary import obituary, silent_peers
+from actors.nodes.placement import NodeInfo
+from actors.slot.report import SlotReport
 from runtime.flow.place import place
 from runtime.flow.plan import Plan, plan_stages
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.orders import Orders
+from actors.slot.orders import Orders
 
 SOON_S = 10.0
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from actors.own_process import OwnProcess, last_note
+from actors.kernel.own_process import OwnProcess, last_note
 
 LIMIT_S = 60.0
 
 CODE = """
 import os, pathlib, signal, sys
-from actors.own_process import OwnProcess
+from actors.kernel.own_process import OwnProcess
 OwnProcess.here().note(pathlib.Path(sys.argv[1]))
 print("noted", flush=True)
 signal.pause()
@@ -87,7 +87,7 @@ def test_what_is_no_note_names_nobody(tmp_path: Path) -> None:
 
 SIGNING = """
 import pathlib, signal, sys
-from actors.own_process import NotePlace
+from actors.kernel.own_process import NotePlace
 place = NotePlace.at(pathlib.Path(sys.argv[1]))
 if len(sys.argv) > 2:
     place = NotePlace(place.path, sys.argv[2])
@@ -123,8 +123,8 @@ def test_a_note_that_cannot_be_left_is_done_without(tmp_path: Path) -> None:
 
 COMING_UP = """
 import pathlib, sys
-from actors.own_process import NotePlace
-from actors.tuner import Tuner
+from actors.kernel.own_process import NotePlace
+from actors.tuning.tuner import Tuner
 try:
     Tuner(None, None, note=NotePlace.at(pathlib.Path(sys.argv[1])))
 except AttributeError:  # there is no plan: so it goes on

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.placement import HEAD, NodeInfo, list_nodes, missing_cpus, name_nodes
+from actors.nodes.placement import HEAD, NodeInfo, list_nodes, missing_cpus, name_nodes
 from runtime.errors import ClusterError
 
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from actors import read_ahead as module
-from actors.read_ahead import ReadAhead, ReadAheadInput, is_own
+from actors.slot import read_ahead as module
+from actors.slot.read_ahead import ReadAhead, ReadAheadInput, is_own
 from runtime.errors import IngestError
 from runtime.sources.spec import EndOfInput
 from tests.support import waiting

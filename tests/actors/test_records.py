@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.detached import new_job_id
-from actors.records import KEPT, JobRecord, Records, Worker, find_record
+from actors.jobs.detached import new_job_id
+from actors.jobs.records import KEPT, JobRecord, Records, Worker, find_record
 from runtime.errors import ClusterError
 from tests.support.reports import city_report
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import slackwater as sw
-from actors.sample_history import JOBS, MOST_BYTES, SampleHistory
+from actors.tuning.sample_history import JOBS, MOST_BYTES, SampleHistory
 from runtime.flow.plan import Plan
 from runtime.measure.samples import StageSample
 from tests.support.flows import late_pair

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.records import JobRecord, Records, Worker
-from actors.sinks import end_on_record
+from actors.jobs.records import JobRecord, Records, Worker, end_on_record
 from actors.sinks.lock import here_as
 from benchmarks.killed import DIED, killed_at
 from runtime.errors import SinkError

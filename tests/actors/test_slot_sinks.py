@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from actors.channel import ChannelKeys
 from actors.sinks import SlotSinks, sink_runs
-from actors.slot import SlotHost
+from actors.slot.host import SlotHost
+from actors.wire.channel import ChannelKeys
 from benchmarks.sink_reader import Watcher
 from ingest import table
 from runtime.flow import Dataflow, callback_sink, jsonl_sink

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import ray
 
-from actors import connecting, local_nodes
-from actors.connecting import check_cluster, settings_for
-from actors.local_nodes import LocalNodes
-from actors.tokens import has_token, refuse_shared_token, sharing, token_file
+from actors.nodes import connecting, local
+from actors.nodes.connecting import check_cluster, settings_for
+from actors.nodes.local import LocalNodes
+from actors.nodes.tokens import has_token, refuse_shared_token, sharing, token_file
 from runtime.errors import ClusterError
 
 
@@ -109,13 +109,13 @@ def test_a_cluster_off_loopback_that_takes_anyone_is_refused(
 
 @pytest.fixture(scope="module")
 def open_nodes() -> Iterator[LocalNodes]:
-    with_token = local_nodes._with_token
+    with_token = local._with_token
 
     def without_token(folder: Path) -> dict[str, str]:
         return {**with_token(folder), "RAY_AUTH_MODE": "disabled"}
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local_nodes, "_with_token", without_token)
+        patch.setattr(local, "_with_token", without_token)
         nodes = LocalNodes(1)
     with nodes:
         yield nodes

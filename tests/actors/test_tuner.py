@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from actors.tuner import Tuner, graph_of
+from actors.tuning.tuner import Tuner, graph_of
 from runtime.tune import SetSlack, make_policy
 from tests.support.flows import late_pair
 

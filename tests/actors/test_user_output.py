@@ -12,9 +12,9 @@ import threading
 import pytest
 
 import slackwater as sw
-from actors import user_output
-from actors.echo import Echo
-from actors.user_output import KEPT, MOST_CHARS, MOST_LINES, Line, UserOutput
+from actors.jobs.echo import Echo
+from actors.slot import user_output
+from actors.slot.user_output import KEPT, MOST_CHARS, MOST_LINES, Line, UserOutput
 from runtime.model.whose_code import RUNNING
 
 

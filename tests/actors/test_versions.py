@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from actors.connecting import Driver
-from actors.local_nodes import LocalNodes
-from actors.placement import NodeInfo, list_nodes
-from actors.versions import check_nodes, own_versions
+from actors.nodes.connecting import Driver
+from actors.nodes.local import LocalNodes
+from actors.nodes.placement import NodeInfo, list_nodes
+from actors.nodes.versions import check_nodes, own_versions
 from runtime.errors import ClusterError
 
 pytestmark = pytest.mark.ray

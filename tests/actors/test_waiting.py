@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from actors.waiting import Waker, wait
+from actors.wire.waiting import Waker, wait
 
 LONG_S = 60.0  # a test that really waits for so long fails by its bound below
 
