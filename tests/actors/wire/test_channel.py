@@ -13,7 +13,7 @@ import zmq
 from actors.wire.channel import Receiver, Sender, wait
 from runtime.errors import FrameError
 from runtime.model import END_NS, Message
-from tests.actors.links import (
+from tests.actors.wire.links import (
     END,
     KEYS,
     Link,

@@ -1,4 +1,4 @@
-"""A driver for `test_nodes.py` to kill: starts one local node, says so, and ends as it is told.
+"""A driver for `test_ray_nodes.py` to kill: starts one local node, says so, and ends as it is told.
 
 Run as `python dying_driver.py <way>`; prints "starting", then "ready <keeper pid>".
 """

@@ -15,7 +15,7 @@ import zmq
 
 from actors.wire.channel import ChannelKeys, Sender
 from runtime.errors import ClusterError, WorkerDied
-from tests.actors.links import (
+from tests.actors.wire.links import (
     KEYS,
     ROOT,
     Link,
@@ -169,7 +169,7 @@ def test_a_receiver_that_was_never_there_is_lost(link: Link) -> None:
 FROZEN = """
 import pickle, sys, zmq
 from actors.wire.channel import Sender
-from tests.actors.links import codec, message
+from tests.actors.wire.links import codec, message
 keys, endpoint = pickle.load(sys.stdin.buffer)
 sender = Sender(endpoint, keys=keys, codec=codec(), context=zmq.Context())
 sender.send(message(1), 0)

@@ -1,7 +1,7 @@
 """1,000 connections of peers that have no keys, while a job is at work: it does not notice.
 
 Nothing of theirs gets in, each is counted, and nothing stays of them.
-`tests/actors/test_hostile_frames.py` has a peer with the keys.
+`tests/actors/wire/test_hostile_frames.py` has a peer with the keys.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from runtime.flow.dataflow import Dataflow
 from runtime.flow.plan import Plan, plan_stages
 from runtime.flow.sinks import collect_sink
 from runtime.sources.spec import END_OF_INPUT, EndOfInput
-from tests.actors.links import KEYS, Link, codec, message, receive, speeds, until
+from tests.actors.wire.links import KEYS, Link, codec, message, receive, speeds, until
 from tests.support import waiting
 from tests.support.strangers import CALLS, shouting
 

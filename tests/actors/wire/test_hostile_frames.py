@@ -1,6 +1,6 @@
 """9,000 frames from a peer that has the keys, mutated from sound ones: refused, or harmless.
 
-6,000 of data, 1,500 grants, 1,500 hellos; `tests/actors/test_hostile_peers.py` has peers that
+6,000 of data, 1,500 grants, 1,500 hellos; `tests/actors/wire/test_hostile_peers.py` has peers that
 have no keys. Repeat a run with the seed that it printed.
 """
 
@@ -19,7 +19,7 @@ import pytest
 from actors.wire.frames import HEADER, FrameCodec, Grant
 from runtime.errors import FrameError
 from runtime.model import END_NS, START_NS, Batch, Message, batch_of
-from tests.actors.links import KEYS, Link, codec, until
+from tests.actors.wire.links import KEYS, Link, codec, until
 
 pytestmark = pytest.mark.usefixtures("nothing_leaks")
 

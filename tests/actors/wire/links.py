@@ -16,7 +16,7 @@ from actors.wire.channel import ChannelKeys, Receiver, Sender, wait
 from actors.wire.frames import FrameCodec
 from runtime.model import END_NS, Message, batch_of
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SCHEMA = pa.schema([("speed", pa.int64())])
 KEYS = ChannelKeys.generate()
 PATIENCE_S = 30.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from actors.nodes.lifeline import Lifeline
-from tests.actors.test_hosts import Clock, node
+from tests.actors.nodes.test_hosts import Clock, node
 from tests.support.waiting import until
 
 SOON_S = 5.0

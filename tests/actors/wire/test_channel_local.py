@@ -20,7 +20,7 @@ from actors.wire.channel import Receiver, Sender
 from actors.wire.local_sockets import host_identity
 from runtime.flow.plan import Plan, plan_stages
 from slackwater import Dataflow, collect_sink, table
-from tests.actors.links import KEYS, ROOT, Link, codec, message, receive, speeds, until
+from tests.actors.wire.links import KEYS, ROOT, Link, codec, message, receive, speeds, until
 
 HERE = "127.0.0.1"
 NOBODY = 65_534
@@ -117,7 +117,7 @@ def test_a_receiver_that_nobody_came_to_leaves_nothing(temp: Path, local_link: L
 FORGETFUL = """
 import zmq
 from actors.wire.channel import Receiver
-from tests.actors.links import KEYS, codec
+from tests.actors.wire.links import KEYS, codec
 receiver = Receiver(keys=KEYS, codec=codec(), context=zmq.Context(), is_local=True)
 print(receiver.endpoint)
 raise SystemExit(3)
