@@ -1,1 +1,15 @@
-"""Ray shells around the runtime: receive, ask it, perform."""
+"""Ray shells around the runtime: receive, ask it, perform. A room each, from the ground up.
+
+| room | what it does |
+| --- | --- |
+| `kernel` | what this host's kernel says of processes and files |
+| `doorway` | who calls at a socket that listens |
+| `wire` | messages between slots |
+| `sinks` | results, to where they leave |
+| `nodes` | the Ray nodes there are |
+| `slot` | one slot in real time |
+| `tuning` | slacks, set while a job runs |
+| `jobs` | a job from its start to its record |
+
+docs/architecture.md says which may import which.
+"""

@@ -18,10 +18,10 @@ import ray
 import zmq
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.channel import ChannelKeys, Receiver, Sender, Watch
-from actors.frames import FrameCodec
-from actors.local_sockets import SCHEME, host_identity
-from actors.nodes import RayNodes
+from actors.nodes.ray_nodes import RayNodes
+from actors.wire.channel import ChannelKeys, Receiver, Sender, Watch
+from actors.wire.frames import FrameCodec
+from actors.wire.local_sockets import SCHEME, host_identity
 from benchmarks.frame import Claim, Options, Result, check
 from runtime.config import Limits
 from runtime.model import START_NS, Batch, Message

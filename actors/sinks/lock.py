@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from actors.local_sockets import boot_id
-from actors.own_process import start_of
-from actors.plain_files import read_plain
+from actors.kernel.boot import boot_id
+from actors.kernel.own_process import start_of
+from actors.kernel.plain_files import read_plain
 from runtime.errors import SinkError
 from runtime.sinks import Holder, SinkRun, judged
 

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from actors.plain_files import read_plain
+from actors.kernel.plain_files import read_plain
 from runtime.errors import SinkError
 from runtime.sinks import Manifest, Output, Part
 

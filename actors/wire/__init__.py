@@ -1,10 +1,13 @@
-"""What both wires need of a socket that listens: to know who calls, and to hang up.
-
-`actors` (between slots) and `ingest` (from Spark) listen on TCP. This is all that `ingest` may
-import of `actors`. Nothing here needs Ray, nor anything else of ours.
+"""Messages from one slot to another: over TCP with keys, or over a Unix socket of one host. No Ray.
 
 | file | what it does |
 | --- | --- |
-| `callers.py` | tells connections that have not shown a key from peers, and hangs up on some |
-| `connections.py` | hears from libzmq who comes and goes, and has the callers looked at meanwhile |
+| `channel.py` | a channel's two ends: a sender and a receiver |
+| `channel_end.py` | what both share: a ZeroMQ socket, read and written without waiting |
+| `frames.py`, `buffers.py` | a message as bytes; a column of it as Arrow buffers |
+| `keys.py` | who may speak: CURVE keys, and who checks them |
+| `listening.py` | how a socket comes to listen on TCP |
+| `strangers.py` | who was refused, counted and told |
+| `local_sockets.py` | who is on our host, and sockets that only our user can reach |
+| `waiting.py` | waits for channels, and for other threads |
 """

@@ -11,7 +11,7 @@ import threading
 import zmq
 from zmq.auth.thread import ThreadAuthenticator
 
-from actors.wire.connections import Connections
+from actors.doorway.connections import Connections
 
 
 class Door:

@@ -6,7 +6,8 @@ ours        t1 ───────────────────── t
 reference      t2 ─────────────── t3           error       half the round trip, and 50 ppm of age
 ```
 
-`actors/clock_sync.py` carries the four times; `actors/slot.py` reads its time here, only here.
+`actors/slot/clock_sync.py` carries the four times; `actors/slot/host.py` reads its time here, only
+here.
 """
 
 from __future__ import annotations

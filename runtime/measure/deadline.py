@@ -36,7 +36,7 @@ def with_totals(tuning: TuningReport, stages: Iterable[StageReport]) -> TuningRe
 def unpaced(plan: Plan) -> str | None:
     """Return what a deadline means where history is read as fast as possible; None: nothing."""
     steps = [stage.step for stage in plan.stages]
-    # What a tuner knows of a plan says nothing of inputs (`actors/tuner.py`).
+    # What a tuner knows of a plan says nothing of inputs (`actors/tuning/tuner.py`).
     known = [step for step in steps if isinstance(step, SourceStep) and step.source]
     sources = {step.name: step.source for step in known}
     return unpaced_note(plan.deadline_ns, sources)

@@ -38,8 +38,8 @@ from slackwater.report.latency_table import latency_json, latency_text, render_l
 from slackwater.report.render import plain_console, tabulate
 
 if TYPE_CHECKING:
-    from actors.logs import LogPart
-    from actors.records import JobRecord
+    from actors.jobs.logs import LogPart
+    from actors.jobs.records import JobRecord
     from slackwater.cluster import Cluster
     from slackwater.jobs import Job
 

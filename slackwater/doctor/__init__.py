@@ -2,6 +2,6 @@
 
 Before `ray up`: `slackwater/doctor/launcher_file.py` reads the file and visits its hosts over ssh
 (`slackwater/doctor/visit.py`). After it: `slackwater/doctor/address.py` asks the nodes through
-Ray. Both send `actors/host_facts.py` for the facts, which `slackwater/doctor/findings.py` judges.
-The command that asks and prints is `slackwater/cli/doctor_command.py`.
+Ray. Both send `actors/nodes/host_facts.py` for the facts, which `slackwater/doctor/findings.py`
+judges. The command that asks and prints is `slackwater/cli/doctor_command.py`.
 """

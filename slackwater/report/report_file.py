@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from actors.plain_files import read_plain
+from actors.kernel.plain_files import read_plain
 from runtime.errors import SinkError, SlackwaterError
 from runtime.measure import JobReport
 

@@ -6,7 +6,7 @@ import contextlib
 import socket
 import time
 
-from actors.wire.callers import MOST_BYTES
+from actors.doorway.callers import MOST_BYTES
 from ingest.push import wire
 from ingest.push.wire import PIECE_BYTES
 from tests.ingest.push_driver import Driver, opened, poll_until, rows

@@ -1,4 +1,4 @@
-"""Every channel keeps its word, so that a receiver may refuse who does not (actors/frames.py)."""
+"""Every channel keeps its word: a receiver may refuse who does not (actors/wire/frames.py)."""
 
 from __future__ import annotations
 

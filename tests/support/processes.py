@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 import slackwater as sw
-from actors.placement import list_nodes
+from actors.nodes.placement import list_nodes
 from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]

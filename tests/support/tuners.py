@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import actors.tuner
+import actors.tuning.tuner
 from runtime.measure.samples import StageSample
 from runtime.tune import SetSlack
 
@@ -32,15 +32,15 @@ class DifficultPolicy:
         return [SetSlack("gate", -7)] if second == 2 else []
 
 
-class DifficultTuner(actors.tuner.Tuner):
+class DifficultTuner(actors.tuning.tuner.Tuner):
     def __init__(self, *args: Any, **options: Any) -> None:
-        actors.tuner.make_policy = lambda *_, **__: DifficultPolicy()
+        actors.tuning.tuner.make_policy = lambda *_, **__: DifficultPolicy()
         super().__init__(*args, **options)
 
 
-class StuckTuner(actors.tuner.Tuner):
+class StuckTuner(actors.tuning.tuner.Tuner):
     """One whose policy never lets go of the interpreter: no other thread of Python's runs again."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        actors.tuner.make_policy = lambda *_, **__: all(itertools.repeat(True))
+        actors.tuning.tuner.make_policy = lambda *_, **__: all(itertools.repeat(True))
         super().__init__(*args, **options)

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from actors.job import RayJob
-from actors.placement import list_nodes
+from actors.jobs.job import RayJob
+from actors.nodes.placement import list_nodes
 from benchmarks.recorder import Recorder
 from runtime.model import Int64Array, format_ns
 from runtime.sources.spec import END_OF_INPUT, EndOfInput

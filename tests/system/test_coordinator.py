@@ -6,8 +6,8 @@ import pytest
 import ray
 
 import slackwater as sw
-from actors import detached
-from actors.coordinator import NAMESPACE
+from actors.jobs import detached
+from actors.jobs.coordinator import NAMESPACE
 from tests.support.coordinators import FAILURES, ForsakenCoordinator, TroubledCoordinator
 from tests.support.flows import ticking
 from tests.support.waiting import until

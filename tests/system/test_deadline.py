@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import slackwater as sw
-from actors import tuner_care
-from actors.sample_history import SampleHistory
+from actors.tuning import care as tuner_care
+from actors.tuning.sample_history import SampleHistory
 from runtime.errors import SettingError
 from runtime.measure import StageReport, TuningReport
 from runtime.measure.samples import StageSample

@@ -19,8 +19,8 @@ import ray
 from ray.util import list_named_actors
 
 import slackwater as sw
-from actors.coordinator import NAMESPACE, actor_name
-from actors.records import Records
+from actors.jobs.coordinator import NAMESPACE, actor_name
+from actors.jobs.records import Records
 from runtime.errors import ClusterError, FlowError, OperatorError, SinkError, WorkerDied
 from tests.support.crowds import crowd
 from tests.support.flows import ticking

@@ -167,7 +167,7 @@ def hang(reached: str, rows: pa.RecordBatch) -> None:
 def test_stop_ends_even_a_function_that_hangs(
     cluster: sw.Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.job.CALL_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("actors.jobs.job.CALL_TIMEOUT_S", 0.5)
     flow, numbers = endless()
     numbers.sink("calls", sw.callback_sink(partial(hang, str(tmp_path / "reached"))))
     job = cluster.submit(flow, placement=ONE_SLOT, limits=sw.Limits(still_ns=1))

@@ -26,15 +26,15 @@ LIMIT_S = 90.0
 DRIVER = """
 import sys
 import time
-import actors.hosts
-import actors.placement
+import actors.nodes.hosts
+import actors.nodes.placement
 import slackwater as sw
 from runtime.errors import SlackwaterError
 from tests.support.endless import EndlessInput
 from tests.support.processes import below, command_lines
 
-actors.hosts.ASK_EVERY_S = 0.25  # 1 s outside of tests
-actors.placement.ASK_S = 1.0  # 10 s
+actors.nodes.hosts.ASK_EVERY_S = 0.25  # 1 s outside of tests
+actors.nodes.placement.ASK_S = 1.0  # 10 s
 
 def killed(wanted):
     found = [one for one, line in command_lines(below()).items() if all(w in line for w in wanted)]
@@ -120,7 +120,7 @@ def test_a_head_that_dies_is_named_its_job_has_a_report_and_the_users_process_li
 def test_a_raylet_that_hangs_is_offered_to_nobody_until_it_goes_on(
     cluster: sw.Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.gateway.GREET_S", 0.5)
+    monkeypatch.setattr("actors.nodes.gateway.GREET_S", 0.5)
     lines = command_lines(below())
     (raylet,) = (
         one

@@ -10,8 +10,8 @@ import pytest
 import ray
 
 import slackwater as sw
-from actors import results
-from actors.results import Results
+from actors.jobs import results
+from actors.jobs.results import Results
 from runtime.errors import ClusterError, WorkerDied
 from runtime.flow.plan import Plan
 from tests.support.flows import late_pair

@@ -12,15 +12,16 @@ import psutil
 import pytest
 import ray
 
-import actors.tuner
+import actors.tuning.tuner
 import slackwater as sw
-from actors import tuner_care, tuner_process
-from actors.back_off import BackOff
-from actors.bounded import within
-from actors.own_process import OwnProcess, start_of
-from actors.slot_report import SlotSamples
-from actors.tuner import Tuner, TunerState, graph_of
-from actors.tuner_care import TunerCare
+from actors.kernel.own_process import OwnProcess, start_of
+from actors.nodes.bounded import within
+from actors.slot.report import SlotSamples
+from actors.tuning import care as tuner_care
+from actors.tuning import process as tuner_process
+from actors.tuning.back_off import BackOff
+from actors.tuning.care import TunerCare
+from actors.tuning.tuner import Tuner, TunerState, graph_of
 from runtime.flow.plan import Plan
 from runtime.measure import TuningReport
 from runtime.measure.deadline import deadline_notes
@@ -60,7 +61,7 @@ class PlayedSlot:
 @pytest.fixture(autouse=True)
 def nobody_is_hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine is not what these tests are about."""
-    monkeypatch.setattr(actors.tuner, "ANSWER_S", SOON_S)
+    monkeypatch.setattr(actors.tuning.tuner, "ANSWER_S", SOON_S)
     monkeypatch.setattr(tuner_care, "FINISH_S", SOON_S)
 
 
@@ -114,7 +115,7 @@ class CountingPolicy:
 @pytest.fixture
 def may_decide(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     event = threading.Event()
-    monkeypatch.setattr(actors.tuner, "make_policy", lambda *_, **__: CountingPolicy(event))
+    monkeypatch.setattr(actors.tuning.tuner, "make_policy", lambda *_, **__: CountingPolicy(event))
     return event
 
 
@@ -130,7 +131,7 @@ def test_a_finish_that_overtakes_the_start_still_hears_every_slot(plan: Plan) ->
 def test_what_slots_have_done_is_heard_though_a_decision_is_under_way(
     plan: Plan, may_decide: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(actors.tuner, "LAST_S", 0.1)
+    monkeypatch.setattr(actors.tuning.tuner, "LAST_S", 0.1)
     slots, later = slots_of(plan), slots_of(plan)  # the same seconds again: as more of them
     tuner = Tuner(plan, sw.Tuning())
     tuner.start(slots)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from actors.logs import LogPart
-from actors.records import JobRecord, find_record
+from actors.jobs.logs import LogPart
+from actors.jobs.records import JobRecord, find_record
 from runtime.errors import OperatorError, SlackwaterError, WorkerDied
 from runtime.measure import JobReport
 from slackwater.cli import cluster_commands, main

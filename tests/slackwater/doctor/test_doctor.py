@@ -16,8 +16,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from actors.host_facts import host_facts
-from actors.versions import own_versions
+from actors.nodes.host_facts import host_facts
+from actors.nodes.versions import own_versions
 from runtime.measure.clock import Exchange
 from slackwater.cli.doctor_command import doctor as command
 from slackwater.doctor import clock
@@ -250,7 +250,7 @@ def test_ports_are_free_or_rays_or_in_the_way() -> None:
 
 
 def test_a_listener_is_known_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    from actors import host_facts as module  # noqa: PLC0415 (the module, to change what it looks at)
+    from actors.nodes import host_facts as module  # noqa: PLC0415 (the module, to change what it looks at)
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         monkeypatch.setattr(module, "PORTS", (server.getsockname()[1],))

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from actors.records import JobRecord, Records, Worker, json_bytes
+from actors.jobs.records import JobRecord, Records, Worker, json_bytes
 from runtime.errors import ClusterError, SlackwaterError
 from slackwater.cli import main
 from slackwater.cli.cluster_commands import show_jobs

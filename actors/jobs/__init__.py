@@ -1,0 +1,15 @@
+"""A job from its start to its record: attached to its driver, or detached from it.
+
+| file | what it does |
+| --- | --- |
+| `job.py` | a job's slots, watched until the end; begin here |
+| `slot_actors.py` | their Ray actors: made, asked, ended |
+| `coordinator.py` | who runs a detached job |
+| `detached.py` | a detached job as others hold it |
+| `records.py` | what is known of detached jobs, also later |
+| `results.py` | what collect sinks have gathered |
+| `logs.py`, `echo.py` | what its processes have printed: later, and at once |
+| `last_heard.py` | what each slot last said of itself |
+| `obituary.py`, `own_errors.py` | how an end is explained; Ray's errors as ours |
+| `regular_calls.py` | calls to slots, made now and then |
+"""

@@ -1,0 +1,160 @@
+"""What the processes of a detached job printed, read from Ray's own log files on their nodes.
+
+Ray keeps `worker-<worker id>-<job>-<process id>.out` and `.err` of each worker in its session's
+folder, also when the worker has ended. A small task on each node reads those of our job.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from actors.jobs.records import JobRecord, Worker
+from actors.nodes.gateway import on_node
+from actors.nodes.placement import dead_nodes
+from runtime.errors import ClusterError, FlowError
+from runtime.flow.nearest import listed, nearest
+
+__all__ = ["COORDINATOR", "TUNER", "LogPart", "read_logs"]
+
+COORDINATOR = "coordinator"
+TUNER = "tuner"
+ANSWER_S = 20.0
+MOST_BYTES = 4_000_000
+"""Of one file, from its end."""
+
+
+@dataclass(frozen=True)
+class LogPart:
+    """What one process has printed since it was last asked.
+
+    Attributes:
+        who: the slot, "coordinator", or "tuner" ("tuner 2" if that one had died).
+        stream: "out" or "err".
+        end: how much of the file has been read, bytes; to be given the next time.
+        problem: why there are no lines; None: there is none.
+    """
+
+    who: str
+    node: str
+    stream: str
+    lines: list[str]
+    end: int
+    problem: str | None = None
+
+
+def read_logs(
+    record: JobRecord,
+    *,
+    stage: str | None = None,
+    tail: int | None = None,
+    seen: Sequence[LogPart] = (),
+) -> list[LogPart]:
+    """Return what a job's processes printed; a node that does not answer says so in its part.
+
+    Args:
+        record: of the job, started by now.
+        stage: only the slot of this stage.
+        tail: the last lines of each stream only.
+        seen: what was returned before; only what is new comes then.
+
+    Raises:
+        FlowError: no such stage.
+    """
+    workers = _wanted(record, stage)
+    ends = {(part.who, part.stream): part.end for part in seen}
+    by_node: dict[str, dict[str, Worker]] = {}
+    for who, worker in workers.items():
+        by_node.setdefault(worker.node_id, {})[who] = worker
+    dead = dead_nodes(by_node)
+    calls: dict[Any, str] = {}  # {call: id of the node}
+    parts: list[LogPart] = []
+    for node_id, there in by_node.items():
+        if node_id in dead:
+            parts += _no_answer(there, f"its {dead[node_id].removeprefix('its ')}", ends)
+        else:
+            calls[on_node(_read_here, there, tail, ends, node_id=node_id)] = node_id
+    done = ray.wait(list(calls), num_returns=len(calls), timeout=ANSWER_S)[0] if calls else []
+    for call, node_id in calls.items():
+        if call not in done:
+            silence = f"its node did not answer within {ANSWER_S:.0f} s"
+            parts += _no_answer(by_node[node_id], silence, ends)
+            continue
+        try:
+            parts += ray.get(call, timeout=ANSWER_S)
+        except RayError as problem:
+            reason = f"its node did not answer: {str(problem).splitlines()[0]}"
+            parts += _no_answer(by_node[node_id], reason, ends)
+    order = list(workers)
+    return sorted(parts, key=lambda part: (order.index(part.who), part.stream != "out"))
+
+
+def _wanted(record: JobRecord, stage: str | None) -> dict[str, Worker]:
+    if stage is not None and stage not in record.placement:
+        raise FlowError(
+            f"job {record.id} has no stage {stage!r}; the nearest is "
+            f"{nearest(stage, record.placement)!r}; there are: {listed(record.placement)}"
+        )
+    if not record.workers:
+        raise ClusterError(f"job {record.id} is {record.state} and has no workers to read from")
+    if stage is not None:
+        slot = record.placement[stage]
+        return {slot: record.workers[slot]}
+    own = {}
+    if record.coordinator:
+        own[COORDINATOR] = record.coordinator
+        for number, pid in enumerate(record.tuner_pids, start=1):
+            name = TUNER if number == 1 else f"{TUNER} {number}"
+            own[name] = replace(record.coordinator, pid=pid)
+    return {**record.workers, **own}
+
+
+def _no_answer(
+    workers: Mapping[str, Worker], problem: str, ends: Mapping[tuple[str, str], int]
+) -> list[LogPart]:
+    return [
+        LogPart(who, one.node, "out", [], ends.get((who, "out"), 0), f"{problem} (host {one.host})")
+        for who, one in workers.items()
+    ]
+
+
+def _read_here(
+    workers: Mapping[str, Worker], tail: int | None, ends: Mapping[tuple[str, str], int]
+) -> list[LogPart]:
+    """Read the files of these processes, which ran on this node."""
+    inside: Any = ray
+    folder = Path(inside._private.worker._global_node.get_logs_dir_path())
+    parts = []
+    for who, worker in workers.items():
+        for stream in ("out", "err"):
+            found = list(folder.glob(f"worker-*-{worker.pid}.{stream}"))
+            if not found:
+                problem = f"Ray has no log of process {worker.pid} in {folder} any more"
+                parts.append(LogPart(who, worker.node, stream, [], 0, problem))
+                continue
+            path = max(found, key=lambda one: one.stat().st_mtime_ns)  # ids are used again
+            lines, end = _lines(path, ends.get((who, stream), 0), tail)
+            parts.append(LogPart(who, worker.node, stream, lines, end))
+    return parts
+
+
+def _lines(path: Path, begin: int, tail: int | None) -> tuple[list[str], int]:
+    """Return the lines from `begin` on, without Ray's own marks, and where they end."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(begin, size - MOST_BYTES))
+        data = file.read()
+        end = file.tell()
+    lines = [line for line in data.decode(errors="replace").splitlines() if not _is_mark(line)]
+    return lines if tail is None else lines[max(0, len(lines) - tail) :], end
+
+
+def _is_mark(line: str) -> bool:
+    """Whether Ray wrote this line for its own log reader (`:job_id:01000000`)."""
+    return line.startswith((":job_id:", ":actor_name:", ":task_name:"))

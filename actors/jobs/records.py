@@ -1,0 +1,299 @@
+"""What is known of detached jobs, also when they have ended: JSON in Ray's key-value store.
+
+A coordinator (`actors/jobs/coordinator.py`) writes its job's record when it starts, every few
+seconds, and when the job ends; anyone in the cluster reads it. The store lives as long as the head.
+Nothing here is pickled: a record can be read by whatever version comes later.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Protocol
+
+from actors.nodes.bounded import ASK_S, within
+from runtime.errors import ClusterError
+from runtime.flow.nearest import listed, nearest
+from runtime.measure.checked import checked
+from runtime.measure.report import JobReport
+from runtime.sinks import Holder
+
+__all__ = [
+    "ENDED",
+    "KEPT",
+    "JobRecord",
+    "RayStore",
+    "Records",
+    "Store",
+    "Worker",
+    "check_connected",
+    "end_on_record",
+    "find_record",
+    "json_bytes",
+]
+
+KEPT = 100
+"""Records that are kept. A report is tens of kilobytes: the store is the head's memory."""
+ENDED = frozenset({"done", "stopped", "failed", "lost"})
+
+_NOT_OURS = (
+    *(ValueError, KeyError, TypeError, AttributeError, IndexError),
+    *(OverflowError, RecursionError),
+)
+"""What comes of reading bytes that are no record, or no report."""
+_NAMESPACE = b"slackwater"
+_RECORD = "job:"  # the short one, of which all are read to list them
+_REPORT = "report:"
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A process of a job: a slot, or its coordinator."""
+
+    node: str
+    node_id: str
+    host: str
+    pid: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobRecord:
+    """One detached job, as it was last heard of. Times are wall clock, ns."""
+
+    id: str
+    flow: str
+    state: str
+    """starting, running, done, stopped, failed; lost: nobody is left who could tell more."""
+    submitter: str
+    """user@host."""
+    submitted_ns: int
+    started_ns: int | None = None
+    ended_ns: int | None = None
+    updated_ns: int = 0
+    nodes: list[str] = field(default_factory=list)
+    placement: dict[str, str] = field(default_factory=dict)  # {stage: slot}
+    collects: list[str] = field(default_factory=list)  # its collect sinks
+    coordinator: Worker | None = None
+    workers: dict[str, Worker] = field(default_factory=dict)  # {slot: where it runs}
+    tuner_pids: list[int] = field(default_factory=list)  # on its coordinator's node; last: now
+    error: str | None = None
+    error_type: str | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.state in ENDED
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> JobRecord:
+        """Return what `to_json` described; fields of another version are left out.
+
+        Raises:
+            KeyError, TypeError, ValueError, AttributeError: it is no record.
+        """
+        known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
+        known["workers"] = {slot: Worker(**one) for slot, one in plain["workers"].items()}
+        if plain["coordinator"] is not None:
+            known["coordinator"] = Worker(**plain["coordinator"])
+        return checked(cls(**known))
+
+
+class Store(Protocol):
+    """Bytes by key."""
+
+    def put(self, key: str, value: bytes) -> None:
+        """Keep a value, in place of an older one."""
+        ...
+
+    def get(self, key: str) -> bytes | None:
+        """Return the value; None: there is none."""
+        ...
+
+    def delete(self, key: str) -> None:
+        """Forget a value, if there is one."""
+        ...
+
+    def keys(self, prefix: str) -> list[str]:
+        """Return the keys that begin so."""
+        ...
+
+
+class RayStore:
+    """Ray's internal key-value store, from a driver, a worker or a Ray client."""
+
+    def put(self, key: str, value: bytes) -> None:
+        """Keep a value, in place of an older one."""
+        put = _kv()._internal_kv_put
+        within(ASK_S, put, key, value, overwrite=True, namespace=_NAMESPACE, what=f"it keeps {key}")
+
+    def get(self, key: str) -> bytes | None:
+        """Return the value; None: there is none."""
+        get = _kv()._internal_kv_get
+        found: bytes | None = within(ASK_S, get, key, namespace=_NAMESPACE, what=f"what {key} is")
+        return found
+
+    def delete(self, key: str) -> None:
+        """Forget a value, if there is one."""
+        within(ASK_S, _kv()._internal_kv_del, key, namespace=_NAMESPACE, what=f"it forgets {key}")
+
+    def keys(self, prefix: str) -> list[str]:
+        """Return the keys that begin so."""
+        ask = _kv()._internal_kv_list
+        what = f"which {prefix} there are"
+        return [key.decode() for key in within(ASK_S, ask, prefix, namespace=_NAMESPACE, what=what)]
+
+
+class Records:
+    """The records of a cluster's detached jobs."""
+
+    def __init__(self, store: Store | None = None) -> None:
+        self._store = store if store is not None else RayStore()
+
+    def write(self, record: JobRecord, report: JobReport | None = None) -> None:
+        """Keep a record, and a report where there is one."""
+        if report is not None:
+            self._store.put(_REPORT + record.id, json_bytes(report.to_json()))
+        self._store.put(_RECORD + record.id, json_bytes(record.to_json()))
+
+    def read(self, job_id: str) -> JobRecord | None:
+        """Return a job's record; None: there is none.
+
+        Raises:
+            ClusterError: what is there is no record.
+        """
+        data = self._store.get(_RECORD + job_id)
+        return None if data is None else _record(job_id, data)
+
+    def all(self) -> list[JobRecord]:
+        """Return all records, the newest job first.
+
+        Raises:
+            ClusterError: one of them is no record.
+        """
+        found = [self.read(key.removeprefix(_RECORD)) for key in self._store.keys(_RECORD)]
+        there = [record for record in found if record is not None]  # one may go as we read
+        return sorted(there, key=lambda record: (-record.submitted_ns, record.id))
+
+    def report(self, job_id: str) -> JobReport | None:
+        """Return a job's last report; None: it never wrote one.
+
+        Raises:
+            ClusterError: what is there is no report.
+        """
+        data = self._store.get(_REPORT + job_id)
+        if data is None:
+            return None
+        try:
+            return JobReport.from_json(json.loads(data))
+        except _NOT_OURS as problem:
+            raise _unreadable("report", job_id, problem) from problem
+
+    def delete(self, job_id: str) -> None:
+        """Forget a job."""
+        self._store.delete(_RECORD + job_id)
+        self._store.delete(_REPORT + job_id)
+
+    def prune(self, *, lives: Callable[[JobRecord], bool], keep: int = KEPT) -> None:
+        """Forget all but the newest `keep` jobs; those that still live stay."""
+        for record in self.all()[keep:]:
+            if record.has_ended or not lives(record):
+                self.delete(record.id)
+
+
+def end_on_record(holder: Holder, records: Records | None = None) -> bool:
+    """Return whether the cluster knows that the job of a lock, with that very process, is over.
+
+    A sink asks it (`actors/sinks/lock.py`); `make_actors` gives it to the slots.
+
+    Args:
+        holder: of the lock.
+        records: None: those of the cluster that this process is in.
+    """
+    try:
+        record = (records or Records()).read(holder.job)
+    except Exception:  # whatever Ray's store finds wrong: then nobody knows
+        return False
+    if record is None or not record.has_ended:
+        return False
+    return holder.pid in {worker.pid for worker in record.workers.values()}
+
+
+def find_record(records: Sequence[JobRecord], wanted: str) -> JobRecord:
+    """Return the job of this id, or of this flow, or whose id alone begins so.
+
+    Of several jobs of one flow that is the one that runs, else the newest.
+
+    Args:
+        records: the newest first.
+        wanted: an id, the beginning of one, or a flow's name.
+
+    Raises:
+        ClusterError: there is none, or several could be meant.
+    """
+    for record in records:
+        if record.id == wanted:
+            return record
+    named = [record for record in records if record.flow == wanted]
+    meant = [record for record in named if not record.has_ended] or named[:1]
+    if not meant:
+        meant = [record for record in records if record.id.startswith(wanted)]
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        raise ClusterError(
+            f"{wanted!r} may mean {len(meant)} jobs: {listed(one.id for one in meant)}; give more "
+            "of the id"
+        )
+    if not records:
+        raise ClusterError(
+            f"there is no job {wanted!r}: this cluster knows of none at all; start one with "
+            "`slackwater submit FLOW.py`"
+        )
+    near = nearest(wanted, [record.id for record in records])
+    raise ClusterError(
+        f"there is no job {wanted!r} in this cluster; the nearest is {near!r}; there are: "
+        f"{listed(record.id for record in records)}"
+    )
+
+
+def json_bytes(plain: Mapping[str, Any]) -> bytes:
+    """Return JSON; NumPy's numbers are numbers, too."""
+    return json.dumps(plain, ensure_ascii=False, default=lambda one: one.item()).encode()
+
+
+def _record(job_id: str, data: bytes) -> JobRecord:
+    try:
+        return JobRecord.from_json(json.loads(data))
+    except _NOT_OURS as problem:
+        raise _unreadable("record", job_id, problem) from problem
+
+
+def _unreadable(what: str, job_id: str, problem: Exception) -> ClusterError:
+    return ClusterError(
+        f"the {what} of job {job_id!r} in the cluster's store cannot be read "
+        f"({type(problem).__name__}: {problem!s:.300}); another version of slackwater wrote it: "
+        "use that version for this cluster"
+    )
+
+
+def check_connected() -> None:
+    """Raise ClusterError unless this process is connected; Ray would start a cluster of its own."""
+    import ray  # noqa: PLC0415 (takes a second to import)
+
+    if not ray.is_initialized():
+        raise ClusterError(
+            "this process is not connected to a cluster any more, where the job is known; open it "
+            "again with Cluster.connect(…), and ask it for .job(id)"
+        )
+
+
+def _kv() -> Any:
+    check_connected()
+    from ray.experimental import internal_kv  # noqa: PLC0415 (Ray takes a second to import)
+
+    return internal_kv

@@ -1,0 +1,20 @@
+"""The Ray nodes there are: started here or elsewhere, asked, looked after, found fit for slots.
+
+| file | what it does |
+| --- | --- |
+| `ray_nodes.py` | the nodes that a flow runs on; begin here |
+| `local.py` | nodes on this machine |
+| `connecting.py` | from an address to a connected driver |
+| `tokens.py` | a cluster's token, and who else can read it |
+| `placement.py` | the nodes, and their room for slots |
+| `versions.py` | what each node runs |
+| `hosts.py` | whether hosts answer, asked of their kernels |
+| `lifeline.py` | whether the head and our own raylet answer |
+| `gateway.py` | questions that only a process inside the cluster can answer |
+| `bounded.py` | calls to Ray's head, each within a time limit |
+| `host_facts.py` | what a host is like, for `slackwater doctor` |
+
+Programs that are run by their path, so they stay beside who runs them: `keeper.py` (by `local.py`),
+`silent_agent.py` (by the keeper), `probe.py` (by `connecting.py`); the doctor sends `host_facts.py`
+over ssh.
+"""

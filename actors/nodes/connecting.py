@@ -1,0 +1,298 @@
+"""From an address to a connected driver: find the Ray head, ask it, then `ray.init`.
+
+`ray.init` alone hangs for minutes on a wrong address and aborts the process when the token is
+missing, so everything that can be wrong is looked at first, each with an error of its own.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import os
+import platform
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import ray
+import ray._private.ray_constants
+import ray._private.services
+import ray._private.worker
+import ray._raylet
+
+from actors.nodes.bounded import attempt
+from actors.nodes.tokens import has_token, refuse_shared_token
+from runtime.errors import ClusterError
+
+__all__ = [
+    "Driver",
+    "check_cluster",
+    "check_versions",
+    "find_address",
+    "refuse_a_second",
+    "settings_for",
+]
+
+_services: Any = ray._private.services  # Ray's inside is untyped
+_raylet: Any = ray._raylet
+_worker: Any = ray._private.worker
+CLIENT = "ray://"
+"""What the address of a Ray client's proxy begins with."""
+PROBE = Path(__file__).with_name("probe.py")
+REACH_S = 3.0  # for a TCP connection to open
+CLIENT_TRIES = 3
+CLOSE_S = 15.0  # to disconnect: a tenth of a second, also from a cluster whose head is gone
+ANSWER_S = 20.0  # for a Ray head to answer; loading Ray takes 0.4 s of it on an idle machine
+# "This host" means 127.0.0.1 to Ray when this is 0, else the address of the network card.
+LOOPBACK_ONLY = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+TOKEN_RULE = (
+    "every process of a cluster shows the same token; set RAY_AUTH_MODE=token and "  # noqa: S105
+    "RAY_AUTH_TOKEN_PATH=<file with the cluster's token> (on its head: ~/.ray/auth_token)"
+)
+GCS_PATIENCE = {"RAY_gcs_rpc_server_reconnect_timeout_s": "2000000"}
+"""A process whose calls have waited so long for the cluster's head is ended by Ray, in mid-line,
+after a minute unless told. It is our user's, so never: a job notices by itself (`lifeline.py`)."""
+OPEN_RULE = (
+    "start its nodes with RAY_AUTH_MODE=token, and one token in ~/.ray/auth_token on each of them "
+    "(`ray get-auth-token --generate` makes it, `chmod 600` keeps it yours)"
+)
+
+
+def refuse_a_second() -> None:
+    """Raise ClusterError if this process is connected to a Ray cluster already."""
+    if ray.is_initialized():
+        raise ClusterError(
+            "this process is connected to Ray already, and one process drives one cluster; "
+            "close that one first (RayNodes.close(), or ray.shutdown())"
+        )
+
+
+def find_address(address: str | None = None) -> str:
+    """Return "host:port" of a Ray head, or "ray://host:port" of a Ray client's proxy.
+
+    Args:
+        address: either of them; None or "auto" takes RAY_ADDRESS, else the one Ray on this host.
+
+    Raises:
+        ClusterError: not such an address; or to be found here, and there is none or several.
+    """
+    if address in (None, "auto"):
+        address = os.environ.get("RAY_ADDRESS") or "auto"
+    if address == "auto":
+        _services.find_gcs_addresses.cache_clear()
+        found = sorted(_services.find_gcs_addresses())
+        if len(found) == 1:
+            return str(found[0])
+        if found:
+            raise ClusterError(
+                f"several Ray clusters have nodes on this host: {', '.join(found)}; "
+                "say which one: RayNodes.connect('host:port')"
+            )
+        raise ClusterError(
+            "no Ray cluster has a node on this host; start one with RayNodes.local() or "
+            "`ray start`, or give its address as 'host:port'"
+        )
+    assert address is not None
+    host, _, port = address.removeprefix(CLIENT).rpartition(":")
+    if not host or "://" in host or not port.isdigit() or not 0 < int(port) < 2**16:
+        raise ClusterError(
+            f"{address!r} is no address of a Ray head; write 'host:port', such as "
+            "'10.0.0.1:6379', or from outside the cluster 'ray://10.0.0.1:10001'"
+        )
+    return address
+
+
+def settings_for(address: str) -> dict[str, str]:
+    """Return the environment variables that a driver of this cluster needs beside its own.
+
+    Raises:
+        ClusterError: nobody listens at the address, or others can read the token that we have.
+    """
+    settings = {"RAY_USAGE_STATS_ENABLED": "0"}
+    if "RAY_AUTH_MODE" not in os.environ and (
+        "RAY_AUTH_TOKEN_PATH" in os.environ or has_token(os.environ)
+    ):
+        settings["RAY_AUTH_MODE"] = "token"  # who has a token means to show it
+    refuse_shared_token(os.environ | settings)
+    host, _, port = address.removeprefix(CLIENT).rpartition(":")
+    reason = _why_unreachable(host, int(port))
+    if reason is not None:
+        raise ClusterError(
+            f"no Ray head at {address}: {reason}; look at the address and the port (`ray start` "
+            "prints them), and whether the cluster is up (`ray status`)"
+        )
+    if is_loopback(host) and _why_unreachable(_services.get_node_ip_address(), int(port)):
+        settings[LOOPBACK_ONLY] = "0"  # nodes of RayNodes.local(), which listen nowhere else
+    return settings
+
+
+def check_cluster(address: str, settings: Mapping[str, str]) -> list[str]:
+    """Ask the head at `address` who it is; return what the user should know.
+
+    Raises:
+        ClusterError: it is no Ray head, refuses our token, is of another version of Ray or
+            Python, has no node on this host, or takes anyone, and not on loopback alone.
+    """
+    cluster = ask(address, settings)
+    if not address.startswith(CLIENT):  # Ray's client compares by itself
+        _check_node_here(address, cluster)
+    if not cluster["is_open"]:
+        return []
+    reason = f"the Ray cluster at {address} takes anyone without a token"
+    host = address.removeprefix(CLIENT).rpartition(":")[0]
+    if all(map(is_loopback, [host, *cluster.get("hosts", [])])):
+        return [f"{reason}; {OPEN_RULE}"]
+    raise ClusterError(
+        f"{reason}, so whoever reaches its ports can run programs on its nodes; {OPEN_RULE}"
+    )
+
+
+def ask(address: str, settings: Mapping[str, str]) -> dict[str, Any]:
+    """Return what `actors/nodes/probe.py` says of the cluster at `address`.
+
+    Raises:
+        ClusterError: it is no Ray head, or refuses our token.
+    """
+    try:
+        answer = subprocess.run(  # noqa: S603 our own file, no shell
+            [sys.executable, "-P", str(PROBE), address],
+            env=os.environ | settings,
+            capture_output=True,
+            text=True,
+            timeout=ANSWER_S,
+            check=True,
+        )
+        cluster: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
+    except subprocess.TimeoutExpired:
+        cluster = {"problem": "failed", "detail": f"no answer within {ANSWER_S:.0f} s"}
+    except (subprocess.CalledProcessError, IndexError) as error:
+        cluster = {"problem": "failed", "detail": str(error)}
+    problem = cluster.get("problem")
+    if problem == "no token":
+        raise ClusterError(
+            f"no token for the Ray cluster at {address}: {cluster['detail']}; {TOKEN_RULE}"
+        )
+    if problem == "refused":
+        raise ClusterError(f"the Ray cluster at {address} refuses our token: {TOKEN_RULE}")
+    if problem:
+        raise ClusterError(
+            f"what listens at {address} does not answer as a Ray head: {cluster['detail']}; "
+            "give the port that `ray start` printed (not the dashboard's, not a client proxy's)"
+        )
+    return cluster
+
+
+def _check_node_here(address: str, cluster: Mapping[str, Any]) -> None:
+    check_versions(address, ray_version=cluster["ray"], python_version=cluster["python"])
+    if not set(cluster["nodes"]) & set(_services.find_node_ids()):
+        raise ClusterError(
+            f"the Ray cluster at {address} has no node on this host, and a driver needs one; "
+            "run this program on one of its nodes (`ray submit`, `ray exec`), or join this host "
+            f"with `ray start --address={address}`; from outside, its client proxy takes jobs: "
+            f"ray://{address.rpartition(':')[0]}:10001"
+        )
+
+
+def check_versions(address: str, *, ray_version: str, python_version: str) -> None:
+    """Refuse a cluster whose Ray or Python is not ours to the last digit, as Ray itself does.
+
+    Raises:
+        ClusterError: they differ.
+    """
+    ours = (ray.__version__, platform.python_version())
+    if (ray_version, python_version) != ours:
+        raise ClusterError(
+            f"the Ray cluster at {address} runs Ray {ray_version} on Python {python_version}, and "
+            f"this process Ray {ours[0]} on Python {ours[1]}; Ray wants both equal: "
+            f"use `pip install ray=={ray_version}` under Python {python_version} here"
+        )
+
+
+class Driver:
+    """The connection of this process to one Ray cluster; one at a time.
+
+    Args:
+        address: "host:port" of the head.
+        settings: {environment variable: value}, set while connected, put back by `close`.
+
+    Raises:
+        ClusterError: connected already, or Ray refuses.
+    """
+
+    def __init__(self, address: str, settings: Mapping[str, str]) -> None:
+        refuse_a_second()
+        settings = {**GCS_PATIENCE, **settings}
+        self._before = {name: os.environ.get(name) for name in [*settings, "RAY_AUTH_TOKEN"]}
+        if "RAY_AUTH_TOKEN_PATH" in settings:
+            os.environ.pop("RAY_AUTH_TOKEN", None)  # it would win over the path
+        os.environ.update(settings)
+        _read_settings_again()
+        try:
+            # Quiet: what workers print stays in Ray's logs, and Ray's own notices out of sight.
+            # `ray.init` has no word for those of raylets ("A worker died …"): they go to stdout.
+            _worker._worker_logs_enabled = False
+            _init(address)
+        except Exception as error:
+            self.close()
+            raise ClusterError(
+                f"cannot connect to the Ray cluster at {address}: {error}; "
+                "look at its nodes with `ray status`"
+            ) from error
+        except BaseException:  # Ctrl-C
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Disconnect, and leave the environment as it was. Idempotent."""
+        attempt(CLOSE_S, ray.shutdown)
+        _worker._worker_logs_enabled = True
+        for name, value in self._before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+        self._before = {}
+        _read_settings_again()
+
+
+def _init(address: str) -> None:
+    # A client proxy starts a server for each client, and now and then one ends at once (Ray 2.60).
+    tries = CLIENT_TRIES if address.startswith("ray://") else 1
+    for left in reversed(range(tries)):
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        except ConnectionAbortedError:
+            if not left:
+                raise
+            ray.shutdown()
+        else:
+            return
+
+
+def _read_settings_again() -> None:
+    """Make Ray look at the environment again: it reads it once, when it is imported."""
+    ray._private.ray_constants.ENABLE_RAY_CLUSTER = os.environ.get(LOOPBACK_ONLY, "1") != "0"
+    _raylet.Config.initialize("")
+    _raylet.AuthenticationTokenLoader.instance().reset_cache()
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this host itself can reach such an address."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _why_unreachable(host: str, port: int) -> str | None:
+    """Return why no TCP connection opens, or None if one does."""
+    try:
+        with socket.create_connection((host.strip("[]"), port), timeout=REACH_S):
+            return None
+    except TimeoutError:
+        return f"no answer within {REACH_S:.0f} s"
+    except OSError as error:  # nobody listens, unknown host, no route
+        return error.strerror or str(error)

@@ -1,0 +1,157 @@
+"""The Ray nodes there are for the slots of [mace] Def. 7, and whether they have room.
+
+Which slot a stage goes to is decided in `runtime/flow/place.py`; `actors/jobs/job.py` starts them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ray
+
+from actors.nodes.bounded import ASK_S, within
+from runtime.errors import ClusterError
+
+__all__ = ["NodeInfo", "check_room", "dead_nodes", "list_nodes", "missing_cpus", "name_nodes"]
+
+HEAD = "node:__internal_head__"  # the resource by which Ray marks its head
+ROUNDING = 1e-6  # CPUs; Ray counts them in units of 0.0001
+FREED_S = 5.0  # Ray takes about one to say that an actor's CPU is free again
+LOOK_EVERY_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInfo:
+    """One alive Ray node, as it was when it was asked.
+
+    Attributes:
+        name: unique in the cluster: Ray's node name, else its address.
+        node_id: Ray's id, in hexadecimal.
+        ip: the address that it listens on.
+        cpus: logical CPUs in all.
+        free_cpus: those that no actor or task holds; Ray reports a change within about a second.
+        memory_bytes: what Ray may give to workers.
+        is_head: whether the cluster's own book-keeping runs there.
+        port: of its raylet, which every node of the cluster can reach; 0: not known.
+    """
+
+    name: str
+    node_id: str
+    ip: str
+    cpus: float
+    free_cpus: float
+    memory_bytes: int
+    is_head: bool
+    port: int = 0
+
+
+def list_nodes() -> list[NodeInfo]:
+    """Return the alive nodes of the cluster that this process is connected to, head first.
+
+    Raises:
+        ClusterError: it is connected to none, or the cluster's head does not answer.
+    """
+    if not ray.is_initialized():
+        raise ClusterError(
+            "no nodes to list: this process is not connected to Ray; "
+            "open RayNodes.local() or RayNodes.connect() first"
+        )
+    return within(ASK_S, _list_nodes, what="which nodes there are")
+
+
+def _list_nodes() -> list[NodeInfo]:
+    asked: Any = ray  # untyped; and Ray has no public call for what is free on each node
+    return name_nodes(asked.nodes(), asked._private.state.available_resources_per_node())
+
+
+def dead_nodes(node_ids: Collection[str], *, within_s: float = ASK_S) -> dict[str, str]:
+    """Return {node id: what Ray says} of those nodes that Ray knows to be gone.
+
+    Raises:
+        ClusterError: it did not say in time.
+    """
+    asked: Any = ray
+    nodes: list[Mapping[str, Any]] = within(within_s, asked.nodes, what="which nodes are gone")
+    return {
+        node["NodeID"]: f"its node is gone ({node.get('DeathReasonMessage') or 'Ray lost it'})"
+        for node in nodes
+        if node["NodeID"] in node_ids and not node["Alive"]
+    }
+
+
+def name_nodes(
+    nodes: Sequence[Mapping[str, Any]], free: Mapping[str, Mapping[str, float]]
+) -> list[NodeInfo]:
+    """Turn Ray's records into nodes of unique names, in an order that does not change.
+
+    Args:
+        nodes: as `ray.nodes()` returns them; dead ones are left out.
+        free: {node id: {resource: amount that is free}}.
+    """
+    alive = sorted(
+        (node for node in nodes if node["Alive"]),
+        key=lambda node: (
+            HEAD not in node["Resources"],
+            node["NodeName"],
+            node["NodeManagerAddress"],
+            node["NodeID"],
+        ),
+    )
+    shared = Counter(_name(node) for node in alive)
+    return [
+        NodeInfo(
+            # Two nodes of one name are told apart by the start of their ids.
+            name=_name(node) if shared[_name(node)] == 1 else f"{_name(node)}-{node['NodeID'][:8]}",
+            node_id=node["NodeID"],
+            ip=node["NodeManagerAddress"],
+            cpus=node["Resources"].get("CPU", 0.0),
+            free_cpus=free.get(node["NodeID"], {}).get("CPU", 0.0),
+            memory_bytes=int(node["Resources"].get("memory", 0)),
+            is_head=HEAD in node["Resources"],
+            port=int(node.get("NodeManagerPort", 0)),
+        )
+        for node in alive
+    ]
+
+
+def check_room(slots: Mapping[str, str], *, within_s: float = FREED_S) -> None:
+    """Check that every node has a free CPU for each slot that is to run there.
+
+    Args:
+        slots: {slot: id of its node}.
+        within_s: how long to wait for CPUs that a job has just let go.
+
+    Raises:
+        ClusterError: CPUs are missing; says on which node, and how many.
+    """
+    deadline_s = time.monotonic() + within_s
+    while missing := missing_cpus(slots, list_nodes()):
+        if time.monotonic() >= deadline_s:
+            raise ClusterError(
+                f"{len(slots)} slots of 1 CPU do not fit: {'; '.join(missing)}; stop what holds "
+                "CPUs (other jobs, Spark's executors), start nodes with more, or place the "
+                "stages on fewer nodes or others (placement=)"
+            )
+        time.sleep(LOOK_EVERY_S)
+
+
+def missing_cpus(slots: Mapping[str, str], nodes: Sequence[NodeInfo]) -> list[str]:
+    """Return a sentence for each node that has fewer free CPUs than slots.
+
+    A node that is gone is not named: Ray says so when the slot starts.
+    """
+    wanted = Counter(slots.values())
+    return [
+        f"{node.name} lacks {lacking:.4g} of {wanted[node.node_id]} CPUs "
+        f"({node.free_cpus:g} of its {node.cpus:g} are free)"
+        for node in nodes
+        if (lacking := wanted[node.node_id] - node.free_cpus) > ROUNDING
+    ]
+
+
+def _name(node: Mapping[str, Any]) -> str:
+    return str(node["NodeName"] or node["NodeManagerAddress"])

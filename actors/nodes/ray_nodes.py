@@ -1,0 +1,153 @@
+"""The Ray nodes that a flow runs on: started here, or a cluster that is there already.
+
+The first step of every run on Ray: `RayNodes` gives the nodes, as `actors/nodes/placement.py` lists
+them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from types import TracebackType
+
+from actors.nodes.connecting import (
+    CLIENT,
+    Driver,
+    check_cluster,
+    find_address,
+    refuse_a_second,
+    settings_for,
+)
+from actors.nodes.gateway import usable_nodes
+from actors.nodes.local import LocalNodes
+from actors.nodes.placement import NodeInfo
+
+__all__ = ["RayNodes"]
+
+
+class RayNodes:
+    """A connected Ray cluster, from `local` or `connect`; a context manager that ends it.
+
+    Attributes:
+        address: "host:port" of its head, or "ray://host:port" of its client proxy.
+        nodes: the nodes as they were when it opened or at the last `refresh`, head first.
+        silent: nodes that Ray takes for alive, and whose raylets do not answer.
+        is_simulated: whether the nodes are processes of one machine, started by us.
+        notes: what a reader of its figures or its owner should know, one sentence each.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        settings: Mapping[str, str],
+        *,
+        notes: list[str],
+        local: LocalNodes | None = None,
+    ) -> None:
+        self._local = local
+        self._driver: Driver | None = None
+        self.address = address
+        self.notes = notes
+        try:
+            self._driver = Driver(address, settings)
+            self.nodes: list[NodeInfo] = []
+            self.refresh()
+        except BaseException:  # Ctrl-C too: nothing may be left behind
+            self.close()
+            raise
+
+    @classmethod
+    def local(
+        cls,
+        nodes: int = 3,
+        *,
+        cpus_per_node: int = 4,
+        object_store_mb: int = 100,
+        progress: Callable[[str], None] | None = None,
+    ) -> RayNodes:
+        """Start `nodes` Ray nodes on this machine, node-1 (the head) and on, and connect to them.
+
+        All end with `close`, and also when this process dies, however it dies.
+
+        Args:
+            nodes: how many, >= 1.
+            cpus_per_node: logical CPUs of each; Ray only counts them.
+            object_store_mb: Ray's object store of each node, MiB, >= 75.
+            progress: is told each step, in words.
+
+        Raises:
+            SettingError: an argument out of its range.
+            ClusterError: they did not start, or this process is connected already.
+        """
+        refuse_a_second()
+        local = LocalNodes(
+            nodes, cpus_per_node=cpus_per_node, object_store_mb=object_store_mb, progress=progress
+        )
+        note = (
+            f"{nodes} nodes are simulated on one machine: "
+            f"they share its clock and its {os.cpu_count()} cores"
+        )
+        return cls(local.address, local.environment, notes=[note], local=local)
+
+    @classmethod
+    def connect(
+        cls, address: str | None = None, *, progress: Callable[[str], None] | None = None
+    ) -> RayNodes:
+        """Connect to a Ray cluster: that has a node on this host, or through its client proxy.
+
+        Args:
+            address: "host:port" of its head; None or "auto" takes RAY_ADDRESS, else the one
+                Ray cluster that has a node on this host. "ray://host:port" of its client
+                proxy works from anywhere, for detached jobs only.
+            progress: is told each step, in words.
+
+        Raises:
+            ClusterError: no cluster there or several, no or a wrong token, another version,
+                or no node of it on this host.
+        """
+        refuse_a_second()
+        tell = progress or (lambda _: None)
+        address = find_address(address)
+        tell(f"looking for Ray at {address}")
+        settings = settings_for(address)
+        notes = check_cluster(address, settings)
+        tell(f"connecting to {address}")
+        return cls(address, settings, notes=notes)
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether we started these nodes, all on this machine."""
+        return self._local is not None
+
+    @property
+    def is_client(self) -> bool:
+        """Whether we are outside the cluster, behind Ray's client."""
+        return self.address.startswith(CLIENT)
+
+    def refresh(self) -> None:
+        """Look again which nodes there are; those that do not answer are left out."""
+        self.nodes, self.silent = usable_nodes()
+
+    def close(self) -> None:
+        """Disconnect; take the nodes down if we started them. Idempotent.
+
+        Raises:
+            ClusterError: our nodes did not end in time; they are killed then.
+        """
+        try:
+            if self._driver is not None:
+                self._driver.close()
+        finally:
+            if self._local is not None:
+                self._local.close()
+
+    def __enter__(self) -> RayNodes:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,13 @@
+"""One slot in real time, around `runtime.schedule.Slot`. No Ray: `actor.py` is made one elsewhere.
+
+| file | what it does |
+| --- | --- |
+| `host.py` | the slot's loop, its channels and its sinks; begin here |
+| `actor.py` | the same with few methods, for Ray to wrap |
+| `orders.py` | its mailbox: what other threads ask of the loop |
+| `clock_sync.py` | its clock, compared with the reference's |
+| `report.py` | what it says of itself |
+| `peers.py` | whether the slots at the other ends are there |
+| `read_ahead.py` | inputs of the user's own, read in threads |
+| `user_output.py` | what users' functions print |
+"""

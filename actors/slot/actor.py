@@ -1,0 +1,29 @@
+"""The Ray shell of a slot: its control methods, and what users' functions print in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actors.slot.host import SlotHost
+from actors.slot.report import SlotReport
+from actors.slot.user_output import Line, UserOutput, runs_users_code
+from runtime.flow.plan import Stage
+
+
+class SlotActor:
+    """A slot as a Ray actor, in few methods: Ray wraps each. `actors/jobs/job.py` places it."""
+
+    def __init__(self, name: str, stages: tuple[Stage, ...], **settings: Any) -> None:
+        self._output = UserOutput.install() if any(map(runs_users_code, stages)) else None
+        self._host = SlotHost(name, stages, **settings)
+
+    def call(self, method: str, *args: Any) -> Any:
+        """Call one of the slot's control methods; with the last report come the last lines."""
+        answer = getattr(self._host, method)(*args)
+        if method == "join" and isinstance(answer, SlotReport) and self._output is not None:
+            answer.said = self._output.take(is_last=True)
+        return answer
+
+    def said(self) -> list[Line]:
+        """Return what users' functions have printed here since the last time."""
+        return [] if self._output is None else self._output.take()

@@ -1,0 +1,371 @@
+"""Comparing a slot's clock with the reference's, over the network.
+
+```
+ClockSync ── question: number ─────────────▶ ClockServer    on the plan's first slot
+          ◀── answer: number, got, left ────                eight times, then once a second
+```
+
+What the four times mean is decided in `runtime/measure/clock.py`. Both ends have a thread of
+their own, which is awake for some 0.2 ms a second. Guarded like a channel: TCP with CURVE.
+
+*Sockets*: ROUTER, because the reference has a peer for each slot, and none that is gone or does
+not read may hold it up; DEALER, which may ask again when an answer does not come, as REQ may not.
+
+Two slots that have one clock exchange nothing: `SlotClock.identity` says which do.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import zmq
+from zmq import zmq_poll
+
+from actors.kernel.boot import boot_id
+from actors.wire.channel_end import HEARTBEAT_TIMEOUT_S, Context
+from actors.wire.keys import ChannelKeys
+from actors.wire.listening import listen
+from runtime.errors import ClusterError
+from runtime.measure.clock import Exchange, ReferenceClock
+from runtime.measure.report import ClockReport
+from runtime.measure.wall_clock import WallClock
+
+__all__ = ["ClockServer", "ClockSync", "SlotClock"]
+
+EXCHANGES = 8
+"""Before the start. The first ones wake what sleeps; of the rest one is usually undisturbed."""
+EVERY_S = 1.0
+"""How often after it: 50 ppm of drift are 0.05 ms then, as little as half a round trip."""
+WITHIN_S = 10.0
+"""How long the exchanges before the start may take; one of them must succeed."""
+ANSWER_S = 2.0
+"""How long to wait for an answer: an exchange that took longer would say little."""
+
+_QUESTION = struct.Struct("<4sBBHQ")  # magic, version, kind, 0, number
+_ANSWER = struct.Struct("<4sBBHQqq")  # the same, when the question came, when the answer left
+_MAGIC, _VERSION = b"SLKC", 1
+_ASKS, _ANSWERS = 1, 2
+_LONGEST = 1_024  # bytes: more than CURVE's handshake has; libzmq cuts off who sends more
+
+
+class SlotClock:
+    """The one clock that a slot reads.
+
+    It is this host's as it was at the start, and goes on by one that nobody can set: setting the
+    time of a host moves nothing in its slots, and is only told (`runtime/measure/wall_clock.py`).
+    All slots of one host have the same start (`keep`). A slot of another host is made to `follow`
+    the reference's.
+
+    Args:
+        keys: the job's.
+        context: the process's.
+        host: this node's address, as the other slots can reach it.
+        shift: for tests: by how many ns this host's clock is ahead of what it says; or a function
+            that says by how many its wall clock alone is, at the time it is called.
+
+    Attributes:
+        now_ns: returns the reference's time. It is read for every message.
+    """
+
+    def __init__(
+        self, *, keys: ChannelKeys, context: Context, host: str, shift: int | Callable[[], int] = 0
+    ) -> None:
+        self._keys, self._context, self._host = keys, context, host
+        self._shift_ns = 0 if callable(shift) else shift
+        self._wall_ns: Callable[[], int] = time.time_ns
+        self._steady_ns: Callable[[], int] = time.monotonic_ns
+        if callable(shift):
+            self._wall_ns = lambda: time.time_ns() + shift()
+        elif shift:
+            self._wall_ns = lambda: time.time_ns() + shift
+            self._steady_ns = lambda: time.monotonic_ns() + shift
+        self.ahead_ns = self._ahead()[0]
+        """The wall clock's time less the one that nobody can set, at the start."""
+        self._wall = WallClock(self.ahead_ns)
+        self._compared_ns = 0  # our clock's time less that of the one that is compared
+        self._end: ClockServer | ClockSync | None = None
+        self.now_ns: Callable[[], int]
+        self.keep(self.ahead_ns)
+
+    @property
+    def identity(self) -> str | None:
+        """What two slots have in common if they have one clock; None: nobody has ours.
+
+        One boot of one kernel, hence one clock, and the same shift of it. Copies of a virtual
+        machine, woken from one image, with clocks of their own, are not told apart.
+        """
+        boot, offsets = boot_id(), _time_namespace()
+        return boot and f"{boot} {offsets} {self._shift_ns:+d} ns"
+
+    def keep(self, ahead_ns: int) -> None:
+        """Go by the same start as all slots of this host: its clock is then theirs."""
+        steady_ns = self._steady_ns
+        self.now_ns = lambda: steady_ns() + ahead_ns
+        self._clock = ReferenceClock(self.now_ns)
+
+    def serve(self) -> str:
+        """Let this clock be the reference; return the endpoint where it answers.
+
+        Raises:
+            ClusterError: it cannot listen there.
+        """
+        self._end = ClockServer(
+            self.now_ns, keys=self._keys, context=self._context, bind_host=self._host
+        )
+        return self._end.endpoint
+
+    def follow(self, endpoint: str) -> None:
+        """Set this clock to the reference's, and keep it there.
+
+        Raises:
+            ClusterError: the reference does not answer.
+        """
+        self._compared_ns = self._ahead()[0]
+        self._clock = ReferenceClock(self._steady_ns)
+        self._end = sync = ClockSync(
+            self._clock, self._steady_ns, endpoint, keys=self._keys, context=self._context
+        )
+        sync.start()
+        self.now_ns = self._clock.now_ns
+
+    @property
+    def refused_peers(self) -> int:
+        """Connections refused so far, where this clock is the reference."""
+        return self._end.refused_peers if isinstance(self._end, ClockServer) else 0
+
+    def report(self, node: str) -> ClockReport:
+        """Return what there is to say of it."""
+        ahead_ns, error_ns = self._ahead()
+        self._wall.look(ahead_ns, error_ns=error_ns)
+        told = self._clock.report(node, refused=0 if self._end is None else self._end.refused)
+        return replace(
+            told,
+            offset_ns=told.offset_ns - self._compared_ns,
+            steps=self._wall.steps,
+            stepped_ns=self._wall.stepped_ns,
+        )
+
+    def _ahead(self) -> tuple[int, int]:
+        """Return the wall clock's time less the steady one's, and how far off that may be."""
+        before_ns, wall_ns, after_ns = self._steady_ns(), self._wall_ns(), self._steady_ns()
+        return wall_ns - (before_ns + after_ns) // 2, after_ns - before_ns
+
+
+class ClockServer:
+    """Says what time it is by the reference's clock, to every slot of the job.
+
+    It ends when its context is terminated.
+
+    Args:
+        clock_ns: the reference's clock.
+        keys: the job's.
+        context: the process's.
+        bind_host: this node's address, as the other slots can reach it; a free port is taken.
+
+    Attributes:
+        endpoint: what a `ClockSync` connects to.
+        refused: messages that were no question.
+
+    Raises:
+        ClusterError: the address is not one of this node.
+    """
+
+    def __init__(
+        self, clock_ns: Callable[[], int], *, keys: ChannelKeys, context: Context, bind_host: str
+    ) -> None:
+        self.refused = 0
+        self._clock_ns = clock_ns
+        self._socket = _socket(context, zmq.ROUTER)
+        keys.guard_reference(self._socket)
+        try:
+            self._strangers = listen(self._socket, bind_host, what="answer for the clock")
+        except ClusterError:
+            self._socket.close()
+            raise
+        self.endpoint = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
+        threading.Thread(target=self._serve, name="clock-server", daemon=True).start()
+
+    @property
+    def refused_peers(self) -> int:
+        """Connections refused so far."""
+        return self._strangers.refused
+
+    def _serve(self) -> None:
+        try:
+            while True:
+                peer, *parts = self._socket.recv_multipart()
+                got_ns = self._clock_ns()
+                number = _question(parts)
+                if number is None:
+                    self.refused += 1
+                    continue
+                head = (_MAGIC, _VERSION, _ANSWERS, 0, number)
+                answer = _ANSWER.pack(*head, got_ns, self._clock_ns())
+                # A peer that is gone is not an error of a ROUTER: the answer is dropped.
+                self._socket.send_multipart([peer, answer])
+        except zmq.ContextTerminated:
+            pass  # the way a context tells its sockets to close
+        finally:
+            self._socket.close()
+
+
+class ClockSync:
+    """Keeps a slot's clock at the reference's.
+
+    Args:
+        clock: of this slot; it learns from here only.
+        local_ns: the clock that it is built on.
+        endpoint: the `ClockServer`'s.
+        keys: the job's.
+        context: the process's; when it is terminated, the exchange ends.
+
+    Attributes:
+        refused: messages that were no answer, or one that cannot be true.
+
+    Raises:
+        ClusterError: no such endpoint.
+    """
+
+    def __init__(
+        self,
+        clock: ReferenceClock,
+        local_ns: Callable[[], int],
+        endpoint: str,
+        *,
+        keys: ChannelKeys,
+        context: Context,
+    ) -> None:
+        self.refused = 0
+        self._clock, self._local_ns, self._endpoint = clock, local_ns, endpoint
+        self._number = 0
+        self._socket = _socket(context, zmq.DEALER)
+        self._socket.setsockopt(zmq.IMMEDIATE, 1)  # no question waits for a connection
+        keys.guard_sender(self._socket)
+        try:
+            self._socket.connect(endpoint)
+        except zmq.ZMQError as problem:
+            self._socket.close()
+            raise ClusterError(
+                f"cannot compare clocks with {endpoint!r}: {problem}; give the endpoint of the "
+                "reference, tcp://host:port"
+            ) from problem
+
+    def start(self, *, within_s: float = WITHIN_S) -> None:
+        """Set the clock, by eight exchanges; then go on with one each second, in a thread.
+
+        Raises:
+            ClusterError: none succeeded in time.
+        """
+        done, until_s = 0, time.monotonic() + within_s
+        for _ in range(EXCHANGES):
+            left_s = until_s - time.monotonic()
+            exchange = self._ask(min(ANSWER_S, left_s)) if left_s > 0 else None
+            if exchange is not None:
+                self._clock.learn(exchange, at_once=True)
+                done += 1
+        if not done:
+            self.close()
+            raise ClusterError(
+                f"this slot cannot compare its clock with the reference at {self._endpoint}: no "
+                f"answer within {within_s:g} s; latencies between hosts would be wrong by as "
+                "much as their clocks are. Let the nodes reach each other on every port"
+            )
+        threading.Thread(target=self._go_on, name="clock-sync", daemon=True).start()
+
+    def close(self) -> None:
+        """Close a sync that has not started; one that has ends with its context."""
+        self._socket.close()
+
+    def _go_on(self) -> None:
+        try:
+            while True:
+                self._listen(EVERY_S, self._number + 1)
+                exchange = self._ask(ANSWER_S)
+                if exchange is not None:
+                    self._clock.learn(exchange)
+        except zmq.ContextTerminated:
+            pass  # the way a context tells its sockets to close
+        finally:
+            self._socket.close()
+
+    def _ask(self, within_s: float) -> Exchange | None:
+        """Return one exchange; None when there was none: the error grows with age, until one is."""
+        if not zmq_poll([(self._socket, zmq.POLLOUT)], round(within_s * 1_000)):
+            return None
+        self._number += 1
+        question = _QUESTION.pack(_MAGIC, _VERSION, _ASKS, 0, self._number)
+        sent_ns = self._local_ns()
+        try:
+            self._socket.send(question, zmq.NOBLOCK)
+        except zmq.Again:  # the connection went in between
+            return None
+        answer = self._listen(within_s, self._number)
+        if answer is None:
+            return None
+        exchange = Exchange(sent_ns, *answer)
+        if exchange.is_sound:
+            return exchange
+        self.refused += 1
+        return None
+
+    def _listen(self, for_s: float, number: int) -> tuple[int, int, int] | None:
+        """Return when the question of this number came and its answer left, and came here.
+
+        None when the time is over. Late answers to questions before it are passed over.
+        """
+        until_s = time.monotonic() + for_s  # ours, and the reference's, may be set meanwhile
+        while (left_s := until_s - time.monotonic()) > 0:
+            if not zmq_poll([(self._socket, zmq.POLLIN)], max(1, round(left_s * 1_000))):
+                return None
+            parts = self._socket.recv_multipart()
+            now_ns = self._local_ns()
+            answer = _answer(parts)
+            if answer is None or not 0 < answer[0] <= self._number:
+                self.refused += 1
+            elif answer[0] == number:
+                return answer[1], answer[2], now_ns
+        return None
+
+
+def _time_namespace() -> str:
+    """Return what processes have in common whose clock that nobody can set is one."""
+    try:
+        return os.readlink("/proc/self/ns/time")
+    except OSError:  # a kernel without them has one for all
+        return ""
+
+
+def _socket(context: Context, kind: int) -> zmq.Socket[bytes]:
+    made = context.socket(kind)
+    timeout_ms = round(HEARTBEAT_TIMEOUT_S * 1_000)
+    for option, value in (
+        (zmq.LINGER, 0),
+        (zmq.HEARTBEAT_IVL, timeout_ms // 5),
+        (zmq.HEARTBEAT_TIMEOUT, timeout_ms),
+        (zmq.MAXMSGSIZE, _LONGEST),
+    ):
+        made.setsockopt(option, value)
+    return made
+
+
+def _question(parts: list[bytes]) -> int | None:
+    """Return the number of a question; None if it is none."""
+    if len(parts) != 1 or len(parts[0]) != _QUESTION.size:
+        return None
+    magic, version, kind, zero, number = _QUESTION.unpack(parts[0])
+    is_ours = (magic, version, kind, zero) == (_MAGIC, _VERSION, _ASKS, 0)
+    return int(number) if is_ours else None
+
+
+def _answer(parts: list[bytes]) -> tuple[int, int, int] | None:
+    """Return the number of an answer, when its question came and when it left; None if none."""
+    if len(parts) != 1 or len(parts[0]) != _ANSWER.size:
+        return None
+    magic, version, kind, zero, number, got_ns, left_ns = _ANSWER.unpack(parts[0])
+    is_ours = (magic, version, kind, zero) == (_MAGIC, _VERSION, _ANSWERS, 0)
+    return (number, got_ns, left_ns) if is_ours else None

@@ -1,0 +1,397 @@
+"""A slot in real time: one core, one loop around `runtime.schedule.Slot`.
+
+```
+channels ──▶ deliver / credit ──▶ Slot.step ──▶ Send · Grant · Egress ──▶ channels, sinks
+                  ▲                                                │
+                  └──────── wait (channels, a source's next event) ┘
+```
+
+The loop has a thread of its own; other threads make the control calls (report, stop, join), of
+which it carries out between two slices what touches the slot (`actors/slot/orders.py`).
+As a Ray actor it is `actors/slot/actor.py`, in few methods: Ray wraps each method of an actor's
+class, which the loop had better not pay for.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import zmq
+
+from actors.sinks import HasEnded, SlotSinks, input_prints
+from actors.slot.clock_sync import SlotClock
+from actors.slot.orders import Orders, SlackSetting
+from actors.slot.peers import look_at_peers
+from actors.slot.read_ahead import ReadAheadInput, read_ahead
+from actors.slot.report import SlotIdentity, SlotReport, SlotSamples, stuck
+from actors.wire.channel import ChannelKeys, Receiver, Sender, Waker, Watch
+from actors.wire.frames import FrameCodec
+from actors.wire.local_sockets import host_identity
+from actors.wire.waiting import sharpen_timers
+from runtime.config import Limits
+from runtime.errors import SlackwaterError
+from runtime.flow.plan import Channel, Stage
+from runtime.model import NS_PER_SECOND
+from runtime.schedule import Action, Egress, Grant, Send, Slot
+from runtime.sinks import InputPrint, SinkRun
+
+POLL_S = 0.005
+"""How long to sleep while a source has nothing and cannot say when."""
+IDLE_S = 0.2
+"""How long to sleep at most: a lost peer need not end a wait."""
+NAP_S = 0.001
+"""The same while there was work `AWAKE_NS` ago: core and caches that doze take longer to serve."""
+AWAKE_NS = 50_000_000
+LOOK_NS = 500_000
+"""How often to look at the channels between two slices: a look takes as long as a small slice."""
+PEERS_NS = 100_000_000
+"""How often to look whether the other ends are still there."""
+REPORT_S = 2.0
+
+
+class SlotHost:
+    """One slot of a job: call `identify`, `bind`, `connect`, `start` and `join`.
+
+    Its process ends with it. All times are the reference's: if its clock is another one, call
+    `follow_clock` before `connect`, with what `serve_clock` of the reference's slot returned.
+    """
+
+    def __init__(  # noqa: PLR0913 - each by name
+        self,
+        name: str,
+        stages: tuple[Stage, ...],
+        *,
+        keys: ChannelKeys,
+        host: str = "127.0.0.1",
+        folder: str = "",
+        limits: Limits | None = None,
+        clock_shift: int | Callable[[], int] = 0,
+        is_sampled: bool = False,
+        deadline_ns: int | None = None,
+        end_on_record: HasEnded = lambda _: False,
+    ) -> None:
+        self._name, self._stages, self._keys, self._host = name, stages, keys, host
+        self._limits, self._folder, self._is_sampled = limits, folder, is_sampled
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._clock = SlotClock(keys=keys, context=self._context, host=host, shift=clock_shift)
+        self._receivers: dict[str, Receiver] = {}
+        self._senders: dict[str, Sender] = {}
+        self._sinks, self._end_on_record = SlotSinks(deadline_ns=deadline_ns), end_on_record
+        self._own_inputs: list[ReadAheadInput] = []
+        self._slot: Slot | None = None
+        self._start_ns = 0
+        self._waker = Waker()
+        self._orders = Orders(self._waker.wake)
+        self._is_stopping = False
+        self._failure: str | None = None  # of another slot, for which we stop
+        self._wants_report = threading.Event()
+        self._has_report = threading.Event()
+        self._has_ended = threading.Event()
+        self._report = SlotReport(name, "ready")
+        self._thread: threading.Thread | None = None
+        # Arrow looks for pandas at its first conversion, for 150 ms: not in an event's latency.
+        pa.array(np.zeros(1))
+
+    # -- control, from other threads -------------------------------------------------------
+
+    def identify(self) -> SlotIdentity:
+        """Say who this is, so that the others know what they share with it."""
+        clock = self._clock
+        return SlotIdentity(os.getpid(), host_identity(self._host), clock.identity, clock.ahead_ns)
+
+    def keep_clock(self, ahead_ns: int) -> None:
+        """Go by the start of the reference's slot, on the same host; before `connect`."""
+        self._clock.keep(ahead_ns)
+
+    def serve_clock(self) -> str:
+        """Let this slot's clock be the reference; return the endpoint where it answers."""
+        return self._clock.serve()
+
+    def follow_clock(self, endpoint: str) -> None:
+        """Set this slot's clock by the reference's at `endpoint`, and keep it there."""
+        self._clock.follow(endpoint)
+
+    def bind(self, hosts: Mapping[str, str | None]) -> dict[str, str]:
+        """Listen on every channel that comes from another slot: {channel: endpoint}.
+
+        Args:
+            hosts: {stage: identity of the host that it runs on}.
+        """
+        here = host_identity(self._host)
+        own = {stage.name for stage in self._stages}
+        for stage in self._stages:
+            for channel in stage.inputs:
+                if channel.source not in own:
+                    self._receivers[channel.name] = Receiver(
+                        keys=self._keys,
+                        codec=_codec(channel),
+                        context=self._context,
+                        bind_host=self._host,
+                        is_local=here is not None and hosts[channel.source] == here,
+                    )
+        if self._is_stopping:
+            self._unlink()
+        return {name: receiver.endpoint for name, receiver in self._receivers.items()}
+
+    def fingerprints(self) -> dict[str, InputPrint]:
+        """Return what the sources read, of those that can tell: {source: what}."""
+        return input_prints(self._stages)
+
+    def connect(
+        self, endpoints: Mapping[str, str], runs: Mapping[str, SinkRun] | None = None
+    ) -> int:
+        """Connect every channel that leads to another slot, and open the sinks.
+
+        Args:
+            endpoints: {channel: where its other end listens}.
+            runs: {sink: what it writes for}.
+
+        Returns:
+            The reference's time when that was done.
+        """
+        for stage in self._stages:
+            for channel in stage.outputs:
+                if channel.name in endpoints and channel.name not in self._receivers:
+                    self._senders[channel.name] = Sender(
+                        endpoints[channel.name],
+                        keys=self._keys,
+                        codec=_codec(channel),
+                        context=self._context,
+                    )
+        try:
+            self._sinks.open(
+                self._stages,
+                folder=self._folder,
+                runs=runs or {},
+                has_ended=self._end_on_record,
+            )
+        finally:
+            if self._is_stopping:
+                self._sinks.leave()
+        return self._clock.now_ns()
+
+    def start(self, start_ns: int) -> None:
+        """Run. Paced sources hand over their first event at `start_ns`."""
+        self._start_ns = start_ns
+        stages = [read_ahead(stage, self._waker.wake) for stage in self._stages]
+        self._own_inputs = [one for _, one in stages if one is not None]
+        self._slot = Slot(
+            self._name,
+            [stage for stage, _ in stages],
+            start_ns=start_ns,
+            limits=self._limits,
+            is_sampled=self._is_sampled,
+        )
+        self._report.state = "running"
+        self._thread = threading.Thread(target=self._main, name=f"slot-{self._name}", daemon=True)
+        self._thread.start()
+
+    def report(self) -> SlotReport:
+        """Return the counters as the loop last saw them, at most a slice old."""
+        if self._thread is not None and self._thread.is_alive():
+            self._has_report.clear()
+            self._wants_report.set()
+            self._waker.wake()
+            if not self._has_report.wait(REPORT_S):
+                return stuck(self._report, self._slot, self._clock.now_ns())
+        return self._report
+
+    def samples(self) -> SlotSamples:
+        """Return what the stages did in the seconds that are over, once.
+
+        Raises:
+            TimeoutError: a slice takes long; the samples are kept for the next who asks.
+        """
+        return self._orders.ask(self._take_samples, within_s=REPORT_S)
+
+    def set_slack(self, stage: str, to: SlackSetting, number: tuple[int, int]) -> None:
+        """Let a gate's slack be another from the next slice on, unless a higher number was here."""
+        slot = self._slot
+        assert slot is not None, "the tuner starts after the slots"
+        self._orders.tell_newest(stage, number, lambda: slot.set_slack(stage, **to._asdict()))
+
+    def join(self) -> SlotReport:
+        """Return when the slot is done, stopped or has failed."""
+        self._has_ended.wait()
+        return self._report
+
+    def collected(self, sink: str) -> bytes:
+        """Return what a collect sink has, as an Arrow IPC stream."""
+        table = self._sinks.collected(sink).table()
+        buffer = pa.BufferOutputStream()
+        with pa.ipc.new_stream(buffer, table.schema) as stream:
+            stream.write_table(table)
+        return bytes(buffer.getvalue())
+
+    def stop(self, failure: str | None = None) -> None:
+        """End the loop soon.
+
+        Args:
+            failure: why the job has failed: sinks keep what is published. None: its user wants
+                its end, and sinks publish all that they have.
+        """
+        self._failure = failure
+        self._is_stopping = True
+        self._waker.wake()
+        self._unlink()
+        if self._thread is None:
+            self._sinks.leave()
+
+    def _unlink(self) -> None:
+        """Leave nothing in the temp folder, should the job end before all have connected."""
+        for receiver in list(self._receivers.values()):
+            receiver.unlink()
+
+    # -- the loop --------------------------------------------------------------------------
+
+    def _main(self) -> None:
+        # What exists now lives as long as the job: collections need not look at it again.
+        gc.collect()
+        gc.freeze()
+        state, error, kind = "failed", None, None
+        try:
+            state = self._loop()
+            if state == "done" or self._failure is None:
+                self._sinks.close(state)
+            else:
+                self._sinks.abort(self._failure)
+        except SlackwaterError as problem:
+            error, kind = str(problem), type(problem).__name__
+        except BaseException as problem:  # a fault of ours, or sys.exit() in a user's function
+            error, kind = f"{problem!r}\n{traceback.format_exc()}", type(problem).__name__
+        if error is not None:
+            error = f"{error}{self._sinks.abort(error)}"
+            state = "failed"
+        assert self._slot is not None
+        try:
+            ended_ns = self._clock.now_ns()
+            try:
+                self._slot.close()
+            finally:
+                self._publish(state, error, kind)
+            self._report.ended_ns = ended_ns
+            if state == "failed":
+                self._report.lost = [n for n, end in self._ends().items() if end.is_peer_lost]
+        finally:
+            self._orders.close()
+            self._has_ended.set()
+
+    def _loop(self) -> str:
+        slot = self._slot
+        assert slot is not None
+        watch = Watch({**self._receivers, **self._senders}, waker=self._waker)
+        slot.wake_ns(self._clock.now_ns())  # opens the inputs, before the start
+        self._publish("running")  # so that there is one, should the first slice hang
+        sharpen_timers()
+        peers_ns = looked_ns = worked_ns = 0
+        while not self._is_stopping:
+            now_ns = self._clock.now_ns()
+            if not 0 <= now_ns - looked_ns <= LOOK_NS:  # below 0: the clock was set
+                self._take_in(slot, watch.ready(), now_ns)
+                looked_ns = now_ns
+            if self._wants_report.is_set():
+                self._publish("running")
+            if self._orders.waiting:
+                self._orders.obey()
+            self._sinks.publish_due()
+            began_ns = time.thread_time_ns()
+            done = slot.step(now_ns)
+            if done is not None:
+                for action in done.actions:
+                    self._perform(action)
+                slot.charge(done, time.thread_time_ns() - began_ns)
+                worked_ns = now_ns
+                continue
+            if slot.is_finished and all(sender.is_settled for sender in self._senders.values()):
+                return "done"
+            if not 0 <= now_ns - peers_ns <= PEERS_NS:
+                look_at_peers(self._name, self._ends())
+                peers_ns = now_ns
+            most_s = NAP_S if now_ns < worked_ns + AWAKE_NS else IDLE_S
+            watch.wait(min(self._rest_s(slot, now_ns), self._sinks.due_in_s, most_s))
+            looked_ns = 0
+        return "stopped"
+
+    def _take_in(self, slot: Slot, ready: list[str], now_ns: int) -> None:
+        for name in ready:
+            if name in self._receivers:
+                for message, sent_ns in self._receivers[name].receive(now_ns):
+                    slot.deliver(name, message, now_ns, link_ns=max(now_ns - sent_ns, 0))
+            else:
+                for rows in self._senders[name].poll():
+                    slot.credit(name, rows)
+
+    def _take_samples(self) -> SlotSamples:
+        assert self._slot is not None, "the tuner starts after the slots"
+        now_ns = self._clock.now_ns()
+        passed_ns = now_ns - self._start_ns
+        left_ns = NS_PER_SECOND - (passed_ns % NS_PER_SECOND if passed_ns > 0 else passed_ns)
+        return SlotSamples(self._slot.samples(now_ns), left_ns)
+
+    def _perform(self, action: Action) -> None:
+        match action:
+            case Send(channel, message):
+                self._senders[channel.name].send(message, self._clock.now_ns())
+            case Grant(channel, rows):
+                self._receivers[channel.name].grant(rows)
+            case Egress(stage, batch, _):
+                if batch is not None:
+                    skipped = self._sinks.write(stage, batch)
+                    self._sinks.left(stage, batch, self._clock.now_ns(), skipped=skipped)
+
+    def _rest_s(self, slot: Slot, looked_ns: int) -> float:
+        """Return how long to sleep, the slot having found nothing to do at `looked_ns`."""
+        wake_ns = slot.wake_ns(looked_ns)
+        is_polling = any(machine.is_polling(looked_ns) for machine in slot.stages.values())
+        most_s = POLL_S if is_polling else IDLE_S
+        if wake_ns is not None and wake_ns > looked_ns:
+            return min(max(wake_ns - self._clock.now_ns(), 0) / 1e9, most_s)
+        # A source that is due, and yet there was nothing to do, waits for credit.
+        return most_s
+
+    def _ends(self) -> dict[str, Receiver | Sender]:
+        return {**self._receivers, **self._senders}
+
+    def _publish(self, state: str, error: str | None = None, kind: str | None = None) -> None:
+        """Make a report that the loop does not change any more: other threads read it."""
+        self._wants_report.clear()
+        assert self._slot is not None
+        live_stages, live_channels = self._slot.reports(self._clock.now_ns())
+        stages = [replace(stage) for stage in live_stages]
+        channels = [replace(channel) for channel in live_channels]
+        for stage in stages:
+            stage.slot, stage.node = self._name, self._name.split("/")[0]
+        for channel in channels:
+            sender, receiver = self._senders.get(channel.name), self._receivers.get(channel.name)
+            if sender is not None:
+                channel.bytes_sent = sender.bytes
+            if receiver is not None:
+                channel.link_ns = receiver.link_ns
+                channel.least_link_ns = receiver.least_link_ns
+        sinks = self._sinks.reports(self._name.split("/")[0])
+        self._report = SlotReport(self._name, state, stages, channels, sinks, error, kind)
+        self._report.at_ns = self._clock.now_ns()
+        self._report.clock = self._clock.report(self._name.split("/")[0])
+        strangers = [receiver.refused_peers for receiver in self._receivers.values()]
+        waits = [one.standstill(is_over=state != "running") for one in self._own_inputs]
+        self._report.notes = [said for said in waits if said is not None]
+        self._report.refused_peers = sum(strangers) + self._clock.refused_peers
+        self._has_report.set()
+
+
+def _codec(channel: Channel) -> FrameCodec:
+    names = channel.schema.names
+    return FrameCodec(
+        channel.schema,
+        columns=names,
+        with_writers=channel.has_writers,
+        may_be_late=channel.may_be_late,
+    )

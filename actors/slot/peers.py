@@ -1,0 +1,29 @@
+"""Whether the slots at the other ends of a slot's channels are there, and send what they may."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from actors.wire.channel import Receiver, Sender
+from runtime.errors import FrameError, WorkerDied
+
+
+def look_at_peers(slot: str, ends: Mapping[str, Receiver | Sender]) -> None:
+    """Check that the other ends of a slot's channels, {channel: its end}, are there and sound.
+
+    Raises:
+        WorkerDied: one has gone.
+        FrameError: one has sent what was refused.
+    """
+    for name, end in ends.items():
+        if end.is_peer_lost:
+            raise WorkerDied(
+                f"slot {slot!r} lost the other end of channel {name!r}: its worker has "
+                "gone; see the error of that worker, then submit again"
+            )
+        if end.refused:
+            raise FrameError(
+                f"slot {slot!r} refused {end.refused} frames on channel {name!r}, and "
+                f"cannot know what they held: {end.last_refusal}; the job is stopped rather "
+                "than lose rows"
+            )

@@ -1,0 +1,124 @@
+"""What a slot says of itself to its job: who it is, how it goes, and its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from actors.slot.user_output import Line
+from runtime.config import Limits
+from runtime.flow.plan import Plan
+from runtime.measure.assemble import job_report
+from runtime.measure.report import (
+    ChannelReport,
+    ClockReport,
+    JobReport,
+    SinkReport,
+    StageReport,
+)
+from runtime.measure.samples import StageSample
+from runtime.measure.tuning import TuningReport
+from runtime.schedule import Slot
+
+
+class SlotIdentity(NamedTuple):
+    """Who a slot is, and what it shares with others that have the same."""
+
+    pid: int
+    host: str | None
+    """See `local_sockets.host_identity`."""
+    clock: str | None
+    """See `SlotClock.identity`."""
+    ahead_ns: int = 0
+    """See `SlotClock.ahead_ns`."""
+
+
+@dataclass
+class SlotReport:
+    """What one slot says of itself: its share of the job's report."""
+
+    slot: str
+    state: str  # ready, running, done, stopped or failed
+    stages: list[StageReport] = field(default_factory=list)
+    channels: list[ChannelReport] = field(default_factory=list)
+    sinks: list[SinkReport] = field(default_factory=list)
+    error: str | None = None
+    error_type: str | None = None
+    at_ns: int | None = None
+    """The reference's time when this was so."""
+    ended_ns: int | None = None
+    """The reference's time at the end, its sinks closed."""
+    lost: list[str] = field(default_factory=list)
+    """The channels whose other end was gone when this slot failed."""
+    clock: ClockReport | None = None
+    refused_peers: int = 0
+    """Connections refused by its sockets of TCP; see `actors/wire/strangers.py`."""
+    notes: list[str] = field(default_factory=list)
+    """What the job's report is to say of this slot: sources that do not return."""
+    said: list[Line] = field(default_factory=list)
+    """At the end: what users' functions have printed, as far as nobody has taken it."""
+
+
+def stuck(report: SlotReport, slot: Slot | None, now_ns: int) -> SlotReport:
+    """Return the last report of a slot whose loop does not answer, as it must be by now."""
+    passed_ns = 0 if report.at_ns is None else now_ns - report.at_ns
+    stages = [
+        replace(
+            stage,
+            still_ns=None if stage.still_ns is None else stage.still_ns + passed_ns,
+            due_in_ns=None,  # by now it may be
+            is_stuck=slot is not None and stage.name == slot.at_work,
+        )
+        for stage in report.stages
+    ]
+    return replace(report, stages=stages)
+
+
+class SlotSamples(NamedTuple):
+    """What a slot's stages did in the seconds that are over."""
+
+    samples: list[StageSample]
+    left_ns: int
+    """Until the second that is counted now is over."""
+
+
+def put_together(
+    plan: Plan,
+    parts: Sequence[SlotReport],
+    *,
+    state: str,
+    elapsed_s: float,
+    error: Exception | None,
+    notes: Sequence[str],
+    limits: Limits,
+    tuning: TuningReport | None,
+) -> JobReport:
+    """Return the job's report.
+
+    Args:
+        plan: of the job.
+        parts: what its slots last said, in their order; those that were never heard are missing.
+        state: of the job.
+        elapsed_s: since its sources began to run.
+        error: why it has failed.
+        notes: of the job; those of its slots come behind them.
+        limits: of the job.
+        tuning: what its tuner says.
+    """
+    return job_report(
+        plan,
+        state=state,
+        host="ray",
+        nodes=list(dict.fromkeys(name.split("/")[0] for name in plan.slot_names)),
+        elapsed_s=elapsed_s,
+        stages=[stage for part in parts for stage in part.stages],
+        channels=[channel for part in parts for channel in part.channels],
+        sinks=[sink for part in parts for sink in part.sinks],
+        error=None if error is None else str(error),
+        notes=[*notes, *[note for part in parts for note in part.notes]],
+        clocks={part.slot: part.clock for part in parts if part.clock is not None},
+        refused_peers=sum(part.refused_peers for part in parts),
+        still_ns=limits.still_ns,
+        tuning=tuning,
+    )

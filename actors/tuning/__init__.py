@@ -1,0 +1,10 @@
+"""Slacks, set while a job runs: the tuner beside it, kept alive, and what it learns from.
+
+| file | what it does |
+| --- | --- |
+| `care.py` | a job's tuner in its care; begin here |
+| `process.py` | one tuner: its actor, and its process, which ends for certain |
+| `tuner.py` | asks the slots once a second, and tells them what the policy decides |
+| `sample_history.py` | samples that outlive their job |
+| `back_off.py` | how long to leave in peace what dies again and again |
+"""

@@ -1,0 +1,162 @@
+"""One column as Arrow buffers, and back: the parts of a frame's body (`actors/wire/frames.py`)."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from runtime.errors import ColumnError, FrameError, SchemaError
+from runtime.model.schema import wire_type
+
+INT64 = np.dtype(np.int64)
+INT32 = np.dtype(np.int32)
+UINT8 = np.dtype(np.uint8)
+BOOL = np.dtype(np.bool_)
+Field: TypeAlias = tuple[str, np.dtype[Any] | None, int]
+"""A column on the wire: its name, NumPy type (None is text), and bytes of one value."""
+
+FEW_ROWS = 64
+"""Up to here a copy of a column costs less than a look into its memory."""
+PADDING = [b"\0" * (-size % 8) for size in range(8)]  # [size % 8]
+_FEW_BYTES = 4096  # the same for text
+_STRING = pa.string()
+_NO_TEXT = np.zeros(1, dtype=np.int32)  # its offsets
+
+
+def padded(size: int) -> int:
+    """Return the size with padding to a multiple of 8."""
+    return (size + 7) & ~7
+
+
+def text_size(rows: int, length: int, bitmap: int) -> int:
+    """Return the bytes of a text column's buffers, with padding.
+
+    Args:
+        rows: of the batch.
+        length: bytes of text.
+        bitmap: bytes of validity bitmap; 0 without nulls.
+    """
+    return (4 * rows + 11 & ~7) + (length + 7 & ~7) + (bitmap + 7 & ~7)
+
+
+def add_text(parts: list[Any], name: str, values: Any, *, rows: int) -> tuple[int, int]:
+    """Add offsets, text and bitmap of an Arrow array; return bytes of text and of bitmap.
+
+    Raises:
+        FrameError: it is no array of so many strings.
+    """
+    if not isinstance(values, pa.StringArray) or len(values) != rows:
+        raise misfit(name, values, f"an Arrow array of {rows} strings")
+    validity, offsets, text = values.buffers()
+    bounds: npt.NDArray[np.int32] = _NO_TEXT
+    if rows:
+        bounds = np.frombuffer(offsets, INT32, rows + 1, values.offset * 4)
+    start, stop = bounds.item(0), bounds.item(-1)
+    _add(parts, bounds - bounds[0] if start else bounds, 4 * (rows + 1))
+    _add(parts, text.slice(start, stop - start) if stop > start else b"", stop - start)
+    if not values.null_count:
+        return stop - start, 0
+    size = (rows + 7) // 8
+    if values.offset % 8:
+        valid = values.is_valid().to_numpy(zero_copy_only=False)
+        _add(parts, np.packbits(valid, bitorder="little"), size)
+    else:
+        _add(parts, validity.slice(values.offset // 8, size), size)
+    return stop - start, size
+
+
+def _add(parts: list[Any], buffer: Any, size: int) -> None:
+    """Add a buffer of `size` bytes, and its padding."""
+    parts.append(buffer)
+    if size & 7:
+        parts.append(PADDING[size & 7])
+
+
+def read_text(name: str, frame: bytes, at: int, *, rows: int, length: int, bitmap: int) -> pa.Array:
+    """Return a column of text, as a view of the frame, in which its buffers lie.
+
+    Args:
+        name: for the error.
+        frame: all of it.
+        at: where the offsets are.
+        rows: of the batch.
+        length: bytes of text.
+        bitmap: bytes of validity bitmap; 0 without nulls.
+
+    Raises:
+        FrameError: Arrow could not trust it.
+    """
+    bounds = np.frombuffer(frame, INT32, rows + 1, at)
+    is_whole = bounds.item(0) == 0 and bounds.item(-1) == length
+    # One text that begins and ends there has no room for disorder.
+    if not is_whole or (rows > 1 and _largest(bounds[1:] < bounds[:-1])):
+        raise FrameError(f"text column {name!r} has offsets out of order or out of its text")
+    text_at = at + padded(4 * (rows + 1))
+    whole = pa.py_buffer(frame)
+    offsets, text = whole.slice(at, 4 * (rows + 1)), whole.slice(text_at, length)
+    validity = whole.slice(text_at + padded(length), bitmap) if bitmap else None
+    values = pa.Array.from_buffers(_STRING, rows, [validity, offsets, text])
+    # ASCII is sound wherever it is cut; only other text needs the slow look at each value.
+    if not _is_ascii(frame, text_at, length):
+        try:
+            values.validate(full=True)
+        except pa.ArrowInvalid as problem:
+            raise FrameError(f"text column {name!r} is no text: {problem}") from problem
+    return values
+
+
+def _is_ascii(frame: bytes, at: int, length: int) -> bool:
+    if length <= _FEW_BYTES:
+        return frame[at : at + length].isascii()
+    smallest = np.frombuffer(frame, np.int8, length, at).min()  # looks without a copy
+    return bool(smallest >= 0)
+
+
+def read_booleans(name: str, frame: bytes, at: int, *, rows: int) -> npt.NDArray[np.bool_]:
+    """Return bytes as booleans, a view of the frame; `FrameError` if not all 0 or 1."""
+    values = np.frombuffer(frame, UINT8, rows, at)
+    if rows and _largest(values) > 1:
+        raise FrameError(f"column {name!r} has booleans other than 0 and 1")
+    return values.view(BOOL)
+
+
+def _largest(values: npt.NDArray[Any]) -> Any:
+    """Return the largest of at least one value; `values.max()` takes a microsecond longer."""
+    return values.item(values.argmax())
+
+
+def misfit(name: str, values: Any, wanted: str) -> FrameError:
+    """Return the error for a column that is not what the schema says."""
+    got = type(values).__name__
+    if isinstance(values, np.ndarray):
+        got = f"NumPy array of shape {values.shape} and type {values.dtype}"
+    elif isinstance(values, pa.Array):
+        got = f"Arrow array of {len(values)} {values.type}"
+    return FrameError(
+        f"column {name!r} is to travel as {wanted}, and the batch has: "
+        f"{got}; return columns of the types the step was built with"
+    )
+
+
+def wire_field(schema: pa.Schema, name: str) -> Field:
+    """Return how a column travels.
+
+    Raises:
+        ColumnError: the schema has no such column.
+        SchemaError: its type does not travel.
+    """
+    if name not in schema.names:
+        raise ColumnError(f"column {name!r} is to travel, and the schema has {schema.names}")
+    wire = wire_type(schema.field(name).type)
+    if pa.types.is_string(wire):
+        return name, None, 0
+    if pa.types.is_integer(wire) or pa.types.is_boolean(wire) or pa.types.is_floating(wire):
+        dtype: np.dtype[Any] = np.dtype(wire.to_pandas_dtype())
+        return name, dtype, dtype.itemsize
+    raise SchemaError(
+        f"column {name!r} has type {wire}, which does not travel; only numbers, booleans, "
+        "timestamps and strings do"
+    )

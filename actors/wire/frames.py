@@ -1,0 +1,381 @@
+"""One message as one run of bytes: a fixed header and the Arrow buffers of its columns.
+
+```
+header  64 bytes, little endian: magic, version, kind, flags, rows, promise_ns,
+        promise_stimulus_ns, sent_at_ns, frame number, schema fingerprint, body length
+body    of a message from a shared gate: which read it is of (runtime/model/message.py,
+        ReadMark; 4 int64)
+        for each text column: bytes of text, bytes of validity bitmap (int64 each)
+        event time, stimulus time, writers (where the channel has them): int64
+        the columns: numbers as they are, timestamps as int64, booleans one byte each, 0 or
+        1 (Arrow's bool8), text as Arrow's offsets (int32, from 0), text, and validity
+        bitmap (none without nulls)
+```
+
+Every buffer starts at a multiple of 8. They are the buffers of an Arrow IPC record batch
+without the flatbuffer around it: both ends know the schema, so rows and text lengths say
+where each one is. Measured, encode and decode of 5 columns of numbers, CPU time: 8 µs for 1
+or 10 rows and 44 µs for 10,000; Arrow IPC 44 µs and 91 µs. Small frames are the rule when
+a stream is calm, and there each call counts: hence few of them below, and checks in line.
+
+Bytes from the wire are hostile until checked: whatever is wrong with them is a `FrameError`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections import Counter
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from actors.wire.buffers import (
+    BOOL,
+    FEW_ROWS,
+    INT64,
+    PADDING,
+    add_text,
+    misfit,
+    padded,
+    read_booleans,
+    read_text,
+    text_size,
+    wire_field,
+)
+from runtime.errors import FrameError
+from runtime.model import START_NS, Batch, Columns, Message, ReadMark
+from runtime.model.schema import wire_type
+
+MAX_BYTES = 16 * 2**20
+"""The longest body, 16 MiB: what each connection of a hostile peer can make us hold."""
+
+HEADER = struct.Struct("<4sBBHqqqqQQQ")
+_MARK = struct.Struct("<4q")  # a ReadMark
+_TEXT = struct.Struct("<2q")  # bytes of text, bytes of validity bitmap
+MAGIC = b"SLKW"
+VERSION = 1
+DATA, GRANT, HELLO = 1, 2, 3
+_KINDS = {DATA: "data", GRANT: "grant", HELLO: "hello"}
+_HAS_BATCH, _HAS_MARK, _IS_FINAL = 1, 2, 1  # the flags of data, and the one of grants
+_FLAGS = {DATA: _HAS_BATCH | _HAS_MARK, GRANT: _IS_FINAL, HELLO: 0}  # {kind: flags it may have}
+
+
+class FrameTooLongError(FrameError):
+    """The message is over the limit; half of its rows may fit."""
+
+
+class Grant(NamedTuple):
+    """Credit given back."""
+
+    rows: int
+    is_final: bool
+    """The receiver has seen the end of the stream: nothing more needs credit."""
+
+
+class FrameCodec:
+    """Encodes what one end of a channel sends, and decodes what it receives.
+
+    Frames are numbered from 0 in each direction, so a lost or repeated one is noticed: each
+    end has a codec of its own, for one connection. A refused frame changes nothing. Nor may a
+    promise run back, or a row be older than what was promised before it.
+
+    Args:
+        schema: the rows' inside types (`runtime/model/schema.py`).
+        columns: the names that travel, in this order.
+        with_writers: whether batches have `writers`.
+        may_be_late: rows may be older than promised (`Channel.may_be_late`).
+        max_bytes: the longest body that is sent or accepted.
+
+    Raises:
+        ColumnError: a name that is not in the schema.
+        SchemaError: a type that does not travel.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        *,
+        columns: Sequence[str],
+        with_writers: bool,
+        may_be_late: bool = True,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        self._with_writers = with_writers
+        self._names = tuple(columns)
+        times = ("event time", "stimulus time", "writers")[: 3 if with_writers else 2]
+        self._columns = tuple(wire_field(schema, name) for name in columns)
+        self._fields = tuple((name, INT64, INT64.itemsize) for name in times) + self._columns
+        widths = Counter(width for _, _, width in self._fields)
+        self._texts_size = _TEXT.size * widths.pop(0, 0)  # text has width 0
+        self._row_size = sum(widths.elements())
+        self._widths = tuple(widths.items())  # of (bytes of a value, columns)
+        self.max_bytes = max_bytes
+        self._lines = ["writers" if with_writers else "no writers"]
+        self._lines += [f"{name!r}: {wire_type(schema.field(name).type)}" for name in columns]
+        digest = hashlib.sha256("\n".join(self._lines).encode()).digest()
+        self._fingerprint = int.from_bytes(digest[:8], "little")
+        self._sent = 0
+        self._received = 0
+        self._may_be_late = may_be_late
+        self._promised_ns = START_NS  # by the frames received
+
+    # --- sending ---
+
+    def encode(self, message: Message, *, sent_at_ns: int) -> bytes:
+        """Return the message as one frame.
+
+        Raises:
+            FrameTooLongError: the body would be longer than `max_bytes`.
+            FrameError: the batch is not of this schema.
+        """
+        batch = message.batch
+        flags, rows, size = 0, 0, 0
+        parts: list[Any] = []
+        if batch is not None:
+            flags, rows = _HAS_BATCH, len(batch.event_time_ns)
+            parts, size = self._body(batch, rows)
+        if message.mark is not None:
+            flags |= _HAS_MARK
+            parts.insert(0, _MARK.pack(*message.mark))
+            size += _MARK.size
+        if size > self.max_bytes:
+            raise self._too_long(DATA, rows=rows, size=size)
+        header = HEADER.pack(
+            MAGIC,
+            VERSION,
+            DATA,
+            flags,
+            rows,
+            message.promise_ns,
+            message.promise_stimulus_ns,
+            sent_at_ns,
+            self._sent,
+            self._fingerprint,
+            size,
+        )
+        self._sent += 1
+        return b"".join((header, *parts))
+
+    def encode_grant(self, grant: Grant) -> bytes:
+        """Return the credit as a frame."""
+        flags = _IS_FINAL if grant.is_final else 0
+        return self._control(GRANT, b"", flags=flags, rows=grant.rows)
+
+    def encode_hello(self) -> bytes:
+        """Return the frame that names our columns: the first in its direction."""
+        text = "\n".join(self._lines).encode()
+        return self._control(HELLO, text)
+
+    def _body(self, batch: Batch, rows: int) -> tuple[list[Any], int]:
+        """Return the buffers of a batch, and how many bytes they have.
+
+        Raises:
+            FrameError: the batch is not of this schema.
+        """
+        arrays: list[Any] = [batch.event_time_ns, batch.stimulus_time_ns]
+        if self._with_writers:
+            arrays.append(batch.writers)
+        arrays += map(batch.columns.get, self._names)
+        parts: list[Any] = [b""]  # the first is for the lengths of the texts
+        size = self._texts_size + rows * self._row_size
+        shape = (rows,)
+        for place, (name, dtype, width) in enumerate(self._fields):
+            values = arrays[place]
+            if dtype is None:
+                length, bitmap = add_text(parts, name, values, rows=rows)
+                size += text_size(rows, length, bitmap)
+                parts[0] += _TEXT.pack(length, bitmap)
+                continue
+            if (
+                not isinstance(values, np.ndarray)
+                or (values.dtype is not dtype and values.dtype != dtype)
+                or values.shape != shape
+            ):
+                raise misfit(name, values, f"a NumPy array of {rows} {dtype}")
+            is_copied = rows <= FEW_ROWS or not values.flags.c_contiguous
+            parts.append(values.tobytes() if is_copied else values)
+            if over := rows * width & 7:
+                parts.append(PADDING[over])
+                size += 8 - over
+        return parts, size
+
+    def _control(self, kind: int, body: bytes, *, flags: int = 0, rows: int = 0) -> bytes:
+        """Return a frame that is about the channel itself."""
+        size = len(body)
+        if size > self.max_bytes:
+            raise self._too_long(kind, rows=rows, size=size)
+        number, of = self._sent, self._fingerprint
+        header = HEADER.pack(MAGIC, VERSION, kind, flags, rows, 0, 0, 0, number, of, size)
+        self._sent += 1
+        return header + body
+
+    def _too_long(self, kind: int, *, rows: int, size: int) -> FrameTooLongError:
+        return FrameTooLongError(
+            f"a {_KINDS[kind]} frame of {rows} rows would be {size} bytes long, and the "
+            f"limit is {self.max_bytes}; hand over fewer rows at a time, or shorter text"
+        )
+
+    # --- receiving ---
+
+    def decode(self, frame: bytes) -> tuple[Message, int]:
+        """Return the message of a data frame and when it was sent (its sender's clock, ns).
+
+        Its arrays are read-only views of the frame.
+
+        Raises:
+            FrameError: anything that is not the next frame of this channel, whole and sound.
+        """
+        flags, rows, promise_ns, promise_stimulus_ns, sent_at_ns = self._open(frame, DATA)
+        batch, mark, start = None, None, HEADER.size
+        if flags & _HAS_MARK:
+            mark, start = _read_mark(frame, rows), start + _MARK.size
+        if flags & _HAS_BATCH:
+            batch = self._read_batch(frame, rows, start)
+        elif rows or len(frame) > start:
+            raise FrameError(f"a frame without a batch says {rows} rows, {len(frame)} bytes")
+        promised_ns = self._promised_ns
+        if promise_ns < promised_ns:
+            raise FrameError(
+                f"frame {self._received} promises {promise_ns}, and {promised_ns} had been "
+                "promised: a promise never runs back"
+            )
+        if rows and not self._may_be_late:
+            times = batch.event_time_ns  # type: ignore[union-attr]  # it has rows
+            oldest_ns = min(times.tolist()) if rows <= FEW_ROWS else int(times.min())
+            if oldest_ns < promised_ns:
+                raise FrameError(
+                    f"frame {self._received} has a row of {oldest_ns}, older than the promised "
+                    f"{promised_ns}; nothing on this channel may come late"
+                )
+        self._promised_ns = promise_ns
+        self._received += 1
+        return Message(batch, promise_ns, promise_stimulus_ns, mark), sent_at_ns
+
+    def decode_grant(self, frame: bytes) -> Grant:
+        """Return the credit of a grant frame.
+
+        Raises:
+            FrameError: anything that is not the next frame of this channel, and a grant.
+        """
+        flags, rows, *_ = self._open(frame, GRANT)
+        if len(frame) > HEADER.size:
+            raise FrameError(f"a grant has no body, and this one has {len(frame)} bytes")
+        if not rows and not flags & _IS_FINAL:
+            raise FrameError("a grant of 0 rows that is not the last says nothing")
+        self._received += 1
+        return Grant(rows, is_final=bool(flags & _IS_FINAL))
+
+    def check_hello(self, frame: bytes) -> None:
+        """Check that the other end has our columns.
+
+        Raises:
+            FrameError: it has others (names the first that differs), or this is no hello.
+        """
+        _, rows, *_ = self._open(frame, HELLO)
+        ours = "\n".join(self._lines).encode()
+        theirs = frame[HEADER.size :]
+        if theirs != ours or rows:
+            raise FrameError(self._difference(theirs))
+        self._received += 1
+
+    def _open(self, frame: bytes, kind: int) -> tuple[int, int, int, int, int]:
+        """Check a header; return (flags, rows, promise, promise's stimulus, sent at)."""
+        if len(frame) < HEADER.size:
+            raise FrameError(f"{len(frame)} bytes are no frame: a header has {HEADER.size}")
+        (
+            magic,
+            version,
+            got_kind,
+            flags,
+            rows,
+            promise_ns,
+            stimulus_ns,
+            sent_at_ns,
+            number,
+            fingerprint,
+            size,
+        ) = HEADER.unpack_from(frame)
+        if magic != MAGIC or version != VERSION:
+            raise FrameError(
+                f"a frame starts with {magic!r}, version {version}; we speak {MAGIC!r}, version "
+                f"{VERSION}: run the same release of slackwater on every node"
+            )
+        if got_kind != kind:
+            raise FrameError(
+                f"frame {number} is of kind {_KINDS.get(got_kind, got_kind)}, and only "
+                f"{_KINDS[kind]} may come here now"
+            )
+        if flags & ~_FLAGS[kind] or rows < 0:
+            raise FrameError(f"frame {number} has flags {flags:#x} and {rows} rows")
+        if number != self._received:
+            raise FrameError(f"frame {number} came where frame {self._received} was due")
+        if size != len(frame) - HEADER.size or size > self.max_bytes:
+            raise FrameError(
+                f"frame {number} says that its body has {size} bytes, and it has "
+                f"{len(frame) - HEADER.size}; the limit is {self.max_bytes}"
+            )
+        if fingerprint != self._fingerprint and kind != HELLO:
+            raise FrameError(f"frame {number} is of another schema than {self._lines}")
+        return flags, rows, promise_ns, stimulus_ns, sent_at_ns
+
+    def _difference(self, theirs: bytes) -> str:
+        lines = theirs.decode(errors="replace").split("\n")
+        for our_line, their_line in zip_longest(self._lines, lines, fillvalue="nothing"):
+            if our_line != their_line:
+                return (
+                    f"the other end of the channel has {their_line[:200]!r} where we have "
+                    f"{our_line[:200]!r}; both ends must come from one plan"
+                )
+        return "the other end's hello is malformed"
+
+    def _read_batch(self, frame: bytes, rows: int, start: int) -> Batch:
+        size = len(frame) - start
+        expected = self._texts_size
+        for width, columns in self._widths:
+            expected += columns * padded(rows * width)
+        if expected > size:
+            raise FrameError(f"{rows} rows do not fit into a frame of {len(frame)} bytes")
+        at = start + self._texts_size
+        texts = []
+        lengths = _TEXT.iter_unpack(frame[start:at]) if self._texts_size else ()
+        for length, bitmap in lengths:
+            if length < 0 or bitmap not in (0, (rows + 7) // 8):
+                raise FrameError(f"{rows} texts cannot have {length} bytes, bitmap of {bitmap}")
+            texts.append((length, bitmap, text_size(rows, length, bitmap)))
+            expected += texts[-1][2]
+        if expected != size:
+            raise FrameError(f"a body of {rows} rows has {expected} bytes, and this one has {size}")
+        # From here on every buffer lies within the frame, and at a multiple of 8.
+        int64s = np.frombuffer(frame, INT64)  # a slice of it is cheaper than a view of its own
+        start = at // 8
+        event_time_ns = int64s[start : start + rows]
+        stimulus_time_ns = int64s[start + rows : start + 2 * rows]
+        writers = int64s[start + 2 * rows : start + 3 * rows] if self._with_writers else None
+        at += (3 if self._with_writers else 2) * 8 * rows
+        values: Columns = {}
+        for name, dtype, width in self._columns:
+            if dtype is INT64:
+                values[name] = int64s[at // 8 : at // 8 + rows]
+            elif dtype is None:
+                length, bitmap, size = texts.pop(0)
+                values[name] = read_text(name, frame, at, rows=rows, length=length, bitmap=bitmap)
+                at += size
+            elif dtype == BOOL:
+                values[name] = read_booleans(name, frame, at, rows=rows)
+            else:
+                values[name] = np.frombuffer(frame, dtype, rows, at)
+            at += padded(rows * width)
+        return Batch(event_time_ns, stimulus_time_ns, values, writers)
+
+
+def _read_mark(frame: bytes, rows: int) -> ReadMark:
+    if len(frame) < HEADER.size + _MARK.size:
+        raise FrameError(f"a frame of {len(frame)} bytes has no room for the read that it is of")
+    mark = ReadMark(*_MARK.unpack_from(frame, HEADER.size))
+    if mark.number < 1 or not 0 <= mark.late <= rows <= mark.rows:
+        raise FrameError(f"a frame of {rows} rows says that it is of the read {tuple(mark)}")
+    return mark

@@ -1,0 +1,46 @@
+"""How a socket of ours comes to listen on TCP: guarded, on one network, watched."""
+
+from __future__ import annotations
+
+import zmq
+
+from actors.wire.strangers import Strangers
+from runtime.errors import ClusterError
+
+__all__ = ["EVERYWHERE", "listen"]
+
+EVERYWHERE = ("", "*", "0.0.0.0", "::", "[::]")  # noqa: S104 the addresses that we refuse
+HANDSHAKE_MS = 5_000
+"""How long a connection may take to say who it is: until then a stranger may make us hold as
+much as one message of a peer, if it is among the few that may wait (`actors/wire/strangers.py`)."""
+
+
+def listen(
+    socket: zmq.Socket[bytes], bind_host: str, *, what: str, peers: int | None = None
+) -> Strangers:
+    """Let a socket that is guarded by the job's keys listen on a free port; watch who comes.
+
+    Args:
+        socket: not bound yet. It is the caller's to close, also when this raises.
+        bind_host: this node's address, as the other slots can reach it.
+        what: what it is for, for errors: "cannot … on <address>".
+        peers: as many as it will have; None: any number.
+
+    Raises:
+        ClusterError: the address is not one of this node, or all of them.
+    """
+    if bind_host in EVERYWHERE:
+        raise ClusterError(
+            f"cannot {what} on {bind_host!r}, which is every network of this node; give the "
+            "address by which the other nodes know it"
+        )
+    socket.setsockopt(zmq.HANDSHAKE_IVL, HANDSHAKE_MS)
+    strangers = Strangers(socket, peers=peers)
+    try:
+        socket.bind(f"tcp://{bind_host}:*")
+    except zmq.ZMQError as problem:
+        strangers.close()
+        raise ClusterError(
+            f"cannot {what} on {bind_host!r}: {problem}; give an address of this node"
+        ) from problem
+    return strangers

@@ -1,0 +1,58 @@
+"""Whose fault an end was, and how it is told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from actors.jobs.obituary import obituary, silent_peers
+from actors.nodes.placement import NodeInfo
+from actors.slot.report import SlotReport
+from runtime.flow.place import place
+from runtime.flow.plan import Plan, plan_stages
+
+NODES = {
+    f"node-{n}": NodeInfo(f"node-{n}", f"id-{n}", f"10.0.0.{n}", 4, 4, 0, is_head=n == 1)
+    for n in (1, 2, 3)
+}
+
+
+@pytest.fixture
+def plan() -> Plan:
+    """numbers on node-1 feed gate on node-2, which feeds out on node-3."""
+    flow = sw.Dataflow("chain")
+    numbers = sw.table(pa.table({"ts": pa.array(np.arange(3), pa.timestamp("ns"))}))
+    gate = flow.source("numbers", numbers, event_time="ts").merge(name="gate")
+    gate.sink("out", sw.collect_sink())
+    places = {"numbers": "node-1", "gate": "node-2", "out": "node-3"}
+    return place("chain", plan_stages(flow), list(NODES), placement=places)
+
+
+def lost(slot: str, *channels: str) -> SlotReport:
+    return SlotReport(slot, "failed", error="…", error_type="WorkerDied", lost=list(channels))
+
+
+def test_the_end_that_says_nothing_is_the_one_that_is_gone(plan: Plan) -> None:
+    failed = [lost("node-1", "numbers→gate"), lost("node-3", "gate→out")]
+    found = silent_peers(plan, failed, ["node-2"], NODES)
+    assert list(found) == ["node-2"]
+    assert "slot 'node-1' on host 10.0.0.1 hears nothing from it" in found["node-2"]
+
+
+def test_two_ends_that_both_tell_are_both_alive(plan: Plan) -> None:
+    failed = [lost("node-1", "numbers→gate"), lost("node-2", "numbers→gate")]
+    assert silent_peers(plan, failed, ["node-3"], NODES) == {}
+
+
+def test_an_obituary_names_slot_stages_host_and_what_to_do(plan: Plan) -> None:
+    deaths = {"node-2": "out of memory"}
+    killed = obituary(plan, deaths, NODES, lost=set())
+    assert killed.startswith(
+        "the worker of slot 'node-2' (stages: gate) died on node node-2 (host 10.0.0.2): out of"
+    )
+    assert "short of memory or killed by hand" in killed
+    gone = obituary(plan, deaths, NODES, lost={"id-2"})
+    assert "Bring node-2 back, or do without" in gone
+    assert "submit the flow again" in gone

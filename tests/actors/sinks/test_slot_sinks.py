@@ -1,0 +1,82 @@
+"""The sinks of a slot in real time: they publish when due, and know a stop from a failure."""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from actors.sinks import SlotSinks, sink_runs
+from actors.slot.host import SlotHost
+from actors.wire.channel import ChannelKeys
+from benchmarks.sink_reader import Watcher
+from ingest import table
+from runtime.flow import Dataflow, callback_sink, jsonl_sink
+from runtime.flow.marks import sink_marks
+from runtime.flow.place import place
+from runtime.flow.plan import plan_stages
+from tests.support.endless import SilentInput
+from tests.support.sinks import seen
+from tests.support.waiting import until
+
+SOON_S = 20.0
+
+
+@pytest.mark.parametrize("failure", [None, "the worker of slot 'node-2' died"])
+def test_a_live_sink_publishes_though_its_source_is_silent_and_one_file_waits_for_the_end(
+    tmp_path: Path, failure: str | None
+) -> None:
+    flow = Dataflow("falls-silent")
+    data = SilentInput(table({"ts": [1, 2, 3], "n": [0, 1, 2]}))
+    numbers = flow.source("numbers", data, event_time="ts", time_unit="ms")
+    numbers.sink("live", jsonl_sink(tmp_path / "out", every="100ms"))
+    numbers.sink("file", jsonl_sink(tmp_path / "one.jsonl"))
+    plan = place(flow.name, plan_stages(flow), ["node-1"])
+    plan = replace(plan, marks=sink_marks(flow.steps))
+    slot = SlotHost("node-1", plan.stages, keys=ChannelKeys.generate())
+    slot.bind(dict.fromkeys(plan.slots))
+    start_ns = slot.connect({}, sink_runs(plan, "falls-silent-1", [slot.fingerprints()]))
+    with Watcher(tmp_path / "out", [0, 1, 2]) as watcher:
+        slot.start(start_ns)
+        assert watcher.wait_for(3, within_s=SOON_S)
+        until(lambda: slot.report().sinks[0].parts == 1, within_s=SOON_S, what="its report")
+        slot.stop(failure)
+        ended = slot.join()
+        slot._waker.close()
+        slot._context.term()
+        gc.unfreeze()  # a slot freezes what there is in its process
+    assert ended.state == "stopped"
+    assert watcher.problems == []
+    live, file = ended.sinks
+    assert (live.rows, live.published, live.waiting, live.parts) == (3, 3, 0, 1)
+    assert (file.rows, file.published, file.waiting) == (
+        (3, 3, 0) if failure is None else (3, 0, 3)
+    )
+    assert seen(tmp_path / "one.jsonl") == ([0, 1, 2] if failure is None else [])
+    told = json.loads((tmp_path / "out" / ".slackwater.json").read_text())
+    assert told["run"]["state"] == ("stopped" if failure is None else "failed")
+    assert (told["run"]["job"], told["run"]["error"]) == ("falls-silent-1", failure)
+    assert "source 'numbers' reads table of 3 rows, then silence" in told["why_not"]
+    assert not list(tmp_path.rglob("*.lock"))
+
+
+def test_a_callback_that_exits_at_a_failure_s_end_does_not_keep_its_slot_from_ending() -> None:
+    flow = Dataflow("f")
+    sink = callback_sink(lambda _: None, at_end=lambda: sys.exit(3))
+    flow.source("numbers", table({"ts": [1]}), event_time="ts", time_unit="s").sink("out", sink)
+    sinks = SlotSinks()
+    sinks.open(plan_stages(flow), folder="", runs={})
+    assert "SystemExit(3)" in sinks.abort("a worker died")
+
+
+def test_a_slot_whose_sinks_are_never_due_reads_no_clock_before_it_sleeps() -> None:
+    def clock_ns() -> int:
+        raise AssertionError("nothing is ever due")
+
+    sinks = SlotSinks(clock_ns=clock_ns)
+    sinks.publish_due()
+    assert sinks.due_in_s == float("inf")

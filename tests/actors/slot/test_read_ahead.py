@@ -1,0 +1,153 @@
+"""A source of one's own in its thread: bounded, in order, and nobody waits for it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from actors.slot import read_ahead as module
+from actors.slot.read_ahead import ReadAhead, ReadAheadInput, is_own
+from runtime.errors import IngestError
+from runtime.sources.spec import EndOfInput
+from tests.support import waiting
+from tests.support.endless import EndlessInput
+from tests.support.own_inputs import Feed, rows
+
+
+class Reading:
+    """A feed read ahead, and how often the reading slot was woken."""
+
+    def __init__(self, feed: Any) -> None:
+        self.woken = threading.Event()
+        self.input = ReadAheadInput("feed", feed, self.woken.set)
+        self.reader: ReadAhead = self.input.open()
+
+    def next(self) -> Any:
+        """Poll until there is something, as a slot does."""
+        while (polled := self.reader.poll()) is None:
+            assert self.woken.wait(5), "a reader that has something wakes the slot"
+            self.woken.clear()
+        return polled
+
+
+def test_blocks_come_in_order_then_the_end_for_ever() -> None:
+    feed = Feed(lambda: iter([rows(0, 2), None, rows(2, 0), rows(2, 1)]))
+    reading = Reading(feed)
+    got = [reading.next()["t"].to_pylist() for _ in range(2)]
+    assert got == [[0, 1], [2]]
+    assert isinstance(reading.next(), EndOfInput)
+    assert isinstance(reading.reader.poll(), EndOfInput)
+    reading.reader.close()
+    assert feed.closed == [1]
+
+
+def test_an_error_comes_behind_the_rows_read_before_it() -> None:
+    def script() -> Iterator[Any]:
+        yield rows(0, 2)
+        raise ValueError("cut off")
+
+    reading = Reading(Feed(script))
+    assert len(reading.next()) == 2
+    with pytest.raises(IngestError, match=r"source 'feed': FeedReader\.poll raised Value"):
+        reading.next()
+    with pytest.raises(IngestError, match="cut off"):
+        reading.reader.poll()
+
+
+def test_a_feed_without_end_is_read_no_further_than_the_queue_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MOST_ROWS", 10)
+    read: list[int] = []
+
+    def script() -> Iterator[Any]:
+        while True:
+            read.append(1)
+            yield rows(0, 4)
+
+    reading = Reading(Feed(script))
+    full = 4  # blocks of 4 until there are 10 rows: three; the fourth waits in hand
+    waiting.until(lambda: len(read) == full, within_s=5, what="the queue to be full")
+    for taken in range(1, 20):
+        assert len(reading.next()) == 4
+        waiting.until(lambda: len(read) == full + taken, within_s=5, what="one more")  # noqa: B023
+    reading.reader.close()
+    assert not reading.reader._thread.is_alive()
+
+
+def test_a_poll_that_never_returns_holds_up_nobody_and_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "CLOSE_S", 0.05)
+    let_go = threading.Event()
+
+    def script() -> Iterator[Any]:
+        yield rows(0, 1)
+        let_go.wait()
+
+    feed = Feed(script)
+    reading = Reading(feed)
+    assert len(reading.next()) == 1
+    waiting.until(lambda: reading.reader.waits_since_s is not None, within_s=5, what="the wait")
+    assert reading.reader.poll() is None
+    assert reading.input.standstill(is_over=False) is None, "it may wait for a while"
+    monkeypatch.setattr(module, "STANDS_S", 0.0)
+    assert "source 'feed': Feed, an input of your own" in str(
+        reading.input.standstill(is_over=False)
+    )
+    reading.reader.close()
+    assert "has ended without it" in str(reading.input.standstill(is_over=True))
+    assert feed.closed == []
+    let_go.set()
+    waiting.until(lambda: feed.closed == [1], within_s=5, what="its close, once it returns")
+
+
+def test_a_close_that_raises_is_said() -> None:
+    class BadReader:
+        def poll(self) -> EndOfInput:
+            return EndOfInput()
+
+        def close(self) -> None:
+            raise OSError("not connected")
+
+    class Bad(Feed):
+        def open(self) -> Any:
+            return BadReader()
+
+    reading = Reading(Bad(lambda: iter([])))
+    assert isinstance(reading.next(), EndOfInput)
+    reading.reader.close()
+    assert "BadReader.close raised OSError" in str(reading.input.standstill(is_over=True))
+
+
+def test_inputs_of_ours_are_read_by_the_slot_itself() -> None:
+    table = pa.table({"t": [1]})
+    assert [is_own(one) for one in (sw.table(table), sw.parquet("x"), sw.csv("x"))] == [False] * 3
+    assert is_own(EndlessInput())
+
+
+def test_rows_that_nobody_took_before_the_end_are_counted() -> None:
+    came = threading.Event()
+
+    def script() -> Iterator[Any]:
+        yield rows(0, 2)
+        yield rows(2, 3)
+        came.set()
+        while True:
+            yield None
+
+    reading = Reading(Feed(script))
+    assert came.wait(5)
+    assert len(reading.next()) == 2
+    assert reading.input.standstill(is_over=False) is None
+    reading.reader.close()
+    said = reading.input.standstill(is_over=True)
+    assert said == (
+        "source 'feed': 3 rows that its input had handed over were read ahead, and not taken "
+        "before the job ended"
+    )

@@ -1,0 +1,208 @@
+"""Channels: strangers, hostile frames and lost peers."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import zmq
+
+from actors.wire.channel import ChannelKeys, Sender
+from runtime.errors import ClusterError, WorkerDied
+from tests.actors.wire.links import (
+    KEYS,
+    ROOT,
+    Link,
+    codec,
+    message,
+    receive,
+    speeds,
+    until,
+)
+
+
+@pytest.fixture(params=[False, True], ids=["between hosts", "on one host"])
+def link(request: pytest.FixtureRequest) -> Iterator[Link]:
+    """Channels over TCP with CURVE, and again over Unix sockets: they behave alike."""
+    made = Link(is_local=request.param)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def tcp_link() -> Iterator[Link]:
+    made = Link(is_local=False)
+    yield made
+    made.close()
+
+
+STRANGERS = {
+    "no keys": None,
+    "keys of another job": ChannelKeys.generate(),
+    "the receiver's public key, but none of the job's senders'": ChannelKeys(
+        KEYS.receiver_public, KEYS.receiver_secret, *zmq.curve_keypair()
+    ),
+}
+
+
+@pytest.mark.parametrize("keys", STRANGERS.values(), ids=STRANGERS)
+def test_a_stranger_gets_nothing_through(tcp_link: Link, keys: ChannelKeys | None) -> None:
+    receiver = tcp_link.receiver()
+    stranger = tcp_link.raw(receiver, keys)
+    forged = codec()
+    stranger.send(forged.encode_hello())
+    stranger.send(forged.encode(message(666), sent_at_ns=0))
+    until(lambda: receiver.refused_peers > 0, [receiver])
+    stranger.close(linger=0)  # it would try again and again
+    sender = tcp_link.sender(receiver)
+    sender.send(message(1), 0)
+    assert speeds(receive(receiver, 1)) == [1]
+    assert (receiver.messages, receiver.refused) == (1, 0)
+
+
+def test_a_sender_with_wrong_keys_sees_that_it_is_refused(tcp_link: Link) -> None:
+    receiver = tcp_link.receiver()
+    for keys in STRANGERS.values():
+        if keys is not None:
+            sender = tcp_link.sender(receiver, keys=keys)
+            until(lambda sender=sender: sender.is_peer_lost, [sender])  # type: ignore[misc]
+
+
+def test_a_receiver_has_one_sender_in_its_life(link: Link) -> None:
+    receiver = link.receiver()
+    first = link.sender(receiver)
+    first.send(message(1), 0)
+    assert speeds(receive(receiver, 1)) == [1]
+    second = link.sender(receiver)
+    until(lambda: second.is_peer_lost, [second])
+    first.close(linger_s=0)
+    until(lambda: receiver.is_peer_lost, [receiver])
+    third = link.sender(receiver)
+    until(lambda: third.is_peer_lost, [third])
+    assert receiver.receive(0) == []
+    assert receiver.is_peer_lost
+
+
+def test_2_000_hostile_frames_are_counted_and_a_good_one_still_arrives(link: Link) -> None:
+    seed = 7
+    chance = np.random.default_rng(seed)
+    receiver = link.receiver()
+    peer, forged = link.raw(receiver, KEYS), codec()
+    peer.send(forged.encode_hello())
+    sound = codec()
+    sound.encode_hello()
+    sound_frame = sound.encode(message(5, rows=3), sent_at_ns=0)
+    for number in range(2_000):
+        noise = chance.bytes(int(chance.integers(0, 300)))
+        if number % 4 == 1:
+            # Any 72 bytes would be a sound body behind this header.
+            noise = sound_frame[:64] + noise + b"x" * (len(noise) == 72)
+        elif number % 4 == 2:
+            noise = sound_frame[: int(chance.integers(0, len(sound_frame)))]
+        if number % 4 == 3:
+            peer.send_multipart([noise, sound_frame[:-1]])
+        else:
+            peer.send(noise)
+    peer.send(forged.encode(message(42), sent_at_ns=0))
+    assert speeds(receive(receiver, 1)) == [42], f"seed {seed}"
+    assert (receiver.refused, receiver.messages) == (2_500, 1)
+    assert receiver.last_refusal
+
+
+def test_a_sender_lives_on_after_hostile_grants(link: Link) -> None:
+    receiver = link.receiver()
+    sender = link.sender(receiver)
+    sender.send(message(1), 0)
+    receive(receiver, 1)
+    for noise in (b"", b"x" * 64, b"x" * 500):
+        receiver.socket.send(noise)
+    receiver.grant(9)
+    granted: list[int] = []
+    until(lambda: bool(granted.extend(sender.poll()) or granted), [sender])  # type: ignore[func-returns-value]
+    assert granted == [9]
+    assert sender.refused == 3
+
+
+def test_a_frame_longer_than_the_limit_costs_its_peer_the_connection(link: Link) -> None:
+    receiver = link.receiver(codec=codec(max_bytes=1_000))
+    peer, forged = link.raw(receiver, KEYS), codec(max_bytes=1_000)
+    peer.send(forged.encode_hello())
+    peer.send(b"x" * 5_000)
+    until(lambda: receiver.receive(0) == [] and receiver.is_peer_lost, [receiver])
+
+
+def test_a_lost_sender_is_noticed_once_all_it_sent_is_read(link: Link) -> None:
+    receiver = link.receiver()
+    sender = link.sender(receiver)
+    until(lambda: receiver.receive(0) == [] and receiver.is_connected, [receiver])
+    sender.send(message(1), 0)
+    sender.close()
+    assert speeds(receive(receiver, 1)) == [1]
+    until(lambda: receiver.is_peer_lost, [receiver])
+    receiver.grant(1)  # goes nowhere, and says so nowhere
+
+
+def test_a_lost_receiver_is_noticed(link: Link) -> None:
+    receiver = link.receiver()
+    sender = link.sender(receiver)
+    until(lambda: receiver.receive(0) == [] and receiver.is_connected, [receiver])
+    assert not sender.is_peer_lost
+    receiver.close()
+    until(lambda: sender.is_peer_lost, [sender])
+    with pytest.raises(WorkerDied, match=f"{re.escape(receiver.endpoint)}.*1 rows"):
+        sender.send(message(1), 0)
+
+
+def test_a_receiver_that_was_never_there_is_lost(link: Link) -> None:
+    receiver = link.receiver()
+    receiver.close(linger_s=0)
+    sender = link.sender(receiver)
+    until(lambda: sender.is_peer_lost, [sender])
+
+
+FROZEN = """
+import pickle, sys, zmq
+from actors.wire.channel import Sender
+from tests.actors.wire.links import codec, message
+keys, endpoint = pickle.load(sys.stdin.buffer)
+sender = Sender(endpoint, keys=keys, codec=codec(), context=zmq.Context())
+sender.send(message(1), 0)
+sys.stdin.buffer.read()
+"""
+
+
+def test_a_frozen_peer_is_lost_when_its_heartbeat_stops(link: Link) -> None:
+    receiver = link.receiver(heartbeat_timeout_s=1.0)
+    command = [sys.executable, "-c", FROZEN]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE) as peer:  # noqa: S603  (ours)
+        assert peer.stdin is not None
+        try:
+            peer.stdin.write(pickle.dumps((KEYS, receiver.endpoint)))
+            peer.stdin.flush()
+            assert speeds(receive(receiver, 1)) == [1]
+            peer.send_signal(signal.SIGSTOP)
+            until(lambda: receiver.is_peer_lost, [receiver])
+        finally:
+            peer.kill()
+
+
+def test_addresses_that_cannot_be_are_refused_by_name(tcp_link: Link) -> None:
+    with pytest.raises(ClusterError, match=r"203\.0\.113\.9"):
+        tcp_link.receiver(bind_host="203.0.113.9")
+    for everywhere in ("0.0.0.0", "*", "::"):  # noqa: S104 (refused)
+        with pytest.raises(ClusterError, match="every network of this node"):
+            tcp_link.receiver(bind_host=everywhere)
+    with pytest.raises(ClusterError, match="nowhere"):
+        Sender("nowhere", keys=KEYS, codec=codec(), context=tcp_link.context)
+
+
+def test_keys_travel_and_are_never_shown() -> None:
+    assert pickle.loads(pickle.dumps(KEYS)) == KEYS  # noqa: S301  (our own bytes)
+    assert repr(KEYS) == "ChannelKeys()"
+    assert ChannelKeys.generate() != KEYS

@@ -1,0 +1,100 @@
+"""Waiting: ended by what arrives, by other threads, or by time; never too late."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from actors.wire.waiting import Waker, wait
+
+LONG_S = 60.0  # a test that really waits for so long fails by its bound below
+
+
+@pytest.fixture
+def waker() -> Iterator[Waker]:
+    made = Waker()
+    yield made
+    made.close()
+
+
+def seconds_waited(*, timeout_s: float, waker: Waker | None = None) -> float:
+    start_s = time.monotonic()
+    wait([], timeout_s, waker=waker)
+    return time.monotonic() - start_s
+
+
+def test_another_thread_ends_a_wait(waker: Waker) -> None:
+    thread = threading.Thread(target=waker.wake)
+    thread.start()
+    assert seconds_waited(timeout_s=LONG_S, waker=waker) < LONG_S / 2
+    thread.join()
+    assert not waker.is_ready
+
+
+def test_a_wake_between_two_waits_ends_the_next_one(waker: Waker) -> None:
+    for _ in range(3):
+        waker.wake()
+    assert seconds_waited(timeout_s=LONG_S, waker=waker) < LONG_S / 2
+    assert seconds_waited(timeout_s=0.01, waker=waker) >= 0.01  # three wakes are one
+
+
+def test_a_wait_lasts_for_its_time_and_not_for_whole_milliseconds(waker: Waker) -> None:
+    shortest_s = min(seconds_waited(timeout_s=0.000_2, waker=waker) for _ in range(200))
+    assert 0.000_2 <= shortest_s < 0.001
+
+
+def test_a_deadline_that_has_passed_is_no_wait(waker: Waker) -> None:
+    assert seconds_waited(timeout_s=-5.0, waker=waker) < 1.0
+    assert seconds_waited(timeout_s=-5.0) < 1.0
+
+
+def test_a_wait_for_ever_can_be_ended(waker: Waker) -> None:
+    waker.wake()
+    wait([], float("inf"), waker=waker)
+
+
+def test_no_wake_of_many_threads_is_lost(waker: Waker) -> None:
+    turns, threads = 2_000, 2
+    wakes_done = [0] * threads
+
+    def wake_often(who: int) -> None:
+        for turn in range(turns):
+            wakes_done[who] = turn + 1
+            waker.wake()
+
+    running = [threading.Thread(target=wake_often, args=(who,)) for who in range(threads)]
+    for thread in running:
+        thread.start()
+    while sum(wakes_done) < turns * threads:
+        assert seconds_waited(timeout_s=LONG_S, waker=waker) < LONG_S / 2
+    for thread in running:
+        thread.join()
+
+
+def test_waking_what_is_closed_goes_nowhere() -> None:
+    closed = Waker()
+    closed.close()
+    closed.close()
+    closed.wake()
+    closed.clear()
+
+
+def test_a_descriptor_beyond_select_can_be_waited_for() -> None:
+    class HighWaker(Waker):
+        def fileno(self) -> int:
+            return high_fd
+
+    waker = HighWaker()
+    high_fd = fcntl.fcntl(Waker.fileno(waker), fcntl.F_DUPFD, 1_100)
+    try:
+        assert seconds_waited(timeout_s=0.005, waker=waker) >= 0.004
+        threading.Thread(target=waker.wake).start()
+        assert seconds_waited(timeout_s=LONG_S, waker=waker) < LONG_S / 2
+    finally:
+        os.close(high_fd)
+        waker.close()
