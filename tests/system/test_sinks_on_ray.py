@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
 import slackwater as sw
+from actors.jobs.records import JobRecord, Records, Worker
+from actors.sinks.lock import here_as
 from benchmarks.sink_flow import PLACES, flow_of, write_inputs
 from benchmarks.sink_reader import Watcher, shown
 from runtime.errors import SinkError, WorkerDied
 from tests.support.endless import EndlessInput
+from tests.support.sinks import RUN, seen
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.ray
@@ -55,6 +60,32 @@ def test_a_killed_live_sink_shows_whole_parts_and_its_rerun_makes_the_same_bytes
     assert sink.already_committed + sink.rows == len(expected)
     assert shown(out) == shown(tmp_path / "whole")
     assert (out / "notes.txt").read_text() == "mine"
+
+
+def test_a_slot_asks_the_cluster_s_records_whether_the_holder_of_a_lock_is_over(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    holder = replace(
+        here_as("out", RUN, since_ns=0), host="elsewhere", machine="m2", boot="b2", pid=7
+    )
+    (tmp_path / ".slackwater.lock").write_text(json.dumps(holder.to_json()))
+    flow = sw.Dataflow("next")
+    rows = sw.table({"ts": [1, 2, 3], "n": [0, 1, 2]})
+    numbers = flow.source("numbers", rows, event_time="ts", time_unit="ms")
+    numbers.sink("out", sw.jsonl_sink(tmp_path))
+    with pytest.raises(SinkError, match=r"on elsewhere\), and whether"):
+        cluster.submit(flow, placement={"*": "node-1"})
+    workers = {"node-9": Worker("node-9", "n9", "elsewhere", holder.pid)}
+    record = JobRecord(
+        id=RUN.job, flow="f", state="lost", submitter="me", submitted_ns=0, workers=workers
+    )
+    Records().write(record)
+    try:
+        report = cluster.submit(flow, placement={"*": "node-1"}).wait(timeout=SOON_S)
+    finally:
+        Records().delete(RUN.job)
+    assert any("the end of that job is on record" in note for note in report.notes)
+    assert seen(tmp_path) == [0, 1, 2]
 
 
 @pytest.fixture
