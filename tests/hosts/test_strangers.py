@@ -30,7 +30,8 @@ told = [endless.ToldInput(one, {OVER!r}) for one in inputs]
 flow = city_congestion.build(*told, speed=1.0)
 """
 STRANGER = """
-import contextlib, os, socket, sys, zmq
+import contextlib, faulthandler, os, socket, sys, zmq
+faulthandler.dump_traceback_later(60, exit=True)  # says where it stood
 context = zmq.Context()
 for place in sys.argv[2:]:
     host, port = place.split()
