@@ -88,7 +88,7 @@ PARTS: Mapping[str, tuple[PredictorFactory, PredictorFactory]] = {
 
 
 class ModelsAlone:
-    """The models' own choice, and the safe rule while there is none."""
+    """The models' own choice, and the even split by the clock while there is none."""
 
     def __init__(self, plan: Plan, name: str) -> None:
         self.name = name
@@ -103,16 +103,16 @@ class ModelsAlone:
             seed=tuning.seed,
         )
         self._models = ModelRule(paths, deadline_ns=deadline_ns, tuning=tuning, estimator=estimator)
-        self._safe = make_split(paths, HELD_SPLIT, deadline_ns=deadline_ns)
+        self._split = make_split(paths, HELD_SPLIT, deadline_ns=deadline_ns)
 
     def begin(self) -> Sequence[SetSlack]:
-        """Begin safely."""
+        """Begin with the even split."""
         self._models.begin()
-        return self._safe.begin()
+        return self._split.begin()
 
     def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
         """Ask both; the models' word counts."""
-        safe = self._safe.decide(second, samples)
+        safe = self._split.decide(second, samples)
         return self._models.decide(second, samples) or safe
 
 
@@ -140,7 +140,7 @@ def run(options: Options) -> Result:
             )
             result.figures[f"{flow}, {name}"] = figures
         result.claims += _claims(flow, found)
-    result.notes.append("the safe rule holds for the first 30 s, until the first fit")
+    result.notes.append("the even split by the clock holds for the first 30 s, until the first fit")
     return result
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -307,8 +306,8 @@ class SimulatedJob:
             except BaseException as problem:
                 said = f"{type(problem).__name__}: {problem}"
                 self._sinks.abort(said)
-                failed = replace(self._run.report(), state="failed", error=said)
-                self._report, self._failure = self._noted(failed), problem
+                self._report = self._noted(self._run.report(error=said))
+                self._failure = problem
                 raise
             self._keep()
             self._report = self._noted(ended)

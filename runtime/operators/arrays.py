@@ -53,6 +53,15 @@ class Growing:
         self._size = len(values)
 
 
+def starts_of_runs(values: Int64Array) -> Int64Array:
+    """Return where runs of equal values begin, shape (runs,); of none, nothing."""
+    if not len(values):
+        return np.empty(0, dtype=np.int64)
+    if values[0] == values[-1] and bool((values == values[0]).all()):
+        return np.zeros(1, dtype=np.int64)
+    return np.concatenate(([0], np.flatnonzero(values[1:] != values[:-1]) + 1))
+
+
 def unfold(starts: Int64Array, counts: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Return, for every number in the ranges [start, start + count), its range and itself.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from runtime.model import Int64Array
-from runtime.operators.arrays import Growing, slices_of_weight, unfold
+from runtime.operators.arrays import Growing, slices_of_weight, starts_of_runs, unfold
 from runtime.operators.codes import IntCodes
 from runtime.operators.panes import PaneCells
 
@@ -110,9 +110,8 @@ class Cells:
         slots = self._slots
         if not len(panes):
             return panes
-        if panes[0] == panes[-1] and bool((panes == panes[0]).all()):
+        starts = starts_of_runs(panes)
+        if len(starts) == 1:
             return np.array(slots.setdefault(int(panes[0]), len(slots)), dtype=np.int64)
-        starts = np.flatnonzero(panes[1:] != panes[:-1]) + 1
-        starts = np.concatenate([[0], starts])
         found = [slots.setdefault(pane, len(slots)) for pane in panes[starts].tolist()]
         return np.repeat(found, np.diff(starts, append=len(panes)))

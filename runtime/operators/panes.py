@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 import numpy as np
 
 from runtime.model import Int64Array
-from runtime.operators.arrays import unfold
+from runtime.operators.arrays import starts_of_runs, unfold
 
 _NONE = np.empty(0, dtype=np.int64)
 
@@ -35,11 +35,10 @@ class PaneCells:
         """
         if not len(panes):
             return
-        starts = [0]
-        if panes[0] != panes[-1] or not (panes == panes[0]).all():
-            starts += (np.flatnonzero(panes[1:] != panes[:-1]) + 1).tolist()
+        begin = starts_of_runs(panes)
+        starts = begin.tolist()
         stops = [*starts[1:], len(panes)]
-        for start, stop, pane in zip(starts, stops, panes.take(starts).tolist(), strict=True):
+        for start, stop, pane in zip(starts, stops, panes.take(begin).tolist(), strict=True):
             runs = self._runs.get(pane)
             if runs is None:
                 self._runs[pane] = [first + start, first + stop]

@@ -72,7 +72,6 @@ class Simulation:
         self._wakes: dict[str, int] = {}  # {slot: time of its pending wake}
         self._free_ns: dict[tuple[str, str], int] = {}  # {(channel, way): last arrival}
         self._idle_polls = 0
-        self._error: str | None = None  # what ended it
 
     def _new_slot(self, name: str) -> Slot:
         return Slot(
@@ -118,16 +117,13 @@ class Simulation:
                 happen()
             if not self._is_finished and until_ns is None:
                 raise JobStopped(self._stall())
-        except BaseException as problem:
-            self._error = f"{type(problem).__name__}: {problem}"
-            raise
         finally:
             for slot in self._slots.values():
                 slot.close()
         return self.report()
 
-    def report(self) -> JobReport:
-        """Return what has happened so far."""
+    def report(self, *, error: str | None = None) -> JobReport:
+        """Return what has happened so far; `error` is what has ended it."""
         stages, channels = [], []
         for name, slot in self._slots.items():
             own, carried = slot.reports(self.now_ns)
@@ -142,10 +138,11 @@ class Simulation:
         tuning = None
         if self._policy is not None and self._record is not None:
             tuning = self._policy.noted(self._record.report(is_last=True))
+        state = "done" if self._is_finished else "running"
         return job_report(
             self._plan,
-            state=self._state,
-            error=self._error,
+            state=state if error is None else "failed",
+            error=error,
             host="simulator",
             nodes=list(self._slots),
             elapsed_s=(self.now_ns - self._start_ns) / 1e9,
@@ -156,12 +153,6 @@ class Simulation:
             still_ns=self._still_ns,
             tuning=tuning,
         )
-
-    @property
-    def _state(self) -> str:
-        if self._error is not None:
-            return "failed"
-        return "done" if self._is_finished else "running"
 
     @property
     def _is_finished(self) -> bool:

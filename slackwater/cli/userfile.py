@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from runtime.errors import FlowError, SlackwaterError
 from runtime.flow.nearest import listed, nearest
+from runtime.model.whose_code import USERS_FAULTS
 
 
 @runtime_checkable
@@ -156,7 +157,7 @@ def _run_theirs(call: Any, path: Path) -> Any:
         if at:
             problem.add_note(f"({path}, line {at[-1]})")
         raise
-    except (Exception, SystemExit) as problem:
+    except USERS_FAULTS as problem:
         frames = traceback.extract_tb(problem.__traceback__)
         first = next((number for number, one in enumerate(frames) if _is(one, path)), len(frames))
         lines = traceback.format_list(frames[first:])

@@ -7,6 +7,7 @@ Source: [ssg] §6, "SLTuner Evaluation": static, max timestamp (K-slack [16]), T
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -157,8 +158,8 @@ class TcpAdaptation:
 
 Expects = Callable[[Sequence[float], "float | None"], float]
 """(what a stage took in its last `SEEN` seconds with work, the newest last, what was expected after
-the one before the newest or None) -> what to expect of it next, all in ns. A module's function, so
-that a policy can be sent."""
+the one before the newest or None) -> what to expect of it next, all in ns. A module's function, or
+a part of one, so that a policy can be sent."""
 
 SEEN = STEADY_S + 1
 RISES = 4
@@ -198,9 +199,11 @@ def the_steady_trend(took_ns: Sequence[float], before_ns: float | None) -> float
     return took_ns[-1] + STEADY_RISES * mean_rise(took_ns)
 
 
-def the_fading_most(took_ns: Sequence[float], before_ns: float | None) -> float:
-    """Expect the most that it took, less a tenth of that a second."""
-    return took_ns[-1] if before_ns is None else max(took_ns[-1], FADES * before_ns)
+def the_fading_most(
+    took_ns: Sequence[float], before_ns: float | None, *, left: float = FADES
+) -> float:
+    """Expect the most that it took, of which so much is left after each second."""
+    return took_ns[-1] if before_ns is None else max(took_ns[-1], left * before_ns)
 
 
 class EvenSplit:
@@ -254,11 +257,6 @@ class EvenSplit:
         return [SetSlack(stage, slack_ns, by=self.name) for stage, slack_ns in shares.items()]
 
 
-def the_most_of_late(took_ns: Sequence[float], before_ns: float | None) -> float:
-    """Expect the most that it took, less a hundredth of that a second."""
-    return took_ns[-1] if before_ns is None else max(took_ns[-1], FORGETS * before_ns)
-
-
 SPLITS: Mapping[str, tuple[Expects, bool]] = {
     "even split": (the_most, False),
     "even split, last second": (the_last, False),
@@ -267,7 +265,7 @@ SPLITS: Mapping[str, tuple[Expects, bool]] = {
     "trend-following": (the_trend, True),
     "steady trend": (the_steady_trend, True),
     "decaying maximum": (the_fading_most, True),
-    "slowly decaying maximum": (the_most_of_late, True),
+    "slowly decaying maximum": (partial(the_fading_most, left=FORGETS), True),
 }
 """{name: (what is expected of the rest of the path, whether the shares are holds by the clock)}"""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import psutil
 import pyarrow as pa
@@ -23,14 +22,6 @@ from tests.actors.wire.links import (
     speeds,
     until,
 )
-
-
-@pytest.fixture(params=[False, True], ids=["between hosts", "on one host"])
-def link(request: pytest.FixtureRequest) -> Iterator[Link]:
-    """Channels over TCP with CURVE, and again over Unix sockets: they behave alike."""
-    made = Link(is_local=request.param)
-    yield made
-    made.close()
 
 
 def test_100_000_messages_arrive_once_and_in_order(link: Link) -> None:

@@ -27,14 +27,6 @@ from tests.actors.wire.links import (
 )
 
 
-@pytest.fixture(params=[False, True], ids=["between hosts", "on one host"])
-def link(request: pytest.FixtureRequest) -> Iterator[Link]:
-    """Channels over TCP with CURVE, and again over Unix sockets: they behave alike."""
-    made = Link(is_local=request.param)
-    yield made
-    made.close()
-
-
 @pytest.fixture
 def tcp_link() -> Iterator[Link]:
     made = Link(is_local=False)
