@@ -5,6 +5,7 @@
 `plan.py` and `place.py` turn it into stages in slots.
 """
 
+from runtime.expressions.expressions import Expr, col, duration, event_time, lit, where
 from runtime.flow.aggregates import (
     count,
     max,  # noqa: A004 - read as sw.max("speed")
@@ -16,11 +17,9 @@ from runtime.flow.aggregates import (
     tumbling,
 )
 from runtime.flow.dataflow import Dataflow
-from runtime.flow.expressions import Expr, col, duration, event_time, lit, where
-from runtime.flow.keyed import KeyedStream
 from runtime.flow.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
-from runtime.flow.slack import AS_FLOW
-from runtime.flow.stream import Stream
+from runtime.flow.stream import KeyedStream, Stream
+from runtime.plan.slack import AS_FLOW
 
 __all__ = [
     "AS_FLOW",
