@@ -1,8 +1,7 @@
-"""Dataflows as they are written: streams, expressions, windows, sinks; checked before they run.
+"""Dataflows as they are written: streams, windows, sinks; checked before they run.
 
-`dataflow.py` and `stream.py` build, `expressions.py` computes on columns, `checks.py` and
-`graph.py` refuse what cannot run, `explain.py` prints; `steps.py` is what comes out, and
-`plan.py` and `place.py` turn it into stages in slots.
+`dataflow.py` and `stream.py` build, `checks.py` refuses what cannot be, `explain.py` prints. What
+comes out are steps (`runtime/plan/`), which are written with expressions (`runtime/expressions/`).
 """
 
 from runtime.expressions.expressions import Expr, col, duration, event_time, lit, where
