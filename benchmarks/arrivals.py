@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from runtime.config import Limits
-from runtime.flow.plan import Plan
 from runtime.measure.samples import StageSample
 from runtime.model import Message
+from runtime.plan.plan import Plan
 from runtime.schedule import Grant, Send, Slot
 from runtime.simulate import CostModel, LinkModel
 

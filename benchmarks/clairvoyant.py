@@ -32,9 +32,9 @@ from benchmarks.deadline import (
 from benchmarks.floor_search import FULL, QUICK, Effort, floor_plan
 from benchmarks.local_search import KEPT_BACK_S, RESERVE_S
 from benchmarks.one_gate import OneGate
-from runtime.flow.plan import Plan
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
+from runtime.plan.plan import Plan
 from runtime.tune import Paths, SlackPolicy
 from runtime.tune.decide.policies import PlannedSlack, StaticSlack
 

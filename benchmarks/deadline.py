@@ -18,10 +18,10 @@ import numpy.typing as npt
 import slackwater as sw
 from benchmarks.frame import Claim, Result, check, counted
 from runtime.config import Limits, Tuning
-from runtime.flow.place import place
-from runtime.flow.plan import Plan, plan_stages
 from runtime.measure.samples import StageSample, by_second
 from runtime.model import NS_PER_SECOND, Batch
+from runtime.plan.place import place
+from runtime.plan.plan import Plan, plan_stages
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths, SlackPolicy, make_policy, measured_ns
 from runtime.tune.decide.policies import Calibration
@@ -74,7 +74,7 @@ class Experiment:
         flow = self.build(seed, sw.callback_sink(_ignore))
         return place(
             flow.name,
-            plan_stages(flow),
+            plan_stages(flow.graph),
             self.slots,
             placement=self.placement,
             deadline_ns=flow.deadline_ns,

@@ -23,10 +23,10 @@ from benchmarks.arrivals import Arrivals, NotAloneError, arrivals
 from benchmarks.deadline import LIMITS, Experiment, Floats, Ints
 from benchmarks.offline import pairs_within
 from benchmarks.sink_queue import RecentWork, SinkQueue
-from runtime.flow.plan import Plan
-from runtime.flow.steps import JoinStep
 from runtime.measure.samples import by_second
 from runtime.model import END_NS, NS_PER_SECOND, Batch, concat_batches
+from runtime.plan.plan import Plan
+from runtime.plan.steps import JoinStep
 from runtime.tune import Paths
 
 MOST_HOLD_S = 10

@@ -21,10 +21,10 @@ from benchmarks.deadline import LIMITS, MakePolicy
 from benchmarks.frame import Claim, Options, Result
 from benchmarks.late_city import source
 from examples.city import zipf_delays
-from runtime.flow.place import place
-from runtime.flow.plan import Plan, plan_stages
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
+from runtime.plan.place import place
+from runtime.plan.plan import Plan, plan_stages
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths, SetSlack
 from runtime.tune.decide.policies import StaticSlack
@@ -271,7 +271,7 @@ def _plan(seconds: int, seed: int) -> Plan:
     bus.join(loop, on="area", within="5s", where=is_late, name=STAGE).sink(
         "jams", sw.callback_sink(_discard)
     )
-    return place(flow.name, plan_stages(flow), ["node-1"], deadline_ns=flow.deadline_ns)
+    return place(flow.name, plan_stages(flow.graph), ["node-1"], deadline_ns=flow.deadline_ns)
 
 
 def _discard(*ignored: object) -> None:

@@ -22,7 +22,7 @@ from actors.sinks import FileSink
 from benchmarks.killed import killed_at
 from runtime.errors import SinkError
 from runtime.flow.sinks import jsonl_sink, parquet_sink
-from runtime.flow.steps import SinkSpec
+from runtime.plan.steps import SinkSpec
 from runtime.sinks import Fingerprint, SinkRun
 
 ROWS, BATCH, PART_ROWS = 60, 3, 8

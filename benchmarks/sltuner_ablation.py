@@ -20,8 +20,8 @@ from benchmarks.deadline import named as policy_named
 from benchmarks.deadline import run as run_once
 from benchmarks.frame import Claim, Options, Result
 from runtime.config import Limits, Tuning
-from runtime.flow.plan import Plan
 from runtime.measure.samples import StageSample
+from runtime.plan.plan import Plan
 from runtime.tune import Paths, SetSlack, SlackPolicy
 from runtime.tune.decide.model_rule import ModelRule
 from runtime.tune.decide.policies import make_split

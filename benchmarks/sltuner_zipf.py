@@ -16,8 +16,8 @@ from benchmarks.deadline import FLOOR, OVER_AT_MOST, Experiment, Outcome, allowe
 from benchmarks.frame import Claim, Options, Result
 from benchmarks.one_gate import OneGate
 from examples.city import zipf_delays
-from runtime.flow.steps import Keep
 from runtime.model import NS_PER_SECOND
+from runtime.plan.steps import Keep
 from runtime.simulate import CostModel
 
 SECONDS, QUICK_SECONDS = 400, 110

@@ -21,8 +21,7 @@ import numpy as np
 from benchmarks.frame import Claim, Options, Result, Spread, check
 from benchmarks.merge import GAP_NS, Streams, draw
 from runtime.merge import SlackGate, Writer
-from runtime.model import END_NS, START_NS, Batch, Int64Array, concat_batches
-from runtime.operators.contract import Released
+from runtime.model import END_NS, START_NS, Batch, Int64Array, Released, concat_batches
 
 WRITERS, EVENTS = 2, 20_000  # of each writer, as in the paper
 PERIOD, STALL, SLACK = 128, 16, 8  # in mean lengths of a batch

@@ -24,8 +24,8 @@ from benchmarks.deadline import run as run_once
 from benchmarks.frame import Claim, Options, Result, check
 from benchmarks.sltuner_zipf import flow_of
 from examples.city import zipf_delays
-from runtime.flow.steps import Keep
 from runtime.model import NS_PER_SECOND
+from runtime.plan.steps import Keep
 from runtime.simulate import CostModel
 
 SECONDS, QUICK_SECONDS = 280, 70  # four waves of 70 s, or one

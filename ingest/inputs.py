@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ingest.paths import files_of, no_files, overlap, print_of
 from runtime.errors import IngestError, SchemaError, SettingError
-from runtime.flow.nearest import listed, nearest
+from runtime.expressions.nearest import listed, nearest
 from runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 

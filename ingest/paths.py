@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 
 from runtime.errors import IngestError
-from runtime.flow.nearest import listed, nearest
+from runtime.expressions.nearest import listed, nearest
 
 _ENDS = 4_096
 """Bytes of a file's beginning and end that count: for ten thousand files, a second."""

@@ -41,8 +41,8 @@ from runtime.flow import (
     tumbling,
     where,
 )
-from runtime.flow.steps import SinkSpec
 from runtime.measure import JobReport
+from runtime.plan.steps import SinkSpec
 from runtime.simulate import CostModel, LinkModel
 from runtime.sources.spec import Input, SourceSpec
 from slackwater.cluster import Cluster, Simulation
@@ -106,7 +106,7 @@ def spark(frame: "DataFrame", **options: Any) -> Input:
 
 
 def spark_stream(frame: "DataFrame", **options: Any) -> Input:
-    """Return an unbounded Spark frame as an input; see `ingest.streaming.spark_stream`."""
-    from ingest.streaming import spark_stream as of_frame  # noqa: PLC0415 (as above)
+    """Return an unbounded Spark frame as an input; see `ingest.push.streaming.spark_stream`."""
+    from ingest.push.streaming import spark_stream as of_frame  # noqa: PLC0415 (as above)
 
     return of_frame(frame, **options)

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Self
 from runtime.config import Limits, Tuning
 from runtime.errors import ClusterError, FlowError
 from runtime.flow.dataflow import Dataflow
-from runtime.flow.marks import sink_marks
-from runtime.flow.place import place
-from runtime.flow.plan import Plan, plan_stages
-from runtime.flow.steps import SourceStep
 from runtime.measure.deadline import unpaced
+from runtime.plan.marks import sink_marks
+from runtime.plan.place import place
+from runtime.plan.plan import Plan, plan_stages
+from runtime.plan.steps import SourceStep
 from runtime.simulate import CostModel, LinkModel
 from runtime.tune import check_deadline, chosen_tuning
 from slackwater.jobs import Job, SimulatedJob
@@ -46,7 +46,7 @@ class _Nodes(ABC):
         """Return the stages of a flow and the node of each, without running it."""
         placed = place(
             flow.name,
-            plan_stages(flow),
+            plan_stages(flow.graph),
             self.nodes,
             placement=placement,
             deadline_ns=flow.deadline_ns,

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from actors.tuning.sample_history import SampleHistory
 from runtime.errors import FlowError
-from runtime.flow.plan import Plan, collect_sinks
 from runtime.measure import JobReport, refuse_imbalance
 from runtime.measure.published import published_notes
 from runtime.measure.samples import StageSample
 from runtime.model import Batch
+from runtime.plan.plan import Plan, collect_sinks
 from runtime.simulate import CostModel, LinkModel
 from runtime.simulate import Simulation as SimulationRun
 from runtime.tune import make_policy

@@ -32,8 +32,8 @@ from actors.nodes.bounded import ASK_S, within
 from actors.nodes.placement import NodeInfo, check_room, list_nodes
 from runtime.config import Limits, Tuning
 from runtime.errors import ClusterError, SlackwaterError, WorkerDied
-from runtime.flow.plan import Plan
 from runtime.measure.report import JobReport
+from runtime.plan.plan import Plan
 
 __all__ = ["NAMESPACE", "POLL_S", "THREADS", "Coordinator", "actor_name", "coordinator_of"]
 

@@ -39,8 +39,8 @@ from actors.nodes.placement import NodeInfo, dead_nodes
 from runtime import errors
 from runtime.config import Limits, Tuning
 from runtime.errors import ClusterError, SlackwaterError, WorkerDied
-from runtime.flow.plan import Plan, collect_sinks
 from runtime.measure.report import JobReport
+from runtime.plan.plan import Plan, collect_sinks
 
 __all__ = ["DetachedJob", "all_records", "new_job_id", "submit_detached"]
 

@@ -12,7 +12,7 @@ from ray.exceptions import RayError
 
 from actors.jobs.regular_calls import RegularCalls
 from actors.slot.user_output import Line, runs_users_code
-from runtime.flow.plan import Plan
+from runtime.plan.plan import Plan
 
 __all__ = ["Echo"]
 

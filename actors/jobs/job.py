@@ -36,8 +36,8 @@ from actors.wire.channel import ChannelKeys
 from runtime import errors
 from runtime.config import Limits, Tuning
 from runtime.errors import ClusterError, SlackwaterError, WorkerDied
-from runtime.flow.plan import Plan, collect_sinks
 from runtime.measure.report import JobReport
+from runtime.plan.plan import Plan, collect_sinks
 
 START_TIMEOUT_S = 60.0
 CALL_TIMEOUT_S = 10.0

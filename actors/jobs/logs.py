@@ -19,7 +19,7 @@ from actors.jobs.records import JobRecord, Worker
 from actors.nodes.gateway import on_node
 from actors.nodes.placement import dead_nodes
 from runtime.errors import ClusterError, FlowError
-from runtime.flow.nearest import listed, nearest
+from runtime.expressions.nearest import listed, nearest
 
 __all__ = ["COORDINATOR", "TUNER", "LogPart", "read_logs"]
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from actors.nodes.placement import NodeInfo
 from actors.slot.report import SlotReport
-from runtime.flow.plan import Plan
+from runtime.plan.plan import Plan
 
 __all__ = ["obituary", "silent_peers"]
 

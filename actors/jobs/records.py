@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from actors.nodes.bounded import ASK_S, within
 from runtime.errors import ClusterError
-from runtime.flow.nearest import listed, nearest
+from runtime.expressions.nearest import listed, nearest
 from runtime.measure.checked import checked
 from runtime.measure.report import JobReport
 from runtime.sinks import Holder

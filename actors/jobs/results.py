@@ -9,7 +9,7 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError
 
 from runtime.errors import ClusterError, SlackwaterError, WorkerDied
-from runtime.flow.plan import Plan
+from runtime.plan.plan import Plan
 
 __all__ = ["Results"]
 

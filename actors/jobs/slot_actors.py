@@ -22,7 +22,7 @@ from actors.nodes.placement import NodeInfo
 from actors.slot.actor import SlotActor
 from actors.slot.report import SlotIdentity, SlotReport
 from runtime.errors import ClusterError
-from runtime.flow.plan import Plan
+from runtime.plan.plan import Plan
 
 __all__ = ["ask_all", "end_actors", "last_words", "make_actors", "set_clocks"]
 

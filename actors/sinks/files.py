@@ -24,8 +24,8 @@ from actors.sinks.lock import HasEnded, Lock, here_as
 from actors.sinks.parts import JsonLinesPart, ParquetPart, PartFile
 from actors.sinks.place import Place, make_folder
 from runtime.errors import SinkError
-from runtime.flow.steps import SinkSpec
 from runtime.model import Int64Array
+from runtime.plan.steps import SinkSpec
 from runtime.sinks import Cutter, Manifest, Opening, Part, RunNote, SinkRun, opening_of
 from runtime.sinks.cut import PART_ROWS
 

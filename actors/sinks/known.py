@@ -6,9 +6,9 @@ import platform
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 
-from runtime.flow.marks import SinkMark
-from runtime.flow.plan import Plan, Stage
-from runtime.flow.steps import SourceStep
+from runtime.plan.marks import SinkMark
+from runtime.plan.plan import Plan, Stage
+from runtime.plan.steps import SourceStep
 from runtime.sinks import Fingerprint, InputPrint, SinkRun
 
 __all__ = ["input_prints", "release", "sink_runs", "slots_with_inputs"]

@@ -11,12 +11,12 @@ from actors.sinks.lock import HasEnded
 from actors.sinks.memory import CollectSink
 from actors.sinks.open import NOBODY, Sink, open_sink
 from runtime.errors import SlackwaterError
-from runtime.flow.plan import Stage
-from runtime.flow.steps import SinkStep
 from runtime.measure.assemble import SinkMeter
 from runtime.measure.report import SinkReport
 from runtime.model import Batch
 from runtime.model.schema import ArrowRows
+from runtime.plan.plan import Stage
+from runtime.plan.steps import SinkStep
 from runtime.sinks import SinkRun
 
 __all__ = ["SlotSinks"]

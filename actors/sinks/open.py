@@ -13,8 +13,8 @@ from actors.sinks.files import FileSink, Progress
 from actors.sinks.lock import HasEnded
 from actors.sinks.memory import CallbackSink, CollectSink
 from runtime.errors import SinkError
-from runtime.flow.steps import SinkSpec
 from runtime.model import Int64Array
+from runtime.plan.steps import SinkSpec
 from runtime.sinks import SinkRun
 
 NOBODY = SinkRun(job="", flow="", why_not="it was written outside of any job")

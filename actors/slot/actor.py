@@ -7,7 +7,7 @@ from typing import Any
 from actors.slot.host import SlotHost
 from actors.slot.report import SlotReport
 from actors.slot.user_output import Line, UserOutput, runs_users_code
-from runtime.flow.plan import Stage
+from runtime.plan.plan import Stage
 
 
 class SlotActor:

@@ -38,8 +38,8 @@ from actors.wire.local_sockets import host_identity
 from actors.wire.waiting import sharpen_timers
 from runtime.config import Limits
 from runtime.errors import SlackwaterError
-from runtime.flow.plan import Channel, Stage
 from runtime.model import NS_PER_SECOND
+from runtime.plan.plan import Channel, Stage
 from runtime.schedule import Action, Egress, Grant, Send, Slot
 from runtime.sinks import InputPrint, SinkRun
 

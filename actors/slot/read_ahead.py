@@ -21,8 +21,8 @@ from typing import Any
 import pyarrow as pa
 
 from runtime.errors import IngestError
-from runtime.flow.plan import Stage
-from runtime.flow.steps import SourceStep
+from runtime.plan.plan import Stage
+from runtime.plan.steps import SourceStep
 from runtime.sources.named_reader import NamedReader
 from runtime.sources.spec import EndOfInput, Input
 

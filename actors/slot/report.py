@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from actors.slot.user_output import Line
 from runtime.config import Limits
-from runtime.flow.plan import Plan
 from runtime.measure.assemble import job_report
 from runtime.measure.report import (
     ChannelReport,
@@ -19,6 +18,7 @@ from runtime.measure.report import (
 )
 from runtime.measure.samples import StageSample
 from runtime.measure.tuning import TuningReport
+from runtime.plan.plan import Plan
 from runtime.schedule import Slot
 
 

@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TextIO
 
 from actors.slot.read_ahead import is_own
-from runtime.flow.plan import Stage
-from runtime.flow.steps import MapBatchesStep, MapRowsStep, SinkStep, SourceStep
 from runtime.model.whose_code import RUNNING
+from runtime.plan.plan import Stage
+from runtime.plan.steps import MapBatchesStep, MapRowsStep, SinkStep, SourceStep
 
 __all__ = ["Line", "UserOutput", "runs_users_code"]
 

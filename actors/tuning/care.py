@@ -24,9 +24,9 @@ from actors.tuning.process import TunerProcess
 from actors.tuning.tuner import THREADS, Tuner, TunerState, graph_of
 from runtime.config import Tuning
 from runtime.errors import ClusterError
-from runtime.flow.plan import Plan
 from runtime.measure.samples import StageSample
 from runtime.measure.tuning import GateTuning, TuningReport
+from runtime.plan.plan import Plan
 
 __all__ = ["TunerCare"]
 

@@ -19,8 +19,8 @@ from dataclasses import fields
 from pathlib import Path
 
 from actors.kernel.plain_files import read_plain
-from runtime.flow.plan import Plan
 from runtime.measure.samples import StageSample
+from runtime.plan.plan import Plan
 
 __all__ = ["SampleHistory", "in_order"]
 

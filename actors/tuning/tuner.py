@@ -30,11 +30,11 @@ from actors.slot.orders import SlackSetting
 from actors.slot.report import SlotSamples
 from actors.tuning.sample_history import SampleHistory, in_order
 from runtime.config import Tuning
-from runtime.flow.plan import Plan, Stage
-from runtime.flow.steps import MapBatchesStep, MapRowsStep, SinkStep, SourceStep
 from runtime.measure.samples import StageSample
 from runtime.measure.tuning import TuningReport
 from runtime.model import NS_PER_SECOND
+from runtime.plan.plan import Plan, Stage
+from runtime.plan.steps import MapBatchesStep, MapRowsStep, SinkStep, SourceStep
 from runtime.tune import GuardedPolicy, SetSlack, TuningRecord, make_policy
 
 __all__ = ["Tuner", "TunerState", "graph_of"]

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from benchmarks.random_flows.twin import TIME
-from runtime.flow.steps import Aggregate, Window
+from runtime.plan.steps import Aggregate, Window
 
 
 def aggregated(

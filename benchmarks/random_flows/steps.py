@@ -15,7 +15,7 @@ from benchmarks.random_flows.answers import aggregated, joined
 from benchmarks.random_flows.expressions import is_true, number, predicate
 from benchmarks.random_flows.functions import Halved, KeepSome
 from benchmarks.random_flows.twin import TIME, Twin, one_of, some_of
-from runtime.flow.steps import Aggregate
+from runtime.plan.steps import Aggregate
 
 Step = Callable[[np.random.Generator, list[Twin]], Twin | None]
 MOST_ROWS = 4_000

@@ -1,10 +1,10 @@
-"""Dataflows as they are written: streams, expressions, windows, sinks; checked before they run.
+"""Dataflows as they are written: streams, windows, sinks; checked before they run.
 
-`dataflow.py` and `stream.py` build, `expressions.py` computes on columns, `checks.py` and
-`graph.py` refuse what cannot run, `explain.py` prints; `steps.py` is what comes out, and
-`plan.py` and `place.py` turn it into stages in slots.
+`dataflow.py` and `stream.py` build, `checks.py` refuses what cannot be, `explain.py` prints. What
+comes out are steps (`runtime/plan/`), which are written with expressions (`runtime/expressions/`).
 """
 
+from runtime.expressions.expressions import Expr, col, duration, event_time, lit, where
 from runtime.flow.aggregates import (
     count,
     max,  # noqa: A004 - read as sw.max("speed")
@@ -16,11 +16,9 @@ from runtime.flow.aggregates import (
     tumbling,
 )
 from runtime.flow.dataflow import Dataflow
-from runtime.flow.expressions import Expr, col, duration, event_time, lit, where
-from runtime.flow.keyed import KeyedStream
 from runtime.flow.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
-from runtime.flow.slack import AS_FLOW
-from runtime.flow.stream import Stream
+from runtime.flow.stream import KeyedStream, Stream
+from runtime.plan.slack import AS_FLOW
 
 __all__ = [
     "AS_FLOW",

@@ -6,8 +6,8 @@ areas.aggregate(window=sliding("10s", "2s"), n=count(), worst=quantile("delay", 
 from __future__ import annotations
 
 from runtime.errors import SettingError, TypeMismatch
-from runtime.flow.steps import Aggregate, AggregateName, Window
 from runtime.model import Duration, duration_ns
+from runtime.plan.steps import Aggregate, AggregateName, Window
 
 
 def tumbling(size: Duration) -> Window:

@@ -10,14 +10,13 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-# As a module: sources are built on expressions, and may be what is imported first.
-import runtime.sources.columns as source_columns
 from runtime.errors import DuplicateName, FlowError, SchemaError, SettingError, TypeMismatch
-from runtime.flow.expressions import Expr, lit
-from runtime.flow.nearest import no_column
-from runtime.flow.result_types import family, type_named
-from runtime.flow.steps import Aggregate, Share, SinkSpec, Window
+from runtime.expressions.expressions import Expr, lit
+from runtime.expressions.nearest import no_column
+from runtime.expressions.result_types import family, type_named
 from runtime.model.schema import inside_schema, inside_type
+from runtime.plan.steps import Aggregate, Share, SinkSpec, Window
+from runtime.sources.columns import check_source_columns
 from runtime.sources.named_reader import called_by_name
 from runtime.sources.spec import SourceSpec
 
@@ -47,7 +46,7 @@ def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
         schema = inside_schema(outside)
     except SchemaError as problem:
         raise SchemaError(f"source {step!r}: {problem}") from None
-    source_columns.check_source_columns(step, spec, schema, schema.names)
+    check_source_columns(step, spec, schema, schema.names)
     if spec.time_unit not in (None, "ns", "us", "ms", "s"):
         raise SettingError(
             f"source {step!r}: time_unit={spec.time_unit!r} must be 'ns', 'us', 'ms' or 's'"

@@ -6,27 +6,26 @@
     jams = buses.filter(col("speed") < 8).join(loops, on="cell", within="5s")
     jams.sink("jams", parquet_sink("out/"))
 
-It holds steps (`steps.py`) and nothing else; `plan.py` takes it from here.
+What it holds, its steps, is in `growing.py`; `runtime/plan/` takes them from here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Literal, TypedDict, Unpack
 
-from runtime.errors import DuplicateName, FlowError, SettingError, TypeMismatch
+from runtime.errors import FlowError, SettingError, TypeMismatch
+from runtime.expressions.expressions import Expr
+from runtime.expressions.nearest import nearest
 from runtime.flow import checks
-from runtime.flow.explain import explain_flow
-from runtime.flow.expressions import Expr
-from runtime.flow.graph import check_runnable, needed_columns, order_steps
-from runtime.flow.keep import checked_keep, default_keep
-from runtime.flow.keyed import KeyedStream
-from runtime.flow.marks import check_sinks
-from runtime.flow.nearest import nearest
-from runtime.flow.slack import AS_FLOW, AsFlow, Slack, slack_ns
-from runtime.flow.steps import TUNED_NS, Keep, MergeStep, SinkStep, SourceStep, Step
-from runtime.flow.stream import Stream
+from runtime.flow.explain import explain_graph
+from runtime.flow.growing import GrowingFlow
+from runtime.flow.keep import checked_keep
+from runtime.flow.stream import Stream, merged
 from runtime.model import Duration, duration_ns
+from runtime.plan.graph import StepGraph, needed_columns, order_steps
+from runtime.plan.slack import AS_FLOW, Slack, slack_ns
+from runtime.plan.steps import TUNED_NS, Keep, SourceStep, Step
 from runtime.sources.spec import Input, OutOfOrder, SourceSpec
 
 
@@ -46,7 +45,7 @@ class SourceOptions(TypedDict, total=False):
     max_rows: int
 
 
-class Dataflow:
+class Dataflow(GrowingFlow):
     """A flow under construction.
 
     Args:
@@ -72,7 +71,7 @@ class Dataflow:
         deadline: Duration | None = None,
         keep: Keep | None = None,
     ) -> None:
-        self.name = _checked_name(name, "a dataflow")
+        super().__init__(name)
         self.deadline_ns = (
             None
             if deadline is None
@@ -82,7 +81,6 @@ class Dataflow:
         is_tuned = own_ns is None and self.deadline_ns is not None
         self.slack_ns = TUNED_NS if is_tuned else own_ns
         self.keep = checked_keep(keep, who=f"dataflow {name!r}")
-        self._steps: list[Step] = []
 
     @classmethod
     def from_steps(
@@ -102,9 +100,6 @@ class Dataflow:
         flow = cls(name, slack=slack, deadline=deadline)
         flow._steps = list(order_steps(steps).values())
         return flow
-
-    def __repr__(self) -> str:
-        return f"<Dataflow {self.name!r}: {', '.join(step.name for step in self._steps)}>"
 
     def source(
         self, name: str, source: SourceSpec | Input, **options: Unpack[SourceOptions]
@@ -140,25 +135,16 @@ class Dataflow:
             TypeMismatch: the columns differ; says which one.
             FlowError: no streams, or a stream of another flow.
         """
-        name = self.name_for("merge", name)
-        if not streams:
-            raise FlowError(f"step {name!r}: there is nothing to merge")
-        for stream in streams:
-            self.check_own(stream, step=name)
-        schemas = {stream.name: stream.schema for stream in streams}
-        return self.add(
-            MergeStep(
-                name=name,
-                inputs=tuple(stream.name for stream in streams),
-                schema=checks.merged_schema(schemas, step=name),
-                slack_ns=self.slack_of(slack, step=name),
-            )
-        )
+        return merged(self, streams, slack=slack, name=name)
 
     @property
-    def steps(self) -> dict[str, Step]:
-        """{name: step}, each behind its inputs."""
-        return order_steps(self._steps)
+    def graph(self) -> StepGraph:
+        """Its steps as they stand: what `plan_stages` takes.
+
+        Raises:
+            DuplicateName, CycleError: the steps make no flow.
+        """
+        return StepGraph(self.name, self.steps, self.slack_ns, self.deadline_ns)
 
     def check(self) -> None:
         """Check that the flow can run.
@@ -168,8 +154,7 @@ class Dataflow:
                 what its options say.
             DuplicateName, CycleError: the steps make no flow.
         """
-        check_runnable(self.name, self.steps)
-        check_sinks(self.steps)
+        self.graph.check()
 
     def explain(self) -> str:
         """Return the graph as text: each step with its inputs, settings and columns.
@@ -177,7 +162,7 @@ class Dataflow:
         Raises:
             DuplicateName, CycleError: the steps make no flow.
         """
-        return explain_flow(self)
+        return explain_graph(self.graph)
 
     def needed_columns(self) -> dict[str, frozenset[str]]:
         """Return {step: the columns of its output that the steps behind it read}."""
@@ -189,66 +174,8 @@ class Dataflow:
         Raises:
             FlowError: a sink would destroy what a source reads, or cannot do what its options say.
         """
-        if isinstance(step, SinkStep):
-            check_sinks({**self.steps, step.name: step})
-        self._steps.append(step)
+        self.put(step)
         return Stream(self, step)
-
-    def name_for(self, kind: str, name: str | None) -> str:
-        """Return the name of a new step: the user's, or the first free `kind-number`.
-
-        Raises:
-            DuplicateName: another step has it.
-        """
-        taken = {step.name for step in self._steps}
-        if name is None:
-            return next(
-                free
-                for number in range(1, len(taken) + 2)
-                if (free := f"{kind}-{number}") not in taken
-            )
-        if _checked_name(name, f"a {kind}") in taken:
-            raise DuplicateName(
-                f"dataflow {self.name!r} has a step {name!r} already; each needs its own name"
-            )
-        return name
-
-    def slack_of(self, slack: Slack, *, step: str) -> int | None:
-        """Return the slack of a step's gate in nanoseconds.
-
-        Raises:
-            SettingError: not a length of time.
-        """
-        return self.slack_ns if isinstance(slack, AsFlow) else slack_ns(slack, who=f"step {step!r}")
-
-    def keep_of(self, keep: Any, *, inputs: Sequence[str], step: str) -> Keep:
-        """Return what a join of these inputs keeps its rows by.
-
-        Raises:
-            SettingError: neither "promise" nor "slack".
-        """
-        written = checked_keep(keep, who=f"step {step!r}") or self.keep
-        return written or default_keep({one.name: one for one in self._steps}, inputs)
-
-    def check_own(self, stream: Any, *, step: str) -> None:
-        """Check that a stream belongs to this flow.
-
-        Raises:
-            FlowError: it does not.
-            TypeMismatch: it is no stream.
-        """
-        if isinstance(stream, KeyedStream):
-            raise TypeMismatch(
-                f"step {step!r}: {stream.stream.name!r} is keyed; key both streams of a join by "
-                "key_by, or none; a merge takes none that is keyed"
-            )
-        if not isinstance(stream, Stream):
-            raise TypeMismatch(f"step {step!r}: {stream!r} is no stream")
-        if stream.flow is not self:
-            raise FlowError(
-                f"step {step!r}: stream {stream.name!r} belongs to dataflow "
-                f"{stream.flow.name!r}, not to {self.name!r}; build both in one flow"
-            )
 
 
 def _spec(name: str, source: Input, options: dict[str, Any]) -> SourceSpec:
@@ -279,9 +206,3 @@ def _spec(name: str, source: Input, options: dict[str, Any]) -> SourceSpec:
         )
     except SettingError as problem:
         raise SettingError(f"source {name!r}: {problem}") from None
-
-
-def _checked_name(name: Any, what: str) -> str:
-    if not isinstance(name, str) or not name.strip() or not name.isprintable():
-        raise FlowError(f"{what} cannot be named {name!r}; write a name of printable text")
-    return name

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from runtime.errors import FlowError
 from runtime.flow.keep import keep_text, panes_text
-from runtime.flow.slack import slack_text
-from runtime.flow.steps import (
+from runtime.model import format_ns
+from runtime.plan.graph import StepGraph
+from runtime.plan.slack import slack_text
+from runtime.plan.steps import (
     Aggregate,
     AggregateStep,
     AssignStep,
@@ -25,13 +26,8 @@ from runtime.flow.steps import (
     SourceStep,
     Step,
 )
-from runtime.flow.unpaced import unpaced_note
-from runtime.model import format_ns
+from runtime.plan.unpaced import unpaced_note
 from runtime.sources.spec import SourceSpec
-
-if TYPE_CHECKING:
-    from runtime.flow.dataflow import Dataflow
-
 
 _SHARES: dict[Share, str] = {
     "keys": "each reads the rows of its keys",
@@ -39,29 +35,25 @@ _SHARES: dict[Share, str] = {
 }
 
 
-def explain_flow(flow: Dataflow) -> str:
-    """Return the graph, a paragraph for each step in topological order.
-
-    Raises:
-        DuplicateName, CycleError: the steps make no flow.
-    """
-    deadline = "" if flow.deadline_ns is None else f", deadline {format_ns(flow.deadline_ns)}"
-    if flow.deadline_ns is None and flow.slack_ns is None:
+def explain_graph(graph: StepGraph) -> str:
+    """Return the steps of a flow, a paragraph for each, in topological order."""
+    deadline = "" if graph.deadline_ns is None else f", deadline {format_ns(graph.deadline_ns)}"
+    if graph.deadline_ns is None and graph.slack_ns is None:
         deadline = " (no deadline: gates release only what is ready)"
-    lines = [f"dataflow {flow.name}: {slack_text(flow.slack_ns)}{deadline}"]
-    sources = {s.name: s.source for s in flow.steps.values() if isinstance(s, SourceStep)}
-    if note := unpaced_note(flow.deadline_ns, sources):
+    lines = [f"dataflow {graph.flow}: {slack_text(graph.slack_ns)}{deadline}"]
+    sources = {s.name: s.source for s in graph.steps.values() if isinstance(s, SourceStep)}
+    if note := unpaced_note(graph.deadline_ns, sources):
         lines.append(f"note: {note}")
-    for step in flow.steps.values():
+    for step in graph.steps.values():
         kind = type(step).__name__.removesuffix("Step").lower()
         behind = f" ← {', '.join(step.inputs)}" if step.inputs else ""
         lines += ["", f"{step.name} ({kind}){behind}"]
-        lines += [f"    {line}" for line in _settings(step, flow.steps)]
+        lines += [f"    {line}" for line in _settings(step, graph.steps)]
         if not isinstance(step, SinkStep):
             columns = ", ".join(f"{field.name} {field.type}" for field in step.schema)
             lines.append(f"    columns  {columns}")
     try:
-        flow.check()
+        graph.check()
     except FlowError as problem:
         lines += ["", f"cannot run yet: {problem}"]
     return "\n".join(lines)

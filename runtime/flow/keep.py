@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runtime.errors import SettingError
-from runtime.flow.steps import AggregateStep, JoinStep, Keep, SourceStep, Step
 from runtime.model import format_ns
+from runtime.plan.steps import AggregateStep, JoinStep, Keep, SourceStep, Step
 
 _KEEPS: tuple[Keep, ...] = ("promise", "slack")
 

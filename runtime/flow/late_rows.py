@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
 from runtime.errors import DuplicateName, FlowError, SettingError
-from runtime.flow.steps import (
+from runtime.plan.steps import (
     REVISION,
     AggregateStep,
     JoinStep,
     Late,
     LateStep,
+    Step,
 )
-
-if TYPE_CHECKING:
-    from runtime.flow.dataflow import Dataflow
-    from runtime.flow.stream import Stream
 
 Side: TypeAlias = Literal["left", "right"]
 
 
-def late_step(flow: Dataflow, stream: Stream, side: Side | None, *, name: str) -> LateStep:
+def late_step(steps: Mapping[str, Step], of: str, *, side: Side | None, name: str) -> LateStep:
     """Return the step that takes the late rows of a join or an aggregate.
 
+    Args:
+        steps: of the flow.
+        of: the name of that join or aggregate.
+        side: of a join; None: the keys of both.
+        name: of the step.
+
     Raises:
-        FlowError: the stream comes from another step, or an aggregate has no sides.
+        FlowError: it is another step, or an aggregate has no sides.
         SettingError: no such side.
         DuplicateName: a column of theirs is named as one of ours.
     """
-    steps = flow.steps
-    behind = steps[stream.name]
+    behind = steps[of]
     if not isinstance(behind, JoinStep | AggregateStep):
         raise FlowError(
-            f"step {name!r}: {stream.name!r} is no join and no aggregate, so no row comes too late "
+            f"step {name!r}: {of!r} is no join and no aggregate, so no row comes too late "
             "to count there; write pairs.late() on what join(...) or aggregate(...) returned"
         )
     inputs = [steps[source].schema for source in behind.inputs]
@@ -44,7 +46,7 @@ def late_step(flow: Dataflow, stream: Stream, side: Side | None, *, name: str) -
     ports: list[Mapping[str, str] | None]
     if isinstance(behind, AggregateStep):
         if side is not None:
-            raise FlowError(f"step {name!r}: {stream.name!r} has one input; write late()")
+            raise FlowError(f"step {name!r}: {of!r} has one input; write late()")
         ports = [{column: column for column in inputs[0].names}]
     elif side is None:
         ports = [
@@ -66,10 +68,10 @@ def late_step(flow: Dataflow, stream: Stream, side: Side | None, *, name: str) -
         if column in fields:
             raise DuplicateName(
                 f"step {name!r}: a late row has a column {column!r} already; rename it before "
-                f"{stream.name!r} with .select(...)"
+                f"{of!r} with .select(...)"
             )
     schema = pa.schema([*fields.items(), *ours.items()])
-    return LateStep(name=name, inputs=(stream.name,), schema=schema, columns=tuple(ports))
+    return LateStep(name=name, inputs=(of,), schema=schema, columns=tuple(ports))
 
 
 def _fields(
@@ -100,14 +102,13 @@ def revised(schema: pa.Schema, late: Late, *, step: str) -> pa.Schema:
     return schema.append(pa.field(REVISION, pa.int64()))
 
 
-def refuse_corrected(flow: Dataflow, *streams: Stream, step: str) -> None:
+def refuse_corrected(steps: Mapping[str, Step], *inputs: str, step: str) -> None:
     """Check that no corrected window reaches a step with state: it would count twice.
 
     Raises:
         FlowError: one does; names both steps.
     """
-    steps = flow.steps
-    waiting = [stream.name for stream in streams]
+    waiting = list(inputs)
     for name in waiting:  # grows while we go
         behind = steps[name]
         if isinstance(behind, AggregateStep) and behind.late == "correct":

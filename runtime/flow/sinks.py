@@ -9,8 +9,8 @@ from typing import Literal
 import pyarrow as pa
 
 from runtime.errors import SettingError, TypeMismatch
-from runtime.flow.steps import SinkSpec
 from runtime.model import Duration, duration_ns
+from runtime.plan.steps import SinkSpec
 
 
 def parquet_sink(

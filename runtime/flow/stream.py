@@ -7,190 +7,34 @@ the line that is wrong.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-import pyarrow as pa
-
-from runtime.errors import FlowError
+from runtime.errors import FlowError, TypeMismatch
+from runtime.expressions.expressions import Expr
 from runtime.flow import checks, late_rows
-from runtime.flow.keyed import KeyedStream
-from runtime.flow.slack import AS_FLOW, Slack
-from runtime.flow.steps import (
+from runtime.flow.growing import GrowingFlow
+from runtime.flow.rows import Rows
+from runtime.model import Duration, duration_ns
+from runtime.plan.slack import AS_FLOW, Slack
+from runtime.plan.steps import (
     Aggregate,
     AggregateStep,
-    AssignStep,
-    BatchFunction,
-    FilterStep,
     JoinStep,
     Keep,
     Late,
-    MapBatchesStep,
-    MapRowsStep,
-    RowFunction,
-    SelectStep,
+    MergeStep,
     Share,
     SinkSpec,
     SinkStep,
-    Step,
     Window,
 )
-from runtime.model import Duration, duration_ns
-
-if TYPE_CHECKING:
-    from runtime.flow.dataflow import Dataflow
-    from runtime.flow.expressions import Expr
-    from runtime.flow.literals import Writable
 
 Names = str | Sequence[str]
 
 
-class Stream:
+class Stream(Rows):
     """What leaves one step of a flow. May feed any number of steps, one of them even twice."""
-
-    def __init__(self, flow: Dataflow, step: Step) -> None:
-        self.flow = flow
-        self.name = step.name
-        self.schema: pa.Schema = step.schema
-
-    def __repr__(self) -> str:
-        columns = ", ".join(f"{field.name}: {field.type}" for field in self.schema)
-        return f"<Stream {self.name!r} ({columns})>"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of its columns."""
-        return tuple(self.schema.names)
-
-    def filter(self, predicate: Expr | bool, *, name: str | None = None) -> Stream:
-        """Keep the rows where the predicate is true.
-
-        Raises:
-            ColumnError, TypeMismatch: it reads what is not there, or is not true or false.
-        """
-        name = self.flow.name_for("filter", name)
-        checked = checks.predicate(predicate, self.schema, step=name, what="filter")
-        return self._add(
-            FilterStep(name=name, inputs=self._in, schema=self.schema, predicate=checked)
-        )
-
-    def assign(
-        self,
-        columns: Mapping[str, Expr | Writable] | None = None,
-        *,
-        name: str | None = None,
-        **named: Expr | Writable,
-    ) -> Stream:
-        """Add or replace columns, each computed from the row as it came in.
-
-        Args:
-            columns: {column: expression}, for names that Python cannot spell.
-            name: of the step.
-            named: column=expression.
-
-        Raises:
-            ColumnError, TypeMismatch: an expression does not fit the columns there are.
-        """
-        name = self._step_name("assign", name)
-        expressions = {
-            column: checks.expression(value, step=name, what=column)
-            for column, value in checks.together(columns, named, step=name).items()
-        }
-        if not expressions:
-            raise FlowError(
-                f"step {name!r}: there is nothing to assign; write kmh=col('mps') * 3.6"
-            )
-        types = {field.name: field.type for field in self.schema}
-        types |= {
-            column: each.type_in(self.schema, step=name) for column, each in expressions.items()
-        }
-        schema = pa.schema(list(types.items()))
-        return self._add(AssignStep(name=name, inputs=self._in, schema=schema, columns=expressions))
-
-    def select(
-        self, *keep: str | Mapping[str, str], name: str | None = None, **renamed: str
-    ) -> Stream:
-        """Keep these columns only, in this order, some under new names.
-
-        Args:
-            keep: columns that keep their names, or {new name: old name}.
-            name: of the step.
-            renamed: new_name="old name".
-
-        Raises:
-            ColumnError: a column is not there.
-            DuplicateName: two columns would have one name.
-        """
-        name = self._step_name("select", name)
-        pairs = [
-            pair
-            for each in (*keep, renamed)
-            for pair in (each.items() if isinstance(each, Mapping) else [(each, each)])
-        ]
-        checks.unique_columns(
-            [new for new, _ in pairs], step=name, way_out="keep it once, or rename one"
-        )
-        if not pairs:
-            raise FlowError(f"step {name!r}: no column would be left; name one to keep")
-        schema = pa.schema(
-            [(new, checks.column_type(self.schema, old, step=name)) for new, old in pairs]
-        )
-        return self._add(SelectStep(name=name, inputs=self._in, schema=schema, columns=dict(pairs)))
-
-    def drop(self, *columns: str, name: str | None = None) -> Stream:
-        """Keep all columns but these.
-
-        Raises:
-            ColumnError: a column is not there.
-        """
-        name = self._step_name("drop", name)
-        for column in columns:
-            checks.column_type(self.schema, column, step=name)
-        return self.select(*[kept for kept in self.columns if kept not in columns], name=name)
-
-    def map_batches(
-        self,
-        function: BatchFunction,
-        schema: checks.Declared,
-        *,
-        name: str | None = None,
-    ) -> Stream:
-        """Compute columns with a vectorised function: {name: column} in, {name: column} out.
-
-        Numbers are NumPy arrays, text is an Arrow array. It returns a value for each row, in
-        the same order, and only the columns of `schema` leave.
-
-        Args:
-            function: must give the same for a row whatever rows come with it; must pickle.
-            schema: {column: type}, such as {"kmh": "float64"}, or a pyarrow schema.
-            name: of the step.
-        """
-        name = self.flow.name_for("map", name)
-        checks.function(function, step=name)
-        declared = checks.declared_schema(schema, step=name)
-        return self._add(
-            MapBatchesStep(name=name, inputs=self._in, schema=declared, function=function)
-        )
-
-    def map_rows(
-        self,
-        function: RowFunction,
-        schema: checks.Declared,
-        *,
-        name: str | None = None,
-    ) -> Stream:
-        """Compute rows one at a time, the slow path: a dict in, a dict out, or None to drop it.
-
-        Args:
-            function: must pickle.
-            schema: {column: type} of the rows it returns, or a pyarrow schema.
-            name: of the step.
-        """
-        name = self.flow.name_for("map", name)
-        checks.function(function, step=name)
-        declared = checks.declared_schema(schema, step=name)
-        return self._add(
-            MapRowsStep(name=name, inputs=self._in, schema=declared, function=function)
-        )
 
     def key_by(self, *keys: str) -> KeyedStream:
         """Say which columns tell rows apart, for the aggregate or join that follows. No step.
@@ -205,7 +49,7 @@ class Stream:
 
     def merge(self, *others: Stream, slack: Slack = AS_FLOW, name: str | None = None) -> Stream:
         """Put the rows of several streams into one, in event-time order; see Dataflow.merge."""
-        return self.flow.merge(self, *others, slack=slack, name=name)
+        return merged(self.flow, (self, *others), slack=slack, name=name)
 
     def aggregate(
         self,
@@ -241,7 +85,7 @@ class Stream:
         keys = _names(by)
         aggregates = checks.together(columns, named, step=name)
         replicas, _ = checks.replicas(replicas, share, keys=keys, is_join=False, step=name)
-        late_rows.refuse_corrected(self.flow, self, step=name)
+        late_rows.refuse_corrected(self.flow.steps, self.name, step=name)
         schema = checks.aggregated_schema(self.schema, keys, aggregates, step=name)
         return self._add(
             AggregateStep(
@@ -295,8 +139,8 @@ class Stream:
             name: of the step.
         """
         name = self.flow.name_for("join", name)
-        self.flow.check_own(other, step=name)
-        late_rows.refuse_corrected(self.flow, self, other, step=name)
+        _check_own(self.flow, other, step=name)
+        late_rows.refuse_corrected(self.flow.steps, self.name, other.name, step=name)
         if on and (left_on or right_on):
             raise FlowError(f"step {name!r}: give on=, or left_on= and right_on=, not both")
         left_keys, right_keys = (_names(on),) * 2 if on else (_names(left_on), _names(right_on))
@@ -342,7 +186,7 @@ class Stream:
             DuplicateName: a column has one of these names already.
         """
         name = self.flow.name_for("late", name)
-        return self._add(late_rows.late_step(self.flow, self, side, name=name))
+        return self._add(late_rows.late_step(self.flow.steps, self.name, side=side, name=name))
 
     def sink(self, name: str, spec: SinkSpec) -> None:
         """End here: the rows go to parquet_sink(path), jsonl_sink, callback_sink or collect_sink.
@@ -354,21 +198,117 @@ class Stream:
         checks.sink(spec, step=name)
         self._add(SinkStep(name=name, inputs=self._in, schema=self.schema, sink=spec))
 
-    @property
-    def _in(self) -> tuple[str, ...]:
-        return (self.name,)
 
-    def _add(self, step: Step) -> Stream:
-        return self.flow.add(step)
+@dataclass(frozen=True)
+class KeyedStream:
+    """A stream and the columns that tell its rows apart."""
 
-    def _step_name(self, kind: str, name: Any) -> str:
-        """Return the step's name, where `name=` could have been meant for a column."""
-        if name is not None and (not isinstance(name, str) or name in self.columns):
-            raise FlowError(
-                f"{kind} on {self.name!r}: name={name} would name the step; for a column called "
-                "'name' write {'name': ...} as the first argument"
+    stream: Stream
+    keys: tuple[str, ...]
+
+    def aggregate(
+        self,
+        columns: Mapping[str, Aggregate] | None = None,
+        *,
+        window: Window,
+        slack: Slack = AS_FLOW,
+        late: Late = "drop",
+        replicas: int = 1,
+        share: Share = "keys",
+        name: str | None = None,
+        **named: Aggregate,
+    ) -> Stream:
+        """Aggregate by these keys; see Stream.aggregate."""
+        return self.stream.aggregate(
+            columns,
+            window=window,
+            by=self.keys,
+            slack=slack,
+            late=late,
+            replicas=replicas,
+            share=share,
+            name=name,
+            **named,
+        )
+
+    def join(  # noqa: PLR0913 - as Stream.join
+        self,
+        other: KeyedStream,
+        *,
+        within: Duration,
+        where: Expr | None = None,
+        suffix: str = "_right",
+        slack: Slack = AS_FLOW,
+        keep: Keep | None = None,
+        replicas: int = 1,
+        share: Share = "keys",
+        name: str | None = None,
+    ) -> Stream:
+        """Join on these keys and the other's, pairwise; see Stream.join."""
+        if not isinstance(other, KeyedStream):
+            raise TypeMismatch(
+                f"join on {self.stream.name!r} after key_by takes a stream after key_by, "
+                f"not {other!r}; write other.key_by(...), or join before key_by with on="
             )
-        return self.flow.name_for(kind, name)
+        return self.stream.join(
+            other.stream,
+            within=within,
+            left_on=self.keys,
+            right_on=other.keys,
+            where=where,
+            suffix=suffix,
+            slack=slack,
+            keep=keep,
+            replicas=replicas,
+            share=share,
+            name=name,
+        )
+
+
+def merged(
+    flow: GrowingFlow, streams: Sequence[Stream], *, slack: Slack, name: str | None
+) -> Stream:
+    """Put the rows of streams with the same columns into one, in event-time order.
+
+    Raises:
+        TypeMismatch: the columns differ; says which one.
+        FlowError: no streams, or a stream of another flow.
+    """
+    name = flow.name_for("merge", name)
+    if not streams:
+        raise FlowError(f"step {name!r}: there is nothing to merge")
+    for stream in streams:
+        _check_own(flow, stream, step=name)
+    schemas = {stream.name: stream.schema for stream in streams}
+    step = MergeStep(
+        name=name,
+        inputs=tuple(stream.name for stream in streams),
+        schema=checks.merged_schema(schemas, step=name),
+        slack_ns=flow.slack_of(slack, step=name),
+    )
+    flow.put(step)
+    return Stream(flow, step)
+
+
+def _check_own(flow: GrowingFlow, stream: Any, *, step: str) -> None:
+    """Check that a stream belongs to this flow.
+
+    Raises:
+        FlowError: it does not.
+        TypeMismatch: it is no stream.
+    """
+    if isinstance(stream, KeyedStream):
+        raise TypeMismatch(
+            f"step {step!r}: {stream.stream.name!r} is keyed; key both streams of a join by "
+            "key_by, or none; a merge takes none that is keyed"
+        )
+    if not isinstance(stream, Stream):
+        raise TypeMismatch(f"step {step!r}: {stream!r} is no stream")
+    if stream.flow is not flow:
+        raise FlowError(
+            f"step {step!r}: stream {stream.name!r} belongs to dataflow "
+            f"{stream.flow.name!r}, not to {flow.name!r}; build both in one flow"
+        )
 
 
 def _names(given: Names) -> tuple[str, ...]:

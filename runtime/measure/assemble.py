@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from runtime.config import Limits
-from runtime.flow.plan import Plan
 from runtime.measure.deadline import deadline_notes, with_totals
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.kept import kept_notes
@@ -28,6 +27,7 @@ from runtime.measure.standstill import standstills
 from runtime.measure.tuning import TuningReport
 from runtime.measure.wall_clock import clock_notes
 from runtime.model import Batch, Int64Array
+from runtime.plan.plan import Plan
 
 _ROWS_AT_ONCE, _BATCHES_AT_ONCE = 4_096, 64
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from runtime.flow.plan import GATED, Plan
-from runtime.flow.steps import SourceStep
-from runtime.flow.unpaced import unpaced_note
 from runtime.measure.report import StageReport
 from runtime.measure.tuning import TuningReport
 from runtime.model import format_ns
+from runtime.plan.plan import GATED, Plan
+from runtime.plan.steps import SourceStep
+from runtime.plan.unpaced import unpaced_note
 
 NO_DEADLINE = "no deadline: gates release only what is ready, however long that takes"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from runtime.flow.plan import Plan, Stage
-from runtime.flow.steps import AggregateStep, GateStep, JoinStep, SourceStep
 from runtime.measure.report import StageReport
+from runtime.plan.plan import Plan, Stage
+from runtime.plan.steps import AggregateStep, GateStep, JoinStep, SourceStep
 
 
 def kept_notes(plan: Plan, stages: Mapping[str, StageReport]) -> list[str]:

@@ -16,30 +16,13 @@ in batches, with a frontier that knows about ties (frontier.py). Departures: doc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from runtime.errors import SettingError
 from runtime.merge.frontier import Frontier
 from runtime.merge.reader import Cut, ReaderState
-from runtime.model import END_NS, START_NS, Batch
-from runtime.operators.contract import Released
-
-
-@dataclass(frozen=True)
-class Writer:
-    """One input of a gate.
-
-    Attributes:
-        port: which stream it belongs to (a merge has one, a join two).
-        rank: its place in the tie order; unique, and the same on every run.
-        is_mixed: its rows come from several writers (`Batch.writers`), ordered only each in
-            itself, or it may send rows that are late already; they are sorted on the way in.
-    """
-
-    port: int
-    rank: int
-    is_mixed: bool = False
+from runtime.merge.writer import Writer
+from runtime.model import END_NS, START_NS, Batch, Released
 
 
 class SlackGate:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from runtime.merge.lanes import FifoLane, Lane, Piece, SortedLane, in_order, prefix_before
 from runtime.merge.late import LateRows
 from runtime.merge.pieces import merge_pieces
-from runtime.model import START_NS, Batch, Int64Array
+from runtime.merge.writer import Writer
+from runtime.model import START_NS, Batch, Int64Array, Released
 from runtime.model.times import END_NS
-from runtime.operators.contract import Released
-
-if TYPE_CHECKING:
-    from runtime.merge.gate import Writer
 
 _FEW = 16
 

@@ -31,9 +31,9 @@ from runtime.model import (
     Int64Array,
     Message,
     ReadMark,
+    Released,
     concat_batches,
 )
-from runtime.operators.contract import Released
 
 
 def owners(columns: Sequence[Column], rows: int, *, replicas: int) -> Int64Array:

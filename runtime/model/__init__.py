@@ -1,4 +1,4 @@
-"""Batches, messages, promises, and the times and types they are made of."""
+"""Batches, messages, promises, what a gate releases, and the times and types of it all."""
 
 from runtime.model.batch import (
     Batch,
@@ -11,6 +11,7 @@ from runtime.model.batch import (
     concat_columns,
 )
 from runtime.model.message import Message, ReadMark
+from runtime.model.released import Released
 from runtime.model.times import (
     EARLIEST_NS,
     END_NS,
@@ -38,6 +39,7 @@ __all__ = [
     "Int64Array",
     "Message",
     "ReadMark",
+    "Released",
     "batch_of",
     "concat_batches",
     "concat_columns",

@@ -2,7 +2,7 @@
 
 | page | what it has |
 | --- | --- |
-| `contract.py` | what every operator promises, and what the gate hands it |
+| `contract.py` | what every operator promises |
 | `make.py` | from a step to its machine |
 | `stateless.py`, `user_code.py`, `fit.py` | filter, assign, select, map |
 | `aggregate.py`, `window.py`, `cells.py`, `accumulators.py` | windowed aggregates |
@@ -10,7 +10,7 @@
 | `keys.py`, `codes.py`, `arrays.py` | key columns to dense codes; arrays that grow |
 """
 
-from runtime.operators.contract import Operator, Released, Stateless
+from runtime.operators.contract import Operator, Stateless
 from runtime.operators.make import make_operator, make_stateless
 
-__all__ = ["Operator", "Released", "Stateless", "make_operator", "make_stateless"]
+__all__ = ["Operator", "Stateless", "make_operator", "make_stateless"]

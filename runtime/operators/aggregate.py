@@ -24,17 +24,16 @@ import pyarrow as pa
 
 from runtime.config import Limits
 from runtime.errors import OperatorError
-from runtime.flow.steps import REVISION, Aggregate, AggregateStep
-from runtime.model import START_NS, Batch, Columns, Int64Array, concat_batches
+from runtime.model import START_NS, Batch, Columns, Int64Array, Released, concat_batches
 from runtime.operators.accumulators import Accumulator, Folded, Pairs, quantile
 from runtime.operators.arrays import slices_of_weight, unfold
 from runtime.operators.cells import Cells
-from runtime.operators.contract import Released
 from runtime.operators.keys import KeyIndex
 from runtime.operators.late_rows import LateRows, Revisions, missed_windows
 from runtime.operators.needs import Need, needs_of
 from runtime.operators.user_code import row_of, rows_of_columns
 from runtime.operators.window import Windows
+from runtime.plan.steps import REVISION, Aggregate, AggregateStep
 
 Changed = tuple[Int64Array, Int64Array]
 """Which results have changed, ascending (`_pairs_of`), and by how many rows."""

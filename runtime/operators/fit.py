@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from runtime.errors import OperatorError, SchemaError
-from runtime.flow.result_types import TYPES
+from runtime.expressions.result_types import TYPES
 from runtime.model import Batch, Column
 from runtime.model.schema import column_from_arrow
 from runtime.operators.user_code import row_of

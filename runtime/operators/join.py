@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from runtime.errors import SettingError
-from runtime.flow.steps import JoinStep, Replica
 from runtime.model import (
     END_NS,
     START_NS,
@@ -26,15 +25,16 @@ from runtime.model import (
     BoolArray,
     Columns,
     Int64Array,
+    Released,
     concat_batches,
     format_ns,
 )
-from runtime.operators.contract import Released
 from runtime.operators.join_rows import Arrivals, order_of_pairs
 from runtime.operators.join_state import JoinState
 from runtime.operators.keys import KeyIndex, any_null
 from runtime.operators.late_rows import LateRows, partly_late
 from runtime.operators.user_code import evaluated
+from runtime.plan.steps import JoinStep, Replica
 
 Pairs = tuple[Int64Array, Int64Array]
 """Positions of left rows, and of the right row that each is paired with."""

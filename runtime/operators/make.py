@@ -4,17 +4,6 @@ from __future__ import annotations
 
 from runtime.config import Limits
 from runtime.errors import FlowError
-from runtime.flow.steps import (
-    AggregateStep,
-    AssignStep,
-    FilterStep,
-    JoinStep,
-    LateStep,
-    MapBatchesStep,
-    MapRowsStep,
-    SelectStep,
-    Step,
-)
 from runtime.operators.aggregate import AggregateMachine
 from runtime.operators.contract import Operator, Stateless
 from runtime.operators.join import JoinMachine
@@ -25,6 +14,17 @@ from runtime.operators.stateless import (
     MapRowsMachine,
     PassMachine,
     SelectMachine,
+)
+from runtime.plan.steps import (
+    AggregateStep,
+    AssignStep,
+    FilterStep,
+    JoinStep,
+    LateStep,
+    MapBatchesStep,
+    MapRowsStep,
+    SelectStep,
+    Step,
 )
 
 

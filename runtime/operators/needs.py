@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from runtime.flow.steps import Aggregate, AggregateStep
 from runtime.model import Batch, Int64Array
 from runtime.operators.accumulators import Accumulator, Folded, Kept, Values
 from runtime.operators.whole_sum import WholeSum
+from runtime.plan.steps import Aggregate, AggregateStep
 
 
 class Need(NamedTuple):

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from runtime.errors import OperatorError
-from runtime.flow.steps import AssignStep, FilterStep, MapBatchesStep, MapRowsStep, SelectStep
 from runtime.model import Batch, Column, Columns
 from runtime.operators.fit import fitted
 from runtime.operators.user_code import called, evaluated, rows_of, sample_of
+from runtime.plan.steps import AssignStep, FilterStep, MapBatchesStep, MapRowsStep, SelectStep
 
 
 class PassMachine:

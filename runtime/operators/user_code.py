@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from runtime.errors import OperatorError
-from runtime.flow.expressions import Expr
+from runtime.expressions.expressions import Expr
 from runtime.model import Batch, Column, Columns
 from runtime.model.whose_code import RUNNING, USERS_FAULTS, raised
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from runtime.flow.whole import ends_of, refused
+from runtime.expressions.whole import ends_of, refused
 from runtime.model import Batch, Int64Array
 from runtime.operators.accumulators import Folded, Pairs, Values
 

@@ -14,9 +14,9 @@ from math import gcd
 
 import numpy as np
 
-from runtime.flow.steps import Window
 from runtime.model import END_NS, START_NS, Int64Array
 from runtime.operators.arrays import unfold
+from runtime.plan.steps import Window
 
 
 class Windows:

@@ -15,11 +15,10 @@ from typing import Any
 
 from runtime.config import Limits
 from runtime.errors import OrderError
-from runtime.flow.plan import Stage
 from runtime.measure.report import StageReport
 from runtime.merge import ReplicaReads, SlackGate
-from runtime.model import START_NS, Batch, Message
-from runtime.operators.contract import Released
+from runtime.model import START_NS, Batch, Message, Released
+from runtime.plan.plan import Stage
 from runtime.schedule.accounts import count_gate, count_reads
 from runtime.schedule.queues import PathQueues, credit_of
 from runtime.schedule.replicas import Confluence

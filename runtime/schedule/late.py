@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.flow.plan import Channel
 from runtime.model import Batch, Columns, Message, concat_batches
 from runtime.operators.late_rows import LateRows
+from runtime.plan.plan import Channel
 from runtime.schedule.outlets import Outlets
 
 SIDES = ("left", "right")

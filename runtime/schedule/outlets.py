@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.flow.plan import Channel
 from runtime.model import END_NS, Batch, Message
+from runtime.plan.plan import Channel
 
 
 class Outlets:

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from runtime.flow.plan import Channel, Stage
-from runtime.flow.steps import GateStep
 from runtime.merge import Dealer
-from runtime.model import START_NS, Batch, Message
-from runtime.operators.contract import Released
+from runtime.model import START_NS, Batch, Message, Released
+from runtime.plan.plan import Channel, Stage
+from runtime.plan.steps import GateStep
 
 
 class Hands:

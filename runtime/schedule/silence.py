@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from runtime.flow.plan import Channel
 from runtime.merge import SlackGate
+from runtime.plan.plan import Channel
 
 
 class SilentChannels:

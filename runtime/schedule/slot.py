@@ -12,13 +12,13 @@ from typing import Any
 
 from runtime.config import Limits
 from runtime.errors import SettingError
-from runtime.flow.nearest import listed
-from runtime.flow.plan import Channel, Stage
+from runtime.expressions.nearest import listed
 from runtime.measure.report import ChannelReport, StageReport
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Trial
 from runtime.model import Batch, Message
 from runtime.model.plain import from_plain, to_plain
+from runtime.plan.plan import Channel, Stage
 from runtime.schedule.queues import credit_of
 from runtime.schedule.stage import StageMachine
 

@@ -8,17 +8,17 @@ from typing import Any
 
 from runtime.config import Limits
 from runtime.errors import SettingError
-from runtime.flow.plan import GATED, Channel, Stage
-from runtime.flow.steps import AggregateStep, GateStep, JoinStep, SourceStep
 from runtime.measure.report import StageReport
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Trial
 from runtime.merge import ReplicaReads, SlackGate, Writer
-from runtime.model import END_NS, START_NS, Batch, Message, concat_batches
+from runtime.model import END_NS, START_NS, Batch, Message, Released, concat_batches
 from runtime.operators.aggregate import AggregateMachine
-from runtime.operators.contract import Operator, Released, Stateless
+from runtime.operators.contract import Operator, Stateless
 from runtime.operators.join import JoinMachine
 from runtime.operators.make import make_operator, make_stateless
+from runtime.plan.plan import GATED, Channel, Stage
+from runtime.plan.steps import AggregateStep, GateStep, JoinStep, SourceStep
 from runtime.schedule.intake import DealtIntake, GateIntake, Intake, PassIntake
 from runtime.schedule.late import LateOutlets
 from runtime.schedule.outlets import Outlets

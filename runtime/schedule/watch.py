@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.flow.plan import Stage
 from runtime.measure.samples import GateState, SecondMeter, StageSample
 from runtime.measure.trials import GateTrials, Trial
 from runtime.merge import ReplicaReads, SlackGate
-from runtime.model import END_NS, START_NS, Batch, Message
-from runtime.operators.contract import Released
+from runtime.model import END_NS, START_NS, Batch, Message, Released
+from runtime.plan.plan import Stage
 from runtime.schedule.queues import PathQueues
 from runtime.schedule.waits import ReadLog, WaitLog
 

@@ -14,11 +14,11 @@ import numpy as np
 
 from runtime.config import Limits
 from runtime.errors import JobStopped
-from runtime.flow.plan import Plan
 from runtime.measure.assemble import SinkMeter, job_report
 from runtime.measure.report import JobReport
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, Batch, Message
+from runtime.plan.plan import Plan
 from runtime.schedule import Egress, Grant, Send, Slice, Slot
 from runtime.simulate.models import CostModel, LinkModel
 from runtime.tune import GuardedPolicy, SetSlack, SlackPolicy, TuningRecord

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from runtime.errors import SchemaError
-from runtime.flow.nearest import listed, nearest
+from runtime.expressions.nearest import listed, nearest
 from runtime.model import EARLIEST_NS, END_NS, LATEST_NS, NS_PER_SECOND, Column, Columns, Int64Array
 from runtime.model.schema import column_from_arrow
 from runtime.sources.spec import SourceSpec

@@ -7,14 +7,12 @@ blocks. What the blocks mean (time, order, arrival, promise) is decided in `mach
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 import pyarrow as pa
 
 from runtime.errors import SettingError
-
-if TYPE_CHECKING:
-    from runtime.flow.expressions import Expr
+from runtime.expressions.expressions import Expr
 
 
 class EndOfInput:

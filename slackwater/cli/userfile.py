@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from runtime.errors import FlowError, SlackwaterError
-from runtime.flow.nearest import listed, nearest
+from runtime.expressions.nearest import listed, nearest
 from runtime.model.whose_code import USERS_FAULTS
 
 

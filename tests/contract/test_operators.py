@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.flow.expressions import col
-from runtime.flow.steps import Aggregate, AggregateStep, JoinStep, Replica, Step, Window
-from runtime.model import END_NS, START_NS, Batch
-from runtime.operators import Operator, Released, make_operator
+from runtime.expressions.expressions import col
+from runtime.model import END_NS, START_NS, Batch, Released
+from runtime.operators import Operator, make_operator
+from runtime.plan.steps import Aggregate, AggregateStep, JoinStep, Replica, Step, Window
 from tests.operators.literal import Leaves, Segment, leaves_of, reads_of, run, streams
 
 ROWS = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.float64()})

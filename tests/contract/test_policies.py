@@ -9,11 +9,11 @@ import pytest
 
 import slackwater as sw
 from runtime.config import Tuning
-from runtime.flow.place import place
-from runtime.flow.plan import Plan, plan_stages
 from runtime.measure.samples import StageSample
 from runtime.merge import SlackGate, Writer
 from runtime.model import NS_PER_SECOND, START_NS
+from runtime.plan.place import place
+from runtime.plan.plan import Plan, plan_stages
 from runtime.tune import Paths, SlackPolicy, make_policy
 from runtime.tune.decide.policies import PlannedSlack
 
@@ -45,7 +45,7 @@ def plan() -> Plan:
         by="key", window=sw.tumbling("1s"), n=sw.count(), name="counts"
     )
     counts.sink("out", sw.collect_sink())
-    return place(flow.name, plan_stages(flow), ["a"], deadline_ns=flow.deadline_ns)
+    return place(flow.name, plan_stages(flow.graph), ["a"], deadline_ns=flow.deadline_ns)
 
 
 @pytest.fixture(params=POLICIES)

@@ -15,7 +15,7 @@ from runtime.errors import (
     SettingError,
     TypeMismatch,
 )
-from runtime.flow.steps import (
+from runtime.plan.steps import (
     ON_ARRIVAL_NS,
 )
 from runtime.sources.spec import SourceSpec

@@ -10,7 +10,7 @@ import pytest
 
 import runtime.flow as sw
 from runtime.errors import DuplicateName, FlowError, SettingError
-from runtime.flow.plan import plan_stages
+from runtime.plan.plan import plan_stages
 from tests.support.streams import flow_with_streams, message, types
 
 OURS = ["late_step", "late_event_time", "late_by_ns", "late_dropped"]
@@ -103,7 +103,7 @@ def test_only_the_columns_that_somebody_reads_of_a_late_row_travel() -> None:
     pairs.select("area").sink("out", sw.collect_sink())
     late = pairs.late("left", name="missed").select("line", "late_by_ns")
     late.sink("late", sw.collect_sink())
-    stages = {stage.name: stage for stage in plan_stages(flow)}
+    stages = {stage.name: stage for stage in plan_stages(flow.graph)}
     assert [channel.source for channel in stages["missed"].inputs] == ["pairs.1", "pairs.2"]
     assert stages["missed"].inputs[0].schema.names == ["line", "late_by_ns"]
     assert stages["pairs.1"].inputs[0].schema.names == ["area", "line"]

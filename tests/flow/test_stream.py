@@ -15,7 +15,7 @@ from runtime.errors import (
     SettingError,
     TypeMismatch,
 )
-from runtime.flow.steps import (
+from runtime.plan.steps import (
     Aggregate,
     FilterStep,
     MergeStep,

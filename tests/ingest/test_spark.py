@@ -22,9 +22,9 @@ from ray._common.utils import get_ray_address_file
 from ray.cluster_utils import Cluster
 
 from ingest.java import prepare_java
+from ingest.push.streaming import spark_stream
 from ingest.session import BLOCK_ROWS, SparkOnRay, current
 from ingest.spark import FrameInput, spark
-from ingest.streaming import spark_stream
 from runtime.errors import ClusterError, IngestError, SchemaError, SettingError
 from runtime.sources.spec import EndOfInput, Input
 from tests.support.processes import QUICK_JVM

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 import runtime.flow as sw
-from runtime.flow.place import place
-from runtime.flow.plan import plan_stages
 from runtime.measure import ChannelReport, ClockReport, JobReport, SinkReport
 from runtime.measure.assemble import job_report
+from runtime.plan.place import place
+from runtime.plan.plan import plan_stages
 from slackwater.jobs import latency_of
 from tests.support.streams import flow_with_streams
 
@@ -26,7 +26,7 @@ def report(errors: Mapping[str, int], **places: str) -> JobReport:
     buses.sink("raw", sw.collect_sink())
     loops.sink("counts", sw.collect_sink())
     places = {**PLACES, "raw": "node-1", "counts": "node-2/1", **places}
-    plan = place("city", plan_stages(flow), SLOTS, placement=places)
+    plan = place("city", plan_stages(flow.graph), SLOTS, placement=places)
     clocks = {
         slot: ClockReport(
             slot.split("/")[0], largest_error_ns=error, is_reference=slot == "node-1", refused=1

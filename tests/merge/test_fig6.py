@@ -17,11 +17,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from runtime.flow.steps import JoinStep, Keep
 from runtime.merge import SlackGate, Writer
-from runtime.model import Batch, batch_of
-from runtime.operators import Released
+from runtime.model import Batch, Released, batch_of
 from runtime.operators.join import JoinMachine
+from runtime.plan.steps import JoinStep, Keep
 
 TENTH = 1  # a tenth of the paper's time unit is 1 ns here
 STEP = JoinStep(

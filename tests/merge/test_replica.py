@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.errors import FrameError
-from runtime.flow.steps import AggregateStep, JoinStep, Replica, Share
 from runtime.merge import Dealer, ReplicaReads
 from runtime.merge.replica import owners
-from runtime.model import END_NS, START_NS, Message, ReadMark, batch_of, concat_batches
-from runtime.operators import Operator, Released, make_operator
+from runtime.model import END_NS, START_NS, Message, ReadMark, Released, batch_of, concat_batches
+from runtime.operators import Operator, make_operator
 from runtime.operators.join import JoinMachine
+from runtime.plan.steps import AggregateStep, JoinStep, Replica, Share
 from tests.contract.test_operators import AGGREGATE, JOIN, QUANTILES, ROWS, VALUES
 from tests.operators.literal import Leaves, Segment, leaves_of, reads_of, run, streams
 

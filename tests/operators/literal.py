@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from runtime.flow.steps import AggregateStep, JoinStep
-from runtime.model import END_NS, START_NS, Batch, Column
-from runtime.operators import Operator, Released
+from runtime.model import END_NS, START_NS, Batch, Column, Released
+from runtime.operators import Operator
+from runtime.plan.steps import AggregateStep, JoinStep
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.errors import OperatorError
-from runtime.flow.steps import Aggregate, AggregateStep, Window
-from runtime.model import END_NS, START_NS, Batch, batch_of
-from runtime.operators import Released, aggregate
+from runtime.model import END_NS, START_NS, Batch, Released, batch_of
+from runtime.operators import aggregate
 from runtime.operators.aggregate import AggregateMachine
+from runtime.plan.steps import Aggregate, AggregateStep, Window
 from tests.operators.literal import LiteralAggregate, Segment, leaves_of, reads_of, run, streams
 
 ROWS = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.float64(), "n": pa.int64()})

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors import OperatorError, SettingError
-from runtime.flow.expressions import col, event_time
-from runtime.flow.steps import JoinStep, Replica
-from runtime.model import END_NS, Batch, batch_of
-from runtime.operators import Released, join, join_index
+from runtime.expressions.expressions import col, event_time
+from runtime.model import END_NS, Batch, Released, batch_of
+from runtime.operators import join, join_index
 from runtime.operators.join import JoinMachine
+from runtime.plan.steps import JoinStep, Replica
 from tests.operators.literal import LiteralJoin, Segment, leaves_of, reads_of, run, streams
 
 LEFT = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.int64()})

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.flow.steps import Aggregate, AggregateStep, JoinStep, Window
 from runtime.merge import SlackGate, Writer
-from runtime.model import END_NS, Batch, Int64Array
-from runtime.operators import Released, make_operator
+from runtime.model import END_NS, Batch, Int64Array, Released
+from runtime.operators import make_operator
 from runtime.operators.aggregate import AggregateMachine
 from runtime.operators.codes import IntCodes
 from runtime.operators.panes import PaneCells
 from runtime.operators.window import Windows
+from runtime.plan.steps import Aggregate, AggregateStep, JoinStep, Window
 
 TIMES = pa.timestamp("ns")
 COUNTS = AggregateStep(

@@ -12,8 +12,10 @@ import pyarrow as pa
 import pytest
 
 from runtime.errors import FlowError, OperatorError
-from runtime.flow.expressions import col
-from runtime.flow.steps import (
+from runtime.expressions.expressions import col
+from runtime.model import Batch, Columns, batch_of
+from runtime.operators import make_operator, make_stateless
+from runtime.plan.steps import (
     AssignStep,
     FilterStep,
     MapBatchesStep,
@@ -21,8 +23,6 @@ from runtime.flow.steps import (
     MergeStep,
     SelectStep,
 )
-from runtime.model import Batch, Columns, batch_of
-from runtime.operators import make_operator, make_stateless
 
 TIMES = pa.timestamp("ns")
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from runtime.config import Limits
-from runtime.flow.place import place
-from runtime.flow.plan import plan_stages
 from runtime.model import END_NS, START_NS, Message, batch_of
+from runtime.plan.place import place
+from runtime.plan.plan import plan_stages
 from runtime.schedule import Send, Slot
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64())})
@@ -21,7 +21,7 @@ def slot_of(slack: str, *, rows_a_slice: int) -> Slot:
     flow = sw.Dataflow("f", slack=slack)
     left, right = (flow.source(name, sw.table(ROWS), event_time="ts") for name in ("a", "b"))
     left.merge(right, name="both").sink("out", sw.collect_sink())
-    plan = place("f", plan_stages(flow), ["x", "y"], placement={"*": "y", "both": "x"})
+    plan = place("f", plan_stages(flow.graph), ["x", "y"], placement={"*": "y", "both": "x"})
     limits = Limits(min_slice_rows=1, max_slice_rows=rows_a_slice, credit_rows=10**6)
     return Slot("x", plan.stages_of("x"), start_ns=0, limits=limits)
 

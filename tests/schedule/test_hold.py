@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import slackwater as sw
 from runtime.config import Limits
 from runtime.errors import SettingError
-from runtime.flow.place import place
-from runtime.flow.plan import Plan, plan_stages
 from runtime.model import END_NS, NS_PER_SECOND, Message, batch_of
+from runtime.plan.place import place
+from runtime.plan.plan import Plan, plan_stages
 from runtime.schedule import Egress, Slot
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64()), "key": pa.array([1])})
@@ -27,7 +27,11 @@ def plan() -> Plan:
     left.merge(right, name="both").sink("out", sw.collect_sink())
     where = {"*": "a", "both": "b", "out": "b"}
     return place(
-        flow.name, plan_stages(flow), ["a", "b"], placement=where, deadline_ns=flow.deadline_ns
+        flow.name,
+        plan_stages(flow.graph),
+        ["a", "b"],
+        placement=where,
+        deadline_ns=flow.deadline_ns,
     )
 
 
@@ -175,7 +179,7 @@ def test_what_waits_for_credit_does_not_hide_when_another_stage_is_due() -> None
     late = pa.table({"ts": pa.array([0, 10**6], pa.int64())})
     flow.source("slow", sw.table(late), event_time="ts", speed=1.0).sink("o2", sw.collect_sink())
     where = {"*": "a", "both": "b", "slow": "b"}
-    placed = place(flow.name, plan_stages(flow), ["a", "b"], placement=where)
+    placed = place(flow.name, plan_stages(flow.graph), ["a", "b"], placement=where)
     one = Slot(
         "b", placed.stages_of("b"), start_ns=0, limits=Limits(credit_rows=1), is_sampled=True
     )
@@ -213,7 +217,7 @@ def test_a_gate_that_was_planned_as_ready_only_stays_so() -> None:
     flow = sw.Dataflow("two")
     left, right = (flow.source(n, sw.table(ROWS), event_time="ts") for n in ("left", "right"))
     left.merge(right, name="both").sink("out", sw.collect_sink())
-    placed = place(flow.name, plan_stages(flow), ["b"])
+    placed = place(flow.name, plan_stages(flow.graph), ["b"])
     one = Slot("b", placed.stages_of("b"), start_ns=0, is_sampled=True)
     one.set_slack("both", None)
     for slack_ns, hold_ns in ((5, None), (None, 5)):

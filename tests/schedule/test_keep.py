@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from runtime.config import Limits
-from runtime.flow.place import place
-from runtime.flow.plan import Plan, plan_stages
-from runtime.flow.steps import Keep, Share
 from runtime.measure.assemble import job_report
 from runtime.model import END_NS, Message, batch_of
+from runtime.plan.place import place
+from runtime.plan.plan import Plan, plan_stages
+from runtime.plan.steps import Keep, Share
 from runtime.schedule import Egress, Slot
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64()), "key": [1], "id": [1]})
@@ -42,7 +42,7 @@ def plan_of(
     )
     pairs.sink("out", sw.collect_sink())
     where = {"*": "x", **dict.fromkeys(SOURCES, "y")}
-    return place("f", plan_stages(flow), ["x", "y"], placement=where)
+    return place("f", plan_stages(flow.graph), ["x", "y"], placement=where)
 
 
 @dataclass

@@ -8,10 +8,10 @@ import pyarrow as pa
 
 import slackwater as sw
 from runtime.config import Limits
-from runtime.flow.place import place
-from runtime.flow.plan import plan_stages
-from runtime.flow.steps import Keep
 from runtime.model import END_NS, Message, batch_of
+from runtime.plan.place import place
+from runtime.plan.plan import plan_stages
+from runtime.plan.steps import Keep
 from runtime.schedule import Egress, Send, Slot
 
 ROWS = pa.table({"ts": [1, 2], "key": [1, 1]})
@@ -24,7 +24,10 @@ def slots(slack: str | None = None, keep: Keep = "promise") -> dict[str, Slot]:
     pairs = left.join(right, on="key", within="9ns", replicas=2, share="all", name="pairs")
     pairs.sink("out", sw.collect_sink())
     plan = place(
-        "f", plan_stages(flow), sorted({*SLOTS.values(), "out"}), placement={**SLOTS, "out": "out"}
+        "f",
+        plan_stages(flow.graph),
+        sorted({*SLOTS.values(), "out"}),
+        placement={**SLOTS, "out": "out"},
     )
     limits = Limits(max_slice_rows=3, min_slice_rows=1)
     return {

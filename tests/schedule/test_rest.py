@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from runtime.config import Limits
-from runtime.flow.place import place
-from runtime.flow.plan import Plan, plan_stages
 from runtime.model import END_NS, Batch, Message
+from runtime.plan.place import place
+from runtime.plan.plan import Plan, plan_stages
 from runtime.schedule import Egress, Slot
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64()), "w": pa.array([1])})
@@ -32,7 +32,11 @@ def plan() -> Plan:
     feed.merge(gps, other, name="both").sink("out", sw.collect_sink())
     where = {"*": "a", "both": "b", "out": "b"}
     return place(
-        flow.name, plan_stages(flow), ["a", "b"], placement=where, deadline_ns=flow.deadline_ns
+        flow.name,
+        plan_stages(flow.graph),
+        ["a", "b"],
+        placement=where,
+        deadline_ns=flow.deadline_ns,
     )
 
 

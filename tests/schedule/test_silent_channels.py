@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from runtime.config import Limits
-from runtime.flow.place import place
-from runtime.flow.plan import plan_stages
 from runtime.measure.report import StageReport
 from runtime.model import END_NS, Message, batch_of
+from runtime.plan.place import place
+from runtime.plan.plan import plan_stages
 from runtime.schedule import Egress, Grant, Slot
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64())})
@@ -30,7 +30,7 @@ def slot_of(
         flow.source(name, sw.table(ROWS), event_time="ts", idle=idle.get(name)) for name in names
     )
     first.merge(*others, name="both").sink("out", sw.collect_sink())
-    plan = place("silent", plan_stages(flow), ["a", "b"], placement={"*": "b", **HERE})
+    plan = place("silent", plan_stages(flow.graph), ["a", "b"], placement={"*": "b", **HERE})
     return Slot("a", plan.stages_of("a"), start_ns=0, limits=limits)
 
 
@@ -260,7 +260,7 @@ def test_a_slow_replay_is_not_a_silence() -> None:
         source.aggregate(window=sw.tumbling("1s"), n=sw.count(), name="n").sink(
             "out", sw.collect_sink()
         )
-        (channel,) = plan_stages(flow)[1].inputs
+        (channel,) = plan_stages(flow.graph)[1].inputs
         assert channel.idle_ns == expected * 10**9
 
 
@@ -273,7 +273,7 @@ def test_idle_reaches_gates_behind_gates_with_what_each_may_add() -> None:
     counts.aggregate(window=sw.tumbling("5s"), n=sw.count(), name="more").sink(
         "out", sw.collect_sink()
     )
-    idle = {c.name: c.idle_ns for stage in plan_stages(flow) for c in stage.inputs}
+    idle = {c.name: c.idle_ns for stage in plan_stages(flow.graph) for c in stage.inputs}
     assert idle == {
         "feed→raw": None,
         "feed→kept": None,
@@ -291,7 +291,7 @@ def test_a_stage_with_a_source_that_may_be_silent_for_ever_may_be_so_too() -> No
     )
     both = quiet.merge(other, name="both")
     both.merge(quiet, name="all").sink("out", sw.collect_sink())
-    (merged,) = [stage for stage in plan_stages(flow) if stage.name == "all"]
+    (merged,) = [stage for stage in plan_stages(flow.graph) if stage.name == "all"]
     assert [channel.idle_ns for channel in merged.inputs] == [None, 2 * 10**9]
 
 

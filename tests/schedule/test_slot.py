@@ -8,9 +8,9 @@ import pyarrow as pa
 
 import slackwater as sw
 from runtime.config import Limits
-from runtime.flow.place import place
-from runtime.flow.plan import Plan, plan_stages
 from runtime.model import END_NS, Message, batch_of
+from runtime.plan.place import place
+from runtime.plan.plan import Plan, plan_stages
 from runtime.schedule import Egress, Grant, Send, Slot
 
 ROWS = pa.table({"ts": pa.array(range(1, 101), pa.int64()), "key": pa.array([1] * 100)})
@@ -26,7 +26,7 @@ def two_sources(slack: str | None = None) -> sw.Dataflow:
 
 def planned(flow: sw.Dataflow, **where: str) -> Plan:
     slots = sorted({"a", *where.values()})
-    return place(flow.name, plan_stages(flow), slots, placement={"*": "a", **where})
+    return place(flow.name, plan_stages(flow.graph), slots, placement={"*": "a", **where})
 
 
 def slot_of(plan: Plan, name: str, **limits: int) -> Slot:

@@ -9,7 +9,7 @@ import pytest
 
 import slackwater as sw
 from runtime.errors import OrderError
-from runtime.flow.plan import plan_stages
+from runtime.plan.plan import plan_stages
 
 # b wakes up at 40 with an event that c and a have long passed.
 FEED: dict[str, Any] = {
@@ -59,7 +59,7 @@ def test_without_idle_the_same_flow_waits_and_nothing_is_late() -> None:
 
 def test_what_a_gate_sends_on_is_mixed_if_its_sources_may_fall_silent() -> None:
     for idle, expected in (("15s", True), (None, False)):
-        stages = {stage.name: stage for stage in plan_stages(twice_gated(idle=idle))}
+        stages = {stage.name: stage for stage in plan_stages(twice_gated(idle=idle).graph)}
         (channel,) = stages["all"].inputs
         assert channel.is_mixed is expected
         assert all(c.is_mixed for c in stages["both"].inputs), "many writers either way"

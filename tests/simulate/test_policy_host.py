@@ -12,10 +12,10 @@ import pytest
 import slackwater as sw
 from runtime.config import Limits
 from runtime.errors import JobStopped
-from runtime.flow.place import place
-from runtime.flow.plan import Plan, plan_stages
 from runtime.measure.samples import StageSample, by_second
 from runtime.model import NS_PER_SECOND, Batch
+from runtime.plan.place import place
+from runtime.plan.plan import Plan, plan_stages
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths, SetSlack, SlackPolicy, measured_ns
 from runtime.tune.decide.policies import Calibration, EvenSplit, StaticSlack, TcpAdaptation
@@ -49,7 +49,7 @@ def plan(late: sw.Input) -> Plan:
     where = {"*": "a", "both": "b", "out": "c"}
     return place(
         flow.name,
-        plan_stages(flow),
+        plan_stages(flow.graph),
         ["a", "b", "c"],
         placement=where,
         deadline_ns=flow.deadline_ns,
@@ -143,7 +143,7 @@ def test_two_tuned_gates_in_a_row_lose_nothing_whatever_their_slacks() -> None:
     all_.sink("out", sw.collect_sink())
     placed = place(
         flow.name,
-        plan_stages(flow),
+        plan_stages(flow.graph),
         ["a", "b"],
         placement={"*": "a", "all": "b"},
         deadline_ns=flow.deadline_ns,
@@ -228,7 +228,7 @@ def test_a_gate_with_a_slack_of_its_own_is_not_for_a_policy_to_set() -> None:
     )
     fixed = one.merge(other, name="fixed", slack=None)
     fixed.merge(other, name="tuned").sink("out", sw.collect_sink())
-    own = place(flow.name, plan_stages(flow), ["a"], deadline_ns=flow.deadline_ns)
+    own = place(flow.name, plan_stages(flow.graph), ["a"], deadline_ns=flow.deadline_ns)
     assert own.tuned == ("tuned",)
 
     class Wrong(Restless):

@@ -10,12 +10,12 @@ import pytest
 
 import slackwater as sw
 from runtime.config import Limits, Tuning
-from runtime.flow.place import place
-from runtime.flow.plan import Plan, plan_stages
 from runtime.measure import imbalances
 from runtime.measure.report import JobReport
 from runtime.measure.samples import by_second
 from runtime.model import NS_PER_SECOND
+from runtime.plan.place import place
+from runtime.plan.plan import Plan, plan_stages
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths, make_policy, measured_ns
 
@@ -62,7 +62,7 @@ def planned(share: Any) -> Plan:
     pairs.sink("out", sw.collect_sink())
     return place(
         flow.name,
-        plan_stages(flow),
+        plan_stages(flow.graph),
         ["node-1", "node-2", "node-3"],
         placement={"*": "node-1", "pairs.1": "node-2", "pairs.2": "node-3"},
         deadline_ns=flow.deadline_ns,
@@ -192,7 +192,7 @@ def test_a_shared_gate_goes_on_without_a_silent_source_and_says_so() -> None:
 
 def test_behind_replicas_rows_are_mixed_if_a_source_before_their_gate_may_fall_silent() -> None:
     for idle in ("4s", None):
-        stages = {stage.name: stage for stage in plan_stages(silent(replicas=2, idle=idle))}
+        stages = {stage.name: stage for stage in plan_stages(silent(replicas=2, idle=idle).graph)}
         expected = None if idle is None else 4 * NS_PER_SECOND
         assert [channel.idle_ns for channel in stages["pairs.gate"].inputs] == [expected] * 2
         for name in ("pairs.1", "pairs.2"):

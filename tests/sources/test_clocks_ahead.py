@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import ingest
 from runtime.errors import OrderError
-from runtime.flow.expressions import col
+from runtime.expressions.expressions import col
 from runtime.model import EARLIEST_NS, END_NS, LATEST_NS, START_NS, concat_batches
 from runtime.sources.early import MOST_ROWS
 from tests.support.sources import drain, machine, times

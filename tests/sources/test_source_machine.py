@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from runtime.errors import SchemaError
-from runtime.flow.expressions import col
+from runtime.expressions.expressions import col
 from runtime.model import EARLIEST_NS, END_NS, LATEST_NS, START_NS
 from tests.support.sources import NOW, Stuttering, block, drain, machine, times
 

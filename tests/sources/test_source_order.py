@@ -9,7 +9,7 @@ import pytest
 
 import ingest
 from runtime.errors import IngestError, OrderError, SchemaError
-from runtime.flow.expressions import col
+from runtime.expressions.expressions import col
 from runtime.model import EARLIEST_NS, END_NS, START_NS, Batch, Message, concat_batches
 from tests.support.sources import NOW, drain, machine, times
 from tests.support.states import differences

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import ingest
 from runtime.errors import OrderError
-from runtime.flow.expressions import col
+from runtime.expressions.expressions import col
 from runtime.model import START_NS, Message
 from runtime.model.schema import inside_schema
 from runtime.sources import SourceMachine, SourceSpec

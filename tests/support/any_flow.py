@@ -11,10 +11,10 @@ import pyarrow as pa
 
 import slackwater as sw
 from runtime.config import Limits
-from runtime.flow.place import place
-from runtime.flow.plan import Plan, plan_stages
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Trial
+from runtime.plan.place import place
+from runtime.plan.plan import Plan, plan_stages
 from runtime.tune import SetSlack
 
 MS = 1_000_000
@@ -129,9 +129,9 @@ def any_flow(seed: int) -> tuple[Plan, Limits]:
             counts.late().merge(counts.late(name="again")).sink("late", sw.collect_sink())
     plan = place(
         flow.name,
-        plan_stages(flow),
+        plan_stages(flow.graph),
         list(NODES),
-        placement={stage.name: chance.choice(NODES) for stage in plan_stages(flow)},
+        placement={stage.name: chance.choice(NODES) for stage in plan_stages(flow.graph)},
         deadline_ns=flow.deadline_ns,
     )
     limits = Limits(

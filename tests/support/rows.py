@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.flow.expressions import Expr
+from runtime.expressions.expressions import Expr
 from runtime.model import Batch, batch_of
 
 NAN = float("nan")

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.sinks import FileSink
-from runtime.flow.steps import SinkSpec
+from runtime.plan.steps import SinkSpec
 from runtime.sinks import Fingerprint, InputPrint, SinkRun
 
 SCHEMA = pa.schema([("n", pa.int64())])

@@ -13,7 +13,7 @@ import slackwater as sw
 from actors.jobs import results
 from actors.jobs.results import Results
 from runtime.errors import ClusterError, WorkerDied
-from runtime.flow.plan import Plan
+from runtime.plan.plan import Plan
 from tests.support.flows import late_pair
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("cluster")]

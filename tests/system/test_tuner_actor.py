@@ -22,11 +22,11 @@ from actors.tuning import process as tuner_process
 from actors.tuning.back_off import BackOff
 from actors.tuning.care import TunerCare
 from actors.tuning.tuner import Tuner, TunerState, graph_of
-from runtime.flow.plan import Plan
 from runtime.measure import TuningReport
 from runtime.measure.deadline import deadline_notes
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
+from runtime.plan.plan import Plan
 from runtime.tune import SetSlack
 from tests.support.flows import late_pair
 from tests.support.processes import below, command_lines

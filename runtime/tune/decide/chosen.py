@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runtime.config import Tuning
 from runtime.errors import SettingError
-from runtime.flow.plan import Plan
+from runtime.plan.plan import Plan
 from runtime.tune.decide.make import make_policy
 
 

@@ -7,9 +7,9 @@ from functools import partial
 
 from runtime.config import Tuning
 from runtime.errors import SettingError
-from runtime.flow.plan import Plan
-from runtime.flow.slack import slack_ns
 from runtime.measure.samples import StageSample
+from runtime.plan.plan import Plan
+from runtime.plan.slack import slack_ns
 from runtime.tune.decide.policies import (
     SPLITS,
     Calibration,

@@ -14,8 +14,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from runtime.flow.plan import Plan
 from runtime.measure.samples import StageSample
+from runtime.plan.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from runtime.flow.plan import Plan
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.samples import KEPT, StageSample
 from runtime.measure.tuning import GateTuning, TuningReport
 from runtime.measure.tuning_series import GateSpan, TuningSeries, TuningSpan
+from runtime.plan.plan import Plan
 from runtime.tune.record.contract import SetSlack
 from runtime.tune.record.paths import Paths, measured_ns
 

@@ -10,8 +10,8 @@ import slackwater as sw
 from actors.jobs.obituary import obituary, silent_peers
 from actors.nodes.placement import NodeInfo
 from actors.slot.report import SlotReport
-from runtime.flow.place import place
-from runtime.flow.plan import Plan, plan_stages
+from runtime.plan.place import place
+from runtime.plan.plan import Plan, plan_stages
 
 NODES = {
     f"node-{n}": NodeInfo(f"node-{n}", f"id-{n}", f"10.0.0.{n}", 4, 4, 0, is_head=n == 1)
@@ -27,7 +27,7 @@ def plan() -> Plan:
     gate = flow.source("numbers", numbers, event_time="ts").merge(name="gate")
     gate.sink("out", sw.collect_sink())
     places = {"numbers": "node-1", "gate": "node-2", "out": "node-3"}
-    return place("chain", plan_stages(flow), list(NODES), placement=places)
+    return place("chain", plan_stages(flow.graph), list(NODES), placement=places)
 
 
 def lost(slot: str, *channels: str) -> SlotReport:

@@ -17,7 +17,7 @@ import pytest
 from actors.sinks import Sink, open_sink, parts
 from runtime.errors import OperatorError, SinkError, TypeMismatch
 from runtime.flow.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
-from runtime.flow.steps import SinkSpec
+from runtime.plan.steps import SinkSpec
 
 SCHEMA = pa.schema([("ts", pa.timestamp("ns", tz="UTC")), ("n", pa.int64()), ("x", pa.float64())])
 

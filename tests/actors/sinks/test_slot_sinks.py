@@ -16,9 +16,9 @@ from actors.wire.channel import ChannelKeys
 from benchmarks.sink_reader import Watcher
 from ingest import table
 from runtime.flow import Dataflow, callback_sink, jsonl_sink
-from runtime.flow.marks import sink_marks
-from runtime.flow.place import place
-from runtime.flow.plan import plan_stages
+from runtime.plan.marks import sink_marks
+from runtime.plan.place import place
+from runtime.plan.plan import plan_stages
 from tests.support.endless import SilentInput
 from tests.support.sinks import seen
 from tests.support.waiting import until
@@ -35,7 +35,7 @@ def test_a_live_sink_publishes_though_its_source_is_silent_and_one_file_waits_fo
     numbers = flow.source("numbers", data, event_time="ts", time_unit="ms")
     numbers.sink("live", jsonl_sink(tmp_path / "out", every="100ms"))
     numbers.sink("file", jsonl_sink(tmp_path / "one.jsonl"))
-    plan = place(flow.name, plan_stages(flow), ["node-1"])
+    plan = place(flow.name, plan_stages(flow.graph), ["node-1"])
     plan = replace(plan, marks=sink_marks(flow.steps))
     slot = SlotHost("node-1", plan.stages, keys=ChannelKeys.generate())
     slot.bind(dict.fromkeys(plan.slots))
@@ -69,7 +69,7 @@ def test_a_callback_that_exits_at_a_failure_s_end_does_not_keep_its_slot_from_en
     sink = callback_sink(lambda _: None, at_end=lambda: sys.exit(3))
     flow.source("numbers", table({"ts": [1]}), event_time="ts", time_unit="s").sink("out", sink)
     sinks = SlotSinks()
-    sinks.open(plan_stages(flow), folder="", runs={})
+    sinks.open(plan_stages(flow.graph), folder="", runs={})
     assert "SystemExit(3)" in sinks.abort("a worker died")
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import slackwater as sw
 from actors.tuning.sample_history import JOBS, MOST_BYTES, SampleHistory
-from runtime.flow.plan import Plan
 from runtime.measure.samples import StageSample
+from runtime.plan.plan import Plan
 from tests.support.flows import late_pair
 
 

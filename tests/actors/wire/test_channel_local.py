@@ -18,7 +18,7 @@ from actors.kernel import boot
 from actors.slot.host import SlotHost
 from actors.wire.channel import Receiver, Sender
 from actors.wire.local_sockets import host_identity
-from runtime.flow.plan import Plan, plan_stages
+from runtime.plan.plan import Plan, plan_stages
 from slackwater import Dataflow, collect_sink, table
 from tests.actors.wire.links import KEYS, ROOT, Link, codec, message, receive, speeds, until
 
@@ -205,7 +205,7 @@ def sink_slot() -> SlotHost:
     flow = Dataflow("numbers")
     events = table(pa.table({"ts": pa.array([1, 2], pa.timestamp("ns"))}))
     flow.source("numbers", events, event_time="ts").sink("out", collect_sink())
-    stages = plan_stages(flow)
+    stages = plan_stages(flow.graph)
     plan = Plan(flow.name, stages, (), {"numbers": "node-1", "out": "node-2"})
     return SlotHost("node-2", plan.stages_of("node-2"), keys=KEYS, host=HERE)
 

@@ -27,8 +27,8 @@ from actors.slot.host import SlotHost
 from actors.wire.channel import ChannelKeys
 from actors.wire.channel_end import PIECE_BYTES
 from runtime.flow.dataflow import Dataflow
-from runtime.flow.plan import Plan, plan_stages
 from runtime.flow.sinks import collect_sink
+from runtime.plan.plan import Plan, plan_stages
 from runtime.sources.spec import END_OF_INPUT, EndOfInput
 from tests.actors.wire.links import KEYS, Link, codec, message, receive, speeds, until
 from tests.support import waiting
@@ -85,7 +85,7 @@ class Job:
     def __init__(self, fed: FedInput) -> None:
         flow = Dataflow("numbers")
         flow.source("numbers", fed, event_time="ts").sink("out", collect_sink())
-        plan = Plan(flow.name, plan_stages(flow), (), {"numbers": "node-1", "out": "node-2"})
+        plan = Plan(flow.name, plan_stages(flow.graph), (), {"numbers": "node-1", "out": "node-2"})
         self.slots = [SlotHost(n, plan.stages_of(n), keys=KEYS) for n in ("node-1", "node-2")]
         hosts = {"numbers": None, "out": None}
         endpoints: dict[str, str] = {}

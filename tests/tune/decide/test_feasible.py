@@ -7,8 +7,8 @@ import pytest
 
 import slackwater as sw
 from runtime.errors import FlowError
-from runtime.flow.place import place
-from runtime.flow.plan import Plan, plan_stages
+from runtime.plan.place import place
+from runtime.plan.plan import Plan, plan_stages
 from runtime.tune import check_deadline
 from runtime.tune.decide.feasible import HOP_NS
 
@@ -24,7 +24,9 @@ def chain(deadline: str | None, *slots: str) -> Plan:
     where = dict(zip(("a", "b", "c", "first", "second"), slots, strict=True))
     where["out"] = where["second"]
     nodes = sorted(set(slots))
-    return place(flow.name, plan_stages(flow), nodes, placement=where, deadline_ns=flow.deadline_ns)
+    return place(
+        flow.name, plan_stages(flow.graph), nodes, placement=where, deadline_ns=flow.deadline_ns
+    )
 
 
 @pytest.mark.parametrize(
@@ -52,7 +54,7 @@ def test_a_hop_counts_for_those_alone_who_take_it() -> None:
     a, b, c = (flow.source(name, sw.table(ROWS), event_time="ts") for name in "abc")
     a.merge(b, name="first").merge(c, name="second").sink("out", sw.collect_sink())
     where = {"a": "y", "b": "y", "first": "x", "c": "y", "second": "x", "out": "x"}
-    stages = plan_stages(flow)
+    stages = plan_stages(flow.graph)
     plan = place(flow.name, stages, ["x", "y"], placement=where, deadline_ns=flow.deadline_ns)
     check_deadline(plan, source_gap_ns=GAP_NS)  # 250 µs and one hop of 200
 

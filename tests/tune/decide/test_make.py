@@ -8,9 +8,9 @@ import pytest
 import slackwater as sw
 from runtime.config import Tuning
 from runtime.errors import SettingError
-from runtime.flow.place import place
-from runtime.flow.plan import Plan, plan_stages
 from runtime.model import NS_PER_SECOND
+from runtime.plan.place import place
+from runtime.plan.plan import Plan, plan_stages
 from runtime.tune import SetSlack, make_policy
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64()), "key": pa.array([1], pa.int64())})
@@ -33,7 +33,7 @@ def flow_of(
 
 
 def planned(flow: sw.Dataflow) -> Plan:
-    return place(flow.name, plan_stages(flow), ["a"], deadline_ns=flow.deadline_ns)
+    return place(flow.name, plan_stages(flow.graph), ["a"], deadline_ns=flow.deadline_ns)
 
 
 def tuned(flow: sw.Dataflow) -> dict[str, int | str | None]:

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.flow.plan import Plan
 from runtime.measure.samples import KEPT, StageSample
+from runtime.plan.plan import Plan
 from runtime.tune import SetSlack, TuningRecord
 from tests.support.flows import late_pair
 from tests.support.reports import MS, SECOND

@@ -23,8 +23,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from runtime.flow.result_types import TYPES, Value
-from runtime.flow.whole import Kernel, checked, divided, power, refused, rounded, unsigned, widened
+from runtime.expressions.result_types import TYPES, Value
+from runtime.expressions.whole import (
+    Kernel,
+    checked,
+    divided,
+    power,
+    refused,
+    rounded,
+    unsigned,
+    widened,
+)
 from runtime.model import BoolArray, Column
 
 MAY_WARN = frozenset({"+", "-", "*", "/", "//", "%", "**", "sqrt", "round", "cast"})

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from runtime.errors import CycleError, DuplicateName, FlowError, SettingError
-from runtime.flow.nearest import listed, nearest
-from runtime.flow.steps import (
+from runtime.expressions.nearest import listed, nearest
+from runtime.model import LONGEST_NS
+from runtime.plan.marks import check_sinks
+from runtime.plan.steps import (
     AggregateStep,
     AssignStep,
     FilterStep,
@@ -20,9 +23,35 @@ from runtime.flow.steps import (
     SourceStep,
     Step,
 )
-from runtime.model import LONGEST_NS
 
 _YEAR_NS = 365 * 86_400 * 10**9
+
+
+@dataclass(frozen=True)
+class StepGraph:
+    """The steps of a flow as they stand: what is checked, explained and planned.
+
+    Attributes:
+        flow: the flow's name.
+        steps: {name: step}, each behind its inputs.
+        slack_ns: of the gates that have none of their own; None: they release only what is ready.
+        deadline_ns: the latency to keep; None: none.
+    """
+
+    flow: str
+    steps: Mapping[str, Step]
+    slack_ns: int | None = None
+    deadline_ns: int | None = None
+
+    def check(self) -> None:
+        """Check that it can run.
+
+        Raises:
+            FlowError: no source, no sink, a step that feeds nothing, or a sink that cannot do
+                what its options say.
+        """
+        check_runnable(self.flow, self.steps)
+        check_sinks(self.steps)
 
 
 def order_steps(steps: Iterable[Step]) -> dict[str, Step]:

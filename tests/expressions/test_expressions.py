@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors import OperatorError, TypeMismatch
-from runtime.flow import expressions
-from runtime.flow.expressions import Expr, col, duration, event_time, lit, where
+from runtime.expressions import expressions
+from runtime.expressions.expressions import Expr, col, duration, event_time, lit, where
 from runtime.model import batch_of
 from tests.support.rows import DAY_NS, NAN, SCHEMA, rows, values
 

@@ -15,7 +15,7 @@ import pytest
 
 import slackwater as sw
 from runtime.errors import FlowError, SinkError
-from runtime.flow.marks import sink_marks
+from runtime.plan.marks import sink_marks
 from tests.support.endless import EndlessInput
 
 TABLE = pa.table({"ts": pa.array([1, 2], pa.timestamp("ns")), "n": [1, 2]})

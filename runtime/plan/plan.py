@@ -22,11 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from runtime.flow.draft import (
+from runtime.plan.draft import (
     Draft,
     StageKind,
     check_names,
@@ -37,9 +36,9 @@ from runtime.flow.draft import (
     is_disordered,
     may_send_late,
 )
-from runtime.flow.graph import columns_read
-from runtime.flow.marks import SinkMark
-from runtime.flow.steps import (
+from runtime.plan.graph import StepGraph, columns_read, needed_columns
+from runtime.plan.marks import SinkMark
+from runtime.plan.steps import (
     TUNED_NS,
     AggregateStep,
     AssignStep,
@@ -55,9 +54,6 @@ from runtime.flow.steps import (
     SourceStep,
     Step,
 )
-
-if TYPE_CHECKING:
-    from runtime.flow.dataflow import Dataflow
 
 STATELESS = (FilterStep, AssignStep, SelectStep, MapBatchesStep, MapRowsStep)
 GATED: frozenset[StageKind] = frozenset({"merge", "gate", "join", "aggregate"})
@@ -197,11 +193,16 @@ class Plan:
         return tuple(dict.fromkeys(self.slots[stage.name] for stage in self.stages))
 
 
-def plan_stages(flow: Dataflow) -> tuple[Stage, ...]:
-    """Return the stages of a checked flow, in topological order, not placed yet."""
-    flow.check()
-    steps = dict(flow.steps)
-    needed = flow.needed_columns()
+def plan_stages(graph: StepGraph) -> tuple[Stage, ...]:
+    """Return the stages of a flow's steps, in topological order, not placed yet.
+
+    Raises:
+        FlowError: the steps cannot run; see `StepGraph.check`.
+        DuplicateName: two stages would have one name.
+    """
+    graph.check()
+    steps = graph.steps
+    needed = needed_columns(steps)
     consumers: dict[str, list[Step]] = {name: [] for name in steps}
     for step in steps.values():
         for name in dict.fromkeys(step.inputs):

@@ -18,7 +18,7 @@ from runtime.errors import (
     SettingError,
     TypeMismatch,
 )
-from runtime.flow.steps import (
+from runtime.plan.steps import (
     AggregateStep,
     AssignStep,
     FilterStep,

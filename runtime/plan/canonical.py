@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.flow.expressions import Expr
-from runtime.flow.steps import Step
+from runtime.expressions.expressions import Expr
+from runtime.plan.steps import Step
 from runtime.sources.spec import SourceSpec
 
 __all__ = ["canonical_step"]

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from runtime.errors import FlowError
-from runtime.flow.canonical import canonical_step
-from runtime.flow.steps import (
+from runtime.plan.canonical import canonical_step
+from runtime.plan.steps import (
     TUNED_NS,
     SinkStep,
     SourceStep,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from runtime.errors import DuplicateName
-from runtime.flow.steps import (
+from runtime.plan.steps import (
     ON_ARRIVAL_NS,
     AggregateStep,
     GateStep,

@@ -1,6 +1,6 @@
 """What a dataflow consists of: frozen steps that the builder checks and the plan places.
 
-`runtime/flow/dataflow.py` makes them, `runtime/flow/plan.py` turns them into stages, and
+`runtime/flow/dataflow.py` makes them, `runtime/plan/plan.py` turns them into stages, and
 `runtime/operators/` turns each into a machine. They hold settings, never state.
 """
 
@@ -9,15 +9,13 @@ from __future__ import annotations
 import os.path
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
+from runtime.expressions.expressions import Expr
 from runtime.model import Columns
-
-if TYPE_CHECKING:
-    from runtime.flow.expressions import Expr
-    from runtime.sources.spec import SourceSpec
+from runtime.sources.spec import SourceSpec
 
 BatchFunction = Callable[[Columns], Columns]
 """{name: column} in, {name: column} out, same number of rows."""

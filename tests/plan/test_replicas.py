@@ -9,8 +9,8 @@ import pytest
 
 import slackwater as sw
 from runtime.errors import DuplicateName, FlowError, SettingError
-from runtime.flow.place import place
-from runtime.flow.plan import plan_stages
+from runtime.plan.place import place
+from runtime.plan.plan import plan_stages
 
 ROWS = pa.table({"ts": [1, 2], "key": [1, 1], "v": [1.0, 2.0]})
 
@@ -29,11 +29,11 @@ def joined(*, slack: str | None = None, **options: Any) -> sw.Dataflow:
 
 
 def test_one_replica_is_the_operator_behind_its_own_gate_as_ever() -> None:
-    assert [s.name for s in plan_stages(joined(replicas=1))] == ["a", "b", "pairs", "out"]
+    assert [s.name for s in plan_stages(joined(replicas=1).graph)] == ["a", "b", "pairs", "out"]
 
 
 def test_replicas_are_stages_behind_a_gate_that_keeps_the_slack() -> None:
-    stages = {s.name: s for s in plan_stages(joined(replicas=2, slack="3s"))}
+    stages = {s.name: s for s in plan_stages(joined(replicas=2, slack="3s").graph)}
     assert list(stages) == ["a", "b", "pairs.gate", "pairs.1", "pairs.2", "out"]
     gate, first = stages["pairs.gate"], stages["pairs.1"]
     assert (gate.kind, gate.slack_ns, gate.replica) == ("gate", 3_000_000_000, None)
@@ -44,7 +44,7 @@ def test_replicas_are_stages_behind_a_gate_that_keeps_the_slack() -> None:
 
 
 def test_gate_and_replicas_have_slots_of_their_own_by_default() -> None:
-    plan = place("f", plan_stages(joined(replicas=2)), [f"node-{n}" for n in range(1, 6)])
+    plan = place("f", plan_stages(joined(replicas=2).graph), [f"node-{n}" for n in range(1, 6)])
     own = [plan.slots[name] for name in ("pairs.gate", "pairs.1", "pairs.2")]
     assert own == ["node-5", "node-4", "node-3"]
     assert plan.slots["a"] == "node-1"
@@ -54,7 +54,7 @@ def test_gate_and_replicas_have_slots_of_their_own_by_default() -> None:
 def test_the_name_of_the_step_places_all_its_parts_but_those_named_themselves() -> None:
     placement = {"pairs.2": "node-1", "pairs": "node-2"}
     slots = ["node-1", "node-2", "node-3"]
-    plan = place("f", plan_stages(joined(replicas=2)), slots, placement=placement)
+    plan = place("f", plan_stages(joined(replicas=2).graph), slots, placement=placement)
     own = [plan.slots[name] for name in ("pairs.gate", "pairs.1", "pairs.2")]
     assert own == ["node-2", "node-2", "node-1"]
 
@@ -93,4 +93,4 @@ def test_a_step_may_not_have_the_name_of_a_replica() -> None:
     pairs = left.join(right, on="key", within="1s", name="pairs", replicas=2)
     pairs.sink("pairs.2", sw.collect_sink())
     with pytest.raises(DuplicateName, match=r"'pairs\.2'"):
-        plan_stages(flow)
+        plan_stages(flow.graph)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors import OperatorError
-from runtime.flow import Expr, col, where, whole
+from runtime.expressions import Expr, col, where, whole
 from runtime.model import batch_of
 
 LEAST, MOST = -(2**63), 2**63 - 1

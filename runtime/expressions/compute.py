@@ -7,27 +7,45 @@ be false, which `~` asks for. Between the two is what is unknown, for a value of
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from runtime.errors import OperatorError
-from runtime.flow.kernels import COMPARISONS, comparison_with, kernel_for, refuting
-from runtime.flow.notation import INFIX
-from runtime.flow.whole import widened
+from runtime.expressions.kernels import COMPARISONS, comparison_with, kernel_for, refuting
+from runtime.expressions.notation import INFIX
+from runtime.expressions.result_types import Value
+from runtime.expressions.whole import widened
 from runtime.model import Batch, BoolArray, Column
-
-if TYPE_CHECKING:
-    from runtime.flow.expressions import Expr
-
 
 Of = Callable[[Batch], Any]
 """What something is for each row of a batch; of a literal, perhaps its value."""
 
 
-def computation(op: str, operands: Sequence[Expr], option: Any) -> Callable[[Batch], Column]:
+class Computable(Protocol):
+    """What an operation is over: as much of an expression as computing it takes."""
+
+    @property
+    def value(self) -> Value | None:
+        """Of a literal: the value."""
+        ...
+
+    def evaluate(self, batch: Batch) -> Column:
+        """Return its values, shape (rows,)."""
+        ...
+
+    def operand(self, batch: Batch) -> Any:
+        """Return the values, or the plain value of a literal: what a kernel takes."""
+        ...
+
+    def refuted(self, batch: Batch) -> Column:
+        """Return where it is known to be false."""
+        ...
+
+
+def computation(op: str, operands: Sequence[Computable], option: Any) -> Callable[[Batch], Column]:
     """Return the function that computes an operation, its literals bound."""
     first, last = operands[0], operands[-1]
     if op == "~":
@@ -50,7 +68,9 @@ def computation(op: str, operands: Sequence[Expr], option: Any) -> Callable[[Bat
     return lambda batch: kernel(*[part(batch) for part in parts])
 
 
-def refutation(op: str, operands: Sequence[Expr], option: Any) -> Callable[[Batch], Column] | None:
+def refutation(
+    op: str, operands: Sequence[Computable], option: Any
+) -> Callable[[Batch], Column] | None:
     """Return the function of where an operation is known to be false; None: where it is not true.
 
     As in SQL: a comparison with a null is unknown, and so is what `~` makes of it.

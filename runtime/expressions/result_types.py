@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from runtime.errors import TypeMismatch
-from runtime.flow.nearest import nearest
+from runtime.expressions.nearest import nearest
 
 Value = bool | int | float | str
 

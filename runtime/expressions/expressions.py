@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from runtime.errors import FlowError, TypeMismatch
-from runtime.flow.compute import computation, refutation
-from runtime.flow.kernels import MAY_WARN
-from runtime.flow.literals import Writable, quoted, read_literal
-from runtime.flow.nearest import no_column
-from runtime.flow.notation import ATOM, UNARY, binding, written
-from runtime.flow.result_types import Operand, Value, result_type, type_named
+from runtime.expressions.compute import computation, refutation
+from runtime.expressions.kernels import MAY_WARN
+from runtime.expressions.literals import Writable, quoted, read_literal
+from runtime.expressions.nearest import no_column
+from runtime.expressions.notation import ATOM, UNARY, binding, written
+from runtime.expressions.result_types import Operand, Value, result_type, type_named
 from runtime.model import Batch, Column, Duration, duration_ns
 
 

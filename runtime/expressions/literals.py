@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from runtime.errors import TypeMismatch
-from runtime.flow.result_types import Value
+from runtime.expressions.result_types import Value
 
 Writable = Value | datetime | timedelta
 """Numbers, text, True and False, times and lengths of time."""

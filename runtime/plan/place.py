@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Collection, Mapping, Sequence
 
 from runtime.errors import FlowError
-from runtime.flow.plan import Plan, Stage
+from runtime.plan.plan import Plan, Stage
 
 
 def place(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from runtime.errors import ColumnError, FlowError, SettingError, TypeMismatch
-from runtime.flow import expressions
-from runtime.flow.expressions import Expr, col, duration, lit, where
+from runtime.expressions import expressions
+from runtime.expressions.expressions import Expr, col, duration, lit, where
 from tests.support.rows import SCHEMA
 
 

@@ -1,0 +1,21 @@
+"""Who writes to a gate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Writer:
+    """One input of a gate.
+
+    Attributes:
+        port: which stream it belongs to (a merge has one, a join two).
+        rank: its place in the tie order; unique, and the same on every run.
+        is_mixed: its rows come from several writers (`Batch.writers`), ordered only each in
+            itself, or it may send rows that are late already; they are sorted on the way in.
+    """
+
+    port: int
+    rank: int
+    is_mixed: bool = False

@@ -1,0 +1,10 @@
+"""Plans: the steps of a flow, what they come to as a graph, and which stages they make in slots.
+
+| page | what it has |
+| --- | --- |
+| `steps.py`, `slack.py` | the steps, and how long their gates wait |
+| `graph.py` | the steps as a graph: their order, whether they can run, which columns they need |
+| `marks.py`, `canonical.py` | what a sink's output depends on, so that a run may be resumed |
+| `draft.py`, `plan.py`, `place.py` | from steps to stages and channels, and to slots |
+| `unpaced.py` | what a deadline means for history that is read as fast as possible |
+"""
