@@ -40,12 +40,6 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
 }
 
 
-# Where several processes measure at once each has a core; threads of a matrix product would take
-# the others' as well. Read when NumPy is imported, which the benchmarks do.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-
 def main(arguments: Sequence[str]) -> int:
     """Run what was asked for; return the exit code. A claim that fails is not an error."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
@@ -64,6 +58,10 @@ def main(arguments: Sequence[str]) -> int:
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+    # Where several processes measure at once each has a core; threads of a matrix product would
+    # take the others' as well. Read when NumPy is imported, which the benchmarks do.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     results = []
     for name in names:
         found = []
