@@ -8,44 +8,36 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from itertools import groupby
 
 from benchmarks.frame import Options, Result, held, last_line
 
-BENCHMARKS = {  # {name: (module, what it measures)}
-    "merge": ("merge", "Slack-ScaleGate alone: 2 and 1,500 writers, batches of 1 to 8,192"),
-    "ssg-read": ("ssg_read", "what a read costs 1 to 8 readers: ready-only, with a slack, K-slack"),
-    "ssg-scale": ("ssg_scale", "a join on 1 and 2 operators behind one gate, simulated to 8"),
-    "hop": ("hop", "a batch there and back between two nodes: our channel, and a Ray actor call"),
-    "join-throughput": ("join_throughput", "4 M events through the join, sparse and dense"),
-    "aggregate": ("aggregate", "5 M events, 10 % late, mean and count per key and second"),
-    "join-latency": ("join_latency", "the join at 1k, 10k, 50k events/s: on arrival, in order"),
-    "multinode": ("multinode", "the join on 1, 2, 3 hosts, and what the links' delays look like"),
-    "ssg-threshold": ("ssg_threshold", "fixed slacks: latency, detected, out-of-order tuples"),
-    "sltuner-zipf": ("sltuner_zipf", "a deadline of 6 s, buses late in waves: all policies"),
-    "sltuner-seeds": ("sltuner_seeds", "the tuner beside the rules, one gate and two, five seeds"),
-    "sltuner-floor": ("sltuner_floor", "the clairvoyant floor: attacked, and bounded from below"),
-    "sltuner-drift": ("sltuner_drift", "a deadline of 35 s, buses fall behind for ever"),
-    "sltuner-chain": ("sltuner_chain", "two gates that share a deadline of 6 s"),
-    "sltuner-warsaw": ("sltuner_warsaw", "deadlines of 20 to 60 s over real arrivals of buses"),
-    "sltuner-replay": ("sltuner_replay", "history at 60 times its speed under a deadline of 6 s"),
-    "sltuner-polls": ("sltuner_polls", "two feeds polled every 12 s, out of step, deadline 5 s"),
-    "sltuner-three": ("sltuner_three", "three gates in a diamond that share a deadline of 6 s"),
-    "sltuner-ablation": ("sltuner_ablation", "what the forecast and each model of the tuner add"),
-    "sltuner-ray": ("sltuner_ray", "the four flows with a deadline on Ray, a minute each"),
-    "sink-kill": (
-        "sink_kill",
-        "a hundred kills during live sinks: what readers see",
-    ),
-    "memory": ("memory", "ten million events through three nodes: is memory flat?"),
-    "flows-at-random": ("flows_at_random", "2,000 whole flows beside pandas, 50 of them on Ray"),
-    "predictors": ("predictors", "the next second of a gate, predicted by four models"),
+BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each module is its folder
+    "merge": ("engine.merge", "Slack-ScaleGate alone: 2 and 1,500 writers, batches of 1 to 8,192"),
+    "hop": ("engine.hop", "a batch between two nodes and back: our channel, a Ray actor call"),
+    "join-throughput": ("engine.join_throughput", "4 M events through the join, sparse and dense"),
+    "aggregate": ("engine.aggregate", "5 M events, 10 % late, mean and count per key and second"),
+    "join-latency": ("engine.join_latency", "the join at 1k, 10k, 50k/s: on arrival, in order"),
+    "multinode": ("engine.multinode", "the join on 1 to 3 hosts, and what links' delays look like"),
+    "sink-kill": ("engine.sinks.kill", "a hundred kills during live sinks: what readers see"),
+    "memory": ("engine.memory", "ten million events through three nodes: is memory flat?"),
+    "flows-at-random": ("engine.flows_at_random", "2,000 flows beside pandas, 50 of them on Ray"),
+    "ssg-read": ("ssg.read", "what a read costs 1 to 8 readers: ready-only, with a slack, K-slack"),
+    "ssg-scale": ("ssg.scale", "a join on 1 and 2 operators behind one gate, simulated to 8"),
+    "ssg-threshold": ("ssg.threshold", "fixed slacks: latency, detected, out-of-order tuples"),
+    "predictors": ("sltuner.predictors", "the next second of a gate, predicted by four models"),
+    "sltuner-zipf": ("sltuner.zipf", "a deadline of 6 s, buses late in waves: all policies"),
+    "sltuner-seeds": ("sltuner.seeds", "the tuner beside the rules, one gate and two, five seeds"),
+    "sltuner-floor": ("sltuner.floor_checked", "the clairvoyant floor: attacked, and bounded"),
+    "sltuner-drift": ("sltuner.drift", "a deadline of 35 s, buses fall behind for ever"),
+    "sltuner-chain": ("sltuner.chain", "two gates that share a deadline of 6 s"),
+    "sltuner-warsaw": ("sltuner.warsaw", "deadlines of 20 to 60 s over real arrivals of buses"),
+    "sltuner-replay": ("sltuner.replay", "history at 60 times its speed, a deadline of 6 s"),
+    "sltuner-polls": ("sltuner.polls", "two feeds polled every 12 s, out of step, deadline 5 s"),
+    "sltuner-three": ("sltuner.three", "three gates in a diamond that share a deadline of 6 s"),
+    "sltuner-ablation": ("sltuner.ablation", "what the forecast and each model of the tuner add"),
+    "sltuner-ray": ("sltuner.on_ray", "the four flows with a deadline on Ray, a minute each"),
 }
-
-
-# Where several processes measure at once each has a core; threads of a matrix product would take
-# the others' as well. Read when NumPy is imported, which the benchmarks do.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -60,13 +52,16 @@ def main(arguments: Sequence[str]) -> int:
     )
     given = parser.parse_args(arguments)
     if not given.names:
-        for name, (_, what) in BENCHMARKS.items():
-            print(f"{name:<16} {what}")
+        print("\n".join(listing()))
         return 0
     names = list(BENCHMARKS) if given.names == ["all"] else given.names
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+    # Where several processes measure at once each has a core; threads of a matrix product would
+    # take the others' as well. Read when NumPy is imported, which the benchmarks do.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     results = []
     for name in names:
         found = []
@@ -83,6 +78,20 @@ def main(arguments: Sequence[str]) -> int:
     if given.json:
         print(last_line(results))
     return 0
+
+
+def listing() -> list[str]:
+    """Return a line for each benchmark, under a line for the folder in which it lies."""
+    lines = []
+    for folder, names in groupby(BENCHMARKS, key=folder_of):
+        lines.append(f"{folder}, docs/benchmarks/{folder}.md")
+        lines += [f"  {name:<16} {BENCHMARKS[name][1]}" for name in names]
+    return lines
+
+
+def folder_of(name: str) -> str:
+    """Return the folder of a benchmark: that of a paper, or the engine's."""
+    return BENCHMARKS[name][0].partition(".")[0]
 
 
 def _benchmark(name: str) -> Callable[[Options], Result]:

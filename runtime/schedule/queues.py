@@ -2,7 +2,7 @@
 
 Along one path messages arrive in stimulus order, so the earliest is at the head of some FIFO:
 constant time to enqueue and dequeue. Source: [mace] §VI-A, Efficient Implementation, which has
-a FIFO per path; a channel behind a gate joins several (docs/papers.md).
+a FIFO per path; a channel behind a gate joins several (docs/papers/).
 """
 
 from __future__ import annotations

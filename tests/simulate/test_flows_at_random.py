@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.flows_at_random import outcome
-from benchmarks.random_flows import draw_flow
+from benchmarks.engine.flows_at_random import outcome
+from benchmarks.engine.random_flows import draw_flow
 
 FLOWS = 25
 

@@ -22,7 +22,7 @@ import pytest
 import slackwater as sw
 from actors.jobs.job import RayJob
 from actors.nodes.placement import list_nodes
-from benchmarks.recorder import Recorder
+from benchmarks.engine.recorder import Recorder
 from runtime.model import Int64Array, format_ns
 from runtime.sources.spec import END_OF_INPUT, EndOfInput
 

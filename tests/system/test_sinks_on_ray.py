@@ -14,8 +14,8 @@ import pytest
 import slackwater as sw
 from actors.jobs.records import JobRecord, Records, Worker
 from actors.sinks.lock import here_as
-from benchmarks.sink_flow import PLACES, flow_of, write_inputs
-from benchmarks.sink_reader import Watcher, shown
+from benchmarks.engine.sinks.flow import PLACES, flow_of, write_inputs
+from benchmarks.engine.sinks.reader import Watcher, shown
 from runtime.errors import SinkError, WorkerDied
 from tests.support.endless import EndlessInput
 from tests.support.sinks import RUN, seen

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.killed import killed_at
+from benchmarks.engine.sinks.killed import killed_at
 from runtime.errors import SettingError, SinkError
 from runtime.flow.sinks import jsonl_sink, parquet_sink
 from runtime.sinks import InputPrint

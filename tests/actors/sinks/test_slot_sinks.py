@@ -13,7 +13,7 @@ import pytest
 from actors.sinks import SlotSinks, sink_runs
 from actors.slot.host import SlotHost
 from actors.wire.channel import ChannelKeys
-from benchmarks.sink_reader import Watcher
+from benchmarks.engine.sinks.reader import Watcher
 from ingest import table
 from runtime.flow import Dataflow, callback_sink, jsonl_sink
 from runtime.plan.marks import sink_marks

@@ -1,0 +1,1 @@
+"""What the engine itself can do: merging, joining, aggregating, hops, hosts, sinks, memory."""

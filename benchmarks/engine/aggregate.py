@@ -1,0 +1,111 @@
+"""Mean and count per key and second over 1,000 keys, 10 % of the events up to 500 ms late.
+
+The source sorts them (`out_of_order="sort"`); the rest of the path is ready-only. Every run's
+results are compared with the offline query.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import slackwater as sw
+from benchmarks.engine.running import ONE_SLOT, Arrays, arrays_of, timed
+from benchmarks.engine.workload import MS, Mapped, late_table, write
+from benchmarks.frame import Claim, Options, Result, check, repeated
+from benchmarks.offline import mean_count_per_second
+
+EVENTS, SECONDS = 5_000_000, 500
+TARGET = 3.0
+PLACES = {
+    "one slot": ONE_SLOT,
+    "three nodes": {"events": "node-1", "aggregate-1": "node-2", "counts": "node-3"},
+}
+
+
+def run(options: Options) -> Result:
+    """Measure the aggregate in one slot and on three nodes."""
+    scale = 5 if options.quick else 1
+    repetitions = 3 if options.quick else 5
+    table = late_table(options.seed, events=EVENTS // scale, seconds=SECONDS // scale)
+    events = arrays_of(table)
+    result = Result(
+        f"{len(table):,} events of {SECONDS // scale} s, 1,000 keys, 10 % up to 500 ms late, "
+        f"at most 10,000 rows at a time, {repetitions} repetitions after one to warm up",
+        ["where", "M events/s", "busy ns a row, by stage"],
+    )
+    expected = _offline(events)
+    with tempfile.TemporaryDirectory() as folder, sw.Cluster.local(nodes=3) as cluster:
+        source = write(table, Path(folder) / "events")
+        for place, placement in PLACES.items():
+            measured = timed(
+                cluster,
+                lambda: counting_flow(source, sw.collect_sink()),
+                placement=placement,
+                repetitions=repetitions,
+                verify=partial(verify, expected=expected, what=place),
+            )
+            cost = ", ".join(f"{s} {ns:g}" for s, ns in measured.ns_per_row.items())
+            result.rows.append([place, measured.million_per_s, cost])
+            result.figures[f"{place}_million_per_s"] = measured.million_per_s
+            result.figures[f"{place}_ns_per_row"] = measured.ns_per_row
+            if place == "one slot":
+                median = measured.million_per_s.median
+                result.claims.append(Claim(f"{place}: M events/s", median, ">=", TARGET))
+    limit = repeated(repetitions, partial(_offline_rate, events))
+    result.rows.append(["offline NumPy, the limit", limit, ""])
+    result.figures["offline_million_per_s"] = limit
+    result.notes += [
+        "best placement: one slot, all stages on node-1; three nodes: source on node-1, aggregate "
+        "on node-2, sink on node-3, which share this machine's cores",
+        "events / the job's elapsed time, from the first stimulus to the end of all slots",
+        "input: an Arrow IPC file in the page cache, mapped into memory by the source",
+        f"every run's {len(expected['key']):,} results were compared with the offline query's",
+    ]
+    return result
+
+
+def counting_flow(source: Mapped, sink: sw.SinkSpec) -> sw.Dataflow:
+    """Return the flow; its sink is `counts`."""
+    flow = sw.Dataflow("aggregate")
+    flow.source(
+        "events",
+        source,
+        event_time="ts",
+        time_unit="ms",
+        out_of_order="sort",
+        disorder="500ms",
+    ).aggregate(by="key", window=sw.tumbling("1s"), mean=sw.mean("value"), n=sw.count()).sink(
+        "counts", sink
+    )
+    return flow
+
+
+def _offline(events: Arrays) -> Arrays:
+    keys = events["key"].astype(np.int64)
+    return mean_count_per_second(events["ts"] * MS, keys, events["value"])
+
+
+def _offline_rate(events: Arrays) -> float:
+    began_s = time.perf_counter()
+    _offline(events)
+    return len(events["ts"]) / (time.perf_counter() - began_s) / 1e6
+
+
+def verify(found: pa.Table, *, expected: Arrays, what: str) -> None:
+    """Check a run: windows leave in order, every count is exact, every mean to 12 digits."""
+    rows = arrays_of(found)
+    starts = rows["window_start"]
+    check(bool((starts[1:] >= starts[:-1]).all()), f"{what}: windows left out of order")
+    check(len(starts) == len(expected["key"]), f"{what}: {len(starts)} results")
+    order = np.lexsort((rows["key"], starts))
+    for name, column in (("window_start", "window_start"), ("key", "key"), ("count", "n")):
+        same = np.array_equal(rows[column][order], expected[name])
+        check(same, f"{what}: {column!r} differs from the offline query's")
+    close = np.allclose(rows["mean"][order], expected["mean"], rtol=1e-12, atol=1e-12)
+    check(close, f"{what}: 'mean' differs from the offline query's")

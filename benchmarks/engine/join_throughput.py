@@ -1,0 +1,94 @@
+"""The join as fast as it goes: 2 M buses and 2 M sensor readings, all of 10,000 s, ready-only.
+
+Sparse: 10 % of the buses and 2 % of the readings reach the join. Dense: 10 % and all, and a
+predicate on the pair. Gate, scheduler and sink are in the path; every run's results are compared
+with the offline query.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import slackwater as sw
+from benchmarks.engine.running import PLACES, Arrays, arrays_of, join_offline, same_rows, timed
+from benchmarks.engine.workload import join_flow, join_tables, write
+from benchmarks.frame import Claim, Options, Result, check, repeated
+
+EVENTS, SECONDS = 2_000_000, 10_000
+TARGETS = {"sparse": 4.0, "dense": 2.5}
+
+
+def run(options: Options) -> Result:
+    """Measure both joins, in one slot and on three nodes."""
+    scale = 4 if options.quick else 1
+    repetitions = 2 if options.quick else 5
+    tables = join_tables(options.seed, events=EVENTS // scale, seconds=SECONDS // scale)
+    bus, loop = map(arrays_of, tables)
+    events = len(bus["ts"]) + len(loop["ts"])
+    result = Result(
+        f"{events:,} events of {SECONDS // scale:,} s, at most 10,000 rows at a time, "
+        f"{repetitions} repetitions after one to warm up",
+        ["join", "where", "M events/s", "results", "busy ns a row, by stage"],
+    )
+    with tempfile.TemporaryDirectory() as folder, sw.Cluster.local(nodes=3) as cluster:
+        inputs = write(tables[0], Path(folder) / "bus"), write(tables[1], Path(folder) / "scats")
+        for kind, target in TARGETS.items():
+            is_dense = kind == "dense"
+            left, right = join_offline(bus, loop, is_dense=is_dense)
+            expected = results(bus, loop, left, right)
+            limit = repeated(repetitions, partial(_offline_rate, bus, loop, is_dense=is_dense))
+            figures = {"offline_million_per_s": limit, "results": len(left)}
+            for place, placement in PLACES.items():
+                measured = timed(
+                    cluster,
+                    partial(join_flow, *inputs, sw.collect_sink(), is_dense=is_dense),
+                    placement=placement,
+                    repetitions=repetitions,
+                    verify=partial(verify, expected=expected, what=f"{kind}, {place}"),
+                )
+                cost = ", ".join(f"{s} {ns:g}" for s, ns in measured.ns_per_row.items())
+                result.rows.append([kind, place, measured.million_per_s, f"{len(left):,}", cost])
+                figures[f"{place}_million_per_s"] = measured.million_per_s
+                figures[f"{place}_ns_per_row"] = measured.ns_per_row
+                if place == "one slot":
+                    median = measured.million_per_s.median
+                    result.claims.append(
+                        Claim(f"{kind} join, {place}: M events/s", median, ">=", target)
+                    )
+            result.rows.append([kind, "offline NumPy, the limit", limit, f"{len(left):,}", ""])
+            result.figures[kind] = figures
+    result.notes += [
+        "best placement: one slot, all stages on node-1; three nodes: a source on node-1 and on "
+        "node-2 each, join and sink on node-3; they share this machine's cores",
+        "events / the job's elapsed time, from the first stimulus to the end of all slots",
+        "input: Arrow IPC files in the page cache, mapped into memory by the sources",
+        "every run's results were compared with the offline query's",
+    ]
+    return result
+
+
+def _offline_rate(bus: Arrays, loop: Arrays, *, is_dense: bool) -> float:
+    began_s = time.perf_counter()
+    results(bus, loop, *join_offline(bus, loop, is_dense=is_dense))
+    return (len(bus["ts"]) + len(loop["ts"])) / (time.perf_counter() - began_s) / 1e6
+
+
+def results(bus: Arrays, loop: Arrays, left: np.ndarray, right: np.ndarray) -> Arrays:
+    """Return the columns of the pairs (left[i], right[i])."""
+    found = {name: values[left] for name, values in bus.items()}
+    found |= {name: loop[name][right] for name in ("flow", "sensor")}
+    return found | {"ts_right": loop["ts"][right]}
+
+
+def verify(found: pa.Table, *, expected: Arrays, what: str) -> None:
+    """Check that a run found the expected pairs, each once, in event-time order."""
+    rows = arrays_of(found)
+    times = np.maximum(rows["ts"], rows["ts_right"])
+    check(bool((times[1:] >= times[:-1]).all()), f"{what}: results are not in event-time order")
+    same_rows(rows, expected, what)

@@ -1,0 +1,96 @@
+"""What pandas makes of an aggregate and of a join."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from benchmarks.engine.random_flows.twin import TIME
+from runtime.plan.steps import Aggregate, Window
+
+
+def aggregated(
+    rows: pd.DataFrame,
+    keys: list[str],
+    window: Window,
+    aggregates: dict[str, Aggregate],
+    schema: pa.Schema,
+) -> pd.DataFrame:
+    """Return a row for each key and window that had rows; nulls are skipped, all null is null."""
+    size, slide = window.size_ns, window.slide_ns
+    parts = []
+    for back in range(-(-size // slide)):  # each row is in so many windows at most
+        number = rows[TIME] // slide - back
+        inside = rows[TIME] < number * slide + size
+        parts.append(rows[inside].assign(**{"\0w": number[inside]}))
+    exploded = pd.concat(parts, ignore_index=True)
+    codes = exploded.groupby(["\0w", *keys], dropna=False, sort=False).ngroup().to_numpy()
+    columns = {name: exploded[name].to_numpy() for name in exploded.columns}
+    made: list[dict[str, Any]] = []
+    order = codes.argsort(kind="stable")
+    for group in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
+        if not len(group):
+            continue
+        start = int(columns["\0w"][group[0]]) * slide
+        row = {name: columns[name][group[0]] for name in keys}
+        row |= {"window_start": start, "window_end": start + size, TIME: start + size}
+        for name, aggregate in aggregates.items():
+            values = None if aggregate.column is None else columns[aggregate.column][group]
+            row[name] = len(group) if values is None else _one(values, aggregate)
+        made.append(row)
+    frame = pd.DataFrame(made, columns=[*schema.names, TIME], dtype=object)
+    return typed(frame, schema)
+
+
+def _one(values: Any, aggregate: Aggregate) -> Any:
+    values = values[~pd.isna(values)]
+    if aggregate.kind == "count":
+        return len(values)
+    if not len(values):
+        return None
+    if aggregate.kind == "quantile":
+        return float(np.quantile(values.astype("float64"), aggregate.level or 0.5))
+    if aggregate.kind in ("min", "max"):
+        return getattr(values, aggregate.kind)()
+    wide = values.astype("float64" if values.dtype.kind == "f" else "int64")
+    return wide.sum() / len(wide) if aggregate.kind == "mean" else wide.sum()
+
+
+def joined(
+    left: pd.DataFrame,
+    right: pd.DataFrame,
+    on: tuple[list[str], list[str]],
+    within_ns: int,
+    right_names: dict[str, str],
+) -> pd.DataFrame:
+    """Return the pairs with equal keys that are not null, and times at most `within_ns` apart."""
+    left = left.dropna(subset=on[0]).rename(columns={TIME: "\0l"})
+    kept = {**right_names, TIME: "\0r"}
+    right = right.dropna(subset=on[1])
+    keys = {f"\0k{place}": right[name] for place, name in enumerate(on[1])}
+    right = right[list(kept)].rename(columns=kept).assign(**keys)
+    names = list(left.columns)
+    left = left.assign(**{f"\0k{place}": left[name] for place, name in enumerate(on[0])})
+    pairs = left.merge(right, on=list(keys), how="inner")
+    near = (pairs["\0l"] - pairs["\0r"]).abs() <= within_ns
+    pairs = pairs[near].reset_index(drop=True)
+    pairs[TIME] = np.maximum(pairs["\0l"], pairs["\0r"])
+    return pairs[[*[name for name in names if name != "\0l"], *right_names.values(), TIME]]
+
+
+def typed(frame: pd.DataFrame, schema: pa.Schema) -> pd.DataFrame:
+    """Return the frame with the types of a schema, as `Twin` has them."""
+    made = {}
+    for field in schema:
+        values = frame[field.name].tolist()
+        if pa.types.is_string(field.type):
+            made[field.name] = pd.Series(values, dtype=object)
+        elif pa.types.is_timestamp(field.type):
+            made[field.name] = pd.Series(values, dtype="int64")
+        else:
+            made[field.name] = pd.Series(values, dtype=field.type.to_pandas_dtype())
+    made[TIME] = pd.Series(frame[TIME].tolist(), dtype="int64")
+    return pd.DataFrame(made)

@@ -1,0 +1,223 @@
+"""Steps at random: each takes twins of a flow, and makes the twin of what leaves; or none fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+import slackwater as sw
+from benchmarks.engine.random_flows.answers import aggregated, joined
+from benchmarks.engine.random_flows.expressions import is_true, number, predicate
+from benchmarks.engine.random_flows.functions import Halved, KeepSome
+from benchmarks.engine.random_flows.twin import TIME, Twin, one_of, some_of
+from runtime.plan.steps import Aggregate
+
+Step = Callable[[np.random.Generator, list[Twin]], Twin | None]
+MOST_ROWS = 4_000
+MOST_COLUMNS = 24
+
+
+def filtered(rng: np.random.Generator, twins: list[Twin]) -> Twin:
+    """Keep what is true."""
+    twin = one_of(rng, twins)
+    expression, known = predicate(rng, twin)
+    rows = twin.rows[is_true(known)].reset_index(drop=True)
+    return _like(twin, twin.stream.filter(expression), rows)
+
+
+def assigned(rng: np.random.Generator, twins: list[Twin]) -> Twin:
+    """Add or replace columns."""
+    twin = one_of(rng, twins)
+    columns, made = {}, {}
+    for _ in range(int(rng.integers(1, 4))):
+        name = one_of(rng, ["n", "x", "m", "y", "f", *twin.stream.columns])
+        if rng.random() < 0.3:
+            columns[name], known = predicate(rng, twin)
+            made[name] = pd.Series(is_true(known), dtype=bool)
+        else:
+            columns[name], made[name] = number(rng, twin)
+    stream = twin.stream.assign(columns)
+    rows = pd.DataFrame({**dict(twin.rows.items()), **made})[[*stream.columns, TIME]]
+    result = _like(twin, stream, rows)
+    result.rough = twin.rough - set(columns)
+    return result
+
+
+def selected(rng: np.random.Generator, twins: list[Twin]) -> Twin:
+    """Keep some columns, some under new names; or drop some."""
+    twin = one_of(rng, twins)
+    names = some_of(rng, twin.stream.columns)
+    if rng.random() < 0.3 and len(names) < len(twin.stream.columns):
+        stream = twin.stream.drop(*names)
+        return _like(twin, stream, twin.rows[[*stream.columns, TIME]])
+    renamed = {name: name for name in names}
+    if rng.random() < 0.4:
+        free = [name for name in ("k", "n", "z", "v") if name not in names]
+        if free:
+            renamed[one_of(rng, free)] = renamed.pop(one_of(rng, names))
+    stream = twin.stream.select(renamed)
+    rows = pd.DataFrame({new: twin.rows[old] for new, old in {**renamed, TIME: TIME}.items()})
+    result = _like(twin, stream, rows)
+    result.rough = frozenset(new for new, old in renamed.items() if old in twin.rough)
+    return result
+
+
+def mapped(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
+    """Compute columns with a function, of a row or of a batch."""
+    twin = one_of(rng, twins)
+    of = [name for name in twin.columns("whole") if (twin.rows[name].abs() < 2**40).all()]
+    if not of:
+        return None
+    source, to = one_of(rng, of), one_of(rng, ["n", "made"])
+    kept = [name for name in some_of(rng, twin.stream.columns) if name != to]
+    types = {name: twin.schema.field(name).type for name in kept}
+    rows = twin.rows[[*kept, TIME]].copy()
+    values = twin.rows[source].astype("int64")
+    if rng.random() < 0.5:
+        drops = int(rng.integers(0, 4))
+        stream = twin.stream.map_rows(
+            KeepSome(tuple(kept), source, to, drops), {**types, to: "int64"}
+        )
+        rows[to] = 2 * values + 1
+        if drops:
+            rows = rows[values % drops != 0].reset_index(drop=True)
+    else:
+        stream = twin.stream.map_batches(Halved(tuple(kept), source, to), {**types, to: "float64"})
+        rows[to] = values / 2
+    return _like(twin, stream, rows[[*stream.columns, TIME]])
+
+
+def merged(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
+    """Put streams of one schema together, perhaps one twice; slack costs no rows."""
+    first = one_of(rng, twins)
+    like = [twin for twin in twins if twin.schema.equals(first.schema)]
+    if len(like) == 1 and rng.random() < 0.8:
+        return None
+    others = [one_of(rng, like) for _ in range(int(rng.integers(1, 4)))]
+    rows = pd.concat([twin.rows for twin in (first, *others)], ignore_index=True)
+    if len(rows) > MOST_ROWS:
+        return None
+    stream = first.stream.merge(*[twin.stream for twin in others])
+    rough = frozenset().union(*(twin.rough for twin in (first, *others)))
+    return Twin(stream, stream.schema, rows, rough=rough)
+
+
+def grouped(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
+    """Aggregate in windows, by keys or none, perhaps by replicas."""
+    twin = one_of(rng, twins)
+    usable = [name for name in twin.columns("whole", "text") if not name.startswith("window")]
+    keys = some_of(rng, usable, least=0)[:2] if usable else []
+    window = one_of(
+        rng,
+        [
+            sw.tumbling("700ms"),
+            sw.tumbling("10s"),
+            sw.tumbling("1h"),
+            sw.sliding("10s", "5s"),
+            sw.sliding("3s", "2s"),
+            sw.sliding("2500ms", "1s"),
+        ],
+    )
+    aggregates: dict[str, Aggregate] = {}
+    for place in range(int(rng.integers(1, 5))):
+        aggregates[f"a{len(twin.stream.flow.steps)}{place}"] = _aggregate(rng, twin)
+    replicas = int(rng.integers(2, 4)) if keys and rng.random() < 0.25 else 1
+    if rng.random() < 0.5 and keys:
+        stream = twin.stream.key_by(*keys).aggregate(aggregates, window=window, replicas=replicas)
+    else:
+        stream = twin.stream.aggregate(aggregates, by=keys, window=window, replicas=replicas)
+    rows = aggregated(twin.rows, keys, window, aggregates, stream.schema)
+    rough = frozenset(
+        name
+        for name, each in aggregates.items()
+        if each.kind in ("mean", "quantile") or each.column in twin.rough
+    )
+    return Twin(stream, stream.schema, rows, is_ordered=replicas == 1, rough=rough)
+
+
+def paired(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
+    """Join two streams, or one with itself, perhaps by replicas."""
+    left, right = one_of(rng, twins), one_of(rng, twins)
+    if len(left.stream.columns) + len(right.stream.columns) > MOST_COLUMNS:
+        return None
+    kind = one_of(rng, ["whole", "text"])
+    left_keys, right_keys = left.columns(kind), right.columns(kind)
+    if not left_keys or not right_keys:
+        return None
+    on = [one_of(rng, left_keys)], [one_of(rng, right_keys)]
+    within_ms = one_of(rng, [1, 250, 2_000, 60_000])
+    suffix = f"_{len(left.stream.flow.steps)}"
+    right_names = {
+        name: name + suffix if name in left.stream.columns else name
+        for name in right.stream.columns
+        if name not in on[1]
+    }
+    if len({*left.stream.columns, *right_names.values()}) < len(left.stream.columns) + len(
+        right_names
+    ):
+        return None
+    most = left.rows[on[0][0]].value_counts().mul(right.rows[on[1][0]].value_counts()).sum()
+    if most > 50 * MOST_ROWS:
+        return None
+    rows = joined(left.rows, right.rows, on, within_ms * 10**6, right_names)
+    if len(rows) > MOST_ROWS:
+        return None
+    options: dict[str, Any] = {"within": f"{within_ms}ms", "suffix": suffix}
+    if rng.random() < 0.3:
+        options |= {"replicas": int(rng.integers(2, 4)), "share": one_of(rng, ["keys", "all"])}
+    rough = left.rough | {right_names[name] for name in right.rough if name in right_names}
+    is_ordered = "replicas" not in options
+    if rng.random() < 0.3:
+        schema = pa.schema(
+            [
+                *left.schema,
+                *(pa.field(new, right.schema.field(old).type) for old, new in right_names.items()),
+            ]
+        )
+        twin = Twin(left.stream, schema, rows, rough=frozenset(rough))
+        options["where"], known = predicate(rng, twin)
+        rows = rows[is_true(known)].reset_index(drop=True)
+    if on[0] == on[1] and rng.random() < 0.5:
+        stream = left.stream.join(right.stream, on=on[0][0], **options)
+    else:
+        stream = left.stream.join(right.stream, left_on=on[0], right_on=on[1], **options)
+    return Twin(stream, stream.schema, rows, is_ordered=is_ordered, rough=frozenset(rough))
+
+
+def _aggregate(rng: np.random.Generator, twin: Twin) -> Aggregate:
+    numbers = twin.columns("whole", "float")
+    kind = one_of(rng, ["count", "count of", "sum", "mean", "min", "max", "quantile"])
+    if kind == "count of":
+        return sw.count(one_of(rng, twin.stream.columns))
+    if kind == "quantile" and numbers:
+        return sw.quantile(one_of(rng, numbers), float(one_of(rng, [0.25, 0.5, 0.75])))
+    if kind in ("min", "max") and numbers:
+        return (sw.min if kind == "min" else sw.max)(one_of(rng, numbers))
+    summed = [
+        name
+        for name in numbers
+        if name not in twin.rough and (twin.rows[name].dropna().abs() < 2**40).all()
+    ]
+    if kind in ("sum", "mean") and summed:
+        return (sw.sum if kind == "sum" else sw.mean)(one_of(rng, summed))
+    return sw.count()
+
+
+def _like(twin: Twin, stream: sw.Stream, rows: pd.DataFrame) -> Twin:
+    return replace(twin, stream=stream, schema=stream.schema, rows=rows)
+
+
+STEPS: dict[str, Step] = {
+    "filter": filtered,
+    "assign": assigned,
+    "select": selected,
+    "map": mapped,
+    "merge": merged,
+    "aggregate": grouped,
+    "join": paired,
+}

@@ -1,0 +1,1 @@
+"""Live sinks that are killed, and readers who look at them all the while."""

@@ -1,0 +1,1 @@
+"""The floor that every policy is held against: how few slack-ready rows there can be."""
