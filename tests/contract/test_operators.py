@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.flow.expressions import col
@@ -108,9 +108,8 @@ every_operator = pytest.mark.parametrize("case", CASES, ids=str)
 
 
 def any_stream(test: Callable[..., None]) -> Callable[..., None]:
-    """Try a test on some streams and cuts; few, for there are many operators."""
-    drawn = given(data=st.data(), cut=st.randoms(use_true_random=False))(test)
-    return settings(max_examples=25)(drawn)
+    """Try a test on streams and cuts."""
+    return given(data=st.data(), cut=st.randoms(use_true_random=False))(test)
 
 
 def draw_stream(case: Case, data: st.DataObject, *, late: bool = True) -> list[Segment]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors import OperatorError
@@ -92,7 +92,6 @@ def counts(batch: Batch | None) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
-@settings(max_examples=40)
 @given(segments=streams([VALUES]), cut=st.randoms(use_true_random=False))
 def test_aggregate_equals_a_literal_one_however_the_rows_are_cut(
     window: Window, segments: list[Segment], cut: Random
@@ -106,7 +105,6 @@ def test_aggregate_equals_a_literal_one_however_the_rows_are_cut(
     assert machine.rows_held == 0
 
 
-@settings(max_examples=30)
 @given(segments=streams([VALUES]), cut=st.randoms(use_true_random=False))
 def test_windows_that_close_together_are_worked_off_in_blocks(
     segments: list[Segment], cut: Random
@@ -279,7 +277,6 @@ def test_aggregate_with_ever_new_keys_stays_small() -> None:
     assert len(machine._cells) < 4_000
 
 
-@settings(max_examples=8)
 @given(segments=streams([VALUES]))
 def test_twenty_cuts_give_the_same_bits(segments: list[Segment]) -> None:
     step = replace(STEP, window=Window(12, 8))
