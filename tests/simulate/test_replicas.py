@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import pyarrow as pa
@@ -15,25 +14,34 @@ from tests.support.replicas import ROWS, counts, paired, results, simulate
 SHARES = pytest.mark.parametrize("share", ["keys", "all"])
 
 
+@pytest.fixture(scope="module")
+def alone() -> tuple[list[Any], Any]:
+    """What one join finds, sorted, and its report."""
+    found, report = results(*paired())
+    return sorted_rows(found), report
+
+
 @SHARES
 @pytest.mark.parametrize("replicas", [2, 3])
 @pytest.mark.parametrize("seed", range(4))
-def test_ready_only_replicas_find_what_one_join_finds(share: Any, replicas: int, seed: int) -> None:
-    expected, alone = results(*paired())
+def test_ready_only_replicas_find_what_one_join_finds(
+    alone: Any, share: Any, replicas: int, seed: int
+) -> None:
+    expected, by_one = alone
     found, report = results(*paired(replicas=replicas, share=share), seed=seed)
-    assert sorted_rows(found) == sorted_rows(expected)
+    assert sorted_rows(found) == expected
     assert len(found) > 100
-    assert report.ledger == alone.ledger
+    assert report.ledger == by_one.ledger
     assert report.ledger.entered == report.ledger.out == 2 * ROWS
     compared = [s.comparisons for s in report.stages if s.kind == "join"]
-    assert sum(compared) == next(s.comparisons for s in alone.stages if s.kind == "join")
+    assert sum(compared) == next(s.comparisons for s in by_one.stages if s.kind == "join")
     assert len(compared) == replicas
     assert min(compared) > 0
 
 
 @SHARES
 def test_behind_a_gate_the_results_of_replicas_have_one_order_however_messages_travel(
-    share: Any,
+    alone: Any, share: Any
 ) -> None:
     tables = []
     for seed in range(6):
@@ -44,7 +52,7 @@ def test_behind_a_gate_the_results_of_replicas_have_one_order_however_messages_t
         job, _ = simulate(flow, seed=seed, nodes=1 + seed)
         tables.append(job.result("out"))
     assert all(table.equals(tables[0]) for table in tables)
-    assert sorted_rows(tables[0]) == sorted_rows(results(*paired())[0])
+    assert sorted_rows(tables[0]) == alone[0]
 
 
 def test_a_replica_leaves_its_rows_in_one_order_run_after_run() -> None:
@@ -71,12 +79,11 @@ def test_replicas_behind_replicas_count_what_one_of_each_counts() -> None:
 @SHARES
 @pytest.mark.parametrize("slack", ["0s", "20ms"])
 def test_with_slack_replicas_find_every_pair_once_and_each_event_counts_once(
-    share: Any, slack: str
+    alone: Any, share: Any, slack: str
 ) -> None:
-    complete = Counter(sorted_rows(results(*paired())[0]))
     flow, pairs = paired(replicas=3, share=share, slack=slack, speed=1.0)
     found, report = results(flow, pairs, seed=3)
-    assert Counter(sorted_rows(found)) == complete
+    assert sorted_rows(found) == alone[0]
     assert len(found) > 100
     gate = next(stage for stage in report.stages if stage.kind == "gate")
     ledger = report.ledger
@@ -105,7 +112,7 @@ def test_what_replicas_promise_makes_no_result_late_that_was_not_late_of_one_joi
     assert late == {1: 0, 3: 0}
 
 
-def test_a_slow_replica_slows_the_gate_and_nothing_grows() -> None:
+def test_a_slow_replica_slows_the_gate_and_nothing_grows(alone: Any) -> None:
     flow, pairs = paired(replicas=2)
     pairs.sink("out", sw.collect_sink())
     host = sw.Simulation(nodes=3, cost=sw.CostModel(stages={"pairs.2": 1_000_000.0}))
@@ -115,7 +122,7 @@ def test_a_slow_replica_slows_the_gate_and_nothing_grows() -> None:
     report = job.wait()
     replicas = [stage for stage in report.stages if stage.kind == "join"]
     assert all(stage.max_gate_rows <= 2 * (50 + 50 + 2 * 20) for stage in replicas)
-    assert sorted_rows(job.result("out")) == sorted_rows(results(*paired())[0])
+    assert sorted_rows(job.result("out")) == alone[0]
 
 
 def test_work_of_a_replica_that_compares_more_takes_longer_in_virtual_time() -> None:
