@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.longest import is_among_longest
+
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 ON_CI = bool(os.environ.get("CI"))
@@ -74,6 +76,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _cost(item: pytest.Item) -> int:
+    if is_among_longest(item.path, ROOT) and not item.get_closest_marker("ray"):
+        return -1
     if item.get_closest_marker("spark"):
         return 1  # where files are shared out, the longest must not come last
     return 2 if item.get_closest_marker("ray") else 0
