@@ -13,8 +13,8 @@ PIP_INSTALL := $(PY) -m pip install --disable-pip-version-check
 CODE := runtime actors ingest slackwater examples benchmarks tests
 FAST := not ray and not spark and not hosts
 SLOWEST := --durations=10 --durations-min=1
-SIDE_BY_SIDE := -n 2 --dist loadfile # a file at a time on each of two cores
-SPARK_FIRST := --no-loadscope-reorder # files in their order, in which the longest come first
+# A file at a time on each of two cores, in an order in which the longest come first.
+SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help setup demo test test-hosts check check-all lint format bench lock clean
 
@@ -53,7 +53,7 @@ test: setup ## every test that a fresh machine can run; ARGS= goes to pytest
 	@pure=0; system=0; \
 	$(PY) -m pytest -m "$(FAST) and not shared" $(SIDE_BY_SIDE) $(SLOWEST) $(ARGS) || pure=$$?; \
 	[ $$pure = 0 ] || [ $$pure = 5 ] || exit $$pure; \
-	$(PY) -m pytest -m "(ray or spark) and not hosts and not shared" $(SIDE_BY_SIDE) $(SPARK_FIRST) \
+	$(PY) -m pytest -m "(ray or spark) and not hosts and not shared" $(SIDE_BY_SIDE) \
 	  $(SLOWEST) $(ARGS) || system=$$?; \
 	[ $$system = 0 ] || { [ $$system = 5 ] && [ $$pure = 0 ]; }
 

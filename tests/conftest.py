@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.longest import is_among_longest
+
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 ON_CI = bool(os.environ.get("CI"))
@@ -19,7 +21,7 @@ SPARK_LIMIT_S = 300  # a first session takes 10-15 s on an idle machine, far mor
 settings.register_profile(
     "slackwater",
     deadline=None,
-    max_examples=30,  # of each property: `make test` has twelve minutes for all, in a slow hour too
+    max_examples=60,  # of each property; tests/support/examples.py has a multiple of it
     derandomize=ON_CI,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
@@ -74,6 +76,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _cost(item: pytest.Item) -> int:
+    if is_among_longest(item.path, ROOT) and not item.get_closest_marker("ray"):
+        return -1
     if item.get_closest_marker("spark"):
         return 1  # where files are shared out, the longest must not come last
     return 2 if item.get_closest_marker("ray") else 0

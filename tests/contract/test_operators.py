@@ -10,21 +10,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.expressions.expressions import col
 from runtime.model import END_NS, START_NS, Batch, Released
 from runtime.operators import Operator, make_operator
 from runtime.plan.steps import Aggregate, AggregateStep, JoinStep, Replica, Step, Window
-from tests.operators.literal import Leaves, Segment, leaves_of, reads_of, run, streams
+from tests.operators.literal import Leaves, Segment, any_row, leaves_of, reads_of, run, streams
 
 ROWS = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.float64()})
-VALUES = st.tuples(
-    st.sampled_from([1, 2, 2**40]),
-    st.sampled_from(["20", "26", None]),
-    st.sampled_from([0.1, 0.2, 0.3, -7.7, 1e16]),
-)
+VALUES = any_row([1, 2, 2**40], ["20", "26", None], [0.1, 0.2, 0.3, -7.7, 1e16])
 TIMES = pa.timestamp("ns")
 
 
@@ -108,9 +104,8 @@ every_operator = pytest.mark.parametrize("case", CASES, ids=str)
 
 
 def any_stream(test: Callable[..., None]) -> Callable[..., None]:
-    """Try a test on some streams and cuts; few, for there are many operators."""
-    drawn = given(data=st.data(), cut=st.randoms(use_true_random=False))(test)
-    return settings(max_examples=25)(drawn)
+    """Try a test on streams and cuts."""
+    return given(data=st.data(), cut=st.randoms(use_true_random=False))(test)
 
 
 def draw_stream(case: Case, data: st.DataObject, *, late: bool = True) -> list[Segment]:

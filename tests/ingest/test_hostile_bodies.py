@@ -1,5 +1,7 @@
-"""Bodies of rows, mutated: refused, or as good as any. In a process of its own, since what is
-tested for is that none of them ends it."""
+"""Bodies of rows, tampered with: refused, or as good as any.
+
+In a process of its own, since what is tested for is that none of them ends it.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,10 @@ import pytest
 from ingest.push.reader import manifest_of
 from ingest.push.wire import MANIFEST, Frame, Kind, frame_of, rows_of
 from runtime.errors import FrameError
+from tests.support.tampering import tampered
 
 ROOT = Path(__file__).resolve().parents[2]
-MUTATIONS = 1_500
+BODIES = 1_500
 ROWS = 12
 SCHEMA = pa.schema(
     [
@@ -33,7 +36,6 @@ SCHEMA = pa.schema(
         ("price", pa.decimal128(10, 2)),
     ]
 )
-BORDERS = (2**31 - 1, 2**62, 0, 1, 64, 2**16, -1, -(2**63))
 
 
 def sound_body() -> bytes:
@@ -54,23 +56,6 @@ def sound_body() -> bytes:
     return body
 
 
-def mutated(sound: bytes, chance: random.Random) -> bytes:
-    raw = bytearray(sound)
-    match chance.randrange(4):
-        case 0:
-            for _ in range(chance.randint(1, 8)):
-                raw[chance.randrange(len(raw))] ^= 1 << chance.randrange(8)
-        case 1:
-            at, size = chance.randrange(len(raw) - 8), chance.choice((4, 8))
-            raw[at : at + size] = chance.choice(BORDERS).to_bytes(8, "little", signed=True)[:size]
-        case 2:
-            del raw[chance.randrange(len(raw)) :]
-        case 3:
-            at = 4 * chance.randrange(len(raw) // 4)
-            raw[at : at + 4] = chance.randbytes(4)
-    return bytes(raw)
-
-
 def use(batch: pa.RecordBatch) -> None:
     """Touch every value in the ways that a flow does."""
     for column in batch.columns:
@@ -84,10 +69,10 @@ def use(batch: pa.RecordBatch) -> None:
 
 
 def attack(seed: int) -> None:
-    """Take in mutated bodies; print how many were refused."""
+    """Take in such bodies; print how many were refused."""
     chance, sound, refused = random.Random(seed), sound_body(), 0  # noqa: S311
-    for _ in range(MUTATIONS):
-        frame = Frame(Kind.DATA, rows=ROWS, body=mutated(sound, chance))
+    for _ in range(BODIES):
+        frame = Frame(Kind.DATA, rows=ROWS, body=tampered(sound, chance))
         try:
             use(rows_of(frame, SCHEMA))
         except FrameError:
@@ -113,7 +98,7 @@ def test_no_body_that_can_be_made_ends_the_process() -> None:
     assert attacked.returncode == 0, (
         f"seed {seed}: {attacked.returncode}\n{attacked.stderr[-2_000:]}"
     )
-    assert MUTATIONS / 2 < int(attacked.stdout) < MUTATIONS
+    assert BODIES / 2 < int(attacked.stdout) < BODIES
 
 
 @pytest.mark.parametrize("body", [b"", sound_body()[:3], sound_body()[:-200]])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors import FrameError
@@ -35,7 +35,6 @@ CASES: list[tuple[JoinStep | AggregateStep, Share]] = [
     (AGGREGATE, "keys"),
     (QUANTILES, "keys"),
 ]
-fewer = settings(max_examples=25)
 every_case = pytest.mark.parametrize(("step", "share"), CASES)
 chance = st.integers(0, 2**32).map(Random)
 
@@ -112,7 +111,6 @@ def replicas_of(
 
 
 @every_case
-@fewer
 @given(data=st.data(), of=st.integers(2, 5), cut=chance)
 def test_replicas_find_together_what_one_operator_finds_nothing_twice(
     step: Any, share: Share, data: st.DataObject, of: int, cut: Random
@@ -135,7 +133,6 @@ def test_replicas_find_together_what_one_operator_finds_nothing_twice(
 
 
 @every_case
-@fewer
 @given(data=st.data(), cut=chance, again=chance)
 def test_a_replica_gives_the_same_rows_in_the_same_order_however_its_messages_come(
     step: Any, share: Share, data: st.DataObject, cut: Random, again: Random
@@ -149,7 +146,6 @@ def test_a_replica_gives_the_same_rows_in_the_same_order_however_its_messages_co
 
 
 @every_case
-@fewer
 @given(data=st.data(), cut=chance)
 def test_a_replica_promises_no_more_than_its_gate_said_however_far_the_watermark_is(
     step: Any, share: Share, data: st.DataObject, cut: Random

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from operator import itemgetter
 from random import Random
 from typing import Any
 
@@ -48,13 +51,12 @@ def streams(
     """Draw a stream; `values` has the column values of each port."""
     segments: list[Segment] = []
     watermark = frontier = -20
-    ports = st.integers(0, len(values) - 1)
 
     def rows(low: int, high: int, most: int) -> list[Row]:
-        times = draw(st.lists(st.tuples(st.integers(low, high), ports), max_size=most))
+        drawn = draw(_rows(tuple(values), high - low, most))
         return [
-            Row(port, time, draw(st.integers(0, 99)), draw(values[port]))
-            for time, port in sorted(times)
+            Row(port, low + after, stimulus, own)
+            for after, port, stimulus, own in sorted(drawn, key=itemgetter(0, 1))
         ]
 
     for number in range(draw(st.integers(1, 4))):
@@ -66,6 +68,26 @@ def streams(
             frontier = max(frontier, watermark - draw(st.sampled_from([0, 0, 4, 30])))
         segments.append(Segment(behind, ahead, watermark, frontier if late else watermark))
     return segments
+
+
+@cache
+def _rows(
+    values: tuple[st.SearchStrategy[tuple[Any, ...]], ...], span: int, most: int
+) -> st.SearchStrategy[list[tuple[int, int, int, tuple[Any, ...]]]]:
+    """Lists of (time, from 0 to span, port, stimulus time, column values).
+
+    A list is one draw, and made once: most of what these properties took was drawing.
+    """
+    ports = [
+        st.tuples(st.integers(0, span), st.just(port), st.integers(0, 99), own)
+        for port, own in enumerate(values)
+    ]
+    return st.lists(st.one_of(ports), max_size=most)
+
+
+def any_row(*columns: Sequence[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    """Column values of a row, any with any: in one draw."""
+    return st.sampled_from(list(product(*columns)))
 
 
 def batch_of_rows(rows: Sequence[Row], schema: pa.Schema) -> Batch | None:

@@ -19,7 +19,7 @@ from runtime.model import END_NS, Batch, Released, batch_of
 from runtime.operators import join, join_index
 from runtime.operators.join import JoinMachine
 from runtime.plan.steps import JoinStep, Replica
-from tests.operators.literal import LiteralJoin, Segment, leaves_of, reads_of, run, streams
+from tests.operators.literal import LiteralJoin, Segment, any_row, leaves_of, reads_of, run, streams
 
 LEFT = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.int64()})
 RIGHT = pa.schema({"area": pa.int64(), "line": pa.string(), "flow": pa.float64()})
@@ -36,9 +36,7 @@ STEP = JoinStep(
     right_names={"flow": "flow"},
     slack_ns=None,
 )
-SIDE = st.tuples(
-    st.sampled_from([1, 2, 70]), st.sampled_from(["20", "26", None]), st.integers(0, 9)
-)
+SIDE = any_row([1, 2, 70], ["20", "26", None], range(10))
 PORTS = [SIDE, SIDE.map(lambda row: (*row[:2], float(row[2])))]
 SCHEMAS = [LEFT, RIGHT]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
@@ -69,7 +69,6 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS, slack=st.sampled_from(["0s", "5ns", "40ns"]), rows=st.integers(1, 6))
-@settings(max_examples=30)
 def test_no_row_breaks_a_promise_that_was_sent_before_it(
     steps: list[tuple[bool, list[int], int]], slack: str, rows: int
 ) -> None:

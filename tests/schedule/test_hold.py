@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
@@ -263,7 +263,6 @@ def test_what_a_slot_without_samples_did_is_in_no_second_of_one_that_takes_them(
 Step = tuple[str, list[int], int]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     steps=st.lists(
         st.tuples(

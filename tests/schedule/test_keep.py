@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
@@ -156,7 +156,6 @@ PLANS = {
 
 
 @given(history=histories(), slack=st.sampled_from(["0s", "4ns", "15ns"]), most=st.integers(1, 9))
-@settings(max_examples=30)
 @pytest.mark.parametrize("replicas", [number for number, _ in REPLICAS])
 def test_under_any_slack_the_pairs_are_those_of_ready_only_and_of_trying_all(
     replicas: int, history: list[Sent], slack: str, most: int

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
@@ -16,6 +16,7 @@ from runtime.model import END_NS, Batch, Message
 from runtime.plan.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.schedule import Egress, Slot
+from tests.support.examples import twice
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64()), "w": pa.array([1])})
 MIXED, QUIET, ORDERED = SOURCES = ("feed", "gps", "other")
@@ -153,7 +154,7 @@ def steps(draw: st.DrawFn) -> Step:
     )
 
 
-@settings(max_examples=120, deadline=None)
+@twice
 @given(run=st.lists(steps(), max_size=30), max_rows=st.sampled_from([1, 2, 3, 1_000]))
 def test_a_slot_always_comes_to_rest_and_ends_with_everything(
     run: list[Step], max_rows: int

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
@@ -195,7 +195,6 @@ def test_the_last_that_could_speak_is_waited_for_if_no_rows_of_ended_ones_wait()
     assert len(gate_report(slot, 1_000).waiting_for) == 1
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     lags=st.lists(st.integers(0, 99), min_size=2, max_size=4),
     pause=st.tuples(st.integers(100, 1_000), st.integers(100, 2_000)),

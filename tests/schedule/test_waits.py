@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.merge import SlackGate, Writer
 from runtime.model import END_NS, START_NS, Batch, batch_of
 from runtime.schedule.waits import ReadLog, WaitLog
+from tests.support.examples import twice
 
 
 @dataclass
@@ -56,7 +57,7 @@ def runs(draw: st.DrawFn) -> tuple[list[bool], list[tuple[str, int, list[int]]]]
     return is_mixed, draw(st.lists(step, max_size=40))
 
 
-@settings(max_examples=100, deadline=None)
+@twice
 @given(run=runs())
 def test_any_run_gives_the_waits_that_a_log_row_by_row_gives(
     run: tuple[list[bool], list[tuple[str, int, list[int]]]],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from runtime.tune import Paths, SetSlack, SlackPolicy, measured_ns
 from runtime.tune.decide.policies import Calibration, EvenSplit, StaticSlack, TcpAdaptation
 from tests.support.endless import SilentInput
 
+ReadyOnly: TypeAlias = tuple[Simulation, list[int]]
 SECONDS = 30
 LIMITS = Limits(source_gap_ns=20_000_000)
 
@@ -82,6 +84,12 @@ def simulate(
 PATHS = Paths.of(plan(silence()))
 
 
+@pytest.fixture(scope="module")
+def ready_only() -> ReadyOnly:
+    """A run that waits for all, and the event times that left."""
+    return simulate(StaticSlack(PATHS, None))
+
+
 def latency_s(one: Simulation) -> dict[int, float]:
     return {
         second: PATHS.latency_ns(measured_ns(samples)) / NS_PER_SECOND
@@ -99,23 +107,24 @@ def test_one_seed_gives_one_run_with_the_same_samples_and_settings() -> None:
     assert first[0] != once(2)[0]
 
 
-def test_every_stage_has_one_sample_a_second() -> None:
-    one, _ = simulate(StaticSlack(PATHS, None))
-    seconds = by_second(one.samples)
+def test_every_stage_has_one_sample_a_second(ready_only: ReadyOnly) -> None:
+    seconds = by_second(ready_only[0].samples)
     assert list(seconds) == list(range(len(seconds)))
     assert all(samples.keys() == PATHS.inputs.keys() for samples in seconds.values())
 
 
-def test_without_a_policy_there_are_no_samples_and_the_same_results() -> None:
+def test_without_a_policy_there_are_no_samples_and_the_same_results(
+    ready_only: ReadyOnly,
+) -> None:
     bare, out = simulate(None)
     assert (bare.samples, bare.settings) == ([], [])
-    assert simulate(StaticSlack(PATHS, None))[1] == out
+    assert ready_only[1] == out
     assert out == sorted(out)
 
 
-def test_an_even_split_keeps_a_deadline_that_ready_only_breaks() -> None:
+def test_an_even_split_keeps_a_deadline_that_ready_only_breaks(ready_only: ReadyOnly) -> None:
     tuned, out = simulate(EvenSplit(PATHS, deadline_ns=2 * NS_PER_SECOND, margin_ns=10**8))
-    plain, all_in_order = simulate(StaticSlack(PATHS, None))
+    plain, all_in_order = ready_only
     assert max(latency_s(plain).values()) > 4.9
     assert max(latency_s(tuned).values()) <= 2.0
     assert sorted(out) == sorted(all_in_order)

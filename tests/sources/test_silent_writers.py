@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import ingest
@@ -213,7 +213,6 @@ def told(feed: Feed, *, batch_rows: int, ahead_ns: int, restarts: random.Random 
     return found
 
 
-@settings(max_examples=40)
 @given(feeds(), st.integers(0, 3), st.integers(0, 6))
 def test_with_clocks_ahead_too_neither_cut_nor_restart_shows(
     feed: Feed, ahead_ns: int, fast_ns: int

@@ -1,4 +1,4 @@
-"""Flows and events that the system tests share, each with its answer worked out offline."""
+"""Flows and events that tests of whole flows share, each with its answer worked out offline."""
 
 from __future__ import annotations
 

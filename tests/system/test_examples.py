@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,14 +12,15 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-import slackwater as sw
 from benchmarks.offline import pairs_within
-from examples import city_congestion, warsaw_crawl
+from examples import warsaw_crawl
 from tests.support.flows import city_tables, offline_congestion, sorted_rows
 from tests.support.processes import QUICK_JVM
 
 ROOT = Path(__file__).resolve().parents[2]
 NS = 1_000_000_000
+
+pytestmark = [pytest.mark.ray, pytest.mark.spark]
 
 
 def run_demo(*arguments: str) -> str:
@@ -40,35 +40,6 @@ def run_demo(*arguments: str) -> str:
     return done.stdout
 
 
-def test_the_city_generates_and_runs_by_itself() -> None:
-    flow = city_congestion.build()
-    report = sw.Simulation().submit(flow).wait()
-    assert report.sinks[0].rows > 0
-    assert report.ledger.is_balanced
-
-
-def test_the_page_on_deadlines_runs_as_it_is_printed(tmp_path: Path) -> None:
-    page = (ROOT / "docs/deadlines.md").read_text(encoding="utf-8")
-    flow, history = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert flow.count("SECONDS, EVERY_MS = 90, 10") == 1
-    shorter = flow.replace("SECONDS, EVERY_MS = 90, 10", "SECONDS, EVERY_MS = 6, 50")
-    (tmp_path / "slow_buses.py").write_text(shorter, encoding="utf-8")
-    done = subprocess.run(  # noqa: S603 - our own page
-        [sys.executable, "-c", history],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "samples of 1 earlier jobs" in done.stdout
-    assert (tmp_path / "jams.jsonl").stat().st_size > 0
-
-
-@pytest.mark.ray
-@pytest.mark.spark
 def test_the_demo_finds_what_the_offline_query_finds(tmp_path: Path) -> None:
     told = run_demo("--seconds", "20", "--speed", "20", "--out", str(tmp_path / "out"))
     assert "balanced" in told
@@ -79,8 +50,6 @@ def test_the_demo_finds_what_the_offline_query_finds(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "latency.png").stat().st_size > 10_000
 
 
-@pytest.mark.ray
-@pytest.mark.spark
 @pytest.mark.shared
 def test_warsaw_jams_are_those_of_the_offline_query(shared_data: Path, tmp_path: Path) -> None:
     folder = shared_data / "bus-warsaw-2024"

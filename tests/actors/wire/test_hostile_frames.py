@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,15 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from actors.wire.frames import HEADER, FrameCodec, Grant
+from actors.wire.frames import FrameCodec, Grant
 from runtime.errors import FrameError
 from runtime.model import END_NS, START_NS, Batch, Message, batch_of
 from tests.actors.wire.links import KEYS, Link, codec, until
+from tests.support.tampering import tampered_frame
 
 pytestmark = pytest.mark.usefixtures("nothing_leaks")
 
 SCHEMA = pa.schema([("line", pa.string()), ("speed", pa.float64()), ("late", pa.bool_())])
-BORDERS = (0, 1, -1, 7, 64, 2**16, 2**31 - 1, 2**31, 2**62, 2**63 - 2, -(2**63))
 DATA, GRANTS, HELLOS = 6_000, 1_500, 1_500
 
 
@@ -33,37 +32,6 @@ def link() -> Iterator[Link]:
     made = Link(is_local=False)
     yield made
     made.close()
-
-
-def mutated(frame: bytes, other: bytes, chance: random.Random) -> bytes:
-    """Return a frame that somebody has tampered with, perhaps to no effect."""
-    raw = bytearray(frame)
-    match chance.randrange(8):
-        case 0:  # bits, anywhere
-            for _ in range(chance.randint(1, 8)):
-                raw[chance.randrange(len(raw))] ^= 1 << chance.randrange(8)
-        case 1:  # bits of the header
-            raw[chance.randrange(HEADER.size)] ^= 1 << chance.randrange(8)
-        case 2:  # cut off
-            del raw[chance.randrange(len(raw)) :]
-        case 3:  # longer, and saying so or not
-            raw += chance.randbytes(chance.choice((1, 7, 8, 64, 1_000)))
-            if chance.random() < 0.5:
-                raw[56:64] = struct.pack("<Q", len(raw) - HEADER.size)
-        case 4:  # a number of the header: rows, promise, number, fingerprint, length
-            at = chance.randrange(8, HEADER.size, 8)
-            raw[at : at + 8] = struct.pack("<q", chance.choice(BORDERS))
-        case 5:  # a length or an offset within the body
-            if len(raw) >= HEADER.size + 8:
-                at = chance.randrange(HEADER.size, len(raw) - 7)
-                raw[at : at + 8] = struct.pack("<q", chance.choice(BORDERS))
-        case 6:  # another kind, or version
-            raw[4:8] = bytes(chance.randrange(5) for _ in range(4))
-        case 7:  # one frame's header, another's body, or noise alone
-            noise = chance.randbytes(chance.randrange(200))
-            raw = raw[: HEADER.size] + chance.choice((other[HEADER.size :], noise))
-            raw = raw if chance.random() < 0.7 else bytearray(noise)
-    return bytes(raw)
 
 
 def text_codec() -> FrameCodec:
@@ -137,7 +105,7 @@ def test_hostile_frames_of_data_are_refused_or_mean_what_they_say(
     taken, refused, rows = 0, 0, 0
     frames = data_frames(chance)
     for sound in itertools.islice(frames, DATA):
-        frame = mutated(sound(judge._received), next(frames)(judge._received), chance)
+        frame = tampered_frame(sound(judge._received), next(frames)(judge._received), chance)
         try:
             message, _ = judge.decode(frame)
         except FrameError:
@@ -174,7 +142,7 @@ def test_hostile_grants_are_refused_or_mean_what_they_say(
             )
             for _ in range(2)
         )
-        frame = mutated(one, other, chance)
+        frame = tampered_frame(one, other, chance)
         try:
             granted.append(judge.decode_grant(frame).rows)
         except FrameError:
@@ -195,7 +163,7 @@ def test_hostile_hellos_are_refused_and_the_true_one_is_taken(
     peer = link.raw(receiver, KEYS)
     hello, refused = text_codec().encode_hello(), 0
     for _ in range(HELLOS):
-        frame = mutated(hello, codec().encode_hello(), chance)
+        frame = tampered_frame(hello, codec().encode_hello(), chance)
         try:
             text_codec().check_hello(frame)
         except FrameError:

@@ -72,7 +72,7 @@ def test_it_goes_back_when_the_record_says_that_it_loses() -> None:
     own.begin()
     for k in range(60):
         own.decide(k, told(k, {SAFE_RULE: 100, OTHER: 50}))
-    back = [one(own.decide(60 + k, told(60 + k, {SAFE_RULE: 0, OTHER: 50}))).by for k in range(200)]
+    back = [one(own.decide(60 + k, told(60 + k, {SAFE_RULE: 0, OTHER: 50}))).by for k in range(100)]
     assert back[0] == OTHER
     assert back[-1] == SAFE_RULE
     assert back.index(SAFE_RULE) < 60
@@ -103,7 +103,7 @@ def test_no_simple_rule_rules_once_the_run_has_used_up_what_may_be_over() -> Non
     own.begin()
     third = "trend-following"  # was never over on trial
     ruled = []
-    for k in range(200):
+    for k in range(100):
         broken = {OTHER: 3.1} if k == 40 else {}
         samples = told(k, {SAFE_RULE: 100, OTHER: 50, third: 80}, broken)
         if k == 40:
@@ -139,7 +139,7 @@ def test_what_others_heaped_up_is_forgotten_by_the_safe_rule() -> None:
     own = tuner()
     own.begin()
     holds_ns = []
-    for k in range(200):
+    for k in range(140):
         samples = told(k, {SAFE_RULE: 50, OTHER: 50})
         took_ns = 4 * S if 10 <= k < 20 else samples["out"].latency_ns
         late = replace(samples["out"], latency_ns=took_ns)

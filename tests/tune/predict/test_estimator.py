@@ -50,7 +50,7 @@ def test_the_next_second_waits_as_long_as_skew_or_slack(predictor: str) -> None:
 
 @pytest.mark.parametrize("predictor", ["gp", "linear", "svr", "isotonic"])
 def test_with_the_slack_latency_never_falls_and_slack_ready_never_grows(predictor: str) -> None:
-    estimator = taught(course(100, seed=2), predictor)
+    estimator = taught(course(60, seed=2), predictor)
     got = estimator.predict("join", SLACKS)
     assert (np.diff(got.latency_ns) >= 0).all()
     assert (np.diff(got.slack_ready) <= 0).all()
@@ -67,7 +67,7 @@ def test_candidates_may_come_in_any_order() -> None:
 
 
 def test_the_same_samples_and_seed_give_the_same_predictions() -> None:
-    one, other = (taught(course(100, seed=3), "gp", seed=4) for _ in range(2))
+    one, other = (taught(course(60, seed=3), "gp", seed=4) for _ in range(2))
     assert same(one.predict("join", SLACKS), other.predict("join", SLACKS))
 
 

@@ -26,6 +26,7 @@ from benchmarks.sltuner.floor.local_search import (
 from benchmarks.sltuner.floor.one_gate import OneGate, Seconds
 from benchmarks.sltuner.floor.search import QUICK, best_of, floor_plan
 from examples.city import zipf_delays
+from runtime.model import Int64Array
 
 SECONDS, DEADLINE_S, SEED = 14, 2.5, 3
 
@@ -54,6 +55,12 @@ def experiment() -> Experiment:
 @pytest.fixture(scope="module")
 def gate(experiment: Experiment) -> OneGate:
     return OneGate(experiment, seed=SEED)
+
+
+@pytest.fixture(scope="module")
+def floor(gate: OneGate) -> tuple[Int64Array, float]:
+    """The plan of the floor: holds, shape (SECONDS,), and what it costs; it is searched once."""
+    return floor_plan(gate, first_second=0, effort=QUICK, seed=SEED)
 
 
 def assert_same(found: Seconds, simulated: Outcome, *, rows: int = 0) -> None:
@@ -91,11 +98,11 @@ def test_an_evaluation_does_not_depend_on_what_was_evaluated_before(gate: OneGat
 
 
 def test_the_plan_of_the_floor_keeps_the_deadline_and_costs_what_was_promised(
-    experiment: Experiment, gate: OneGate
+    experiment: Experiment, gate: OneGate, floor: tuple[Int64Array, float]
 ) -> None:
     never = gate.part(0, SECONDS).evaluate(np.full(SECONDS, MOST_NS))
     assert (never.latency_s > DEADLINE_S).any()  # else there is nothing to be decided
-    holds_ns, cost = floor_plan(gate, first_second=0, effort=QUICK, seed=SEED)
+    holds_ns, cost = floor
     outcome = run(experiment, planned(gate, holds_ns), seed=SEED)
     assert outcome.over == 0
     assert outcome.slack_ready_rows == cost < np.inf
@@ -111,10 +118,11 @@ def test_the_program_says_of_its_plans_what_the_evaluator_says(gate: OneGate) ->
         assert int((found.latency_s > task.limit_s + RESERVE_S).sum()) <= plan.over
 
 
-def test_local_search_alone_finds_no_better_plan_than_the_floor(gate: OneGate) -> None:
+def test_local_search_alone_finds_no_better_plan_than_the_floor(
+    gate: OneGate, floor: tuple[Int64Array, float]
+) -> None:
     _, local = searched(gate, first_second=0, evaluations=20, seed=SEED)
-    _, cost = floor_plan(gate, first_second=0, effort=QUICK, seed=SEED)
-    assert cost <= local < np.inf
+    assert floor[1] <= local < np.inf
 
 
 def test_a_second_that_may_be_over_saves_rows(gate: OneGate) -> None:
@@ -124,11 +132,10 @@ def test_a_second_that_may_be_over_saves_rows(gate: OneGate) -> None:
     assert once.cost < never.cost < np.inf
 
 
-def test_no_search_goes_below_the_bound(gate: OneGate) -> None:
+def test_no_search_goes_below_the_bound(gate: OneGate, floor: tuple[Int64Array, float]) -> None:
     as_judged, never_over = bound(gate, first_second=0)
-    _, cost = floor_plan(gate, first_second=0, effort=QUICK, seed=SEED)
     attack = attacked(gate, first_second=0, evaluations=3, seed=SEED)
-    assert 0 < as_judged <= never_over <= min(cost, attack)
+    assert 0 < as_judged <= never_over <= min(floor[1], attack)
     least = gate.part(0, SECONDS).evaluate(np.full(SECONDS, OFFSET_NS))
     assert never_over < least.slack_ready.sum()
 

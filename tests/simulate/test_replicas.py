@@ -1,0 +1,140 @@
+"""A gate shared by the replicas of an operator: the same results, each event counted once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from tests.support.flows import sorted_rows
+from tests.support.replicas import ROWS, counts, paired, results, simulate
+
+SHARES = pytest.mark.parametrize("share", ["keys", "all"])
+
+
+@pytest.fixture(scope="module")
+def alone() -> tuple[list[Any], Any]:
+    """What one join finds, sorted, and its report."""
+    found, report = results(*paired())
+    return sorted_rows(found), report
+
+
+@SHARES
+@pytest.mark.parametrize("replicas", [2, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_ready_only_replicas_find_what_one_join_finds(
+    alone: Any, share: Any, replicas: int, seed: int
+) -> None:
+    expected, by_one = alone
+    found, report = results(*paired(replicas=replicas, share=share), seed=seed)
+    assert sorted_rows(found) == expected
+    assert len(found) > 100
+    assert report.ledger == by_one.ledger
+    assert report.ledger.entered == report.ledger.out == 2 * ROWS
+    compared = [s.comparisons for s in report.stages if s.kind == "join"]
+    assert sum(compared) == next(s.comparisons for s in by_one.stages if s.kind == "join")
+    assert len(compared) == replicas
+    assert min(compared) > 0
+
+
+@SHARES
+def test_behind_a_gate_the_results_of_replicas_have_one_order_however_messages_travel(
+    alone: Any, share: Any
+) -> None:
+    tables = []
+    for seed in range(6):
+        flow, pairs = paired(replicas=3, share=share)
+        # Two filters: stages of their own, each fed by three replicas as they come.
+        high, low = pairs.filter(sw.col("v") > 200), pairs.filter(sw.col("v") <= 200)
+        high.merge(low, name="merged").sink("out", sw.collect_sink())
+        job, _ = simulate(flow, seed=seed, nodes=1 + seed)
+        tables.append(job.result("out"))
+    assert all(table.equals(tables[0]) for table in tables)
+    assert sorted_rows(tables[0]) == alone[0]
+
+
+def test_a_replica_leaves_its_rows_in_one_order_run_after_run() -> None:
+    lines: list[list[Any]] = []
+    for seed in range(4):
+        found, _ = results(*paired(replicas=3), seed=seed)
+        lines.append(
+            [found.filter(pa.compute.equal(found["line"], f"line {n}")) for n in range(12)]
+        )
+    assert all(tables == lines[0] for tables in lines)
+
+
+def test_replicas_behind_replicas_count_what_one_of_each_counts() -> None:
+    tables = []
+    for joins, windows in ((1, 1), (2, 3), (3, 2)):
+        flow, pairs = paired(replicas=joins)
+        found, report = results(flow, counts(pairs, replicas=windows))
+        tables.append(sorted_rows(found))
+        assert report.ledger.out == 2 * ROWS
+    assert tables[0] == tables[1] == tables[2]
+    assert len(tables[0]) > 50
+
+
+@SHARES
+@pytest.mark.parametrize("slack", ["0s", "20ms"])
+def test_with_slack_replicas_find_every_pair_once_and_each_event_counts_once(
+    alone: Any, share: Any, slack: str
+) -> None:
+    flow, pairs = paired(replicas=3, share=share, slack=slack, speed=1.0)
+    found, report = results(flow, pairs, seed=3)
+    assert sorted_rows(found) == alone[0]
+    assert len(found) > 100
+    gate = next(stage for stage in report.stages if stage.kind == "gate")
+    ledger = report.ledger
+    assert ledger.entered == 2 * ROWS
+    assert ledger.copies == ledger.in_flight == 0
+    assert ledger.out + ledger.late == 2 * ROWS
+    assert gate.ready + gate.slack_ready + gate.late == gate.rows_in == 2 * ROWS
+    assert gate.late > 0
+    assert ledger.slack_ready == gate.slack_ready > 0
+    assert ledger.late_used + ledger.late == gate.late
+
+
+@SHARES
+def test_what_replicas_promise_makes_no_result_late_that_was_not_late_of_one_join(
+    share: Any,
+) -> None:
+    late = {}
+    for replicas in (1, 3):
+        flow, pairs = paired(replicas=replicas, share=share, slack="20ms", speed=1.0)
+        pairs.merge(name="merged").sink("out", sw.collect_sink())
+        _, report = simulate(flow, seed=3)
+        merged = next(stage for stage in report.stages if stage.name == "merged")
+        assert any(stage.late for stage in report.stages if stage.name.startswith("pairs"))
+        assert merged.ready == merged.rows_in > 100
+        late[replicas] = merged.late
+    assert late == {1: 0, 3: 0}
+
+
+def test_a_slow_replica_slows_the_gate_and_nothing_grows(alone: Any) -> None:
+    flow, pairs = paired(replicas=2)
+    pairs.sink("out", sw.collect_sink())
+    host = sw.Simulation(nodes=3, cost=sw.CostModel(stages={"pairs.2": 1_000_000.0}))
+    job = host.submit(
+        flow, limits=sw.Limits(credit_rows=50, gate_rows=50, max_slice_rows=20, min_slice_rows=1)
+    )
+    report = job.wait()
+    replicas = [stage for stage in report.stages if stage.kind == "join"]
+    assert all(stage.max_gate_rows <= 2 * (50 + 50 + 2 * 20) for stage in replicas)
+    assert sorted_rows(job.result("out")) == alone[0]
+
+
+def test_work_of_a_replica_that_compares_more_takes_longer_in_virtual_time() -> None:
+    took = []
+    for per_comparison_ns in (0.0, 1e6):
+        flow, pairs = paired(replicas=2)
+        pairs.sink("out", sw.collect_sink())
+        host = sw.Simulation(nodes=3, cost=sw.CostModel(per_comparison_ns=per_comparison_ns))
+        report = host.submit(flow).wait()
+        compared = {s.name: s.comparisons for s in report.stages if s.kind == "join"}
+        busy = {s.name: s.service_ns for s in report.stages if s.kind == "join"}
+        took.append((compared, busy))
+    assert took[0][0] == took[1][0]
+    for name, comparisons in took[1][0].items():
+        assert took[1][1][name] >= comparisons * 1e6 > took[0][1][name]

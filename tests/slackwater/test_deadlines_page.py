@@ -1,0 +1,31 @@
+"""What `docs/deadlines.md` prints is what its readers run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_page_on_deadlines_runs_as_it_is_printed(tmp_path: Path) -> None:
+    page = (ROOT / "docs/deadlines.md").read_text(encoding="utf-8")
+    flow, history = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert flow.count("SECONDS, EVERY_MS = 90, 10") == 1
+    shorter = flow.replace("SECONDS, EVERY_MS = 90, 10", "SECONDS, EVERY_MS = 6, 50")
+    (tmp_path / "slow_buses.py").write_text(shorter, encoding="utf-8")
+    done = subprocess.run(  # noqa: S603 - our own page
+        [sys.executable, "-c", history],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "samples of 1 earlier jobs" in done.stdout
+    assert (tmp_path / "jams.jsonl").stat().st_size > 0

@@ -1,0 +1,8 @@
+"""More examples of a property than the profile in `tests/conftest.py` says, as a multiple of it."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+twice = settings(max_examples=2 * settings().max_examples)
+"""For long runs of few kinds of steps, where it takes many to meet all that can follow another."""
