@@ -50,8 +50,8 @@ def test_the_city_generates_and_runs_by_itself() -> None:
 def test_the_page_on_deadlines_runs_as_it_is_printed(tmp_path: Path) -> None:
     page = (ROOT / "docs/deadlines.md").read_text(encoding="utf-8")
     flow, history = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert flow.count("SECONDS, EVERY_MS = 90, 10") == 1
-    shorter = flow.replace("SECONDS, EVERY_MS = 90, 10", "SECONDS, EVERY_MS = 6, 50")
+    assert flow.count("SECONDS, EVERY_MS = 60, 20") == 1
+    shorter = flow.replace("SECONDS, EVERY_MS = 60, 20", "SECONDS, EVERY_MS = 6, 50")
     (tmp_path / "slow_buses.py").write_text(shorter, encoding="utf-8")
     done = subprocess.run(  # noqa: S603 - our own page
         [sys.executable, "-c", history],
@@ -81,12 +81,11 @@ def test_the_demo_finds_what_the_offline_query_finds(tmp_path: Path) -> None:
 
 @pytest.mark.ray
 @pytest.mark.spark
-@pytest.mark.shared
-def test_warsaw_jams_are_those_of_the_offline_query(shared_data: Path, tmp_path: Path) -> None:
-    folder = shared_data / "bus-warsaw-2024"
-    run_demo("--data", str(folder), "--speed", "1000", "--out", str(tmp_path / "out"))
+@pytest.mark.data
+def test_warsaw_jams_are_those_of_the_offline_query(warsaw: Path, tmp_path: Path) -> None:
+    run_demo("--data", str(warsaw), "--speed", "1000", "--out", str(tmp_path / "out"))
     found = pq.read_table(tmp_path / "out" / "results").to_pandas()
-    pairs = offline_jams(sorted(folder.glob("*.parquet"))[0])
+    pairs = offline_jams(sorted(warsaw.glob("*.parquet"))[0])
     columns = ["cell", "vehicle", "vehicle_right"]
     counted = found.groupby(columns).size().sort_index()
     expected = pairs.groupby(columns).size().sort_index()
