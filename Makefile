@@ -51,14 +51,14 @@ demo: setup ## run the congestion flow on a generated city; DATA=<folder> for th
 # ends with 5 where ARGS leave it none; that is an error only if both do.
 test: setup ## every test that a fresh machine can run; ARGS= goes to pytest
 	@pure=0; system=0; \
-	$(PY) -m pytest -m "$(FAST) and not shared" $(SIDE_BY_SIDE) $(SLOWEST) $(ARGS) || pure=$$?; \
+	$(PY) -m pytest -m "$(FAST) and not data" $(SIDE_BY_SIDE) $(SLOWEST) $(ARGS) || pure=$$?; \
 	[ $$pure = 0 ] || [ $$pure = 5 ] || exit $$pure; \
-	$(PY) -m pytest -m "(ray or spark) and not hosts and not shared" $(SIDE_BY_SIDE) \
+	$(PY) -m pytest -m "(ray or spark) and not hosts and not data" $(SIDE_BY_SIDE) \
 	  $(SLOWEST) $(ARGS) || system=$$?; \
 	[ $$system = 0 ] || { [ $$system = 5 ] && [ $$pure = 0 ]; }
 
-test-hosts: setup ## a real cluster, on hosts of namespaces (as root, sshd, rsync); ../shared data
-	@$(PY) -m pytest -m "hosts or shared" $(SLOWEST) $(ARGS)
+test-hosts: setup ## a real cluster, on hosts of namespaces (as root; sshd, rsync), and real data: DATA=<folder>
+	@$(PY) -m pytest -m "hosts or data" $(SLOWEST) $(ARGS)
 
 check: lint ## lints, types and the fast tests (no Ray, no Spark)
 	@$(PY) -m pytest -m "$(FAST)" $(SIDE_BY_SIDE) $(ARGS)
@@ -74,7 +74,7 @@ format: setup ## put the code into the one format, and mend what ruff can mend
 	@$(PY) -m ruff format .
 	@$(PY) -m ruff check --fix .
 
-bench: setup ## run the benchmarks; ARGS="merge join-latency" for some
+bench: setup ## run the benchmarks; ARGS="merge join-latency" for some; DATA=<folder> for real data
 	@$(PY) -m benchmarks $(ARGS)
 
 # `--universal` gives one file for every Python in range; `fewest` one version of each package.

@@ -2,10 +2,13 @@
 
 911 buses report every 20 s, 3,504 SCATS loops every minute; `rate` multiplies both. Written as
 parquet, in the order of arrival.
+
+    .venv/bin/python -m examples.city FOLDER      two minutes of it, in two files
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,3 +150,7 @@ def _flow(rows: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
 def _timestamps(from_start_ns: Int64Array) -> pa.Array:
     milliseconds = (from_start_ns + DAY_NS) // MS_NS
     return pa.array(milliseconds, pa.timestamp("ms", tz="UTC"))
+
+
+if __name__ == "__main__":
+    generate(City(), Path(sys.argv[1]))

@@ -97,7 +97,7 @@ def _warsaw(
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m examples.demo", description=__doc__)
-    parser.add_argument("--data", help="folder of the Warsaw files; without it, a made-up city")
+    parser.add_argument("--data", help="folder of the Warsaw files; else a made-up city")
     parser.add_argument("--all", action="store_true", help="every file of DATA, not the first")
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--speed", type=float, help="replay so many times faster than it was")

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from examples import real_data
 from tests.support.longest import is_among_longest
 
 ROOT = Path(__file__).resolve().parent.parent
-SHARED = ROOT.parent / "shared"
 ON_CI = bool(os.environ.get("CI"))
 SPARK_LIMIT_S = 300  # a first session takes 10-15 s on an idle machine, far more on a busy one
 
@@ -63,13 +63,10 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what needs data that is not here; run cheap tests first; give Spark its time."""
+    absent = _absent_data()
     for item in items:
-        if item.get_closest_marker("shared") and not SHARED.is_dir():
-            item.add_marker(
-                pytest.mark.skip(
-                    reason="needs the data in ../shared, which is not beside the project"
-                )
-            )
+        if absent and item.get_closest_marker("data"):
+            item.add_marker(pytest.mark.skip(reason=absent))
         if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SPARK_LIMIT_S))
     items.sort(key=_cost)  # stable: within a class of cost the order stays
@@ -83,7 +80,18 @@ def _cost(item: pytest.Item) -> int:
     return 2 if item.get_closest_marker("ray") else 0
 
 
+def _absent_data() -> str:
+    """Return why tests of real data are skipped, or nothing where they run."""
+    if os.environ.get("DATA"):
+        return ""  # whoever names a folder wants these tests: a wrong one is their error
+    try:
+        real_data.warsaw()
+    except real_data.NoRealData as problem:
+        return str(problem)
+    return ""
+
+
 @pytest.fixture(scope="session")
-def shared_data() -> Path:
-    """The folder of public data sets; for tests marked `shared`."""
-    return SHARED / "data"
+def warsaw() -> Path:
+    """The folder of Warsaw's buses; for tests marked `data`."""
+    return real_data.warsaw()

@@ -143,6 +143,39 @@ def test_no_file_names_a_place_of_one_machine_or_a_registry() -> None:
     assert not found, "\n".join(found)
 
 
+def test_only_one_line_speaks_of_a_folder_beside_the_project() -> None:
+    beside = "../" + "shared"  # in pieces, as above
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in own_files()
+        if path != ROOT / "docs/benchmarks.md"  # until that page is split: then drop this line
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if beside in line or ("design in " + "shared") in line
+    ]
+    assert len(found) == 1, found
+    assert found[0].startswith("CONTRIBUTING.md:")
+
+
+def test_the_glossary_maps_others_words_to_words_that_our_code_has() -> None:
+    page = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    others = page.partition("## Words of others")[2]
+    code = "\n".join(
+        path.read_text(encoding="utf-8")
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+    )
+    known = set(re.findall(r"\w+", code))
+    unknown = [
+        word
+        for cell in re.findall(r"^\| [^|*]+ \| ([^|]+) \|", others, re.MULTILINE)
+        for quoted in re.findall(r"`([^`]+)`", cell)
+        for word in re.findall(r"[A-Za-z_]\w+", quoted)
+        if word not in known
+    ]
+    assert others
+    assert not unknown
+
+
 def test_every_dependency_says_why_it_is_there() -> None:
     page = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
     told = set(re.findall(r"^\| `([\w-]+)(?:\[\w+\])?`", page, re.MULTILINE))

@@ -3,7 +3,7 @@
 Warsaw's buses as the city's feed showed them, polled some 12 s apart: an event arrives with the
 poll that first showed it, so event time stands still between polls and then jumps. Every bus is a
 writer; one that is silent for 30 s is idle. Each bus is joined with those of its line in its cell
-within 30 s: a bunch. Calibrated on another day.
+within 30 s: a bunch. Calibrated on another day. Real data: see CONTRIBUTING, DATA=.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import slackwater as sw
 from benchmarks.frame import Options, Result
 from benchmarks.sltuner.contest import Contest, sweep
 from benchmarks.sltuner.deadline import CALIBRATION_SEED, HEADER, Experiment
+from examples.real_data import warsaw
 
-DATA = Path(__file__).parents[3] / "shared" / "data" / "bus-warsaw-2024"
 EVENING, MIDDAY = "2024-02-15_1817.parquet", "2024-02-16_1136.parquet"
 SECONDS, QUICK_SECONDS = 900, 300
 DEADLINES_S, QUICK_DEADLINES_S = (20, 30, 40, 60), (30, 60)
@@ -33,6 +33,7 @@ CONTEST = Contest(low="10s", high="120s")
 
 def run(options: Options) -> Result:
     """Run every policy under each deadline, and the sweep."""
+    warsaw()  # without its files nothing needs to begin
     seconds = QUICK_SECONDS if options.quick else SECONDS
     result = Result(
         f"{seconds} s of the evening of 2024-02-15, {EVENING}; simulated; calibrated on {MIDDAY}",
@@ -62,7 +63,7 @@ def flow_of(seed: int, sink: sw.SinkSpec, *, seconds: int, deadline_s: int) -> s
     flow = sw.Dataflow("warsaw", deadline=deadline_s, keep="slack")
     fixes = flow.source(
         "fixes",
-        sw.table(fixes_of(DATA / name, seconds)),
+        sw.table(fixes_of(warsaw() / name, seconds)),
         event_time="event_time_s",
         time_unit="s",
         arrival="recv_time_s",
@@ -82,10 +83,6 @@ def flow_of(seed: int, sink: sw.SinkSpec, *, seconds: int, deadline_s: int) -> s
 
 def fixes_of(path: Path, seconds: int) -> pa.Table:
     """Return the fixes of the first `seconds` of a file, without those older than 60 s."""
-    if not path.exists():
-        raise FileNotFoundError(
-            f"{path} is not there: this benchmark needs the shared data beside the project"
-        )
     table = pq.read_table(path)
     age_s = pc.subtract(table["recv_time_s"], table["event_time_s"])
     since_s = pc.subtract(table["recv_time_s"], pc.min(table["recv_time_s"]))

@@ -228,11 +228,11 @@ def test_with_clocks_ahead_too_neither_cut_nor_restart_shows(
     assert promises == sorted(promises)
 
 
-@pytest.mark.shared
+@pytest.mark.data
 def test_the_promise_of_warsaws_buses_moves_with_the_polls_and_none_is_late(
-    shared_data: Path,
+    warsaw: Path,
 ) -> None:
-    fixes = pq.read_table(shared_data / "bus-warsaw-2024" / "2024-02-16_1136.parquet")
+    fixes = pq.read_table(warsaw / "2024-02-16_1136.parquet")
     arrivals, times_s = fixes["recv_time_s"], fixes["event_time_s"]
     fixes = fixes.filter(pc.less_equal(pc.subtract(arrivals, times_s), 60)).slice(0, 60_000)
     source = machine(

@@ -50,12 +50,11 @@ def test_the_demo_finds_what_the_offline_query_finds(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "latency.png").stat().st_size > 10_000
 
 
-@pytest.mark.shared
-def test_warsaw_jams_are_those_of_the_offline_query(shared_data: Path, tmp_path: Path) -> None:
-    folder = shared_data / "bus-warsaw-2024"
-    run_demo("--data", str(folder), "--speed", "1000", "--out", str(tmp_path / "out"))
+@pytest.mark.data
+def test_warsaw_jams_are_those_of_the_offline_query(warsaw: Path, tmp_path: Path) -> None:
+    run_demo("--data", str(warsaw), "--speed", "1000", "--out", str(tmp_path / "out"))
     found = pq.read_table(tmp_path / "out" / "results").to_pandas()
-    pairs = offline_jams(sorted(folder.glob("*.parquet"))[0])
+    pairs = offline_jams(sorted(warsaw.glob("*.parquet"))[0])
     columns = ["cell", "vehicle", "vehicle_right"]
     counted = found.groupby(columns).size().sort_index()
     expected = pairs.groupby(columns).size().sort_index()

@@ -1,0 +1,30 @@
+"""Where real data lies: the one place that knows, for examples, benchmarks and tests.
+
+`DATA=<folder>`, in the environment or behind `make`; else the place that CONTRIBUTING.md names.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data" / "bus-warsaw-2024"
+WANTED = "needs real data (see CONTRIBUTING, DATA=)"
+
+
+class NoRealData(FileNotFoundError):
+    """There are no files where real data was looked for."""
+
+
+def warsaw() -> Path:
+    """Return the folder with the parquet files of Warsaw's buses.
+
+    Raises:
+        NoRealData: no parquet files there; says how to name another folder.
+    """
+    named = os.environ.get("DATA")
+    folder = Path(named) if named else BESIDE
+    if not any(folder.glob("*.parquet")):
+        where = f"DATA={named} has no *.parquet files" if named else "there is none here"
+        raise NoRealData(f"{WANTED}: {where}")
+    return folder
