@@ -26,6 +26,7 @@ from runtime.measure import (
     imbalances,
     standing,
 )
+from runtime.measure.outcomes import Place, at_stages, of_jobs
 from runtime.model import format_ns
 from slackwater.report.harmless import harmless, harmless_line
 
@@ -94,13 +95,8 @@ def plain_console(file: io.TextIOBase) -> Console:
 def ledger_line(report: JobReport) -> Text:
     """Return what became of the events that entered, and whether that is all of them."""
     ledger = report.ledger
-    copies = f" + {ledger.copies:,} copied" if ledger.copies else ""
     line = Text("Ledger  ", style="bold")
-    line.append(
-        f"{ledger.entered:,} in{copies} = {ledger.out:,} out + {ledger.late:,} late"
-        f" + {ledger.filtered:,} filtered + {ledger.in_flight:,} in flight  ",
-        style="not bold",
-    )
+    line.append(f"{ledger}  ", style="not bold")
     if imbalances(report):
         line.append(f"NOT BALANCED by {_unaccounted(report):,}", style="bold red")
     elif ledger.is_balanced:
@@ -166,7 +162,7 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
         stage
         for stage in stages
         if stage.ready != stage.rows_in
-        or stage.filtered
+        or stage.counts.at(Place.LEFT_BEHIND)
         or stage.results_filtered
         or stage.idle_marks
         or stage.early
@@ -174,13 +170,9 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
     ]
     columns: list[Column] = [
         ("stage", [stage.name for stage in told]),
-        ("in order", [format_count(stage.ready) for stage in told]),
-        ("slack ran out", [format_count(stage.slack_ready) for stage in told]),
-        ("late, used", [format_count(stage.late) for stage in told]),
-        ("late, dropped", [format_count(stage.late_dropped) for stage in told]),
-        ("filtered", [format_count(stage.filtered) for stage in told]),
+        *_outcome_columns(told, Place.WENT_ON, Place.LEFT_OUT, Place.LEFT_BEHIND),
         ("results\nfiltered", [format_count(stage.results_filtered) for stage in told]),
-        ("in flight", [format_count(stage.in_flight) for stage in told]),
+        *_outcome_columns(told, Place.HERE),
     ]
     if any(stage.early for stage in told):
         columns.append(("held as\nearly", [format_count(stage.early) for stage in told]))
@@ -191,6 +183,14 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
         named = [", ".join(f"{name} ×{format_count(n)}" for name, n in own) for own in marks]
         columns.append(("went on without", named))
     return columns
+
+
+def _outcome_columns(stages: Sequence[StageReport], *places: Place) -> list[Column]:
+    return [
+        (one.heading, [format_count(stage.counts[one]) for stage in stages])
+        for one in at_stages(*places)
+        if one.is_usual or any(stage.counts[one] for stage in stages)
+    ]
 
 
 def _channel_columns(channels: Sequence[ChannelReport]) -> list[Column]:
@@ -334,12 +334,8 @@ def _notes(report: JobReport) -> list[str]:
 
 
 def _relaxed(ledger: Ledger) -> str:
-    parts = []
-    if ledger.late_used:
-        parts.append(f"{ledger.late_used:,} came late and still counted")
-    if ledger.slack_ready:
-        parts.append(f"{ledger.slack_ready:,} did not wait for what was older (slack)")
-    return ", ".join(parts)
+    noted = [one for one in of_jobs() if one.note and ledger.counts[one]]
+    return ", ".join(f"{ledger.counts[one]:,} {one.note}" for one in noted)
 
 
 def _unaccounted(report: JobReport) -> int:
@@ -347,7 +343,7 @@ def _unaccounted(report: JobReport) -> int:
     ledger = report.ledger
     stages = sum(abs(stage.missing) for stage in report.stages)
     wires = sum(abs(channel.in_flight) for channel in report.channels)
-    return abs(ledger.missing) or abs(ledger.in_flight) or stages or wires
+    return abs(ledger.missing) or abs(ledger.here) or stages or wires
 
 
 def _within_node(stage: StageReport) -> str:
