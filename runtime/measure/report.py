@@ -197,6 +197,8 @@ class SinkReport:
     """Of the flow; None: it has none."""
     in_time: int = 0
     """Rows that left within the deadline of their stimulus, counted one by one."""
+    marked: dict[str, int] = field(default_factory=dict)
+    """{mark: rows that have it}, of `rows`: how many were revisions of an earlier result."""
 
 
 @dataclass

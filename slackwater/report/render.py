@@ -19,16 +19,17 @@ from runtime.measure import (
     ChannelReport,
     ClockReport,
     JobReport,
-    Ledger,
     SinkReport,
     StageReport,
     TuningReport,
     imbalances,
     standing,
 )
-from runtime.measure.outcomes import Place, at_stages, of_jobs
+from runtime.measure.outcomes import Place, at_stages
 from runtime.model import format_ns
+from runtime.model.row_marks import row_marks
 from slackwater.report.harmless import harmless, harmless_line
+from slackwater.report.ledger_text import ledger_line
 
 PLAIN_COLUMNS = 100
 
@@ -90,23 +91,6 @@ def plain_console(file: io.TextIOBase) -> Console:
         emoji=False,
         highlight=False,
     )
-
-
-def ledger_line(report: JobReport) -> Text:
-    """Return what became of the events that entered, and whether that is all of them."""
-    ledger = report.ledger
-    line = Text("Ledger  ", style="bold")
-    line.append(f"{ledger}  ", style="not bold")
-    if imbalances(report):
-        line.append(f"NOT BALANCED by {_unaccounted(report):,}", style="bold red")
-    elif ledger.is_balanced:
-        line.append("balanced", style="bold green")
-    else:  # stages of a running job report at slightly different moments
-        line.append(f"{abs(ledger.missing):,} on the move", style="yellow")
-    special = _relaxed(ledger)
-    if special:
-        line.append(f"\n        at the gates, {special}", style="not bold")
-    return line
 
 
 def format_count(rows: float) -> str:
@@ -224,6 +208,11 @@ def _sink_columns(sinks: Sequence[SinkReport]) -> list[Column]:
     if any(sink.deadline_ns is not None for sink in sinks):
         in_time = ["–" if s.deadline_ns is None else f"{s.in_time:,}" for s in sinks]
         columns.append(("in time", in_time))
+    columns += [
+        (mark.heading, [f"{sink.marked.get(mark.name, 0):,}" for sink in sinks])
+        for mark in row_marks()
+        if any(sink.marked.get(mark.name) for sink in sinks)
+    ]
     if any(sink.published is not None for sink in sinks):
         of_files = [sink.published is not None for sink in sinks]
         shown = [f"{s.published:,}" if s.published is not None else "–" for s in sinks]
@@ -331,19 +320,6 @@ def _notes(report: JobReport) -> list[str]:
         for sink in report.sinks
         if sink.latency.below_zero
     ]
-
-
-def _relaxed(ledger: Ledger) -> str:
-    noted = [one for one in of_jobs() if one.note and ledger.counts[one]]
-    return ", ".join(f"{ledger.counts[one]:,} {one.note}" for one in noted)
-
-
-def _unaccounted(report: JobReport) -> int:
-    """Return by how many rows a run does not balance; the ledger's word goes first."""
-    ledger = report.ledger
-    stages = sum(abs(stage.missing) for stage in report.stages)
-    wires = sum(abs(channel.in_flight) for channel in report.channels)
-    return abs(ledger.missing) or abs(ledger.here) or stages or wires
 
 
 def _within_node(stage: StageReport) -> str:
