@@ -112,7 +112,7 @@ def test_the_flow_prints_the_ledger_that_the_readme_shows(
 ) -> None:
     generate(City(), folder / "city")  # what `python -m examples.city city` does
     run(with_lines_of(""))
-    assert capsys.readouterr().out == block("Ledger(")
+    assert capsys.readouterr().out == block("137,214 in")
 
 
 def test_the_flow_runs_under_the_deadline_of_the_readme(folder: Path) -> None:

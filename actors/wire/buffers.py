@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from runtime.errors import ColumnError, FrameError, SchemaError
+from runtime.model.row_marks import Marks, all_bits
 from runtime.model.schema import wire_type
 
 INT64 = np.dtype(np.int64)
@@ -121,6 +122,28 @@ def read_booleans(name: str, frame: bytes, at: int, *, rows: int) -> npt.NDArray
     if rows and _largest(values) > 1:
         raise FrameError(f"column {name!r} has booleans other than 0 and 1")
     return values.view(BOOL)
+
+
+def add_marks(parts: list[Any], marks: Any, *, rows: int) -> int:
+    """Add the marks of rows; return the bytes that they take.
+
+    Raises:
+        FrameError: it is no array of so many bytes.
+    """
+    if not isinstance(marks, np.ndarray) or marks.dtype != UINT8 or marks.shape != (rows,):
+        raise misfit("marks", marks, f"a NumPy array of {rows} {UINT8}")
+    _add(parts, marks.tobytes(), rows)
+    return padded(rows)
+
+
+def read_marks(frame: bytes, at: int, *, rows: int) -> Marks:
+    """Return the marks of rows, a view of the frame; `FrameError` if some are none of ours."""
+    if at < 0:
+        raise FrameError(f"a frame of {len(frame)} bytes has no room for marks of {rows} rows")
+    marks = np.frombuffer(frame, UINT8, rows, at)
+    if rows and _largest(marks) > all_bits():
+        raise FrameError("a frame has rows with marks that there are not")
+    return marks
 
 
 def _largest(values: npt.NDArray[Any]) -> Any:

@@ -10,6 +10,7 @@ body    of a message from a shared gate: which read it is of (runtime/model/mess
         the columns: numbers as they are, timestamps as int64, booleans one byte each, 0 or
         1 (Arrow's bool8), text as Arrow's offsets (int32, from 0), text, and validity
         bitmap (none without nulls)
+        where rows have marks: one byte each (runtime/model/row_marks.py)
 ```
 
 Every buffer starts at a multiple of 8. They are the buffers of an Arrow IPC record batch
@@ -38,10 +39,12 @@ from actors.wire.buffers import (
     FEW_ROWS,
     INT64,
     PADDING,
+    add_marks,
     add_text,
     misfit,
     padded,
     read_booleans,
+    read_marks,
     read_text,
     text_size,
     wire_field,
@@ -60,8 +63,9 @@ MAGIC = b"SLKW"
 VERSION = 1
 DATA, GRANT, HELLO = 1, 2, 3
 _KINDS = {DATA: "data", GRANT: "grant", HELLO: "hello"}
-_HAS_BATCH, _HAS_MARK, _IS_FINAL = 1, 2, 1  # the flags of data, and the one of grants
-_FLAGS = {DATA: _HAS_BATCH | _HAS_MARK, GRANT: _IS_FINAL, HELLO: 0}  # {kind: flags it may have}
+_HAS_BATCH, _HAS_MARK, _HAS_MARKS, _IS_FINAL = 1, 2, 4, 1  # flags of data; the one of grants
+_OF_DATA = _HAS_BATCH | _HAS_MARK | _HAS_MARKS
+_FLAGS = {DATA: _OF_DATA, GRANT: _IS_FINAL, HELLO: 0}  # {kind: flags it may have}
 
 
 class FrameTooLongError(FrameError):
@@ -138,6 +142,9 @@ class FrameCodec:
         if batch is not None:
             flags, rows = _HAS_BATCH, len(batch.event_time_ns)
             parts, size = self._body(batch, rows)
+            if batch.marks is not None:
+                flags |= _HAS_MARKS
+                size += add_marks(parts, batch.marks, rows=rows)
         if message.mark is not None:
             flags |= _HAS_MARK
             parts.insert(0, _MARK.pack(*message.mark))
@@ -234,8 +241,13 @@ class FrameCodec:
         if flags & _HAS_MARK:
             mark, start = _read_mark(frame, rows), start + _MARK.size
         if flags & _HAS_BATCH:
-            batch = self._read_batch(frame, rows, start)
-        elif rows or len(frame) > start:
+            end, marks = len(frame), None
+            if flags & _HAS_MARKS:
+                end -= padded(rows)
+                marks = read_marks(frame, end, rows=rows)
+            batch = self._read_batch(frame, rows, start, end)
+            batch.marks = marks
+        elif rows or flags & _HAS_MARKS or len(frame) > start:
             raise FrameError(f"a frame without a batch says {rows} rows, {len(frame)} bytes")
         promised_ns = self._promised_ns
         if promise_ns < promised_ns:
@@ -332,8 +344,8 @@ class FrameCodec:
                 )
         return "the other end's hello is malformed"
 
-    def _read_batch(self, frame: bytes, rows: int, start: int) -> Batch:
-        size = len(frame) - start
+    def _read_batch(self, frame: bytes, rows: int, start: int, end: int) -> Batch:
+        size = end - start
         expected = self._texts_size
         for width, columns in self._widths:
             expected += columns * padded(rows * width)

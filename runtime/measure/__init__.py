@@ -1,12 +1,12 @@
 """What a run measures: latencies, stages, channels, and the ledger that must balance."""
 
+from runtime.measure.balance import Ledger
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.ledger import imbalances, ledger_of, refuse_imbalance
 from runtime.measure.report import (
     ChannelReport,
     ClockReport,
     JobReport,
-    Ledger,
     SinkReport,
     StageReport,
     Standstill,

@@ -27,6 +27,7 @@ from runtime.measure.standstill import standstills
 from runtime.measure.tuning import TuningReport
 from runtime.measure.wall_clock import clock_notes
 from runtime.model import Batch, Int64Array
+from runtime.model.row_marks import rows_by_mark
 from runtime.plan.plan import Plan
 
 _ROWS_AT_ONCE, _BATCHES_AT_ONCE = 4_096, 64
@@ -51,6 +52,9 @@ class SinkMeter:
 
     def add(self, batch: Batch, egress_ns: int, *, skipped: int = 0) -> None:
         """Count rows that have just left, all but the first `skipped`."""
+        if batch.marks is not None:
+            for mark, rows in rows_by_mark(batch.marks[skipped:]).items():
+                self._report.marked[mark] = self._report.marked.get(mark, 0) + rows
         self._waiting.append((batch.stimulus_time_ns[skipped:], egress_ns))
         self._rows_waiting += len(batch) - skipped
         if self._rows_waiting > _ROWS_AT_ONCE or len(self._waiting) > _BATCHES_AT_ONCE:
@@ -69,6 +73,7 @@ class SinkMeter:
         return {
             "rows": report.rows,
             "in_time": report.in_time,
+            "marked": dict(report.marked),
             "latency": report.latency.to_json(),
             "series": report.series.to_json(),
         }
@@ -79,6 +84,7 @@ class SinkMeter:
         self._rows_waiting = 0
         self._report.rows = state["rows"]
         self._report.in_time = state["in_time"]
+        self._report.marked = dict(state["marked"])
         self._report.latency = LatencyHistogram.from_json(state["latency"])
         self._report.series = LatencySeries.from_json(state["series"])
 

@@ -9,6 +9,8 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from runtime.measure.outcomes import Counts
+
 _MOST_BITS = 100
 """Of a number: sums of times over rows may need more than 64."""
 
@@ -52,6 +54,9 @@ def _check(where: str, value: object, hint: Any) -> None:
     elif hint is float:
         if type(value) not in (float, int) or not math.isfinite(float(value)):  # type: ignore[arg-type]
             raise TypeError(f"{where}={value!r:.100} is no number")
+    elif hint is Counts:
+        for one, rows in _typed(where, value, Counts).items():
+            _check(f"{where}[{one}]", rows, int)
     elif is_dataclass(_typed(where, value, hint)):
         checked(value)
     elif isinstance(value, int) and value.bit_length() > _MOST_BITS:

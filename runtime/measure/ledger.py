@@ -16,7 +16,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from runtime.errors import LedgerError
-from runtime.measure.report import ChannelReport, JobReport, Ledger, StageReport
+from runtime.measure.balance import Ledger
+from runtime.measure.outcomes import (
+    AT_STAGE,
+    IN_FLIGHT,
+    OUT,
+    Counts,
+    Place,
+    at_stages,
+    of_jobs,
+)
+from runtime.measure.report import ChannelReport, JobReport, StageReport
 from runtime.measure.shared import as_one_stage
 
 _PASS_ON = frozenset({"source", "stateless", "merge"})
@@ -47,7 +57,7 @@ def ledger_of(stages: list[StageReport], channels: list[ChannelReport]) -> Ledge
         sent = sum(channel.rows_sent for channel in channels if channel.source == name)
         tally.pass_on(by_name[name], sent=sent)
     for channel in side.channels:
-        tally.in_flight += channel.in_flight
+        tally.counts[IN_FLIGHT] += channel.in_flight
     for name in side.ends:
         arriving = [channel for channel in channels if channel.target == name]
         arrived = sum(channel.rows_received for channel in side.channels if channel.target == name)
@@ -65,7 +75,7 @@ def imbalances(report: JobReport) -> list[str]:
     """
     found = [
         f"stage {stage.name!r} took {stage.rows_in:,} rows and accounts for "
-        f"{stage.rows_in - stage.missing:,}"
+        f"{stage.rows_in - stage.missing:,}{_named(stage)}"
         for stage in report.stages
         if not stage.is_balanced
     ]
@@ -77,11 +87,22 @@ def imbalances(report: JobReport) -> list[str]:
         for channel in report.channels
         if channel.in_flight
     ]
-    if report.ledger.in_flight:
-        found.append(f"{report.ledger.in_flight:,} events are in flight after the end")
+    found += [
+        f"{rows:,} events are {one.term} after the end"
+        for one in of_jobs(Place.HERE)
+        if (rows := report.ledger.counts[one])
+    ]
     if report.ledger.missing:
         found.append(f"{report.ledger.missing:,} events entered and are not accounted for")
     return found
+
+
+def _named(stage: StageReport) -> str:
+    """Return the outcomes that a stage accounts for: ' (7 in order, 2 late, dropped)'."""
+    told = [
+        f"{rows:,} {one.heading}" for one in at_stages(*AT_STAGE) if (rows := stage.counts[one])
+    ]
+    return f" ({'; '.join(told)})" if told else ""
 
 
 def refuse_imbalance(report: JobReport) -> JobReport:
@@ -139,33 +160,27 @@ def _and_behind(names: Iterable[str], channels: Sequence[ChannelReport]) -> list
 class _Tally:
     entered: int
     copies: int = 0
-    out: int = 0
-    late: int = 0
-    filtered: int = 0
-    in_flight: int = 0
-    late_used: int = 0
-    slack_ready: int = 0
+    counts: Counts = field(default_factory=Counts)
 
     def pass_on(self, stage: StageReport, *, sent: int) -> None:
-        self.late += stage.late_dropped
-        self.late_used += stage.late
-        self.slack_ready += stage.slack_ready
-        self.filtered += stage.filtered
+        for one in of_jobs():
+            self.counts[one] += stage.counts[one]
         self.copies += max(sent - stage.rows_out, 0)
-        self.in_flight += stage.in_flight + max(stage.rows_out - sent, 0)
+        self.counts[IN_FLIGHT] += max(stage.rows_out - sent, 0)
 
     def come_out(self, stage: StageReport, *, arrived: int, is_mixed: bool) -> None:
-        late, in_flight, out = stage.late_dropped, stage.in_flight, stage.used
-        if is_mixed:
-            late = min(late, arrived)
-            in_flight = min(in_flight, arrived - late)
-            out = arrived - late - in_flight
-        late_used = min(stage.late, out)
-        self.late += late
-        self.in_flight += in_flight
-        self.out += out
-        self.late_used += late_used
-        self.slack_ready += min(stage.slack_ready, out - late_used)
+        out = arrived if is_mixed else stage.counts.at(*AT_STAGE)
+        for one in at_stages(Place.LEFT_OUT, Place.HERE):
+            rows = stage.counts[one]
+            rows = min(rows, out) if is_mixed else rows
+            self.counts[one] += rows
+            out -= rows
+        self.counts[OUT] += out
+        for one in reversed(at_stages(Place.WENT_ON)):
+            rows = min(stage.counts[one], out)
+            if one.note:
+                self.counts[one] += rows
+            out -= rows
 
     def ledger(self) -> Ledger:
-        return Ledger(**vars(self))
+        return Ledger(self.entered, self.copies, self.counts)

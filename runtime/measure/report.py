@@ -6,8 +6,21 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
+from runtime.measure.balance import Ledger
 from runtime.measure.checked import checked
 from runtime.measure.histogram import LatencyHistogram
+from runtime.measure.outcomes import (
+    AT_STAGE,
+    FILTERED,
+    IN_FLIGHT,
+    LATE,
+    LATE_DROPPED,
+    READY,
+    SLACK_READY,
+    Counted,
+    Counts,
+    Place,
+)
 from runtime.measure.series import LatencySeries
 from runtime.measure.tuning import TuningReport
 
@@ -16,9 +29,9 @@ from runtime.measure.tuning import TuningReport
 class StageReport:
     """What one stage did so far.
 
-    The stage's ledger: `rows_in = ready + slack_ready + late + late_dropped + in_flight`,
-    then `ready + slack_ready + late = filtered + consumed`, where consumed rows went into the
-    operator or on to the next stage. `is_balanced` checks the first.
+    The stage's ledger: `rows_in` is the sum of `counts` over the outcomes that stand in a stage's
+    balance (runtime/measure/outcomes.py). What went on was then left out behind, as `filtered`, or
+    consumed: by the operator, or the next stage. `is_balanced` checks the first.
     """
 
     name: str
@@ -28,25 +41,15 @@ class StageReport:
     slot: str
     rows_in: int = 0
     rows_out: int = 0
-    ready: int = 0
-    """Released in order, known to be complete."""
-    slack_ready: int = 0
-    """Released in order because the slack had run out: something older may still come."""
-    late: int = 0
-    """Came behind what was already released, and was still used."""
-    late_dropped: int = 0
-    """Came too late to be used, or behind its source's promise."""
+    counts: Counts = field(default_factory=Counts.of_stage)
+    """{outcome: rows}, of those that came in."""
     early: int = 0
     """Had an event time that its arrival could not have seen yet, and were held until then."""
     late_ready: int = 0
     """Of those that came late, how many were ready by the time they left: [ssg] Algorithm 3, 7."""
-    filtered: int = 0
-    """Dropped by the user's filters in this stage, before an operator saw them."""
     results_filtered: int = 0
     """Results of the operator that the user's filters behind it dropped: new events, so not in
     the ledger of those that came in."""
-    in_flight: int = 0
-    """Queued, or held by the gate."""
     held: int = 0
     """Rows in the operator's state (windows, join sides)."""
     let_go: int = 0
@@ -86,6 +89,13 @@ class StageReport:
     is_stuck: bool = False
     """Whether it has been at one slice of work ever since: a user's function, or a sink."""
 
+    ready = Counted(READY)
+    slack_ready = Counted(SLACK_READY)
+    late = Counted(LATE)
+    late_dropped = Counted(LATE_DROPPED)
+    filtered = Counted(FILTERED)
+    in_flight = Counted(IN_FLIGHT)
+
     @property
     def selectivity(self) -> float:
         """Rows out for each row in."""
@@ -98,8 +108,8 @@ class StageReport:
 
     @property
     def used(self) -> int:
-        """Rows that went on: released in order or late, and not dropped as late."""
-        return self.ready + self.slack_ready + self.late
+        """Rows that went on: released in order or late, and not left out."""
+        return self.counts.at(Place.WENT_ON)
 
     @property
     def unready(self) -> int:
@@ -109,12 +119,27 @@ class StageReport:
     @property
     def missing(self) -> int:
         """Rows that came in and are not accounted for; below zero: more than came in."""
-        return self.rows_in - (self.used + self.late_dropped + self.in_flight)
+        return self.rows_in - self.counts.at(*AT_STAGE)
 
     @property
     def is_balanced(self) -> bool:
         """Whether every row that came in is accounted for."""
         return self.missing == 0
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return everything as plain values, each outcome under its name."""
+        plain = asdict(self)
+        del plain["counts"]
+        return plain | self.counts.by_name()
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> StageReport:
+        """Return the report that `to_plain` described; what it lacks is as in a new one.
+
+        Raises:
+            TypeError: it has no name, kind, node or slot.
+        """
+        return _made(cls, {**plain, "counts": Counts.from_names(plain)})
 
 
 @dataclass
@@ -172,6 +197,8 @@ class SinkReport:
     """Of the flow; None: it has none."""
     in_time: int = 0
     """Rows that left within the deadline of their stimulus, counted one by one."""
+    marked: dict[str, int] = field(default_factory=dict)
+    """{mark: rows that have it}, of `rows`: how many were revisions of an earlier result."""
 
 
 @dataclass
@@ -214,39 +241,6 @@ class Standstill:
     """The sources, or the stages that are stuck."""
     why: str
     do: str
-
-
-@dataclass(frozen=True)
-class Ledger:
-    """in = out + late + filtered + in flight, over all events that entered.
-
-    `entered` counts rows at the sources; `out` those that reached an operator with state or a
-    sink; a stream that feeds two stages is followed into each (`copies` more rows).
-    """
-
-    entered: int
-    copies: int
-    out: int
-    late: int
-    filtered: int
-    in_flight: int
-    late_used: int = 0
-    """Rows that came late at a gate and were still used, of all gates."""
-    slack_ready: int = 0
-    """Rows that did not wait for what is older, of all gates ([ssg] Eq. 5): twice at two gates."""
-    is_final: bool = False
-    """Whether the job is done: then nothing may be in flight."""
-
-    @property
-    def missing(self) -> int:
-        """Events that entered and are not accounted for; below zero: more than entered."""
-        accounted = self.out + self.late + self.filtered + self.in_flight
-        return self.entered + self.copies - accounted
-
-    @property
-    def is_balanced(self) -> bool:
-        """Whether every event that entered is accounted for; once done, with none on the way."""
-        return self.missing == 0 and not (self.is_final and self.in_flight)
 
 
 @dataclass
@@ -295,11 +289,16 @@ class JobReport:
                 key: value.to_json() if hasattr(value, "to_json") else value for key, value in pairs
             },
         )
-        for stage, row in zip(self.stages, plain["stages"], strict=True):
-            row["selectivity"] = stage.selectivity
-            row["service_per_row_ns"] = stage.service_per_row_ns
-            row["balanced"] = stage.is_balanced
-        plain["ledger"]["balanced"] = self.ledger.is_balanced
+        plain["stages"] = [
+            stage.to_plain()
+            | {
+                "selectivity": stage.selectivity,
+                "service_per_row_ns": stage.service_per_row_ns,
+                "balanced": stage.is_balanced,
+            }
+            for stage in self.stages
+        ]
+        plain["ledger"] = self.ledger.to_plain() | {"balanced": self.ledger.is_balanced}
         if (kept := self.results_in_time) is not None:
             plain["results_in_time"] = dict(zip(("in_time", "rows"), kept, strict=True))
         plain["tuning"] = None if self.tuning is None else self.tuning.to_json()
@@ -323,10 +322,10 @@ class JobReport:
         tuning = plain.get("tuning")
         parts = {
             "tuning": None if tuning is None else TuningReport.from_json(tuning),
-            "stages": [_made(StageReport, stage) for stage in plain["stages"]],
+            "stages": [StageReport.from_plain(stage) for stage in plain["stages"]],
             "channels": [_made(ChannelReport, channel) for channel in plain["channels"]],
             "sinks": [_made(SinkReport, sink) for sink in sinks],
-            "ledger": _made(Ledger, plain["ledger"]),
+            "ledger": Ledger.from_plain(plain["ledger"]),
             "standstills": [_made(Standstill, one) for one in plain.get("standstills", [])],
             "clocks": [_made(ClockReport, clock) for clock in plain.get("clocks", [])],
         }
@@ -339,7 +338,6 @@ _Part = TypeVar(
     ChannelReport,
     SinkReport,
     ClockReport,
-    Ledger,
     Standstill,
     JobReport,
 )

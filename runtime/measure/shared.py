@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from runtime.measure.outcomes import IN_FLIGHT, LATE, READY, Place, at_stages
 from runtime.measure.report import ChannelReport, StageReport
 
 
@@ -47,17 +48,23 @@ def _whole(
     counted = names[:1] if gate.share == "all" else names
     replicas = [by_name[name] for name in counted if name in by_name]  # one may have died unheard
     on_the_wire = sum(channel.in_flight for channel in dealt if channel.target in counted)
+    counts = gate.counts.added(
+        (one, replica.counts[one])
+        for one in at_stages(Place.LEFT_OUT, Place.HERE)
+        for replica in replicas
+    )
+    counts[IN_FLIGHT] += on_the_wire
+    # How they went on says the gate. Those that are then left out as late were late there; if more
+    # went on there than here, what is furthest from in order is the first to count.
+    counts[LATE] = max(counts[LATE] - sum(replica.late_dropped for replica in replicas), 0)
     used = sum(replica.used for replica in replicas)
-    dropped = sum(replica.late_dropped for replica in replicas)
-    late = min(max(gate.late - dropped, 0), used)
-    slack_ready = min(gate.slack_ready, used - late)
+    for one in reversed(at_stages(Place.WENT_ON)):
+        counts[one] = min(counts[one], used)
+        used -= counts[one]
+    counts[READY] += used
     return replace(
         gate,
         kind="join",
-        ready=used - slack_ready - late,
-        slack_ready=slack_ready,
-        late=late,
-        late_dropped=dropped,
-        in_flight=gate.in_flight + on_the_wire + sum(replica.in_flight for replica in replicas),
+        counts=counts,
         rows_out=sum(by_name[name].rows_out for name in names if name in by_name),
     )

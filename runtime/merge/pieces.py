@@ -9,6 +9,7 @@ import numpy as np
 
 from runtime.merge.lanes import Piece
 from runtime.model import Batch, Columns, Int64Array, concat_columns
+from runtime.model.row_marks import Marks, concat_marks
 
 _FEW_RUNS = 8
 _FEW_ROWS = 512
@@ -30,13 +31,14 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
         alone = first.slice(start, stop)
         if alone.writers is None:
             return alone
-        return Batch(alone.event_time_ns, alone.stimulus_time_ns, alone.columns)
+        return Batch(alone.event_time_ns, alone.stimulus_time_ns, alone.columns, marks=alone.marks)
     # This runs once for every small read, so it is spelt out, in one pass over the pieces: a call
     # per column and piece would take as long as the merging.
     time_parts: list[Int64Array] = []
     stimulus_parts: list[Int64Array] = []
+    columns: Columns
     column_parts: list[tuple[str, list[Any]]] = [(name, []) for name in first.columns]
-    has_writers = False
+    has_writers = has_marks = False
     for _, batch, start, stop in pieces:
         time_parts.append(batch.event_time_ns[start:stop])
         stimulus_parts.append(batch.stimulus_time_ns[start:stop])
@@ -45,21 +47,33 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
             parts.append(own[name][start:stop])
         if batch.writers is not None:
             has_writers = True
+        if batch.marks is not None:
+            has_marks = True
     times, stimuli = np.concatenate(time_parts), np.concatenate(stimulus_parts)
+    marks = _marks(pieces) if has_marks else None
     if is_sorted:
-        return Batch(times, stimuli, {name: concat_columns(parts) for name, parts in column_parts})
+        columns = {name: concat_columns(parts) for name, parts in column_parts}
+        return Batch(times, stimuli, columns, marks=marks)
     if has_writers:
         order = np.lexsort((np.concatenate([_writers(piece, ranks) for piece in pieces]), times))
     else:
         # Pieces stand in tie order and the sort is stable: ties come out in tie order.
         order = _order(times) if len(pieces) > _FEW_RUNS else times.argsort(kind="stable")
-    columns: Columns = {}
+    columns = {}
     for name, parts in column_parts:
         if isinstance(parts[0], np.ndarray):
             columns[name] = np.concatenate(parts)[order]
         else:
             columns[name] = concat_columns(parts).take(order)
-    return Batch(times[order], stimuli[order], columns)
+    marks = None if marks is None else marks[order]
+    return Batch(times[order], stimuli[order], columns, marks=marks)
+
+
+def _marks(pieces: Sequence[Piece]) -> Marks | None:
+    return concat_marks(
+        (None if batch.marks is None else batch.marks[start:stop], stop - start)
+        for _, batch, start, stop in pieces
+    )
 
 
 def _writers(piece: Piece, ranks: Sequence[int]) -> Int64Array:

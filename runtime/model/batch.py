@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from runtime.model.row_marks import Marks, concat_marks
+
 Int64Array = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 Column: TypeAlias = npt.NDArray[Any] | pa.Array
@@ -31,9 +33,11 @@ class Batch:
         columns: {name: column of shape (rows,)}.
         writers: shape (rows,), int64, the writer of each row; None where the channel is
             the writer. Only sources with a `writer` column set it.
+        marks: shape (rows,), uint8, the marks of each row (runtime/model/row_marks.py); None
+            where no row has one.
     """
 
-    __slots__ = ("columns", "event_time_ns", "stimulus_time_ns", "writers")
+    __slots__ = ("columns", "event_time_ns", "marks", "stimulus_time_ns", "writers")
 
     def __init__(
         self,
@@ -41,11 +45,13 @@ class Batch:
         stimulus_time_ns: Int64Array,
         columns: Columns,
         writers: Int64Array | None = None,
+        marks: Marks | None = None,
     ) -> None:
         self.event_time_ns = event_time_ns
         self.stimulus_time_ns = stimulus_time_ns
         self.columns = columns
         self.writers = writers
+        self.marks = marks
 
     def __len__(self) -> int:
         return len(self.event_time_ns)
@@ -59,16 +65,19 @@ class Batch:
         size = self.event_time_ns.nbytes + self.stimulus_time_ns.nbytes
         if self.writers is not None:
             size += self.writers.nbytes
+        if self.marks is not None:
+            size += self.marks.nbytes
         return size + sum(column.nbytes for column in self.columns.values())
 
     def take(self, rows: npt.NDArray[Any]) -> Batch:
         """Return the rows at these positions; `rows` is an integer array of any length."""
-        writers = self.writers
+        writers, marks = self.writers, self.marks
         return Batch(
             self.event_time_ns.take(rows),
             self.stimulus_time_ns.take(rows),
             {name: column.take(rows) for name, column in self.columns.items()},
             None if writers is None else writers.take(rows),
+            None if marks is None else marks.take(rows),
         )
 
     def keep(self, mask: BoolArray) -> Batch:
@@ -79,17 +88,18 @@ class Batch:
         """Return rows [start, stop) without copying."""
         if start == 0 and stop >= len(self.event_time_ns):
             return self
-        writers = self.writers
+        writers, marks = self.writers, self.marks
         return Batch(
             self.event_time_ns[start:stop],
             self.stimulus_time_ns[start:stop],
             {name: column[start:stop] for name, column in self.columns.items()},
             None if writers is None else writers[start:stop],
+            None if marks is None else marks[start:stop],
         )
 
     def with_columns(self, columns: Columns) -> Batch:
         """Return the same rows with these columns instead."""
-        return Batch(self.event_time_ns, self.stimulus_time_ns, columns, self.writers)
+        return Batch(self.event_time_ns, self.stimulus_time_ns, columns, self.writers, self.marks)
 
 
 def concat_batches(batches: Sequence[Batch]) -> Batch:
@@ -100,6 +110,9 @@ def concat_batches(batches: Sequence[Batch]) -> Batch:
     writers = None
     if first.writers is not None:
         writers = np.concatenate([batch.writers for batch in batches])
+    marks = None
+    if any(batch.marks is not None for batch in batches):
+        marks = concat_marks((batch.marks, len(batch)) for batch in batches)
     return Batch(
         np.concatenate([batch.event_time_ns for batch in batches]),
         np.concatenate([batch.stimulus_time_ns for batch in batches]),
@@ -108,6 +121,7 @@ def concat_batches(batches: Sequence[Batch]) -> Batch:
             for name in first.columns
         },
         writers,
+        marks,
     )
 
 

@@ -48,6 +48,7 @@ def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911 - one
                 "stimulus_time_ns": state.stimulus_time_ns,
                 "columns": to_plain(state.columns, where=where),
                 "writers": state.writers,
+                "marks": state.marks,
             }
         case Message():
             return {
@@ -81,6 +82,7 @@ def from_plain(plain: Any) -> Any:  # noqa: PLR0911 - one for each kind
                 plain["stimulus_time_ns"],
                 dict(plain["columns"]),
                 plain["writers"],
+                plain["marks"],
             )
         case {"\0is": "message"}:
             return Message(

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from runtime.model import Batch, Int64Array
+from runtime.model.row_marks import Marks
 from runtime.operators.arrays import Growing, unfold
 
 Values = Callable[[Batch, Int64Array], tuple[Int64Array, Any]]
@@ -99,6 +100,52 @@ class Folded:
     def restore(self, state: list[npt.NDArray[Any]]) -> None:
         """Continue from a snapshot."""
         self._state.replace(state[0])
+
+
+class Marked:
+    """The marks of each cell: those of all its rows. Nothing, until a row has one."""
+
+    def __init__(self) -> None:
+        self._state: Growing | None = None
+
+    def add(self, batch: Batch, cells: Int64Array, size: int) -> None:
+        """Take rows."""
+        if batch.marks is None:
+            return
+        if self._state is None:
+            self._state = Growing(np.uint8)
+        self._cover(size)
+        np.bitwise_or.at(self._state.values, cells, batch.marks)
+
+    def _cover(self, size: int) -> None:
+        if self._state is not None and size > len(self._state):
+            self._state.resize(size)
+
+    def combined(self, pairs: Pairs) -> Marks | None:
+        """Return the marks of each result; None where none has any."""
+        if self._state is None or not len(pairs.cells):
+            return None
+        self._cover(int(pairs.cells.max()) + 1)
+        results: Marks = np.zeros(pairs.size, dtype=np.uint8)
+        np.bitwise_or.at(results, pairs.results, self._state.values.take(pairs.cells))
+        return results if results.any() else None
+
+    def keep(self, cells: Int64Array, moved: Int64Array) -> None:
+        """Forget all but these cells."""
+        self._cover(len(moved))
+        if self._state is not None:
+            self._state.replace(self._state.values[cells])
+
+    def snapshot(self) -> list[npt.NDArray[Any]]:
+        """Return a copy of the marks; nothing, if no row had one."""
+        return [] if self._state is None else [self._state.values.copy()]
+
+    def restore(self, state: list[npt.NDArray[Any]]) -> None:
+        """Continue from a snapshot."""
+        self._state = None
+        if state:
+            self._state = Growing(np.uint8)
+            self._state.replace(state[0])
 
 
 class Sorted(NamedTuple):

@@ -25,7 +25,8 @@ import pyarrow as pa
 from runtime.config import Limits
 from runtime.errors import OperatorError
 from runtime.model import START_NS, Batch, Columns, Int64Array, Released, concat_batches
-from runtime.operators.accumulators import Accumulator, Folded, Pairs, quantile
+from runtime.model.row_marks import REVISED, marked
+from runtime.operators.accumulators import Accumulator, Folded, Marked, Pairs, quantile
 from runtime.operators.arrays import slices_of_weight, unfold
 from runtime.operators.cells import Cells
 from runtime.operators.keys import KeyIndex
@@ -70,7 +71,9 @@ class AggregateMachine:
             for name, aggregate in step.aggregates.items()
             for need in needs_of(step, name, aggregate)
         }
-        self._all: list[Accumulator] = [self._rows, self._stimuli, *self._accumulators.values()]
+        self._marks = Marked()
+        own: list[Accumulator] = [self._rows, self._stimuli, self._marks]
+        self._all = [*own, *self._accumulators.values()]
         self._start()
 
     def _start(self) -> None:
@@ -271,7 +274,7 @@ class AggregateMachine:
                 f"{f', of key {key}' if key else ''}"
             ) from problem
         rows = self._rows.combined(pairs)
-        columns = self._keys_of(cells.take(first))
+        marks, columns = self._marks.combined(pairs), self._keys_of(cells.take(first))
         columns |= {"window_start": starts, "window_end": ends}
         for name, aggregate in self._step.aggregates.items():
             columns[name] = self._finished(name, aggregate, rows, states)
@@ -284,9 +287,10 @@ class AggregateMachine:
                     self._cells.codes.take(cells.take(first)),
                     is_first=rows == new_rows.take(known.searchsorted(pairs_left)),
                 )
+                marks = marked(REVISED, columns[REVISION] > 0, marks)
         columns = {name: columns[name] for name in self._step.schema.names}
         stimuli = np.maximum(self._stimuli.combined(pairs), stimulus_time_ns)
-        return Batch(ends, stimuli, columns)
+        return Batch(ends, stimuli, columns, marks=marks)
 
     def _keys_of(self, cells: Int64Array) -> Columns:
         """Return the key columns of these cells."""

@@ -350,7 +350,8 @@ class JoinMachine:
     def _results(self, pairs: Pairs) -> Batch:
         """Return the rows that leave, of pairs in order."""
         event_time_ns, stimulus_time_ns = self._state.rows.later(pairs)
-        return Batch(event_time_ns, stimulus_time_ns, self._columns(self._names, pairs))
+        columns, marks = self._columns(self._names, pairs), self._state.rows.marks(pairs)
+        return Batch(event_time_ns, stimulus_time_ns, columns, marks=marks)
 
     def _columns(self, names: Names, pairs: Pairs) -> Columns:
         found: Columns = {}

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from runtime.model import START_NS, Batch, BoolArray, Column, Int64Array
+from runtime.model.row_marks import Marks
 from runtime.operators.join_columns import HeldColumns
 
 _LEFT, _RIGHT = 0, 1
@@ -118,6 +119,7 @@ class HeldRows:
         self._stimuli = np.empty(64, dtype=np.int64)
         self._places = np.empty(64, dtype=np.int64)
         self._newest = np.empty(64, dtype=np.int64)  # the newest event time up to each row
+        self._marks: Marks | None = None  # None: no row has ever had one
         self.origin = 0
         """Position of the first place of the arrays; changes with `append` only."""
         self.start = 0
@@ -156,6 +158,10 @@ class HeldRows:
         self._times[at] = batch.event_time_ns
         self._stimuli[at] = batch.stimulus_time_ns
         self._places[at] = np.arange(columns.end, columns.end + len(batch.event_time_ns))
+        if batch.marks is not None and self._marks is None:
+            self._marks = np.zeros(len(self._keys), dtype=np.uint8)
+        if self._marks is not None:
+            self._marks[at] = 0 if batch.marks is None else batch.marks
         columns.append(batch)
 
     def _make_room(self, rows: int) -> None:
@@ -168,6 +174,10 @@ class HeldRows:
             grown = np.empty(capacity, dtype=np.int64)
             grown[: last - first] = getattr(self, name)[first:last]
             setattr(self, name, grown)
+        if self._marks is not None:
+            marks = np.zeros(capacity, dtype=np.uint8)
+            marks[: last - first] = self._marks[first:last]
+            self._marks = marks
         self.origin = self.start
 
     @property
@@ -231,6 +241,14 @@ class HeldRows:
             np.maximum(stimuli.take(left), stimuli.take(right)),
         )
 
+    def marks(self, pairs: tuple[Int64Array, Int64Array]) -> Marks | None:
+        """Return the marks of each pair, those of both its rows; None where none has any."""
+        if self._marks is None:
+            return None
+        left, right = (self._marks.take(rows - self.origin) for rows in pairs)
+        both: Marks = left | right
+        return both if both.any() else None
+
     def recode(self, moved: Int64Array) -> None:
         """Give each row the key of its new code; `moved` has it for each old code."""
         keys = self.keys(self.start, self.end)
@@ -282,7 +300,11 @@ class HeldRows:
         own = {name: getattr(self, name)[held].copy() for name in _ARRAYS}
         for number, side in enumerate(self.sides):
             own["_places"][(own["_keys"] & 1) == number] -= side.start
-        return {"own": own, "columns": [side.snapshot() for side in self.sides]}
+        return {
+            "own": own,
+            "marks": None if self._marks is None else self._marks[held].copy(),
+            "columns": [side.snapshot() for side in self.sides],
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot; the rows get positions from 0 on."""
@@ -292,6 +314,9 @@ class HeldRows:
         self.end = rows
         for name in _ARRAYS:
             getattr(self, name)[:rows] = state["own"][name]
+        if state["marks"] is not None:
+            self._marks = np.zeros(len(self._keys), dtype=np.uint8)
+            self._marks[:rows] = state["marks"]
         for side, columns in zip(self.sides, state["columns"], strict=True):
             side.restore(columns)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from runtime.config import Limits
 from runtime.errors import OrderError
+from runtime.measure.outcomes import READY
 from runtime.measure.report import StageReport
 from runtime.merge import ReplicaReads, SlackGate
 from runtime.model import START_NS, Batch, Message, Released
@@ -108,7 +109,7 @@ class PassIntake(Intake):
         channel, message, came_ns = item
         self.work.append((channel, credit_of(message)))
         self.rows_worked = credit_of(message)
-        self._report.ready += message.rows
+        self._report.counts[READY] += message.rows
         if self._watch is not None:
             self._watch.passed(message.batch, came_ns)
         if self._confluence is not None:

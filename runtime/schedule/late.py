@@ -82,7 +82,7 @@ class LateOutlets:
             else:
                 columns[field.name] = rows.is_dropped
         event_time_ns = np.maximum(batch.event_time_ns, self._promise_ns)
-        return Batch(event_time_ns, batch.stimulus_time_ns, columns)
+        return Batch(event_time_ns, batch.stimulus_time_ns, columns, marks=batch.marks)
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state; between slices no row waits here."""

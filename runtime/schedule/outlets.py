@@ -27,7 +27,9 @@ class Outlets:
                 columns = {name: batch.columns[name] for name in names}
                 writers = batch.writers if channel.has_writers else None
                 part = Message(
-                    Batch(batch.event_time_ns, batch.stimulus_time_ns, columns, writers),
+                    Batch(
+                        batch.event_time_ns, batch.stimulus_time_ns, columns, writers, batch.marks
+                    ),
                     message.promise_ns,
                     message.promise_stimulus_ns,
                 )

@@ -66,7 +66,8 @@ class Confluence:
         batch = message.batch
         if batch is not None:
             writers = np.full(message.rows, self._ranks[channel], dtype=np.int64)
-            batch = Batch(batch.event_time_ns, batch.stimulus_time_ns, batch.columns, writers)
+            times = batch.event_time_ns, batch.stimulus_time_ns
+            batch = Batch(*times, batch.columns, writers, batch.marks)
         return Message(batch, min(self._promises_ns.values()), message.promise_stimulus_ns)
 
     def snapshot(self) -> dict[str, Any]:

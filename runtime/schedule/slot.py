@@ -22,7 +22,7 @@ from runtime.plan.plan import Channel, Stage
 from runtime.schedule.queues import credit_of
 from runtime.schedule.stage import StageMachine
 
-VERSION = 1
+VERSION = 2
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 

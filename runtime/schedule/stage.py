@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from runtime.config import Limits
 from runtime.errors import SettingError
+from runtime.measure.outcomes import FILTERED, READY
 from runtime.measure.report import StageReport
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Trial
@@ -225,7 +225,7 @@ class StageMachine:
 
     def _emit_source(self, message: Message) -> Message:
         self.report.batches += 1
-        self.report.ready += message.rows
+        self.report.counts[READY] += message.rows
         self.is_finished = message.promise_ns == END_NS
         batch = self._apply_chain(message.batch, is_input=True)
         if batch is message.batch:
@@ -269,7 +269,7 @@ class StageMachine:
                 break
         report = self.report
         if is_input:
-            report.filtered += before - rows
+            report.counts[FILTERED] += before - rows
         else:
             report.results_filtered += before - rows
         report.rows_out += rows
@@ -341,7 +341,7 @@ class StageMachine:
     def snapshot(self) -> dict[str, Any]:
         """Return all state; users' functions keep theirs. Batches are frozen and shared."""
         return {
-            "report": asdict(self.report),
+            "report": self.report.to_plain(),
             "queues": self._queues.snapshot(),
             "intake": self._intake.snapshot(),
             "hands": self._hands.snapshot() if self._hands else None,
@@ -359,8 +359,7 @@ class StageMachine:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot of the same stage, in a new machine."""
-        for name, counted in state["report"].items():
-            setattr(self.report, name, counted)
+        vars(self.report).update(vars(StageReport.from_plain(state["report"])))
         self._queues.restore(state["queues"])
         self._intake.restore(state["intake"])
         if self._hands is not None:

@@ -19,15 +19,17 @@ from runtime.measure import (
     ChannelReport,
     ClockReport,
     JobReport,
-    Ledger,
     SinkReport,
     StageReport,
     TuningReport,
     imbalances,
     standing,
 )
+from runtime.measure.outcomes import Place, at_stages
 from runtime.model import format_ns
+from runtime.model.row_marks import row_marks
 from slackwater.report.harmless import harmless, harmless_line
+from slackwater.report.ledger_text import ledger_line
 
 PLAIN_COLUMNS = 100
 
@@ -91,28 +93,6 @@ def plain_console(file: io.TextIOBase) -> Console:
     )
 
 
-def ledger_line(report: JobReport) -> Text:
-    """Return what became of the events that entered, and whether that is all of them."""
-    ledger = report.ledger
-    copies = f" + {ledger.copies:,} copied" if ledger.copies else ""
-    line = Text("Ledger  ", style="bold")
-    line.append(
-        f"{ledger.entered:,} in{copies} = {ledger.out:,} out + {ledger.late:,} late"
-        f" + {ledger.filtered:,} filtered + {ledger.in_flight:,} in flight  ",
-        style="not bold",
-    )
-    if imbalances(report):
-        line.append(f"NOT BALANCED by {_unaccounted(report):,}", style="bold red")
-    elif ledger.is_balanced:
-        line.append("balanced", style="bold green")
-    else:  # stages of a running job report at slightly different moments
-        line.append(f"{abs(ledger.missing):,} on the move", style="yellow")
-    special = _relaxed(ledger)
-    if special:
-        line.append(f"\n        at the gates, {special}", style="not bold")
-    return line
-
-
 def format_count(rows: float) -> str:
     """Return a number of rows in at most 8 characters: '0', '999,999', '12.35 M'."""
     for limit, scale, unit in ((1e6, 1, ""), (1e9, 1e6, " M"), (1e12, 1e9, " G")):
@@ -166,7 +146,7 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
         stage
         for stage in stages
         if stage.ready != stage.rows_in
-        or stage.filtered
+        or stage.counts.at(Place.LEFT_BEHIND)
         or stage.results_filtered
         or stage.idle_marks
         or stage.early
@@ -174,13 +154,9 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
     ]
     columns: list[Column] = [
         ("stage", [stage.name for stage in told]),
-        ("in order", [format_count(stage.ready) for stage in told]),
-        ("slack ran out", [format_count(stage.slack_ready) for stage in told]),
-        ("late, used", [format_count(stage.late) for stage in told]),
-        ("late, dropped", [format_count(stage.late_dropped) for stage in told]),
-        ("filtered", [format_count(stage.filtered) for stage in told]),
+        *_outcome_columns(told, Place.WENT_ON, Place.LEFT_OUT, Place.LEFT_BEHIND),
         ("results\nfiltered", [format_count(stage.results_filtered) for stage in told]),
-        ("in flight", [format_count(stage.in_flight) for stage in told]),
+        *_outcome_columns(told, Place.HERE),
     ]
     if any(stage.early for stage in told):
         columns.append(("held as\nearly", [format_count(stage.early) for stage in told]))
@@ -191,6 +167,14 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
         named = [", ".join(f"{name} ×{format_count(n)}" for name, n in own) for own in marks]
         columns.append(("went on without", named))
     return columns
+
+
+def _outcome_columns(stages: Sequence[StageReport], *places: Place) -> list[Column]:
+    return [
+        (one.heading, [format_count(stage.counts[one]) for stage in stages])
+        for one in at_stages(*places)
+        if one.is_usual or any(stage.counts[one] for stage in stages)
+    ]
 
 
 def _channel_columns(channels: Sequence[ChannelReport]) -> list[Column]:
@@ -224,6 +208,11 @@ def _sink_columns(sinks: Sequence[SinkReport]) -> list[Column]:
     if any(sink.deadline_ns is not None for sink in sinks):
         in_time = ["–" if s.deadline_ns is None else f"{s.in_time:,}" for s in sinks]
         columns.append(("in time", in_time))
+    columns += [
+        (mark.heading, [f"{sink.marked.get(mark.name, 0):,}" for sink in sinks])
+        for mark in row_marks()
+        if any(sink.marked.get(mark.name) for sink in sinks)
+    ]
     if any(sink.published is not None for sink in sinks):
         of_files = [sink.published is not None for sink in sinks]
         shown = [f"{s.published:,}" if s.published is not None else "–" for s in sinks]
@@ -331,23 +320,6 @@ def _notes(report: JobReport) -> list[str]:
         for sink in report.sinks
         if sink.latency.below_zero
     ]
-
-
-def _relaxed(ledger: Ledger) -> str:
-    parts = []
-    if ledger.late_used:
-        parts.append(f"{ledger.late_used:,} came late and still counted")
-    if ledger.slack_ready:
-        parts.append(f"{ledger.slack_ready:,} did not wait for what was older (slack)")
-    return ", ".join(parts)
-
-
-def _unaccounted(report: JobReport) -> int:
-    """Return by how many rows a run does not balance; the ledger's word goes first."""
-    ledger = report.ledger
-    stages = sum(abs(stage.missing) for stage in report.stages)
-    wires = sum(abs(channel.in_flight) for channel in report.channels)
-    return abs(ledger.missing) or abs(ledger.in_flight) or stages or wires
 
 
 def _within_node(stage: StageReport) -> str:

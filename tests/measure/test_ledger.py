@@ -261,7 +261,7 @@ def test_an_imbalance_names_its_stage() -> None:
         report_of([stage("a", "source", 10), lossy], [channel("a", "out", 10)], "done")
     )
     assert found == [
-        "stage 'out' took 10 rows and accounts for 9",
+        "stage 'out' took 10 rows and accounts for 9 (9 in order)",
         "1 events entered and are not accounted for",
     ]
 

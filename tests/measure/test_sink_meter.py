@@ -6,10 +6,25 @@ import numpy as np
 
 from runtime.measure.assemble import SinkMeter
 from runtime.model import Batch, Int64Array
+from runtime.model.row_marks import REVISED, marked
 
 
 def batch(stimuli_ns: Int64Array) -> Batch:
     return Batch(np.zeros(len(stimuli_ns), dtype=np.int64), stimuli_ns, {})
+
+
+def test_a_sink_counts_its_rows_by_mark_but_for_those_it_leaves_out() -> None:
+    meter = SinkMeter("out", "x")
+    meter.add(batch(np.arange(4)), 10)
+    assert meter.report.marked == {}
+    some = batch(np.arange(4))
+    some.marks = marked(REVISED, np.array([True, False, True, True]))
+    meter.add(some, 10, skipped=1)
+    assert (meter.report.rows, meter.report.marked) == (7, {"revision": 2})
+    again = SinkMeter("out", "x")
+    again.restore(meter.snapshot())
+    again.add(some, 10)
+    assert (again.report.marked, meter.report.marked) == ({"revision": 5}, {"revision": 2})
 
 
 def test_a_result_is_in_time_if_it_left_within_the_deadline_of_its_own_stimulus() -> None:

@@ -10,6 +10,8 @@ import pytest
 
 import slackwater as sw
 from runtime.config import Limits
+from runtime.measure import JobReport
+from slackwater.report.render import report_text
 
 MS = 1_000_000
 N = 400
@@ -63,8 +65,32 @@ def test_corrected_windows_end_as_the_complete_ones(replicas: int) -> None:
     assert last_rows(job.result("out")) == last_rows(complete.result("out"))
     revisions = job.result("out")["revision"].to_pylist()
     assert max(revisions) > 0
+    marked = {sink.name: sink.marked for sink in report.sinks}
+    assert marked == {"out": {"revision": sum(n > 0 for n in revisions)}, "late": {}}
+    assert {sink.name: sink.marked for sink in complete.report().sinks} == {"out": {}, "late": {}}
     assert job.result("late").num_rows == 0
     assert report.ledger.is_balanced
+
+
+def test_revisions_keep_their_mark_through_steps_a_merge_and_other_nodes() -> None:
+    flow = sw.Dataflow("marks", slack="0s")
+    rows = feeds(flow)
+    by_line, whole = (
+        rows.aggregate(
+            by=by, window=sw.tumbling("250ms"), n=sw.count(), late="correct", name=name
+        ).select("n", "revision")
+        for by, name in (("line", "by_line"), ((), "whole"))
+    )
+    merged = by_line.merge(whole, name="all").filter(sw.col("n") > 1)
+    merged.assign(twice=sw.col("n") * 2).sink("out", sw.collect_sink())
+    job = sw.Simulation(nodes=3).submit(flow)
+    (sink,) = job.wait().sinks
+    revised = sum(n > 0 for n in job.result("out")["revision"].to_pylist())
+    assert sink.marked == {"revision": revised}
+    assert 0 < revised < sink.rows
+    text = report_text(job.report())
+    assert "revi-" in text
+    assert JobReport.from_json(job.report().to_json()).sinks[0].marked == sink.marked
 
 
 def test_rows_that_miss_a_window_leave_as_a_stream_that_names_them() -> None:

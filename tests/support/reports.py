@@ -18,6 +18,7 @@ from runtime.measure import (
     TuningSpan,
     ledger_of,
 )
+from runtime.measure.outcomes import READY
 
 MS = 10**6
 SECOND = 10**9
@@ -107,6 +108,7 @@ def with_deadline(report: JobReport, *, seconds: int = 330) -> JobReport:
 def with_lost_rows(report: JobReport, *, rows: int) -> JobReport:
     """The same run, had the join lost some rows without a word."""
     stages = [
-        replace(one, ready=one.ready - rows) if one.kind == "join" else one for one in report.stages
+        replace(one, counts=one.counts.added([(READY, -rows)])) if one.kind == "join" else one
+        for one in report.stages
     ]
     return replace(report, stages=stages, ledger=ledger_of(stages, report.channels))

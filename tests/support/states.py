@@ -57,9 +57,9 @@ def _rows_of(batches: Any) -> list[Any]:
         for at in range(len(batch)):
             writer = None if batch.writers is None else int(batch.writers[at])
             own = [columns[name][at] for name in columns]
-            rows.append(
-                [int(batch.event_time_ns[at]), writer, repr(own), int(batch.stimulus_time_ns[at])]
-            )
+            marks = 0 if batch.marks is None else int(batch.marks[at])
+            stimulus_ns = int(batch.stimulus_time_ns[at])
+            rows.append([int(batch.event_time_ns[at]), writer, repr(own), stimulus_ns, marks])
     return rows
 
 
@@ -106,7 +106,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("HeldRows", "start"): ("positions begin anew", lambda rows: canonical(rows.snapshot())),
     ("HeldRows", "end"): ("positions begin anew", len),
     **{("HeldRows", name): ("room for more", _nothing)
-       for name in ("_keys", "_times", "_stimuli", "_places", "_newest")},
+       for name in ("_keys", "_times", "_stimuli", "_places", "_newest", "_marks")},
     **{("HeldColumns", name): ("room for more; the rows hold them", _nothing)
        for name in ("_numbers", "_texts", "_capacity", "_origin", "start")},
     ("HeldColumns", "end"): ("positions begin anew", len),

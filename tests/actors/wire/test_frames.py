@@ -15,6 +15,7 @@ from actors.wire.buffers import FEW_ROWS
 from actors.wire.frames import HEADER, FrameCodec, FrameTooLongError, Grant
 from runtime.errors import ColumnError, FrameError, SchemaError
 from runtime.model import END_NS, START_NS, Batch, Message, ReadMark, batch_of
+from runtime.model.row_marks import all_bits
 from tests.support.tampering import tampered_frame
 
 SCHEMA = pa.schema(
@@ -66,6 +67,9 @@ def assert_same(got: Batch | None, sent: Batch | None) -> None:
     assert (got.writers is None) == (sent.writers is None)
     if sent.writers is not None:
         pairs.append((got.writers, sent.writers))
+    assert (got.marks is None) == (sent.marks is None)
+    if sent.marks is not None:
+        pairs.append((got.marks, sent.marks))
     assert list(got.columns) == list(sent.columns)
     for here, there in pairs:
         if isinstance(there, np.ndarray):
@@ -105,6 +109,7 @@ def batches(draw: st.DrawFn) -> Batch:
             "remark": text(),
         },
         array(INT64S, np.int64),
+        draw(st.none() | st.just(array(st.integers(0, all_bits()), np.uint8))),
     )
 
 
@@ -232,7 +237,8 @@ def changed(frame: bytes, **fields: int | bytes) -> bytes:
         ({"version": 2}, "version 2"),
         ({"kind": 2}, "kind grant"),
         ({"kind": 77}, "kind 77"),
-        ({"flags": 4}, "flags 0x4"),
+        ({"flags": 4}, "without a batch"),
+        ({"flags": 8}, "flags 0x8"),
         ({"flags": 3}, "says that it is of the read"),
         ({"flags": 0}, "without a batch"),
         ({"rows": -1}, "-1 rows"),

@@ -18,6 +18,7 @@ import pytest
 from actors.wire.frames import FrameCodec, Grant
 from runtime.errors import FrameError
 from runtime.model import END_NS, START_NS, Batch, Message, batch_of
+from runtime.model.row_marks import all_bits
 from tests.actors.wire.links import KEYS, Link, codec, until
 from tests.support.tampering import tampered_frame
 
@@ -65,6 +66,8 @@ def data_frames(chance: random.Random) -> Iterator[Callable[[int], bytes]]:
                 "late": np.arange(rows) % 2 == 0,
             },
         )
+        if chance.random() < 0.3:
+            batch.marks = (np.arange(rows) % 2).astype(np.uint8)
         message = Message(batch if chance.random() < 0.9 else None, chance.randrange(1_000), 3)
 
         def at(number: int, message: Message = message) -> bytes:
@@ -80,6 +83,9 @@ def check_sound(message: Message) -> None:
         return
     for name in SCHEMA.names:
         assert len(batch.columns[name]) == message.rows
+    assert batch.marks is None or (
+        batch.marks.shape == (message.rows,) and not (batch.marks > all_bits()).any()
+    )
     assert batch.event_time_ns.shape == batch.stimulus_time_ns.shape == (message.rows,)
     line: Any = batch.columns["line"]
     line.validate(full=True)

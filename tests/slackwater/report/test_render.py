@@ -7,7 +7,9 @@ import numpy as np
 from rich.console import Console
 
 from runtime.measure import JobReport
-from slackwater.report.render import format_count, ledger_line, render_report, report_text
+from runtime.measure.outcomes import LATE, SLACK_READY, Counts
+from slackwater.report.ledger_text import ledger_line
+from slackwater.report.render import format_count, render_report, report_text
 from tests.support.reports import city_report, with_clocks, with_deadline, with_lost_rows
 
 BOX_DRAWING = set("─│┌┐└┘├┤┬┴┼━┃╭╮╰╯═║")
@@ -192,7 +194,9 @@ def test_counts_keep_to_eight_characters() -> None:
 
 def test_what_gates_relaxed_is_said_of_the_gates_for_two_of_them_count_a_row_twice() -> None:
     report = city_report()
-    relaxed = replace(report.ledger, late_used=3, slack_ready=2 * report.ledger.entered)
+    counts = Counts(report.ledger.counts)
+    counts[LATE], counts[SLACK_READY] = 3, 2 * report.ledger.entered
+    relaxed = replace(report.ledger, counts=counts)
     told = ledger_line(replace(report, ledger=relaxed)).plain
     assert "at the gates, 3 came late and still counted, " in told
     assert "of those out" not in told

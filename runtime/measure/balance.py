@@ -1,0 +1,85 @@
+"""The sum of a job's ledger: what entered, and every outcome of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.measure.outcomes import (
+    FILTERED,
+    IN_FLIGHT,
+    LATE,
+    LATE_DROPPED,
+    OF_JOB,
+    OUT,
+    SLACK_READY,
+    Counted,
+    Counts,
+    Place,
+    of_jobs,
+)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """in = out + late + filtered + in flight, over all events that entered.
+
+    `entered` counts rows at the sources; `out` those that reached an operator with state or a
+    sink; a stream that feeds two stages is followed into each (`copies` more rows). `counts` has
+    every outcome that there is (runtime/measure/outcomes.py).
+    """
+
+    entered: int
+    copies: int
+    counts: Counts
+    """{outcome: rows}. What went on, as late or slack-ready rows did, is of all gates: twice at two
+    gates ([ssg] Eq. 5). All else stands in the balance."""
+    is_final: bool = False
+    """Whether the job is done: then nothing may be in flight."""
+
+    out = Counted(OUT)
+    late = Counted(LATE_DROPPED)
+    filtered = Counted(FILTERED)
+    in_flight = Counted(IN_FLIGHT)
+    late_used = Counted(LATE)
+    slack_ready = Counted(SLACK_READY)
+
+    @property
+    def missing(self) -> int:
+        """Events that entered and are not accounted for; below zero: more than entered."""
+        return self.entered + self.copies - self.counts.at(*OF_JOB)
+
+    @property
+    def here(self) -> int:
+        """Events that are still on their way."""
+        return self.counts.at(Place.HERE)
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether every event that entered is accounted for; once done, with none on the way."""
+        return self.missing == 0 and not (self.is_final and self.here)
+
+    def __str__(self) -> str:
+        copies = f" + {self.copies:,} copied" if self.copies else ""
+        terms = (
+            f"{self.counts[one]:,} {one.term}"
+            for one in of_jobs(*OF_JOB)
+            if one.is_usual or self.counts[one]
+        )
+        return f"{self.entered:,} in{copies} = {' + '.join(terms)}"
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return everything as plain values, each outcome under its name."""
+        own = {"entered": self.entered, "copies": self.copies}
+        return {**own, **self.counts.of_job(), "is_final": self.is_final}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Ledger:
+        """Return the ledger that `to_plain` described.
+
+        Raises:
+            KeyError: it does not say what entered.
+        """
+        counts = Counts.from_job(plain)
+        return cls(plain["entered"], plain["copies"], counts, plain.get("is_final", False))
