@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import os
 import pickle
@@ -277,12 +278,13 @@ def test_gzip_is_unpacked(tmp_path: Path) -> None:
 
 def test_a_reader_that_is_closed_early_leaves_no_file_open(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"t": list(range(100))})
+    gc.collect()  # what earlier tests left to the collector is none of ours
     before = set(os.listdir("/proc/self/fd"))
     reader = ingest.parquet(tmp_path, batch_rows=3).open()
     reader.poll()
     reader.close()
     reader.close()
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert set(os.listdir("/proc/self/fd")) <= before
 
 
 # Memory
