@@ -51,7 +51,12 @@ class Running(Protocol):
         ...
 
     def report(self) -> JobReport:
-        """Return the report as it stands."""
+        """Ask how it goes, and return the report as it stands."""
+        ...
+
+    @property
+    def seen(self) -> JobReport:
+        """The report as it was last heard."""
         ...
 
     def collected(self, sink: str) -> pa.Table:
@@ -121,18 +126,23 @@ class Job:
 
     @property
     def status(self) -> str:
-        """running, done, stopped or failed; of a detached job also starting or lost."""
+        """running, done, stopped or failed; of a detached job also starting or lost.
+
+        Of an attached job what was last seen, as with all properties: it never waits, and is up to
+        date within a moment, since a thread looks after the job. A detached one's coordinator is
+        asked.
+        """
         return self._running.status
 
     @property
     def latency(self) -> Latency:
-        """{sink: {"p50_ms", …, "error_ms", "rows"}} so far; stimulus to egress."""
-        return latency_of(self.report())
+        """{sink: {"p50_ms", …, "error_ms", "rows"}}, stimulus to egress, as last heard."""
+        return latency_of(self._running.seen)
 
     @property
     def metrics(self) -> JobReport:
-        """The report as it stands; the same as `report()`."""
-        return self.report()
+        """The report as it was last heard, a second ago or so; `report()` asks the slots."""
+        return self._running.seen
 
     def workers(self) -> dict[str, int]:
         """Return {slot: process id of its worker, on its node}."""

@@ -28,6 +28,7 @@ from runtime.errors import (
     SlackwaterError,
     WorkerDied,
 )
+from runtime.life import Patience
 from tests.support.endless import EndlessInput
 from tests.support.waiting import until
 
@@ -167,7 +168,7 @@ def hang(reached: str, rows: pa.RecordBatch) -> None:
 def test_stop_ends_even_a_function_that_hangs(
     cluster: sw.Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.jobs.job.CALL_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("actors.jobs.carrier.PATIENCE", Patience(stop_s=0.5))
     flow, numbers = endless()
     numbers.sink("calls", sw.callback_sink(partial(hang, str(tmp_path / "reached"))))
     job = cluster.submit(flow, placement=ONE_SLOT, limits=sw.Limits(still_ns=1))
