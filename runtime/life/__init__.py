@@ -9,7 +9,7 @@ from runtime.life.actions import (
     HearLastWords,
     StopSlots,
 )
-from runtime.life.cause import Cause, HomeNode, lost_cluster
+from runtime.life.cause import Cause, HomeNode, lost_cluster, lost_peer
 from runtime.life.machine import JobLife
 from runtime.life.patience import Patience
 from runtime.life.stimuli import (
@@ -50,4 +50,5 @@ __all__ = [
     "StopSlots",
     "TimePassed",
     "lost_cluster",
+    "lost_peer",
 ]

@@ -10,7 +10,7 @@ from runtime.errors import SlackwaterError
 from runtime.flow.plan import Plan
 from runtime.life.stimuli import SlotEnded
 
-__all__ = ["DEATH", "Cause", "HomeNode", "lost_cluster", "obituary", "silent_peers"]
+__all__ = ["DEATH", "Cause", "HomeNode", "lost_cluster", "lost_peer", "obituary", "silent_peers"]
 
 DEATH = "WorkerDied"
 """The kind of error by which a slot says that another is gone: never the cause by itself."""
@@ -113,6 +113,14 @@ def obituary(
         )
     return (
         f"{said}If it was short of memory or killed by hand, mend that, and submit the flow again"
+    )
+
+
+def lost_peer(slot: str, channel: str) -> str:
+    """Return what a slot says that has lost the other end of a channel."""
+    return (
+        f"slot {slot!r} lost the other end of channel {channel!r}: its worker has gone; see the "
+        "error of that worker, then submit again"
     )
 
 
