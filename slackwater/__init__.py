@@ -46,7 +46,8 @@ from runtime.plan.steps import SinkSpec
 from runtime.simulate import CostModel, LinkModel
 from runtime.sources.spec import Input, SourceSpec
 from slackwater.cluster import Cluster, Simulation
-from slackwater.jobs import Job, SimulatedJob
+from slackwater.jobs import Job
+from slackwater.simulated_job import SimulatedJob
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
@@ -22,9 +22,10 @@ from runtime.plan.marks import sink_marks
 from runtime.plan.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.plan.steps import SourceStep
-from runtime.simulate import CostModel, LinkModel
+from runtime.simulate import CostModel, Fault, LinkModel
 from runtime.tune import check_deadline, chosen_tuning
-from slackwater.jobs import Job, SimulatedJob
+from slackwater.jobs import Job
+from slackwater.simulated_job import SimulatedJob
 
 if TYPE_CHECKING:
     from actors.nodes.ray_nodes import RayNodes
@@ -324,12 +325,22 @@ class Simulation(_Nodes):
         placement: Mapping[str, str] | None = None,
         limits: Limits | None = None,
         tuning: Tuning | None = None,
+        faults: Sequence[Fault] = (),
     ) -> SimulatedJob:
         """Take a flow; it runs when the job is waited for.
 
+        Args:
+            flow: checked here once more.
+            placement: {stage: node} for some stages, or {"*": node} for all.
+            limits: what bounds memory and slices.
+            tuning: how the deadline of the flow is kept; None: as well as we can.
+            faults: what goes wrong while it runs (`runtime.simulate`: SlotDies, UserStops, …); how
+                late who hears of it is drawn by the seed.
+
         Raises:
             FlowError: the flow or the placement is wrong, or no slack can keep the deadline.
-            SettingError: `tuning` is wrong, or the flow has no deadline for it.
+            SettingError: `tuning` is wrong, or the flow has no deadline for it; or a fault names
+                no slot of the plan.
         """
         plan = self.plan(flow, placement=placement)
         check_deadline(
@@ -346,6 +357,7 @@ class Simulation(_Nodes):
             link=self._link,
             limits=limits,
             tuning=tuning,
+            faults=faults,
         )
         self._jobs.append(job)
         return job

@@ -1,31 +1,22 @@
-"""A submitted flow, as its user holds it: on a cluster, or in the simulator."""
+"""A submitted flow, as its user holds it, on a cluster; in the simulator: `simulated_job.py`."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from actors.tuning.sample_history import SampleHistory
 from runtime.errors import FlowError
 from runtime.measure import JobReport, refuse_imbalance
-from runtime.measure.published import published_notes
-from runtime.measure.samples import StageSample
-from runtime.model import Batch
 from runtime.plan.plan import Plan, collect_sinks
-from runtime.simulate import CostModel, LinkModel
-from runtime.simulate import Simulation as SimulationRun
-from runtime.tune import make_policy
 
 if TYPE_CHECKING:
     from actors.jobs.detached import DetachedJob
     from actors.jobs.job import RayJob
     from actors.jobs.logs import LogPart
     from actors.jobs.records import JobRecord
-    from runtime.config import Limits, Tuning
 
 OnReport = Callable[[JobReport], None]
 Latency = Mapping[str, Mapping[str, float]]
@@ -51,7 +42,12 @@ class Running(Protocol):
         ...
 
     def report(self) -> JobReport:
-        """Return the report as it stands."""
+        """Ask how it goes, and return the report as it stands."""
+        ...
+
+    @property
+    def seen(self) -> JobReport:
+        """The report as it was last heard."""
         ...
 
     def collected(self, sink: str) -> pa.Table:
@@ -121,18 +117,23 @@ class Job:
 
     @property
     def status(self) -> str:
-        """running, done, stopped or failed; of a detached job also starting or lost."""
+        """running, done, stopped or failed; of a detached job also starting or lost.
+
+        Of an attached job what was last seen, as with all properties: it never waits, and is up to
+        date within a moment, since a thread looks after the job. A detached one's coordinator is
+        asked.
+        """
         return self._running.status
 
     @property
     def latency(self) -> Latency:
-        """{sink: {"p50_ms", …, "error_ms", "rows"}} so far; stimulus to egress."""
-        return latency_of(self.report())
+        """{sink: {"p50_ms", …, "error_ms", "rows"}}, stimulus to egress, as last heard."""
+        return latency_of(self._running.seen)
 
     @property
     def metrics(self) -> JobReport:
-        """The report as it stands; the same as `report()`."""
-        return self.report()
+        """The report as it was last heard, a second ago or so; `report()` asks the slots."""
+        return self._running.seen
 
     def workers(self) -> dict[str, int]:
         """Return {slot: process id of its worker, on its node}."""
@@ -191,7 +192,7 @@ class Job:
             WorkerDied: they are gone. A detached job that has ended keeps them until somebody
                 has them, 10 minutes at most.
         """
-        _check_collects(self.flow, self._collects, sink)
+        check_collects(self.flow, self._collects, sink)
         return self._running.collected(sink)
 
     def stop(self) -> None:
@@ -221,130 +222,6 @@ class Job:
             self.stop()
 
 
-class SimulatedJob:
-    """A flow that runs in virtual time, when it is waited for."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        *,
-        seed: int,
-        cost: CostModel | None,
-        link: LinkModel | None,
-        limits: Limits | None,
-        tuning: Tuning | None,
-    ) -> None:
-        from actors.sinks import (  # noqa: PLC0415 (brings in ZeroMQ)
-            SlotSinks,
-            input_prints,
-            sink_runs,
-            slots_with_inputs,
-        )
-
-        self.plan = plan
-        self._sinks = SlotSinks(clock_ns=lambda: self._run.now_ns)
-        self._history: SampleHistory | None = None
-        self._kept: dict[str, str] = {}  # what there is to say of the history
-        known: list[StageSample] = []
-        if tuning is not None and tuning.history is not None:
-            most = tuning.window_s * len(plan.stages)
-            self._history = SampleHistory(Path(tuning.history), plan, most=most)
-            known, self._kept["history"] = self._history.load()
-        self._run = SimulationRun(
-            plan,
-            egress=self._egress,
-            seed=seed,
-            cost=cost,
-            link=link,
-            limits=limits,
-            policy=None if tuning is None else make_policy(plan, tuning, history=known),
-        )
-        self._report: JobReport | None = None
-        self._failure: BaseException | None = None
-        inputs = [input_prints(plan.stages_of(slot)) for slot in slots_with_inputs(plan)]
-        runs = sink_runs(plan, f"{plan.flow} (simulated)", inputs)
-        try:
-            self._sinks.open(plan.stages, folder="", runs=runs)
-        except BaseException:
-            self._sinks.leave()
-            raise
-
-    def _egress(self, stage: str, batch: Batch | None, is_end: bool) -> int:
-        del is_end  # all are closed together
-        return 0 if batch is None else self._sinks.write(stage, batch)
-
-    @property
-    def status(self) -> str:
-        """starting, done or failed."""
-        return "starting" if self._report is None else self._report.state
-
-    @property
-    def latency(self) -> Latency:
-        """{sink: {"p50_ms", …, "error_ms", "rows"}}, in virtual time."""
-        return latency_of(self.report())
-
-    @property
-    def metrics(self) -> JobReport:
-        """The report as it stands; the same as `report()`."""
-        return self.report()
-
-    def report(self) -> JobReport:
-        """Return the report as it stands."""
-        return self._report or self._noted(self._run.report())
-
-    def wait(self, timeout: float | None = None, on_report: OnReport | None = None) -> JobReport:
-        """Run to the end; `timeout` is not needed in virtual time.
-
-        Raises:
-            SlackwaterError: what ended the job, each time.
-        """
-        del timeout
-        if self._report is None:
-            try:
-                ended = self._run.run()
-                self._sinks.close("done")
-            except BaseException as problem:
-                said = f"{type(problem).__name__}: {problem}"
-                self._sinks.abort(said)
-                self._report = self._noted(self._run.report(error=said))
-                self._failure = problem
-                raise
-            self._keep()
-            self._report = self._noted(ended)
-        if self._failure is not None:
-            raise self._failure
-        if on_report is not None:
-            on_report(self._report)
-        return refuse_imbalance(self._report)
-
-    def _keep(self) -> None:
-        if self._history is not None:
-            problem = self._history.save(self._run.samples, job=f"{time.time_ns()}")
-            if problem is not None:
-                self._kept["history"] = f"not kept: {problem}; {self._kept['history']}"
-
-    def _noted(self, report: JobReport) -> JobReport:
-        if report.tuning is not None:
-            report.tuning.status = {**report.tuning.status, **self._kept}
-        for sink in report.sinks:
-            self._sinks.tell(sink)
-        report.notes = [*report.notes, *published_notes(report.state, report.sinks)]
-        return report
-
-    def result(self, sink: str) -> pa.Table:
-        """Return what a collect sink has gathered; runs the flow if it has not run."""
-        _check_collects(self.plan.flow, collect_sinks(self.plan), sink)
-        self.wait()
-        return self._sinks.collected(sink).table()
-
-    def stop(self) -> None:
-        """Nothing runs outside `wait`."""
-
-    def close(self) -> None:
-        """Let go of the sinks' places, if it never ran."""
-        self._sinks.leave()
-
-
 def latency_of(report: JobReport) -> Latency:
     """Return {sink: {"p50_ms", …, "p999_ms", "max_ms", "error_ms", "old_s", "rows"}}.
 
@@ -366,7 +243,12 @@ def latency_of(report: JobReport) -> Latency:
     }
 
 
-def _check_collects(flow: str, collects: Collection[str], name: str) -> None:
+def check_collects(flow: str, collects: Collection[str], name: str) -> None:
+    """Check that a flow has a collect sink of this name.
+
+    Raises:
+        FlowError: it has none; says which there are.
+    """
     if name not in collects:
         there = ", ".join(collects) or "none"
         raise FlowError(

@@ -2,14 +2,13 @@
 
 ```
 submit ──▶ Coordinator.start ──▶ RayJob ──▶ slots
-                 │ every 0.2 s: look, act on a failure
+                 │ a thread of its own looks after it
                  │ every 3 s, and at the end: the record (actors/jobs/records.py)
 other processes ─┴─▶ wait, report, collected, stop (actors/jobs/detached.py)
 ```
 
 It owns the slots, so they end with it, and it ends when the job has. Collected results stay with
-it until they were fetched, 10 minutes at most. `RayJob` is for one thread and Ray calls us from
-many, so one lock is around it; what must be answered at once (`wait`) needs no lock.
+it until they were fetched, 10 minutes at most.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ class Coordinator:
         self._records = Records()
         self._me: Any = ray.get_runtime_context().current_actor
         self._job: RayJob | None = None
-        self._lock = threading.Lock()  # around the job
+        self._lock = threading.Lock()  # around the report: many may ask for it at once
         self._report: JobReport | None = None
         self._reported_s = self._recorded_s = float("-inf")
         self._unfetched: set[str] = set()  # collect sinks whose rows nobody has yet
@@ -178,14 +177,13 @@ class Coordinator:
             ClusterError: it did not come within a minute.
         """
         assert self._job is not None, "only a started job has an id that others know"
-        with self._lock:
-            is_fetched = sink in self._job.gathered and sink not in self._unfetched
-            if self._has_ended.is_set() and is_fetched:
-                raise WorkerDied(
-                    f"the results of sink {sink!r} of job {self._record.id} are gone: they were "
-                    "fetched before; use a file sink to keep them"
-                )
-            return self._job.collected_stream(sink)
+        is_fetched = sink in self._job.gathered and sink not in self._unfetched
+        if self._has_ended.is_set() and is_fetched:
+            raise WorkerDied(
+                f"the results of sink {sink!r} of job {self._record.id} are gone: they were "
+                "fetched before; use a file sink to keep them"
+            )
+        return self._job.collected_stream(sink)
 
     def fetched(self, sink: str) -> None:
         """Take note that somebody has the rows of a collect sink of a job that has ended."""
@@ -252,30 +250,27 @@ class Coordinator:
         """Run the job to its end; return whether the record of that is written."""
         job = self._job
         assert job is not None
-        while True:
-            with self._lock:
-                if self._is_stopping.is_set():
-                    job.stop()
-                state = job.status
-            if state != "running":
+        while job.status == "running":
+            if self._is_stopping.is_set():
+                job.stop()
                 break
             if time.monotonic() - self._recorded_s >= RECORD_EVERY_S:
                 self._try_to_write(self._fresh_report())
             self._is_stopping.wait(LOOK_S)
         with self._lock:
             self._report = job.report()
-            self._unfetched = set(job.gathered)
-            error: SlackwaterError | None = None
-            try:
-                job.wait(0)
-            except SlackwaterError as problem:
-                error = problem
+        self._unfetched = set(job.gathered)
+        error: SlackwaterError | None = None
+        try:
+            job.wait(0)
+        except SlackwaterError as problem:
+            error = problem
         if self._unwritten:
             note = f"the record of this job could not be written {self._unwritten:,} times"
             self._report.notes = [*self._report.notes, f"{note}; the coordinator's log says why"]
         return self._try_to_write(
             self._report,
-            state=state,
+            state=job.status,
             ended_ns=time.time_ns(),
             error=None if error is None else str(error),
             error_type=None if error is None else type(error).__name__,
@@ -283,9 +278,8 @@ class Coordinator:
 
     def _fail(self, error: str) -> bool:
         try:
-            with self._lock:
-                assert self._job is not None
-                self._job.give_up()
+            assert self._job is not None
+            self._job.give_up()
         except Exception:  # its slots are ours, and end with us
             traceback.print_exc()
         return self._try_to_write(

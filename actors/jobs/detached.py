@@ -34,11 +34,12 @@ from actors.jobs.coordinator import (
 from actors.jobs.own_errors import own_error
 from actors.jobs.records import JobRecord, Records, check_connected
 from actors.nodes.bounded import attempt, within
-from actors.nodes.lifeline import Lifeline, lost_cluster, own_lifeline
+from actors.nodes.lifeline import Lifeline, own_lifeline
 from actors.nodes.placement import NodeInfo, dead_nodes
 from runtime import errors
 from runtime.config import Limits, Tuning
 from runtime.errors import ClusterError, SlackwaterError, WorkerDied
+from runtime.life import lost_cluster
 from runtime.measure.report import JobReport
 from runtime.plan.plan import Plan, collect_sinks
 
@@ -200,6 +201,11 @@ class DetachedJob:
         if found.state != self.record.state:
             found.state, found.error = self.record.state, self.record.error
         return found
+
+    @property
+    def seen(self) -> JobReport:
+        """The same: what is known of a detached job, its coordinator knows."""
+        return self.report()
 
     def collected(self, sink: str) -> pa.Table:
         """Return what a collect sink has gathered. A job that has ended hands it out once.

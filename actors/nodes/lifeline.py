@@ -24,6 +24,7 @@ from ray.util import client
 from actors.nodes.hosts import HostWatch, answering
 from actors.nodes.placement import NodeInfo, list_nodes
 from runtime.errors import ClusterError
+from runtime.life import lost_cluster
 
 __all__ = ["Lifeline", "own_lifeline"]
 
@@ -129,14 +130,6 @@ def own_lifeline() -> Lifeline:
     here = context.get_node_id()
     nodes: Iterable[NodeInfo] = list_nodes()
     return Lifeline(context.gcs_address, next((n for n in nodes if n.node_id == here), None))
-
-
-def lost_cluster(gone: str) -> str:
-    """Return what a user is told."""
-    return (
-        f"{gone}. This process goes on without the cluster; start it again, or find out with "
-        "`ray status` whether it is up, then connect to it anew and submit the flow again"
-    )
 
 
 def _has_failed(calls: list[Any], waits: list[Any]) -> bool:

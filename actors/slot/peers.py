@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from actors.wire.channel import Receiver, Sender
 from runtime.errors import FrameError, WorkerDied
+from runtime.life import lost_peer
 
 
 def look_at_peers(slot: str, ends: Mapping[str, Receiver | Sender]) -> None:
@@ -17,10 +18,7 @@ def look_at_peers(slot: str, ends: Mapping[str, Receiver | Sender]) -> None:
     """
     for name, end in ends.items():
         if end.is_peer_lost:
-            raise WorkerDied(
-                f"slot {slot!r} lost the other end of channel {name!r}: its worker has "
-                "gone; see the error of that worker, then submit again"
-            )
+            raise WorkerDied(lost_peer(slot, name))
         if end.refused:
             raise FrameError(
                 f"slot {slot!r} refused {end.refused} frames on channel {name!r}, and "

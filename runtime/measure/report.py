@@ -269,6 +269,8 @@ class JobReport:
     """How the deadline was kept; None: the flow has none, or no gate to be tuned."""
     standstills: list[Standstill] = field(default_factory=list)
     """What stands still now, or did when the job was stopped."""
+    heard: list[str] = field(default_factory=list)
+    """Of a job that failed: what it heard last, the latest last; each with its second."""
 
     @property
     def results_in_time(self) -> tuple[int, int] | None:

@@ -1,6 +1,28 @@
-"""The simulator: the same machines in virtual time, with costs, link delays and a seed."""
+"""The simulator: the same machines in virtual time, with costs, link delays, faults and a seed."""
 
+from runtime.simulate.faults import (
+    ClusterGoes,
+    Fault,
+    HostFallsSilent,
+    SlotDies,
+    SlotHangs,
+    SlotRaises,
+    UserStops,
+    any_faults,
+)
 from runtime.simulate.host import Simulation
 from runtime.simulate.models import CostModel, LinkModel
 
-__all__ = ["CostModel", "LinkModel", "Simulation"]
+__all__ = [
+    "ClusterGoes",
+    "CostModel",
+    "Fault",
+    "HostFallsSilent",
+    "LinkModel",
+    "Simulation",
+    "SlotDies",
+    "SlotHangs",
+    "SlotRaises",
+    "UserStops",
+    "any_faults",
+]

@@ -1,7 +1,8 @@
 """The second host: the same slots in virtual time, one seed, one thread.
 
 What a Ray cluster does in real time (deliver, grant, run the next slice, write results) happens
-here at moments that the models give. A run is repeated exactly by its seed.
+here at moments that the models give; how a job ends, and what may go wrong before, is in
+`runtime/simulate/life.py`. A run is repeated exactly by its seed.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from typing import Any
 import numpy as np
 
 from runtime.config import Limits
-from runtime.errors import JobStopped
+from runtime.errors import JobStopped, SlackwaterError
 from runtime.measure.assemble import SinkMeter, job_report
 from runtime.measure.report import JobReport
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, Batch, Message
-from runtime.plan.plan import Plan
+from runtime.plan.plan import Channel, Plan
 from runtime.schedule import Egress, Grant, Send, Slice, Slot
+from runtime.simulate.faults import Fault, check_faults
+from runtime.simulate.life import CloseSlot, SimulatedLife
 from runtime.simulate.models import CostModel, LinkModel
 from runtime.tune import GuardedPolicy, SetSlack, SlackPolicy, TuningRecord
 
@@ -34,21 +37,37 @@ first rows had left in an earlier run, if any."""
 
 
 class Simulation:
-    """One run of a plan in virtual time."""
+    """One run of a plan in virtual time.
 
-    def __init__(
+    Args:
+        plan: every stage in a slot.
+        egress: writes results.
+        close: ends the sinks of a slot, as it ends itself.
+        seed: of what is drawn.
+        cost: what work costs.
+        link: what distance costs.
+        limits: what bounds memory and slices.
+        start_ns: when it begins.
+        policy: sets the slacks; None: nothing is to be set.
+        faults: what goes wrong, and when.
+    """
+
+    def __init__(  # noqa: PLR0913 - each by name
         self,
         plan: Plan,
         *,
         egress: Egressed,
+        close: CloseSlot = lambda *_: "",
         seed: int = 0,
         cost: CostModel | None = None,
         link: LinkModel | None = None,
         limits: Limits | None = None,
         start_ns: int = 0,
         policy: SlackPolicy | None = None,
+        faults: Sequence[Fault] = (),
     ) -> None:
-        self._plan = plan
+        check_faults(plan, tuple(faults))
+        self._plan, self._seed = plan, seed
         self._still_ns = None if limits is None else limits.still_ns
         self._policy: GuardedPolicy | None = None
         self._record: TuningRecord | None = None
@@ -72,6 +91,8 @@ class Simulation:
         self._wakes: dict[str, int] = {}  # {slot: time of its pending wake}
         self._free_ns: dict[tuple[str, str], int] = {}  # {(channel, way): last arrival}
         self._idle_polls = 0
+        self._carried: set[str] = set()  # channels whose end of stream has arrived
+        self._life = SimulatedLife(plan, self, close=close, seed=seed, faults=faults)
 
     def _new_slot(self, name: str) -> Slot:
         return Slot(
@@ -101,25 +122,29 @@ class Simulation:
         """Run to the end, or until a virtual time, and report.
 
         Raises:
-            JobStopped: nothing can move any more; says who waits for whom.
+            SlackwaterError: what failed the job; JobStopped: nothing can move any more; says who
+                waits for whom.
         """
+        self._life.begin()
         try:
             if self._policy is not None:
                 self._apply(0, self._policy.begin())
-                self._at(self._start_ns + NS_PER_SECOND, self._tune)
+                self.at(self._start_ns + NS_PER_SECOND, self._tune)
             for name in self._slots:
                 self._try(name)
-            while self._events and not self._is_finished:
+            while self._events and not self._is_over:
                 at_ns, _, happen = heapq.heappop(self._events)
                 if until_ns is not None and at_ns > until_ns:
                     break
                 self.now_ns = max(self.now_ns, at_ns)
                 happen()
-            if not self._is_finished and until_ns is None:
+            if not self._is_over and until_ns is None:
                 raise JobStopped(self._stall())
         finally:
             for slot in self._slots.values():
                 slot.close()
+        if self._life.error is not None:
+            raise self._life.error
         return self.report()
 
     def report(self, *, error: str | None = None) -> JobReport:
@@ -138,36 +163,58 @@ class Simulation:
         tuning = None
         if self._policy is not None and self._record is not None:
             tuning = self._policy.noted(self._record.report(is_last=True))
-        state = "done" if self._is_finished else "running"
-        return job_report(
+        if self._life.error is not None:
+            error = str(self._life.error)
+        status = self._life.machine.status
+        last_ns = self._life.ended_ns if self._is_over else None
+        report = job_report(
             self._plan,
-            state=state if error is None else "failed",
+            state=status if error is None else "failed",
             error=error,
             host="simulator",
             nodes=list(self._slots),
-            elapsed_s=(self.now_ns - self._start_ns) / 1e9,
+            elapsed_s=((self.now_ns if last_ns is None else last_ns) - self._start_ns) / 1e9,
             stages=stages,
             channels=channels,
             sinks=[meter.report for meter in self._meters.values()],
-            notes=["simulated: times are virtual, costs and delays those of the models"],
+            notes=[
+                f"simulated with seed {self._seed}: times are virtual, costs and delays those of "
+                "the models"
+            ],
             still_ns=self._still_ns,
             tuning=tuning,
         )
+        if report.state == "failed":
+            report.heard = self._life.machine.heard
+        return report
 
     @property
-    def _is_finished(self) -> bool:
-        return all(slot.is_finished for slot in self._slots.values()) and not self._busy
+    def _is_over(self) -> bool:
+        return self._life.machine.is_over
 
-    def _at(self, at_ns: int, happen: Callable[[], None]) -> None:
+    def is_busy(self, slot: str) -> bool:
+        """Whether a slot is in the middle of a slice."""
+        return slot in self._busy
+
+    def has_carried_all(self, channel: Channel) -> bool:
+        """Whether the end of a channel's stream has been delivered."""
+        return channel.name in self._carried
+
+    def at(self, at_ns: int, happen: Callable[[], None]) -> None:
+        """Let something happen at a virtual time; behind what happens then already."""
         self._order += 1
         heapq.heappush(self._events, (at_ns, self._order, happen))
 
     def _try(self, name: str) -> None:
         """Let a slot that is not busy do its next slice, or wake it when a source is due."""
-        if name in self._busy:
+        if name in self._busy or not self._life.may_work(name):
             return
         slot = self._slots[name]
-        done = slot.step(self.now_ns)
+        try:
+            done = slot.step(self.now_ns)
+        except SlackwaterError as problem:
+            self._life.fail(name, problem)
+            return
         if done is None:
             self._sleep(name, slot)
             return
@@ -177,10 +224,11 @@ class Simulation:
         )
         slot.charge(done, took_ns)
         self._busy.add(name)
-        self._at(self.now_ns + took_ns, lambda: self._complete(name, done))
+        self.at(self.now_ns + took_ns, lambda: self._complete(name, done))
 
     def _sleep(self, name: str, slot: Slot) -> None:
         if slot.is_finished:
+            self._life.rest(name, is_finished=True)
             return
         wake_ns = slot.wake_ns(self.now_ns)
         is_known = wake_ns is not None and wake_ns > self.now_ns
@@ -195,12 +243,19 @@ class Simulation:
         pending = self._wakes.get(name)
         if pending is None or pending > wake_ns or pending <= self.now_ns:
             self._wakes[name] = wake_ns
-            self._at(wake_ns, lambda: self._try(name))
+            self.at(wake_ns, lambda: self._try(name))
 
     def _complete(self, name: str, done: Slice) -> None:
         self._busy.discard(name)
-        for action in done.actions:
-            self._perform(action)
+        if not self._life.may_work(name):  # it is gone, and what it was at with it
+            return
+        try:
+            for action in done.actions:
+                self._perform(action)
+        except SlackwaterError as problem:  # of a sink
+            self._life.fail(name, problem)
+            return
+        self._life.rest(name, is_finished=self._slots[name].is_finished)
         self._try(name)
 
     def _perform(self, action: Any) -> None:
@@ -228,6 +283,10 @@ class Simulation:
         sent_ns = self.now_ns
 
         def deliver() -> None:
+            if not self._life.may_work(target):
+                return  # it is lost with its reader
+            if message.is_end:
+                self._carried.add(channel)
             link_ns = self.now_ns - sent_ns
             self._slots[target].deliver(channel, message, self.now_ns, link_ns=link_ns)
 
@@ -242,25 +301,32 @@ class Simulation:
             arrive()
             self._try(target)
 
-        self._at(at_ns, happen)
+        self.at(at_ns, happen)
 
     def _tune(self) -> None:
         """Show the policy the second that is over, and set the slacks that it wants."""
         assert self._policy is not None, "only called with one"
         assert self._record is not None, "the two go together"
-        new = [sample for slot in self._slots.values() for sample in slot.samples(self.now_ns)]
+        new = [
+            sample
+            for name, slot in self._slots.items()
+            if self._life.answers(name)
+            for sample in slot.samples(self.now_ns)
+        ]
         self.samples += new
         self._record.add(new)
         for second, samples in self._record.due():
             self._apply(second + 1, self._policy.decide(second, samples))
         if self._events:  # else nothing can move any more, and we are no reason to go on
-            self._at(self.now_ns + NS_PER_SECOND, self._tune)
+            self.at(self.now_ns + NS_PER_SECOND, self._tune)
 
     def _apply(self, second: int, settings: Sequence[SetSlack]) -> None:
         assert self._record is not None, "only called with a policy"
         for one in settings:
             self._record.was_set(one)
             slot = self._plan.slots[one.stage]
+            if not self._life.answers(slot):
+                continue
             self._slots[slot].set_slack(
                 one.stage,
                 one.slack_ns,

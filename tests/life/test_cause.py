@@ -7,16 +7,13 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from actors.jobs.obituary import obituary, silent_peers
-from actors.nodes.placement import NodeInfo
-from actors.slot.report import SlotReport
+from runtime.errors import OperatorError, SlackwaterError
+from runtime.life import Cause, HomeNode, SlotEnded
+from runtime.life.cause import obituary, silent_peers
 from runtime.plan.place import place
 from runtime.plan.plan import Plan, plan_stages
 
-NODES = {
-    f"node-{n}": NodeInfo(f"node-{n}", f"id-{n}", f"10.0.0.{n}", 4, 4, 0, is_head=n == 1)
-    for n in (1, 2, 3)
-}
+NODES = {f"node-{n}": HomeNode(f"id-{n}", f"node-{n}", f"10.0.0.{n}") for n in (1, 2, 3)}
 
 
 @pytest.fixture
@@ -30,8 +27,8 @@ def plan() -> Plan:
     return place("chain", plan_stages(flow.graph), list(NODES), placement=places)
 
 
-def lost(slot: str, *channels: str) -> SlotReport:
-    return SlotReport(slot, "failed", error="…", error_type="WorkerDied", lost=list(channels))
+def lost(slot: str, *channels: str) -> SlotEnded:
+    return SlotEnded(slot, "failed", "…", "WorkerDied", channels)
 
 
 def test_the_end_that_says_nothing_is_the_one_that_is_gone(plan: Plan) -> None:
@@ -56,3 +53,11 @@ def test_an_obituary_names_slot_stages_host_and_what_to_do(plan: Plan) -> None:
     gone = obituary(plan, deaths, NODES, lost={"id-2"})
     assert "Bring node-2 back, or do without" in gone
     assert "submit the flow again" in gone
+
+
+def test_an_error_is_of_its_kind_and_what_was_heard_last_travels_with_it() -> None:
+    made = Cause("OperatorError", "step 'halve': …").error(["1.000 this", "2.000 that"])
+    assert (type(made), str(made)) == (OperatorError, "step 'halve': …")
+    (note,) = made.__notes__
+    assert note.splitlines()[1:] == ["  1.000 this", "  2.000 that)"]
+    assert type(Cause("ZeroDivisionError", "a fault of ours").error()) is SlackwaterError

@@ -1,0 +1,329 @@
+"""Carries a job from the start of its slots to its end, in a thread of the job's own.
+
+```
+ends of slots, hosts, lifeline, a wish to stop ──▶ JobLife ──▶ stop · ask · fetch · end
+                                 stimuli              ▲               │
+                                                      └── answers ────┘
+```
+
+What to do about what is heard `runtime/life` decides; here it is only done. A job is looked after,
+and comes to its end, also while nobody waits for it: so its slots do not run on behind a failure,
+its tuner is replaced, and what its functions print is shown.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from actors.jobs.echo import Echo
+from actors.jobs.last_heard import LastHeard
+from actors.jobs.results import Results
+from actors.jobs.slot_actors import end_actors, last_words
+from actors.nodes.bounded import attempt
+from actors.nodes.hosts import HostWatch
+from actors.nodes.lifeline import Lifeline
+from actors.nodes.placement import NodeInfo, dead_nodes
+from actors.slot.report import SlotReport
+from actors.tuning.care import TunerCare
+from runtime.errors import ClusterError, SlackwaterError
+from runtime.life import (
+    Action,
+    AskForDead,
+    CheckCluster,
+    ClusterGone,
+    ClusterThere,
+    DeadNodes,
+    End,
+    FetchResults,
+    HearLastWords,
+    HomeNode,
+    HostSilent,
+    JobLife,
+    LastWordsHeard,
+    Patience,
+    ResultsFetched,
+    SlotDied,
+    SlotEnded,
+    Stimulus,
+    StopAsked,
+    StopSlots,
+    TimePassed,
+)
+from runtime.plan.plan import Plan
+
+__all__ = ["JobCarrier"]
+
+PATIENCE = Patience()
+CALL_TIMEOUT_S = 10.0
+LOOK_S = 0.25
+"""How long to rest before hosts are looked at again. A slot that ends, and a stop, end the rest."""
+REPORT_TIMEOUT_S = 3.0
+"""A slot publishes its report within 2 s; one that is silent longer keeps its last one."""
+LEAVE_S = 2.0
+"""What the thread is given to leave Ray alone when the process ends and nobody closed the job."""
+
+
+class JobCarrier:
+    """Looks after one job whose slots run: `begin` starts its thread. The rest from any thread.
+
+    Args:
+        plan: every stage in a slot.
+        nodes: {slot: the node it runs on}.
+        actors: {slot: its actor}.
+        lifeline: of this process.
+        hosts: of the slots.
+        tuner: who sets the slacks.
+        echoes: whether this process prints what users' functions print in the slots.
+
+    Attributes:
+        life: what decides; only the thread tells it anything.
+        reports: {slot: its newest report}.
+        results: what the collect sinks have.
+        notes: what the end has brought to be told.
+        over: set when the job has ended, everything of it is here, and its CPUs are free.
+        error: why it failed, once it is over.
+        elapsed_s: from the start of its sources to the end of its last slot, once it is over.
+        lock: around the tuner and the reports: the thread's, and those who ask.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        nodes: Mapping[str, NodeInfo],
+        actors: Mapping[str, Any],
+        *,
+        lifeline: Lifeline,
+        hosts: HostWatch,
+        tuner: TunerCare,
+        echoes: bool,
+    ) -> None:
+        self._plan, self._actors = plan, actors
+        self._lifeline, self._hosts, self._tuner = lifeline, hosts, tuner
+        homes = {
+            slot: HomeNode(nodes[slot].node_id, nodes[slot].name, nodes[slot].ip)
+            for slot in plan.slot_names
+        }
+        self.life = JobLife(plan, homes, patience=PATIENCE)
+        self.reports: dict[str, SlotReport] = {}
+        self.results = Results(plan, actors)
+        self.notes: list[str] = []
+        self.over = threading.Event()
+        self.error: SlackwaterError | None = None
+        self.elapsed_s: float | None = None
+        self.lock = threading.RLock()
+        self._heard = LastHeard(actors, self.reports)
+        self._echo = Echo(plan, actors) if echoes else None
+        self._silent: set[str] = set()  # ids of nodes that the machine knows not to answer
+        self._joins: dict[Any, str] = {}
+        self._start_ns, self._began_s = 0, time.monotonic()  # of the sources, by two clocks
+        self._is_unwanted, self._woken = threading.Event(), threading.Event()
+        self._is_left = False  # the process ends
+        self._thread = threading.Thread(
+            target=self._see_it_through, name=f"job {plan.flow}", daemon=True
+        )
+
+    def begin(self, *, start_ns: int, began_s: float) -> None:
+        """Look after the job from now on; its slots have their order to start.
+
+        Args:
+            start_ns: when its sources start, by the reference's clock.
+            began_s: the same by this process's monotonic clock.
+        """
+        self._start_ns, self._began_s = start_ns, began_s
+        self.life.begin(round(began_s * 1e9))
+        self._heard.look()
+        self._joins = {actor.call.remote("join"): name for name, actor in self._actors.items()}
+        for end in self._joins:
+            end.future().add_done_callback(lambda _: self._woken.set())
+        atexit.register(self._leave)  # runs before Ray's own, which was there first
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Let the job end; return when it has."""
+        self._is_unwanted.set()
+        self._woken.set()
+        self.over.wait()
+
+    @property
+    def passed_s(self) -> float:
+        """Since its sources began."""
+        return max(0.0, time.monotonic() - self._began_s)
+
+    def refresh(self) -> None:
+        """Ask the slots how it goes, for 3 s at most."""
+        try:
+            self._fetch_reports()
+        except OSError as problem:  # the next look ends the job
+            self._lifeline.broke(problem)
+
+    def _fetch_reports(self) -> None:
+        calls = {self._actors[name].call.remote("report"): name for name in self.life.living}
+        deadline_s = time.monotonic() + REPORT_TIMEOUT_S
+        done: list[Any] = []
+        while len(done) < len(calls) and (left := deadline_s - time.monotonic()) > 0:
+            done, _ = ray.wait(list(calls), num_returns=len(calls), timeout=min(left, LOOK_S))
+            if self.life.is_ending or self._lifeline.lost is not None:
+                break  # some may never answer
+        with self.lock:
+            self._heard.take({ref: calls[ref] for ref in done}, self.life.ended)
+
+    # -- the thread: what there is to hear -------------------------------------------------
+
+    def _see_it_through(self) -> None:
+        try:
+            while not (self.life.is_over or self._is_left):
+                self._rest()
+                self._tell(self._news())
+                if not self.life.is_ending:
+                    self._care()
+        except BaseException:  # a fault of ours must not look like a job that runs
+            self.error = SlackwaterError(
+                f"job {self._plan.flow!r} could not be looked after any more, and was ended; this "
+                f"is a fault of Slackwater:\n{traceback.format_exc()}"
+            )
+            self._end()
+        finally:
+            atexit.unregister(self._leave)
+            self.over.set()
+
+    def _rest(self) -> None:
+        due_ns = self.life.due_ns
+        left_s = LOOK_S if due_ns is None else (due_ns - time.monotonic_ns()) / 1e9
+        self._woken.wait(min(max(left_s, 0.0), LOOK_S))
+        self._woken.clear()
+
+    def _leave(self) -> None:
+        """Leave Ray alone: the process ends, and Ray with it. Whoever calls it then starts it."""
+        self._is_left = True
+        self._woken.set()
+        self._thread.join(LEAVE_S)
+
+    def _news(self) -> list[Stimulus]:
+        """Return what has happened since the last look; waits for nothing."""
+        if not ray.is_initialized():  # asked now, it would start a cluster of its own
+            self._lifeline.lost = "this process closed its connection to Ray under a job that ran"
+        if (gone := self._lifeline.look()) is not None:
+            return [ClusterGone(gone)]
+        try:
+            news: list[Stimulus] = self._ends()
+        except OSError as problem:  # Ray's own, of its socket
+            return [ClusterGone(self._lifeline.broke(problem))]
+        silent = {node: why for node, why in self._hosts.look().items() if node not in self._silent}
+        self._silent.update(silent)
+        news += [HostSilent(node, why) for node, why in silent.items()]
+        if self._is_unwanted.is_set() and not self.life.is_ending:
+            news.append(StopAsked())
+        return news or [TimePassed()]
+
+    def _ends(self) -> list[Stimulus]:
+        living = self.life.living
+        waiting = {ref: name for ref, name in self._joins.items() if name in living}
+        there = ray.wait(list(waiting), num_returns=len(waiting), timeout=0)[0] if waiting else []
+        return [self._end_of(waiting[ref], ref) for ref in there]
+
+    def _end_of(self, name: str, ref: Any) -> Stimulus:
+        try:
+            report: SlotReport = ray.get(ref, timeout=CALL_TIMEOUT_S)
+        except RayError as problem:
+            return SlotDied(name, str(problem).strip().splitlines()[0].rstrip("."))
+        with self.lock:
+            self.reports[name] = report
+        if self._echo is not None:
+            self._echo.show_last(name, report.said)
+        return _ended(report)
+
+    def _care(self) -> None:
+        """Look after the tuner, and what the slots have to say. Nothing here is waited for."""
+        try:
+            with self.lock:
+                self._tuner.look()
+                self._heard.look(self.life.ended)
+            if self._echo is not None:
+                self._echo.look(self.life.ended)
+        except OSError as problem:  # the next look says so
+            self._lifeline.broke(problem)
+
+    # -- the thread: what is to be done ----------------------------------------------------
+
+    def _tell(self, news: Iterable[Stimulus]) -> None:
+        """Do what the machine makes of this, and of what comes of that, until it wants no more."""
+        actions: deque[Action] = deque()
+        # All of it before anything is done: of two slots that failed, both are known then.
+        for one in news:
+            actions += self.life.handle(one, time.monotonic_ns())
+        while actions:
+            for answer in self._perform(actions.popleft()):
+                actions += self.life.handle(answer, time.monotonic_ns())
+
+    def _perform(self, action: Action) -> list[Stimulus]:
+        """Do it; return what came of it."""
+        try:
+            match action:
+                case CheckCluster():
+                    gone = self._lifeline.check()
+                    return [ClusterThere() if gone is None else ClusterGone(gone)]
+                case AskForDead(node_ids, within_s):
+                    return [DeadNodes(_known_dead(node_ids, within_s))]
+                case StopSlots(slots, failure):
+                    for name in slots:
+                        self._actors[name].call.remote("stop", failure)
+                case HearLastWords(slots, failure, within_s):
+                    return self._last_words(slots, failure, within_s)
+                case FetchResults(sinks):
+                    with self.lock:
+                        self._tuner.finish()
+                    self.notes += self.results.keep(sinks)
+                    return [ResultsFetched()]
+                case End(cause=cause):
+                    self.error = None if cause is None else cause.error(self.life.heard)
+                    self._end()
+        except OSError as problem:
+            return [ClusterGone(self._lifeline.broke(problem))]
+        return []
+
+    def _last_words(self, slots: Sequence[str], failure: str, within_s: float) -> list[Stimulus]:
+        def keep(ended: Collection[str]) -> None:
+            sinks = self.life.sinks_in([*self.life.ended, *ended])
+            self.notes += self.results.keep(sinks)
+
+        if not ray.is_initialized():
+            return [LastWordsHeard()]
+        living = {name: self._actors[name] for name in slots}
+        heard = last_words(living, failure=failure, within_s=within_s, then=keep)
+        with self.lock:
+            self.reports.update(heard)
+        return [*map(_ended, heard.values()), LastWordsHeard()]
+
+    def _end(self) -> None:
+        there = [self.reports[name] for name in self.life.ended]
+        ends = [own.ended_ns for own in there if own.ended_ns is not None]
+        self.elapsed_s = max(0, max(ends) - self._start_ns) / 1e9 if ends else self.passed_s
+        self.close()
+        if ray.is_initialized():
+            end_actors(self._actors)
+
+    def close(self) -> None:
+        """Watch nothing any more, and end the tuner."""
+        self._hosts.close()
+        self._lifeline.close()
+        attempt(CALL_TIMEOUT_S, self._tuner.end)
+
+
+def _ended(report: SlotReport) -> SlotEnded:
+    return SlotEnded(report.slot, report.state, report.error, report.error_type, tuple(report.lost))
+
+
+def _known_dead(node_ids: Collection[str], within_s: float) -> dict[str, str]:
+    try:
+        return dead_nodes(node_ids, within_s=within_s)
+    except ClusterError:  # without its head nobody knows
+        return {}

@@ -1,0 +1,314 @@
+"""The life of a job: who is the cause of its end, what to wait for, and for how long.
+
+```
+          a slot fails or dies         found, or time is over
+runs ───────────────────────▶ settles ───────────▶ checks ──▶ asks ──▶ stops ──▶ fetches ──▶ over
+ │ │                                                 ▲   └─ own error, or a ▲      ▲
+ │ └─ a stop is asked for ───────────────────────────┘      user's stop ────┘      │
+ └─ all slots have ended ──────────────────────────────────────────────────────────┘
+the cluster goes, anywhere ──▶ is cut off: last words ──▶ over
+```
+
+Pure: its host (a Ray driver, or the simulator) tells what it hears, and does what comes out. No
+phase waits for ever: `due_ns` says until when at most, and `FetchResults`, which has no such
+limit, is answered by its host in any case.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Mapping
+from enum import Enum, auto
+
+from runtime.life.actions import (
+    Action,
+    AskForDead,
+    CheckCluster,
+    End,
+    FetchResults,
+    HearLastWords,
+    StopSlots,
+)
+from runtime.life.cause import DEATH, Cause, HomeNode, lost_cluster, obituary, silent_peers
+from runtime.life.patience import Patience
+from runtime.life.stimuli import (
+    ClusterGone,
+    ClusterThere,
+    DeadNodes,
+    HostSilent,
+    LastWordsHeard,
+    ResultsFetched,
+    SlotDied,
+    SlotEnded,
+    Stimulus,
+    StopAsked,
+    TimePassed,
+)
+from runtime.model import NS_PER_SECOND
+from runtime.plan.plan import Plan, collect_sinks
+
+__all__ = ["RECENT", "JobLife"]
+
+RECENT = 20
+"""Stimuli that are kept: the ends of some ten slots and what came between fit on a screen."""
+
+
+class _Phase(Enum):
+    RUNS = auto()
+    SETTLES = auto()  # something failed: whose fault was it?
+    CHECKS = auto()  # is there anybody to end slots?
+    ASKS = auto()  # which nodes are gone?
+    STOPS = auto()  # the others are to end
+    FETCHES = auto()
+    IS_CUT_OFF = auto()
+    OVER = auto()
+
+
+_ANSWERS: dict[_Phase, type[Stimulus]] = {
+    _Phase.CHECKS: ClusterThere,
+    _Phase.ASKS: DeadNodes,
+    _Phase.FETCHES: ResultsFetched,
+    _Phase.IS_CUT_OFF: LastWordsHeard,
+}
+
+
+class JobLife:
+    """Decides for one job, from the start of its slots on.
+
+    Args:
+        plan: the job's, every stage in a slot.
+        homes: {slot: the node it runs on}.
+        patience: how long to wait for what.
+
+    Attributes:
+        cause: why the job fails; None: it does not, as far as is known. Never changes once named.
+        due_ns: when to say `TimePassed` at the latest; None: nothing is waited for.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        homes: Mapping[str, HomeNode],
+        *,
+        patience: Patience | None = None,
+    ) -> None:
+        self._plan, self._homes = plan, dict(homes)
+        self._patience, self._began_ns = patience or Patience(), 0
+        self._ended: dict[str, SlotEnded] = {}
+        self._deaths: dict[str, str] = {}  # {slot: why}
+        self._lost: set[str] = set()  # ids of nodes that do not answer
+        self._gone: str | None = None  # the cluster, and why
+        self._is_unwanted = self._is_answered = False
+        self._phase = _Phase.RUNS
+        self._heard: deque[tuple[int, Stimulus]] = deque(maxlen=RECENT)
+        self.cause: Cause | None = None
+        self.due_ns: int | None = None
+
+    # -- what it says ----------------------------------------------------------------------
+
+    @property
+    def status(self) -> str:
+        """running, done, stopped or failed; running until all is over."""
+        if self._phase is not _Phase.OVER:
+            return "running"
+        if self.cause is not None:
+            return "failed"
+        states = [end.state for end in self._ended.values()]
+        return "done" if states == ["done"] * len(self._homes) else "stopped"
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it only has its end before it, or behind it."""
+        return self._phase is not _Phase.RUNS
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, and nothing is to be done any more."""
+        return self._phase is _Phase.OVER
+
+    @property
+    def living(self) -> tuple[str, ...]:
+        """The slots that have neither ended nor died, as far as is known."""
+        gone = self._ended.keys() | self._deaths.keys()
+        return tuple(slot for slot in self._homes if slot not in gone)
+
+    @property
+    def ended(self) -> tuple[str, ...]:
+        """The slots that have said themselves that they are over."""
+        return tuple(self._ended)
+
+    @property
+    def heard(self) -> list[str]:
+        """What it heard last, a line each, the latest last: seconds since the start, and what."""
+        return [f"{(at_ns - self._began_ns) / 1e9:.3f} {one}" for at_ns, one in self._heard]
+
+    def sinks_in(self, slots: Collection[str]) -> tuple[str, ...]:
+        """Return the collect sinks in these slots whose results can be fetched."""
+        there = [one for one in slots if self._homes[one].node_id not in self._lost]
+        sinks = collect_sinks(self._plan)
+        return tuple(sink for sink in sinks if self._plan.slots[sink] in there)
+
+    # -- what it does ----------------------------------------------------------------------
+
+    def begin(self, began_ns: int) -> None:
+        """Count from here, by the clock of `handle`, which only has to go on."""
+        self._began_ns = began_ns
+
+    def handle(self, stimulus: Stimulus, now_ns: int) -> list[Action]:
+        """Take in what was heard; return what is to be done now, in this order."""
+        if self.is_over:
+            return []
+        if not isinstance(stimulus, TimePassed):
+            self._heard.append((now_ns, stimulus))
+        self._take(stimulus)
+        actions: list[Action] = []
+        while (then := self._next(now_ns)) is not None:
+            actions += then
+        return actions
+
+    def _take(self, stimulus: Stimulus) -> None:
+        match stimulus:
+            case SlotEnded(slot=slot):
+                if slot in self.living:
+                    self._ended[slot] = stimulus
+            case SlotDied(slot, reason):
+                if slot in self.living:
+                    self._deaths[slot] = reason
+            case HostSilent(node_id, reason):
+                self._bury({node_id: reason})
+            case DeadNodes(reasons):
+                self._bury(reasons)
+            case ClusterGone(what):
+                self._gone = self._gone or what
+            case StopAsked():
+                self._is_unwanted = True
+        if isinstance(stimulus, _ANSWERS.get(self._phase, ())):
+            self._is_answered = True
+
+    def _bury(self, lost: Mapping[str, str]) -> None:
+        """Take the slots on these nodes for dead, {node id: what is wrong with it}."""
+        for slot in self.living:
+            node_id = self._homes[slot].node_id
+            if node_id in lost:
+                self._deaths[slot] = lost[node_id]
+        self._lost.update(lost)
+
+    def _next(self, now_ns: int) -> list[Action] | None:
+        """Go on to the next phase; return what that takes. None: it is not time for that."""
+        if self._gone is not None and self._phase not in (_Phase.IS_CUT_OFF, _Phase.OVER):
+            return self._cut_off(self._gone, now_ns)
+        if not self._has_waited(now_ns):
+            return None
+        go_on = {
+            _Phase.RUNS: self._look,
+            _Phase.SETTLES: self._check,
+            _Phase.CHECKS: self._end_others,
+            _Phase.ASKS: self._stop,
+            _Phase.STOPS: self._fetch,
+            _Phase.FETCHES: self._end,
+            _Phase.IS_CUT_OFF: self._end,
+        }
+        return go_on[self._phase](now_ns)
+
+    def _has_waited(self, now_ns: int) -> bool:
+        """Whether what this phase waits for is there, or the time for it is over."""
+        if self.due_ns is not None and now_ns >= self.due_ns:
+            return True
+        match self._phase:
+            case _Phase.RUNS:
+                return self._is_troubled or self._is_unwanted or not self.living
+            case _Phase.SETTLES:
+                return self._has_root_cause or not self.living
+            case _Phase.STOPS:
+                return not self.living
+        return self._is_answered
+
+    def _look(self, now_ns: int) -> list[Action]:
+        if self._is_troubled:
+            self._enter(_Phase.SETTLES, now_ns, self._patience.settle_s)
+            return []
+        return self._check(now_ns) if self._is_unwanted else self._fetch(now_ns)
+
+    def _check(self, now_ns: int) -> list[Action]:
+        self._enter(_Phase.CHECKS, now_ns, self._patience.check_s)
+        return [CheckCluster()]
+
+    def _end_others(self, now_ns: int) -> list[Action]:
+        """End the other slots, now that there is somebody to do it."""
+        if not self._is_troubled or self._own_failure is not None:
+            return self._stop(now_ns)
+        self._enter(_Phase.ASKS, now_ns, self._patience.dead_s)
+        node_ids = dict.fromkeys(home.node_id for home in self._homes.values())
+        return [AskForDead(tuple(node_ids), self._patience.dead_s)]
+
+    def _stop(self, now_ns: int) -> list[Action]:
+        self._name_cause()
+        self._enter(_Phase.STOPS, now_ns, self._patience.stop_s)
+        failure = None if self.cause is None else self.cause.said
+        return [StopSlots(self.living, failure)] if self.living else []
+
+    def _fetch(self, now_ns: int) -> list[Action]:
+        del now_ns  # its host answers in any case
+        self._name_cause()  # a slot that was to stop may have failed at that
+        self._enter(_Phase.FETCHES)
+        return [FetchResults(self.sinks_in(self._ended))]
+
+    def _cut_off(self, gone: str, now_ns: int) -> list[Action]:
+        """End without the cluster: nothing may be asked that waits for an answer."""
+        within_s = self._patience.cut_off_s
+        self._enter(_Phase.IS_CUT_OFF, now_ns, within_s)
+        cause = self.cause or self._own_failure
+        if cause is None:
+            said = f"job {self._plan.flow!r} has failed: {lost_cluster(gone)}"
+            cause = Cause("ClusterError", said)
+        self.cause = cause
+        return [HearLastWords(self.living, cause.said, within_s)]
+
+    def _end(self, now_ns: int) -> list[Action]:
+        del now_ns
+        self._enter(_Phase.OVER)
+        return [End(self.status, self.cause)]
+
+    def _enter(self, phase: _Phase, now_ns: int = 0, within_s: float | None = None) -> None:
+        self._phase, self._is_answered = phase, False
+        self.due_ns = None if within_s is None else now_ns + round(within_s * NS_PER_SECOND)
+
+    # -- whose fault it was ----------------------------------------------------------------
+
+    @property
+    def _failed(self) -> list[SlotEnded]:
+        return [end for end in self._ended.values() if end.has_failed]
+
+    @property
+    def _is_troubled(self) -> bool:
+        return bool(self._deaths or self._failed)
+
+    @property
+    def _own_failure(self) -> Cause | None:
+        """The first error that a slot met by itself."""
+        for end in self._failed:
+            if end.kind != DEATH:
+                assert end.error is not None, "it has failed"
+                return Cause(end.kind or "", end.error, (end.slot,))
+        return None
+
+    @property
+    def _has_root_cause(self) -> bool:
+        return bool(self._deaths) or self._own_failure is not None
+
+    def _name_cause(self) -> None:
+        """Name who is to blame, once: a slot's own error, else who died, else who misses whom."""
+        if self.cause is not None or not self._is_troubled:
+            return
+        if (own := self._own_failure) is not None:
+            self.cause = own
+            return
+        silent = silent_peers(self._plan, self._failed, self.living, self._homes)
+        self._bury({self._homes[slot].node_id: reason for slot, reason in silent.items()})
+        if self._deaths:
+            said = obituary(self._plan, self._deaths, self._homes, lost=self._lost)
+            self.cause = Cause(DEATH, said, tuple(self._deaths))
+        else:
+            first = self._failed[0]
+            assert first.error is not None, "it has failed"
+            self.cause = Cause(DEATH, first.error, (first.slot,))

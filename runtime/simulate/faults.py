@@ -1,0 +1,105 @@
+"""What may go wrong in a simulated job, and when: named one by one, or drawn by a seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import TypeAlias
+
+from runtime.errors import SettingError
+from runtime.plan.plan import Plan
+
+__all__ = [
+    "ClusterGoes",
+    "Fault",
+    "HostFallsSilent",
+    "SlotDies",
+    "SlotHangs",
+    "SlotRaises",
+    "UserStops",
+    "any_faults",
+    "check_faults",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _At:
+    at_ns: int
+    """Since the start of the job, in virtual time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlotDies(_At):
+    """The process of a slot is gone from one moment to the next."""
+
+    slot: str
+    reason: str = "its process was killed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostFallsSilent(_At):
+    """Nothing comes from a node any more, and nobody is told."""
+
+    node: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlotRaises(_At):
+    """A user's function in a slot raises; `said` is the error's text."""
+
+    slot: str
+    said: str = "its function raised an error"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlotHangs(_At):
+    """A user's function in a slot does not return any more, not even for a stop."""
+
+    slot: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterGoes(_At):
+    """Who starts and ends slots is gone; slots that live do not notice."""
+
+    what: str = "the head of the cluster is gone"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserStops(_At):
+    """The user asks for the end."""
+
+
+Fault: TypeAlias = SlotDies | HostFallsSilent | SlotRaises | SlotHangs | ClusterGoes | UserStops
+
+
+def check_faults(plan: Plan, faults: tuple[Fault, ...]) -> None:
+    """Check that these can happen to a plan.
+
+    Raises:
+        SettingError: one names a slot or a node that the plan does not use, or a time before 0.
+    """
+    for one in faults:
+        name = getattr(one, "slot", getattr(one, "node", None))
+        if name is not None and name not in plan.slot_names:
+            raise SettingError(f"{one}: the plan has only {', '.join(plan.slot_names)}")
+        if one.at_ns < 0:
+            raise SettingError(f"{one}: at_ns counts from the start of the job, and is at least 0")
+
+
+def any_faults(plan: Plan, *, seed: int, within_ns: int) -> tuple[Fault, ...]:
+    """Return one to three things that go wrong within this time, the same for the same seed."""
+    chance = Random(seed)  # noqa: S311 - a draw, not a secret
+    faults: list[Fault] = []
+    for _ in range(chance.choice([1, 1, 2, 3])):
+        slot, at_ns = chance.choice(plan.slot_names), chance.randrange(within_ns)
+        kind = chance.choice([SlotDies, SlotDies, SlotRaises, SlotHangs, HostFallsSilent, None])
+        if kind is None:
+            faults.append(chance.choice([UserStops, ClusterGoes])(at_ns=at_ns))
+        elif kind is HostFallsSilent:
+            faults.append(HostFallsSilent(node=slot, at_ns=at_ns))
+        else:
+            faults.append(kind(slot=slot, at_ns=at_ns))  # type: ignore[call-arg]
+    # Who hangs is heard of by nobody: without a wish to stop such a job stands still for ever.
+    last_ns = max(one.at_ns for one in faults)
+    return (*faults, UserStops(at_ns=last_ns + within_ns))

@@ -1,0 +1,280 @@
+"""Carries a job's life in virtual time, as `actors/jobs/carrier.py` does on Ray.
+
+The same machine decides. What differs is who brings the news, and how late: here a seed says.
+
+```
+fault ─▶ the slot does no more ─┬─ its peers miss it   ─┐ each a while later, in any order
+                                └─ the cluster says so ─┴▶ JobLife ─▶ stop · fetch · end
+```
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from runtime.errors import OperatorError, SlackwaterError, WorkerDied
+from runtime.life import (
+    Action,
+    AskForDead,
+    CheckCluster,
+    ClusterGone,
+    ClusterThere,
+    DeadNodes,
+    End,
+    FetchResults,
+    HearLastWords,
+    HomeNode,
+    HostSilent,
+    JobLife,
+    LastWordsHeard,
+    ResultsFetched,
+    SlotDied,
+    SlotEnded,
+    Stimulus,
+    StopAsked,
+    StopSlots,
+    TimePassed,
+    lost_peer,
+)
+from runtime.model import NS_PER_SECOND
+from runtime.plan.plan import Channel, Plan
+from runtime.simulate.faults import (
+    ClusterGoes,
+    Fault,
+    HostFallsSilent,
+    SlotDies,
+    SlotHangs,
+    SlotRaises,
+    UserStops,
+)
+
+__all__ = ["CloseSlot", "SimulatedLife", "World"]
+
+HOST = "simulator"
+ORDER_NS = 20_000_000
+"""An order to stop is with its slot within this time."""
+MISSED_NS = 300_000_000
+"""A peer that is gone is missed within this time: its kernel closes what it had open."""
+TOLD_NS = 2 * NS_PER_SECOND
+"""A death is told by the cluster within this time: before or behind what the peers say."""
+SILENT_NS = (4 * NS_PER_SECOND, 8 * NS_PER_SECOND)
+"""A silent host is noticed, by whoever waits for an answer of it, after a time in this range."""
+
+CloseSlot = Callable[[str, str, str | None], str]
+"""(slot, "done", "stopped" or "failed", why the job or the slot failed): end its sinks; return
+what went wrong with that behind a failure, else raise it."""
+
+
+class World(Protocol):
+    """What the simulator is for the life of its job."""
+
+    now_ns: int
+
+    def at(self, at_ns: int, happen: Callable[[], None]) -> None:
+        """Let something happen at a virtual time."""
+        ...
+
+    def is_busy(self, slot: str) -> bool:
+        """Whether a slot is in the middle of a slice."""
+        ...
+
+    def has_carried_all(self, channel: Channel) -> bool:
+        """Whether the end of a channel's stream has been delivered."""
+        ...
+
+
+class SimulatedLife:
+    """The life of one simulated job: tell it what slots do; it says which of them still may.
+
+    Args:
+        plan: the job's.
+        world: where it runs.
+        close: ends the sinks of a slot.
+        seed: of how late news are.
+        faults: what goes wrong.
+
+    Attributes:
+        machine: what decides.
+        ended_ns: when the last slot ended; None: none has.
+    """
+
+    def __init__(
+        self, plan: Plan, world: World, *, close: CloseSlot, seed: int, faults: Sequence[Fault]
+    ) -> None:
+        homes = {slot: HomeNode(slot, slot, HOST) for slot in plan.slot_names}
+        self.machine = JobLife(plan, homes)
+        self.ended_ns: int | None = None
+        self._plan, self._world, self._close, self._faults = plan, world, close, faults
+        self._rng = np.random.default_rng([seed, 1])  # not that of costs: healthy runs stay
+        self._idle: set[str] = set()  # slots that do no more: over, gone, or they hang
+        self._over: set[str] = set()  # those that have ended by themselves
+        self._vanished: set[str] = set()
+        self._silent: set[str] = set()  # nodes
+        self._stopping: dict[str, str | None] = {}  # {slot that is to end: why}
+        self._gone: str | None = None  # the cluster
+        self._raised: dict[str, SlackwaterError] = {}
+        self._due_ns: int | None = None
+        self.error: SlackwaterError | None = None
+
+    def begin(self) -> None:
+        """Start to count; let the faults happen when it is time."""
+        began_ns = self._world.now_ns
+        self.machine.begin(began_ns)
+        for fault in self._faults:
+            self._at(fault.at_ns, partial(self._strike, fault))
+
+    def may_work(self, slot: str) -> bool:
+        """Whether a slot still does anything."""
+        return slot not in self._idle
+
+    def answers(self, slot: str) -> bool:
+        """Whether a slot can be asked, and told what to do: it works, or has ended."""
+        return slot not in self._idle or slot in self._over
+
+    # -- what slots do ---------------------------------------------------------------------
+
+    def rest(self, slot: str, *, is_finished: bool) -> None:
+        """Take note that a slot is between two slices; finished, or told to stop, it ends."""
+        if not self.may_work(slot):
+            return
+        if slot in self._stopping:
+            self._end(slot, "stopped", self._stopping[slot])
+        elif is_finished:
+            self._end(slot, "done", None)
+
+    def fail(self, slot: str, problem: SlackwaterError) -> None:
+        """Let a slot end with an error."""
+        said = f"{problem}{self._close(slot, 'failed', str(problem))}"
+        self._raised[slot] = problem
+        self._leave(slot)
+        self.tell(SlotEnded(slot, "failed", said, type(problem).__name__, self._lost_by(slot)))
+
+    def _end(self, slot: str, state: str, failure: str | None) -> None:
+        try:
+            self._close(slot, state if failure is None else "failed", failure)
+        except SlackwaterError as problem:
+            self.fail(slot, problem)
+            return
+        self._leave(slot)
+        self.tell(SlotEnded(slot, state))
+
+    def _leave(self, slot: str) -> None:
+        self._idle.add(slot)
+        self._over.add(slot)
+        self.ended_ns = self._world.now_ns
+
+    # -- what goes wrong -------------------------------------------------------------------
+
+    def _strike(self, fault: Fault) -> None:
+        match fault:
+            case UserStops():
+                self.tell(StopAsked())
+            case ClusterGoes(what=what):
+                self._gone = what
+                self._later(SILENT_NS, ClusterGone(what))
+            case HostFallsSilent(node=node):
+                self._silent.add(node)
+                self._vanish(node, SILENT_NS)
+                why = f"its host {HOST} does not answer (silence)"
+                self._later(SILENT_NS, HostSilent(node, why))
+            case SlotDies(slot=slot, reason=reason) if self.may_work(slot):
+                self._vanish(slot, (0, MISSED_NS))
+                self._later((0, TOLD_NS), SlotDied(slot, reason))
+            case SlotHangs(slot=slot) if self.may_work(slot):
+                self._idle.add(slot)
+            case SlotRaises(slot=slot, said=said) if self.may_work(slot):
+                self.fail(slot, OperatorError(said))
+
+    def _vanish(self, slot: str, missed_ns: tuple[int, int]) -> None:
+        """Let a slot be gone, and its peers miss it when they find no end of its stream."""
+        if slot in self._over | self._vanished:
+            return
+        self._idle.add(slot)
+        self._vanished.add(slot)
+        self._close(slot, "failed", "its process is gone")  # what is not published never will be
+        for peer, channel in self._peers(slot):
+            self._at(self._draw(missed_ns), partial(self._miss, peer, channel))
+
+    def _miss(self, peer: str, channel: Channel) -> None:
+        if self.may_work(peer) and not self._world.has_carried_all(channel):
+            self.fail(peer, WorkerDied(lost_peer(peer, channel.name)))
+
+    def _lost_by(self, slot: str) -> tuple[str, ...]:
+        """The channels of a slot whose other end is gone, and had more to say or to hear."""
+        return tuple(
+            channel.name
+            for peer, channel in self._peers(slot)
+            if peer in self._vanished and not self._world.has_carried_all(channel)
+        )
+
+    def _peers(self, slot: str) -> list[tuple[str, Channel]]:
+        """The channels of a slot to others, each with the slot at its other end."""
+        found = []
+        for channel in self._plan.channels:
+            sides = {self._plan.slots[channel.source], self._plan.slots[channel.target]}
+            if slot in sides and len(sides) == 2:
+                (peer,) = sides - {slot}
+                found.append((peer, channel))
+        return found
+
+    # -- what the machine wants ------------------------------------------------------------
+
+    def tell(self, news: Stimulus) -> None:
+        """Do what the machine makes of this, and of what comes of that, until it wants no more."""
+        now_ns = self._world.now_ns
+        actions = deque(self.machine.handle(news, now_ns))
+        while actions:
+            for answer in self._perform(actions.popleft()):
+                actions += self.machine.handle(answer, now_ns)
+        due_ns = self.machine.due_ns
+        if due_ns is not None and due_ns != self._due_ns:
+            self._world.at(due_ns, partial(self.tell, TimePassed()))
+        self._due_ns = due_ns
+
+    def _perform(self, action: Action) -> list[Stimulus]:
+        match action:
+            case CheckCluster():
+                return [ClusterThere() if self._gone is None else ClusterGone(self._gone)]
+            case AskForDead(node_ids):
+                known = [node for node in node_ids if node in self._silent]
+                told = [node for node in known if self._rng.random() < 1 / 2]
+                return [DeadNodes(dict.fromkeys(told, "its node is gone (lost)"))]
+            case StopSlots(slots, failure):
+                for slot in slots:
+                    self._at(self._draw((0, ORDER_NS)), partial(self._stop, slot, failure))
+            case HearLastWords(slots, failure, within_s):
+                for slot in slots:
+                    self._at(0, partial(self._stop, slot, failure))
+                last_ns = round(within_s * NS_PER_SECOND)
+                self._at(last_ns, partial(self.tell, LastWordsHeard()))
+            case FetchResults():
+                return [ResultsFetched()]
+            case End(cause=cause):
+                if cause is not None:
+                    made = cause.error(self.machine.heard)
+                    own = self._raised.get(cause.slots[0]) if cause.slots else None
+                    if own is not None and (type(own), str(own)) == (type(made), str(made)):
+                        own.__notes__ = made.__notes__
+                        made = own  # its traceback leads into the user's function
+                    self.error = made
+        return []
+
+    def _stop(self, slot: str, failure: str | None) -> None:
+        if self.may_work(slot):
+            self._stopping[slot] = failure
+            if not self._world.is_busy(slot):
+                self.rest(slot, is_finished=False)
+
+    def _later(self, range_ns: tuple[int, int], news: Stimulus) -> None:
+        self._at(self._draw(range_ns), partial(self.tell, news))
+
+    def _at(self, after_ns: int, happen: Callable[[], None]) -> None:
+        self._world.at(self._world.now_ns + after_ns, happen)
+
+    def _draw(self, range_ns: tuple[int, int]) -> int:
+        return int(self._rng.integers(*range_ns))

@@ -1,0 +1,169 @@
+"""A submitted flow as its user holds it in the simulator: it runs when it is waited for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from actors.tuning.sample_history import SampleHistory
+from runtime.errors import SlackwaterError
+from runtime.measure import JobReport, refuse_imbalance
+from runtime.measure.published import published_notes
+from runtime.measure.samples import StageSample
+from runtime.model import Batch
+from runtime.plan.plan import Plan, collect_sinks
+from runtime.simulate import CostModel, Fault, LinkModel
+from runtime.simulate import Simulation as SimulationRun
+from runtime.tune import make_policy
+from slackwater.jobs import Latency, OnReport, check_collects, latency_of
+
+if TYPE_CHECKING:
+    from runtime.config import Limits, Tuning
+
+
+class SimulatedJob:
+    """A flow that runs in virtual time, when it is waited for."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        seed: int,
+        cost: CostModel | None,
+        link: LinkModel | None,
+        limits: Limits | None,
+        tuning: Tuning | None,
+        faults: Sequence[Fault] = (),
+    ) -> None:
+        from actors.sinks import (  # noqa: PLC0415 (brings in ZeroMQ)
+            SlotSinks,
+            input_prints,
+            sink_runs,
+            slots_with_inputs,
+        )
+
+        self.plan = plan
+        self._sinks = {
+            slot: SlotSinks(clock_ns=lambda: self._run.now_ns) for slot in plan.slot_names
+        }
+        self._open = set(plan.slot_names)  # slots whose sinks have not ended
+        self._history: SampleHistory | None = None
+        self._kept: dict[str, str] = {}  # what there is to say of the history
+        known: list[StageSample] = []
+        if tuning is not None and tuning.history is not None:
+            most = tuning.window_s * len(plan.stages)
+            self._history = SampleHistory(Path(tuning.history), plan, most=most)
+            known, self._kept["history"] = self._history.load()
+        self._run = SimulationRun(
+            plan,
+            egress=self._egress,
+            close=self._end_sinks,
+            faults=faults,
+            seed=seed,
+            cost=cost,
+            link=link,
+            limits=limits,
+            policy=None if tuning is None else make_policy(plan, tuning, history=known),
+        )
+        self._report: JobReport | None = None
+        self._failure: BaseException | None = None
+        inputs = [input_prints(plan.stages_of(slot)) for slot in slots_with_inputs(plan)]
+        runs = sink_runs(plan, f"{plan.flow} (simulated)", inputs)
+        try:
+            for slot, sinks in self._sinks.items():
+                sinks.open(plan.stages_of(slot), folder="", runs=runs)
+        except BaseException:
+            self.close()
+            raise
+
+    def _egress(self, stage: str, batch: Batch | None, is_end: bool) -> int:
+        del is_end  # those of a slot are closed together
+        return 0 if batch is None else self._sinks[self.plan.slots[stage]].write(stage, batch)
+
+    def _end_sinks(self, slot: str, state: str, failure: str | None) -> str:
+        if failure is None:
+            self._sinks[slot].close(state)
+        self._open.discard(slot)
+        return "" if failure is None else self._sinks[slot].abort(failure)
+
+    @property
+    def status(self) -> str:
+        """starting, done, stopped or failed."""
+        return "starting" if self._report is None else self._report.state
+
+    @property
+    def latency(self) -> Latency:
+        """{sink: {"p50_ms", …, "error_ms", "rows"}}, in virtual time."""
+        return latency_of(self.report())
+
+    @property
+    def metrics(self) -> JobReport:
+        """The report as it stands; the same as `report()`."""
+        return self.report()
+
+    def report(self) -> JobReport:
+        """Return the report as it stands."""
+        return self._report or self._noted(self._run.report())
+
+    def wait(self, timeout: float | None = None, on_report: OnReport | None = None) -> JobReport:
+        """Run to the end; `timeout` is not needed in virtual time.
+
+        Raises:
+            SlackwaterError: what ended the job, each time.
+        """
+        del timeout
+        if self._report is None:
+            try:
+                ended = self._run.run()
+            except BaseException as problem:
+                is_told = isinstance(problem, SlackwaterError)
+                said = str(problem) if is_told else f"{type(problem).__name__}: {problem}"
+                self._abort(said)
+                self._report = self._noted(self._run.report(error=said))
+                self._failure = problem
+                raise
+            self._abort("it did not end when it was told to, and was killed")
+            self._keep()
+            self._report = self._noted(ended)
+        if self._failure is not None:
+            raise self._failure
+        if on_report is not None:
+            on_report(self._report)
+        return refuse_imbalance(self._report)
+
+    def _abort(self, error: str) -> None:
+        """End the sinks of slots that have not done so: one that hung, or a run that broke off."""
+        for slot in sorted(self._open):
+            self._end_sinks(slot, "failed", error)
+
+    def _keep(self) -> None:
+        if self._history is not None:
+            problem = self._history.save(self._run.samples, job=f"{time.time_ns()}")
+            if problem is not None:
+                self._kept["history"] = f"not kept: {problem}; {self._kept['history']}"
+
+    def _noted(self, report: JobReport) -> JobReport:
+        if report.tuning is not None:
+            report.tuning.status = {**report.tuning.status, **self._kept}
+        for sink in report.sinks:
+            self._sinks[self.plan.slots[sink.name]].tell(sink)
+        report.notes = [*report.notes, *published_notes(report.state, report.sinks)]
+        return report
+
+    def result(self, sink: str) -> pa.Table:
+        """Return what a collect sink has gathered; runs the flow if it has not run."""
+        check_collects(self.plan.flow, collect_sinks(self.plan), sink)
+        self.wait()
+        return self._sinks[self.plan.slots[sink]].collected(sink).table()
+
+    def stop(self) -> None:
+        """Nothing runs outside `wait`."""
+
+    def close(self) -> None:
+        """Let go of the sinks' places, if it never ran."""
+        for sinks in self._sinks.values():
+            sinks.leave()

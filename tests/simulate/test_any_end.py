@@ -1,0 +1,135 @@
+"""Flows at random in which anything goes wrong at any time: each comes to one end, and says why."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from runtime.errors import ClusterError, OperatorError, SlackwaterError, WorkerDied
+from runtime.life import Patience
+from runtime.measure import JobReport, imbalances
+from runtime.simulate import (
+    ClusterGoes,
+    Fault,
+    HostFallsSilent,
+    LinkModel,
+    Simulation,
+    SlotDies,
+    SlotHangs,
+    SlotRaises,
+    any_faults,
+)
+from tests.support.any_flow import MS, any_flow
+
+MANY = int(os.environ.get("ANY_ENDS", "0"))
+"""Some thousand find what is rare."""
+SEEDS = range(MANY or 120)
+PARTS = 4
+WITHIN_NS = 3_000 * MS
+PATIENCE = Patience()
+LONGEST_S = sum(
+    (PATIENCE.settle_s, PATIENCE.check_s, PATIENCE.dead_s, PATIENCE.stop_s, PATIENCE.cut_off_s)
+)
+
+
+class Run:
+    """One flow, what goes wrong in it, and how it ended."""
+
+    def __init__(self, seed: int) -> None:
+        plan, limits = any_flow(seed)
+        self.faults = any_faults(plan, seed=seed, within_ns=WITHIN_NS)
+        self.closed: Counter[str] = Counter()  # {slot: how often its sinks were ended}
+        self.written_late: list[str] = []
+        self.one = Simulation(
+            plan,
+            egress=self._egress,
+            close=self._close,
+            seed=seed,
+            link=LinkModel(jitter_ns=20 * MS),
+            limits=limits,
+            faults=self.faults,
+        )
+        self._slots = plan.slots
+        self.error: SlackwaterError | None = None
+        try:
+            self.report: JobReport = self.one.run()
+        except SlackwaterError as problem:
+            self.error, self.report = problem, self.one.report()
+
+    def _egress(self, stage: str, *_: object) -> None:
+        if self.closed[self._slots[stage]]:
+            self.written_late.append(stage)
+
+    def _close(self, slot: str, *_: object) -> str:
+        self.closed[slot] += 1
+        return ""
+
+    def struck(self, *kinds: type[Any]) -> list[Any]:
+        return [one for one in self.faults if isinstance(one, kinds)]
+
+
+def gone(run: Run) -> set[str]:
+    dead = {one.slot for one in run.struck(SlotDies)}
+    return dead | {one.node for one in run.struck(HostFallsSilent)}
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_job_in_which_anything_goes_wrong_ends_once_in_time_and_names_one_cause(
+    part: int,
+) -> None:
+    ends: Counter[str] = Counter()
+    for seed in SEEDS[part::PARTS]:
+        run = Run(seed)
+        who = f"seed {seed}: {run.faults}: {run.report.heard}"
+        life = run.one._life.machine
+        assert life.is_over, who
+        assert run.report.state == life.status, who
+        ends[type(run.error).__name__ if run.error else life.status] += 1
+        # Every slot is stopped once, or hangs; and what has been closed is not written to.
+        hung = {one.slot for one in run.struck(SlotHangs)}
+        assert {slot for slot, times in run.closed.items() if times > 1} == set(), who
+        assert {*run._slots.values()} - {*run.closed} <= hung, who
+        assert run.written_late == [], who
+        last_s = max(one.at_ns for one in run.faults) / 1e9
+        assert run.one.now_ns / 1e9 <= last_s + 8 + LONGEST_S, who
+        assert imbalances(run.report) == [], who
+        check_cause(run, who)
+        assert run.report.to_json() == Run(seed).report.to_json(), who
+    if not MANY:
+        assert len(ends) >= 4, ends  # of done, stopped, and causes of three kinds
+
+
+def check_cause(run: Run, who: str) -> None:
+    error, report = run.error, run.report
+    if error is None:
+        assert (report.error, report.heard) == (None, []), who
+        assert report.state in ("done", "stopped"), who
+        return
+    assert (report.state, report.error) == ("failed", str(error)), who
+    assert report.heard, who
+    assert report.heard[-1] in error.__notes__[0], who
+    match error:
+        case OperatorError():
+            assert str(error) in {one.said for one in run.struck(SlotRaises)}, who
+        case WorkerDied():
+            named = {slot for slot in run._slots.values() if f"slot {slot!r} (stages" in str(error)}
+            assert named, who
+            assert named <= gone(run), who
+        case ClusterError():
+            assert run.struck(ClusterGoes), who
+        case _:
+            raise AssertionError(who) from error
+
+
+def test_faults_are_drawn_alike_for_one_seed_and_of_every_kind_for_many() -> None:
+    plan, _ = any_flow(0)
+
+    def drawn(seed: int) -> tuple[Fault, ...]:
+        return any_faults(plan, seed=seed, within_ns=WITHIN_NS)
+
+    assert drawn(7) == drawn(7)
+    kinds = {type(one) for seed in range(50) for one in drawn(seed)}
+    assert len(kinds) == 6
