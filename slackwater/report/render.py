@@ -142,7 +142,7 @@ def _stage_columns(stages: Sequence[StageReport]) -> tuple[list[Column], list[Co
         ("stage", [stage.name for stage in stages]),
         ("kind", [stage.kind for stage in stages]),
         ("node", [stage.node for stage in stages]),
-        ("slot", [_within_node(stage) for stage in stages]),
+        ("slot", [stage.slot for stage in stages]),
         ("in", [format_count(stage.rows_in) for stage in stages]),
         ("out", [format_count(stage.rows_out) for stage in stages]),
         (
@@ -348,10 +348,6 @@ def _unaccounted(report: JobReport) -> int:
     stages = sum(abs(stage.missing) for stage in report.stages)
     wires = sum(abs(channel.in_flight) for channel in report.channels)
     return abs(ledger.missing) or abs(ledger.in_flight) or stages or wires
-
-
-def _within_node(stage: StageReport) -> str:
-    return stage.slot.removeprefix(stage.node).lstrip("/:") or stage.slot
 
 
 def _each(total_ns: int, rows: int) -> str:
