@@ -20,7 +20,9 @@ from runtime.flow.dataflow import Dataflow
 from runtime.measure.deadline import unpaced
 from runtime.plan.marks import sink_marks
 from runtime.plan.place import place
+from runtime.plan.placement_text import placement_lines
 from runtime.plan.plan import Plan, plan_stages
+from runtime.plan.slots import SlotPlace, slots_of_nodes
 from runtime.plan.steps import SourceStep
 from runtime.simulate import CostModel, Fault, LinkModel
 from runtime.tune import check_deadline, chosen_tuning
@@ -33,33 +35,38 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 
+SETTLES_S = 1.0
+"""Ray says within about so long that CPUs are free again, those of the job before, say."""
+
 
 class _Nodes(ABC):
     """Named nodes that flows are placed on; a context manager that closes what they hold.
 
     Attributes:
         nodes: their names.
+        slots: what they offer: a slot for each core.
     """
 
     nodes: list[str]
+    slots: tuple[SlotPlace, ...]
+    _free: Mapping[str, int] | None = None  # {node: how many of its slots have a free CPU}
 
     def plan(self, flow: Dataflow, *, placement: Mapping[str, str] | None = None) -> Plan:
-        """Return the stages of a flow and the node of each, without running it."""
+        """Return the stages of a flow and the slot of each, without running it."""
         placed = place(
             flow.name,
             plan_stages(flow.graph),
-            self.nodes,
+            self.slots,
             placement=placement,
             deadline_ns=flow.deadline_ns,
+            free=self._free,
         )
         return replace(placed, marks=sink_marks(flow.steps))
 
     def explain(self, flow: Dataflow, *, placement: Mapping[str, str] | None = None) -> str:
-        """Return the flow's graph and where each stage will run."""
+        """Return the flow's graph, where each stage will run, and why some share a slot."""
         plan = self.plan(flow, placement=placement)
-        width = max(len(stage.name) for stage in plan.stages)
-        lines = [f"  {s.name:<{width}}  {plan.slots[s.name]}" for s in plan.stages]
-        return "\n".join([flow.explain(), "", "placement", *lines])
+        return "\n".join([flow.explain(), "", "placement", *placement_lines(plan)])
 
     @abstractmethod
     def close(self) -> None:
@@ -82,6 +89,7 @@ class Cluster(_Nodes):
 
     Attributes:
         nodes: their names, as they were at the last plan.
+        slots: what they offered then: a slot for each core.
         detaches: whether `submit` starts detached jobs unless told: so on a cluster that is not
             ours.
     """
@@ -91,14 +99,16 @@ class Cluster(_Nodes):
         self._jobs: list[Job] = []  # the attached ones
         self.detaches = not nodes.is_simulated
         self._spark: SparkOnRay | None = None
-        self.nodes = [node.name for node in nodes.nodes]
+        self._take_over()
 
     @classmethod
-    def local(cls, nodes: int = 3, *, progress: Say | None = None) -> Cluster:
+    def local(cls, nodes: int = 3, *, cores: int = 1, progress: Say | None = None) -> Cluster:
         """Start Ray nodes on this machine: simulated nodes, with one clock and its cores.
 
         Args:
             nodes: how many, at least 1.
+            cores: slots of each node, at least 1: `node-1/1`, `node-1/2` and so on; one alone is
+                `node-1`. A process is started for those only that have a stage.
             progress: told, in a few words, what is being started.
 
         Raises:
@@ -108,7 +118,7 @@ class Cluster(_Nodes):
         from ingest.java import prepare_java  # noqa: PLC0415
 
         prepare_java()
-        return cls(RayNodes.local(nodes, progress=progress))
+        return cls(RayNodes.local(nodes, cores=cores, progress=progress))
 
     @classmethod
     def connect(cls, address: str | None = None, *, progress: Say | None = None) -> Cluster:
@@ -128,21 +138,38 @@ class Cluster(_Nodes):
         return cls(RayNodes.connect(address, progress=progress))
 
     def plan(self, flow: Dataflow, *, placement: Mapping[str, str] | None = None) -> Plan:
-        """Return the stages of a flow and the node of each, of those that are up now."""
-        self._ray.refresh()
-        self.nodes = [node.name for node in self._ray.nodes]
+        """Return the stages of a flow and the slot of each, on nodes that are up now.
+
+        Slots whose CPUs others hold are taken only where there is no other, or `placement` names
+        them.
+        """
+        self._ray.refresh(settles_s=SETTLES_S)
+        self._take_over()
         if not self.nodes:
             raise ClusterError(
                 f"no node of the cluster at {self._ray.address} answers "
                 f"({'; '.join(self._silent()) or 'Ray lists none'}); see with `ray status` which "
                 "are up, or start the cluster again"
             )
+        if not self.slots:
+            raise ClusterError(
+                f"no node of the cluster at {self._ray.address} has a CPU for a slot; start Ray "
+                "with --num-cpus of at least 1 on one of them"
+            )
         try:
             return super().plan(flow, placement=placement)
         except FlowError as problem:
-            for note in self._silent():
+            without = [
+                f"node {n.name} has no CPU for a slot" for n in self._ray.nodes if not n.cores
+            ]
+            for note in (*self._silent(), *without):
                 problem.add_note(f"({note})")
             raise
+
+    def _take_over(self) -> None:
+        """Take note of the nodes as they were last seen."""
+        self.nodes = [node.name for node in self._ray.nodes]
+        self.slots, self._free = self._ray.slots, self._ray.free
 
     def submit(
         self,
@@ -157,7 +184,7 @@ class Cluster(_Nodes):
 
         Args:
             flow: checked here once more.
-            placement: {stage: node} for some stages, or {"*": node} for all.
+            placement: {stage: slot or node} for some stages, or {"*": slot or node} for all.
             limits: what bounds memory and slices.
             tuning: how the deadline of the flow is kept; None: as well as we can.
             detach: whether the job outlives this process, in the care of a coordinator of its
@@ -180,7 +207,7 @@ class Cluster(_Nodes):
         _tell(plan)
         tuning = chosen_tuning(plan, tuning)
         where = {node.name: node for node in self._ray.nodes}
-        nodes = {slot: where[slot] for slot in plan.slot_names}
+        nodes = {slot: where[plan.places[slot].node] for slot in plan.slot_names}
         notes = self._ray.notes + self._silent()
         is_detached = self._will_detach(plan, detach)
         heads = [node for node in self._ray.nodes if node.is_head] if is_detached else []
@@ -300,7 +327,8 @@ class Simulation(_Nodes):
     """The simulator as a place to submit flows to: virtual time, repeatable by its seed.
 
     Args:
-        nodes: how many it has; slots are `node-1`, …
+        nodes: how many it has.
+        cores: of each node; its slots are `node-1/1`, `node-1/2` and so on, one alone is `node-1`.
         seed: of the costs and delays that are drawn.
         cost: what work costs; None: the defaults of CostModel.
         link: what distance costs.
@@ -310,11 +338,13 @@ class Simulation(_Nodes):
         self,
         nodes: int = 3,
         *,
+        cores: int = 1,
         seed: int = 0,
         cost: CostModel | None = None,
         link: LinkModel | None = None,
     ) -> None:
         self.nodes = [f"node-{n}" for n in range(1, nodes + 1)]
+        self.slots = slots_of_nodes(dict.fromkeys(self.nodes, cores))
         self._seed, self._cost, self._link = seed, cost, link
         self._jobs: list[SimulatedJob] = []
 

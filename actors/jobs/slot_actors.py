@@ -51,6 +51,7 @@ def make_actors(
         ).remote(
             name,
             plan.stages_of(name),
+            node=plan.places[name].node,
             host=nodes[name].ip,
             clock_shift=shifts.get(nodes[name].name, 0),
             end_on_record=end_on_record,

@@ -97,7 +97,8 @@ def start_nodes(plan: dict[str, Any], reports: Any) -> dict[str, Any]:
             inside.parameter.RayParams(
                 node_ip_address=LOOPBACK,
                 node_name=name,
-                resources={name: plan["cpus_per_node"]},  # for placement by name, as RayDP does
+                # By its name for placement, as RayDP does it.
+                resources={name: plan["cpus_per_node"], **plan["resources"]},
                 num_cpus=plan["cpus_per_node"],
                 num_gpus=0,
                 memory=memory_bytes,

@@ -21,11 +21,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+from actors.nodes.placement import SLOTS
 from runtime.errors import ClusterError, SettingError
 
 __all__ = ["LocalNodes"]
 
 KEEPER = Path(__file__).with_name("keeper.py")
+SPARE_CPUS = 3  # beside the slots, for Spark's executors
 LEAST_OBJECT_STORE_MB = 75  # Ray refuses less
 START_LIMIT_S = 120.0  # three nodes take 4 s on an idle machine
 STOP_LIMIT_S = 30.0  # of which the keeper uses 20 at most
@@ -41,8 +43,10 @@ class LocalNodes:
 
     Args:
         count: nodes, >= 1. The first is the head.
-        cpus_per_node: logical CPUs of each, >= 1. More than the machine has is fine: Ray only
-            counts them. Spark through RayDP needs some beside the slots.
+        cores: slots of each, >= 1.
+        cpus_per_node: logical CPUs of each, >= cores; None: `SPARE_CPUS` more. More than the
+            machine has is fine: Ray only counts them. Spark through RayDP needs some beside the
+            slots.
         object_store_mb: Ray's object store of each node, in MiB, >= 75.
         progress: is told each step, in words.
 
@@ -57,11 +61,13 @@ class LocalNodes:
         self,
         count: int = 3,
         *,
-        cpus_per_node: int = 4,
+        cores: int = 1,
+        cpus_per_node: int | None = None,
         object_store_mb: int = 100,
         progress: Callable[[str], None] | None = None,
     ) -> None:
-        _check(count, cpus_per_node, object_store_mb)
+        cpus = cores + SPARE_CPUS if cpus_per_node is None else cpus_per_node
+        _check(count, cores, cpus, object_store_mb)
         self._folder = _private_folder()
         self._keeper: subprocess.Popen[str] | None = None
         try:
@@ -71,7 +77,8 @@ class LocalNodes:
                     "driver_pid": os.getpid(),
                     "folder": str(self._folder),
                     "count": count,
-                    "cpus_per_node": cpus_per_node,
+                    "resources": {SLOTS: cores},  # so that whoever connects sees as many as we do
+                    "cpus_per_node": cpus,
                     "object_store_bytes": object_store_mb * 2**20,
                 }
             )
@@ -160,7 +167,7 @@ class LocalNodes:
         return ""
 
 
-def _check(count: int, cpus_per_node: int, object_store_mb: int) -> None:
+def _check(count: int, cores: int, cpus_per_node: int, object_store_mb: int) -> None:
     if sys.platform != "linux":
         raise ClusterError(
             f"local nodes need Linux and this is {sys.platform}: their processes are tied "
@@ -168,7 +175,8 @@ def _check(count: int, cpus_per_node: int, object_store_mb: int) -> None:
         )
     for name, value, least in (
         ("count", count, 1),
-        ("cpus_per_node", cpus_per_node, 1),
+        ("cores", cores, 1),
+        ("cpus_per_node", cpus_per_node, cores),
         ("object_store_mb", object_store_mb, LEAST_OBJECT_STORE_MB),
     ):
         if value < least:

@@ -19,6 +19,8 @@ from runtime.errors import ClusterError
 __all__ = ["NodeInfo", "check_room", "dead_nodes", "list_nodes", "missing_cpus", "name_nodes"]
 
 HEAD = "node:__internal_head__"  # the resource by which Ray marks its head
+SLOTS = "slackwater_slots"
+"""The resource by which a node says how many slots it offers; without it, one for each CPU."""
 ROUNDING = 1e-6  # CPUs; Ray counts them in units of 0.0001
 FREED_S = 5.0  # Ray takes about one to say that an actor's CPU is free again
 LOOK_EVERY_S = 0.1
@@ -33,6 +35,7 @@ class NodeInfo:
         node_id: Ray's id, in hexadecimal.
         ip: the address that it listens on.
         cpus: logical CPUs in all.
+        cores: slots that it offers: whole CPUs, or as many as it says (`SLOTS`) if that is less.
         free_cpus: those that no actor or task holds; Ray reports a change within about a second.
         memory_bytes: what Ray may give to workers.
         is_head: whether the cluster's own book-keeping runs there.
@@ -47,6 +50,12 @@ class NodeInfo:
     memory_bytes: int
     is_head: bool
     port: int = 0
+    cores: int = 1
+
+    @property
+    def free_slots(self) -> int:
+        """How many of its slots have a free CPU."""
+        return min(self.cores, int(self.free_cpus + ROUNDING))
 
 
 def list_nodes() -> list[NodeInfo]:
@@ -113,6 +122,7 @@ def name_nodes(
             memory_bytes=int(node["Resources"].get("memory", 0)),
             is_head=HEAD in node["Resources"],
             port=int(node.get("NodeManagerPort", 0)),
+            cores=_cores(node["Resources"]),
         )
         for node in alive
     ]
@@ -151,6 +161,11 @@ def missing_cpus(slots: Mapping[str, str], nodes: Sequence[NodeInfo]) -> list[st
         for node in nodes
         if (lacking := wanted[node.node_id] - node.free_cpus) > ROUNDING
     ]
+
+
+def _cores(resources: Mapping[str, float]) -> int:
+    cpus = int(resources.get("CPU", 0.0) + ROUNDING)
+    return min(cpus, int(resources.get(SLOTS, cpus)))
 
 
 def _name(node: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ them.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
 
@@ -20,7 +21,8 @@ from actors.nodes.connecting import (
 )
 from actors.nodes.gateway import usable_nodes
 from actors.nodes.local import LocalNodes
-from actors.nodes.placement import NodeInfo
+from actors.nodes.placement import LOOK_EVERY_S, NodeInfo
+from runtime.plan.slots import SlotPlace, slots_of_nodes
 
 __all__ = ["RayNodes"]
 
@@ -61,7 +63,8 @@ class RayNodes:
         cls,
         nodes: int = 3,
         *,
-        cpus_per_node: int = 4,
+        cores: int = 1,
+        cpus_per_node: int | None = None,
         object_store_mb: int = 100,
         progress: Callable[[str], None] | None = None,
     ) -> RayNodes:
@@ -71,7 +74,9 @@ class RayNodes:
 
         Args:
             nodes: how many, >= 1.
-            cpus_per_node: logical CPUs of each; Ray only counts them.
+            cores: slots of each, >= 1.
+            cpus_per_node: logical CPUs of each, which Ray only counts; None: `cores` and three
+                more, for Spark.
             object_store_mb: Ray's object store of each node, MiB, >= 75.
             progress: is told each step, in words.
 
@@ -81,7 +86,11 @@ class RayNodes:
         """
         refuse_a_second()
         local = LocalNodes(
-            nodes, cpus_per_node=cpus_per_node, object_store_mb=object_store_mb, progress=progress
+            nodes,
+            cores=cores,
+            cpus_per_node=cpus_per_node,
+            object_store_mb=object_store_mb,
+            progress=progress,
         )
         note = (
             f"{nodes} nodes are simulated on one machine: "
@@ -124,9 +133,32 @@ class RayNodes:
         """Whether we are outside the cluster, behind Ray's client."""
         return self.address.startswith(CLIENT)
 
-    def refresh(self) -> None:
-        """Look again which nodes there are; those that do not answer are left out."""
+    @property
+    def slots(self) -> tuple[SlotPlace, ...]:
+        """The slots of these nodes, whether their CPUs are free or not.
+
+        Raises:
+            SettingError: two slots would have one name.
+        """
+        return slots_of_nodes({node.name: node.cores for node in self.nodes})
+
+    @property
+    def free(self) -> dict[str, int]:
+        """How many of its slots have a free CPU, {node: so many}."""
+        return {node.name: node.free_slots for node in self.nodes}
+
+    def refresh(self, *, settles_s: float = 0.0) -> None:
+        """Look again which nodes there are; those that do not answer are left out.
+
+        Args:
+            settles_s: how long to look again if CPUs are not free: they may have been let go
+                just now, which Ray says with a delay.
+        """
+        deadline_s = time.monotonic() + settles_s
         self.nodes, self.silent = usable_nodes()
+        while time.monotonic() < deadline_s and any(n.free_slots < n.cores for n in self.nodes):
+            time.sleep(LOOK_EVERY_S)
+            self.nodes, self.silent = usable_nodes()
 
     def close(self) -> None:
         """Disconnect; take the nodes down if we started them. Idempotent.

@@ -70,6 +70,7 @@ class SlotHost:
         stages: tuple[Stage, ...],
         *,
         keys: ChannelKeys,
+        node: str | None = None,
         host: str = "127.0.0.1",
         folder: str = "",
         limits: Limits | None = None,
@@ -79,6 +80,7 @@ class SlotHost:
         end_on_record: HasEnded = lambda _: False,
     ) -> None:
         self._name, self._stages, self._keys, self._host = name, stages, keys, host
+        self._node = node or name  # a node's only slot bears its name
         self._limits, self._folder, self._is_sampled = limits, folder, is_sampled
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._clock = SlotClock(keys=keys, context=self._context, host=host, shift=clock_shift)
@@ -368,7 +370,7 @@ class SlotHost:
         stages = [replace(stage) for stage in live_stages]
         channels = [replace(channel) for channel in live_channels]
         for stage in stages:
-            stage.slot, stage.node = self._name, self._name.split("/")[0]
+            stage.slot, stage.node = self._name, self._node
         for channel in channels:
             sender, receiver = self._senders.get(channel.name), self._receivers.get(channel.name)
             if sender is not None:
@@ -376,10 +378,10 @@ class SlotHost:
             if receiver is not None:
                 channel.link_ns = receiver.link_ns
                 channel.least_link_ns = receiver.least_link_ns
-        sinks = self._sinks.reports(self._name.split("/")[0])
+        sinks = self._sinks.reports(self._node)
         self._report = SlotReport(self._name, state, stages, channels, sinks, error, kind)
         self._report.at_ns = self._clock.now_ns()
-        self._report.clock = self._clock.report(self._name.split("/")[0])
+        self._report.clock = self._clock.report(self._node)
         strangers = [receiver.refused_peers for receiver in self._receivers.values()]
         waits = [one.standstill(is_over=state != "running") for one in self._own_inputs]
         self._report.notes = [said for said in waits if said is not None]

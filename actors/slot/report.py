@@ -110,7 +110,7 @@ def put_together(
         plan,
         state=state,
         host="ray",
-        nodes=list(dict.fromkeys(name.split("/")[0] for name in plan.slot_names)),
+        nodes=plan.nodes,
         elapsed_s=elapsed_s,
         stages=[stage for part in parts for stage in part.stages],
         channels=[channel for part in parts for channel in part.channels],

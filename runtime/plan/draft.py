@@ -25,6 +25,8 @@ from runtime.plan.steps import (
 )
 
 StageKind = Literal["source", "merge", "gate", "join", "aggregate", "stateless", "sink"]
+StagePart = Literal["whole", "gate", "replica"]
+"""What of a step a stage is; one without replicas is one stage."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,18 @@ class Draft:
             SinkStep: "sink",
         }
         return kinds.get(type(self.step), "stateless")
+
+    @property
+    def part(self) -> StagePart:
+        """What of its step it is."""
+        if self.gate is not None:
+            return "replica"
+        return "gate" if isinstance(self.step, GateStep) else "whole"
+
+    @property
+    def replica(self) -> Replica | None:
+        """Which replica of its step it is; None: it is none."""
+        return getattr(self.step, "replica", None)
 
     @property
     def last(self) -> Step:

@@ -1,95 +1,207 @@
 """Which slot each stage runs in: the simple rule, and the user's own word.
 
+```
+two nodes of two cores     node-1/1  a               sources: the first core of each node, then the
+a, b, pairs (2 replicas),  node-1/2  pairs.1, out    second, and so on, the last slot left out;
+out                        node-2/1  b, pairs.2      operators: from the last node on backwards,
+                           node-2/2  pairs.gate      where there is least already
+```
+
 Prediction and search (Mace) come in a later issue and replace `default_slots`.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
-from runtime.errors import FlowError
-from runtime.plan.plan import Plan, Stage
+from runtime.errors import FlowError, SettingError
+from runtime.plan.plan import PlacedBy, Plan, Stage
+from runtime.plan.slots import SlotPlace, places_by_name
+
+ALL = "*"
+"""In a placement: every stage that it does not name."""
 
 
 def place(
     flow: str,
     stages: Sequence[Stage],
-    slots: Sequence[str],
+    slots: Sequence[SlotPlace | str],
     *,
     placement: Mapping[str, str] | None = None,
     deadline_ns: int | None = None,
+    free: Mapping[str, int] | None = None,
 ) -> Plan:
     """Return the plan: every stage in a slot.
 
     Args:
         flow: the flow's name.
         stages: in topological order.
-        slots: names of the slots there are, `node-1` or `node-1/2`, in order.
-        placement: {stage: slot or node}, the user's word for some stages, or {"*": slot}. The
-            name of a step with replicas means its gate and all of them.
+        slots: those there are, node by node, at least one; a plain name is a node with one core.
+        placement: {stage: slot or node}, the user's word for some stages, or {"*": slot or node}.
+            The name of a step with replicas means its gate and all of them. On a node of several
+            cores the rule chooses among its slots.
         deadline_ns: of the flow.
+        free: {node: how many CPUs are free there}. Slots beyond that are not taken, unless
+            `placement` names them or none is free at all. None: all are free.
 
     Raises:
-        FlowError: a stage or slot that is not there.
+        FlowError: a stage, slot or node that is not there.
+        SettingError: no slot, or two of one name.
     """
-    chosen = default_slots(stages, slots)
-    said = _by_stage(placement or {}, chosen)
-    for stage, slot in said.items():
-        if stage != "*" and stage not in chosen:
-            raise FlowError(_unknown("stage", stage, list(chosen)))
-        found = (
-            slot if slot in slots else next((s for s in slots if s.startswith(f"{slot}/")), None)
-        )
-        if found is None:
-            raise FlowError(_unknown("node", slot, list(slots)))
-        for name in chosen if stage == "*" else [stage]:
-            if stage != "*" or name not in said:
-                chosen[name] = found
-    channels = tuple(channel for stage in stages for channel in stage.outputs)
-    return Plan(flow, tuple(stages), channels, chosen, deadline_ns)
+    there = _Slots(list(places_by_name(slots).values()), free)
+    said = _by_stage(placement or {}, stages)
+    everything = there.named(said.pop(ALL)) if ALL in said else there.usable
+    chosen = default_slots(stages, everything)
+    is_said = len(everything) == 1 and ALL in (placement or {})
+    placed_by: dict[str, PlacedBy] = {
+        stage.name: "placement" if is_said else "feed" if _stays(stage) else "rule"
+        for stage in stages
+    }
+    own = {stage: there.named(wish) for stage, wish in said.items()}
+    for stage in stages:
+        if stage.name in own:
+            chosen[stage.name] = _of_these(stage, own[stage.name], chosen, stages)
+            placed_by[stage.name] = "placement"
+    used = {slot.name: slot for slot in chosen.values()}
+    return Plan(
+        flow,
+        tuple(stages),
+        tuple(channel for stage in stages for channel in stage.outputs),
+        {stage: slot.name for stage, slot in chosen.items()},
+        used,
+        deadline_ns,
+        placed_by=placed_by,
+        offered=len(everything),
+    )
 
 
-def _by_stage(placement: Mapping[str, str], stages: Collection[str]) -> dict[str, str]:
-    """Return a placement that names stages only; what is said of one part of a step prevails."""
-    found: dict[str, str] = {}
-    for name, slot in placement.items():
-        if name not in stages and f"{name}.gate" in stages:
-            number, parts = 1, [f"{name}.gate"]
-            while (replica := f"{name}.{number}") in stages:
-                parts.append(replica)
-                number += 1
-            found |= {part: placement.get(part, slot) for part in parts}
-        else:
-            found[name] = slot
-    return found
-
-
-def default_slots(stages: Sequence[Stage], slots: Sequence[str]) -> dict[str, str]:
+def default_slots(stages: Sequence[Stage], slots: Sequence[SlotPlace]) -> dict[str, SlotPlace]:
     """Return {stage: slot}: work is spread, and no event changes slots more often than it must.
 
-    Sources take the slots from the first on in turn, operators from the last on backwards;
-    stateless stages and sinks stay with what feeds them. With two sources, a join and a sink
-    on three slots each source has one to itself, and an event goes from slot to slot once.
+    Sources and operators, gates and replicas each by itself, take the slot with the fewest of
+    their kind; of those the one with the fewest of both; of those sources the first from the
+    first node on, operators from the last backwards, over the nodes before over the cores.
+    Sources leave the last slot to the operators; stateless stages and sinks stay with what feeds
+    them. With two sources, a join and a sink on three nodes of one core each source has one to
+    itself, and an event goes from slot to slot once.
     """
-    last = len(slots) - 1
-    chosen: dict[str, str] = {}
-    sources = operators = 0
+    number = {node: n for n, node in enumerate(dict.fromkeys(slot.node for slot in slots))}
+    forward = sorted(slots, key=lambda slot: (slot.core, number[slot.node]))
+    backward = sorted(slots, key=lambda slot: (slot.core, -number[slot.node]))
+    chosen: dict[str, SlotPlace] = {}
+    sources: Counter[str] = Counter()  # {slot: how many are there}
+    operators: Counter[str] = Counter()
     for stage in stages:
-        if stage.kind == "source":
-            chosen[stage.name] = slots[sources % max(last, 1)]
-            sources += 1
-        elif stage.kind in ("sink", "stateless"):
+        if _stays(stage):
             chosen[stage.name] = chosen[stage.inputs[0].source]
+        elif stage.kind == "source":
+            slot = min(forward[:-1] or forward, key=_fewest(sources, operators))
+            chosen[stage.name] = slot
+            sources[slot.name] += 1
         else:
-            chosen[stage.name] = slots[last - operators % (last + 1)]
-            operators += 1
+            slot = min(backward, key=_fewest(operators, sources))
+            chosen[stage.name] = slot
+            operators[slot.name] += 1
     return chosen
 
 
-def _unknown(what: str, name: str, known: Sequence[str]) -> str:
+def _stays(stage: Stage) -> bool:
+    """Whether it runs where what feeds it runs."""
+    return stage.kind in ("sink", "stateless")
+
+
+def _fewest(
+    own: Mapping[str, int], others: Mapping[str, int]
+) -> Callable[[SlotPlace], tuple[int, int]]:
+    return lambda slot: (own[slot.name], own[slot.name] + others[slot.name])
+
+
+def _of_these(
+    stage: Stage,
+    slots: Sequence[SlotPlace],
+    chosen: Mapping[str, SlotPlace],
+    stages: Sequence[Stage],
+) -> SlotPlace:
+    """Return the slot that a stage takes of those that its placement leaves open."""
+    feeding = [chosen[stage.inputs[0].source]] if _stays(stage) else []
+    for here in (*feeding, chosen[stage.name]):
+        if here in slots:
+            return here
+    taken = Counter(chosen[one.name].name for one in stages if one is not stage and not _stays(one))
+    return min(slots, key=lambda slot: taken[slot.name])
+
+
+class _Slots:
+    """The slots there are, and which of them have a free CPU.
+
+    Attributes:
+        usable: those that the rule may take, at least one.
+    """
+
+    def __init__(self, slots: Sequence[SlotPlace], free: Mapping[str, int] | None) -> None:
+        if not slots:
+            raise SettingError("there is no slot to place stages in: no node has a CPU for one")
+        self._slots, self._free = slots, free
+        self.usable = self._with_room(slots)
+
+    def _with_room(self, slots: Sequence[SlotPlace]) -> Sequence[SlotPlace]:
+        free = self._free
+        if free is None:
+            return slots
+        # Where none is free the job waits a moment for what is let go, or is refused by name.
+        return [slot for slot in slots if slot.core <= free.get(slot.node, 0)] or slots
+
+    def named(self, wish: str) -> Sequence[SlotPlace]:
+        """Return the slot of this name, or those of the node of this name.
+
+        Raises:
+            FlowError: there is neither.
+        """
+        own = [slot for slot in self._slots if slot.name == wish]
+        if own:
+            return own
+        on_node = [slot for slot in self._slots if slot.node == wish]
+        if on_node:
+            return self._with_room(on_node)
+        of_node: dict[str, list[str]] = {}
+        for slot in self._slots:
+            of_node.setdefault(slot.node, []).append(slot.name)
+        names = list(of_node)
+        listed = [
+            own[0] if len(own) == 1 else f"{node} ({own[0]} to {own[-1]})"
+            for node, own in of_node.items()
+        ]
+        what = "node" if len(names) == len(self._slots) else "slot or node"
+        raise FlowError(
+            _unknown(what, wish, [*names, *(slot.name for slot in self._slots)], listed)
+        )
+
+
+def _by_stage(placement: Mapping[str, str], stages: Sequence[Stage]) -> dict[str, str]:
+    """Return a placement of stages; what is said of one part of a step prevails.
+
+    Raises:
+        FlowError: it names what is neither a stage nor a step with parts.
+    """
+    names = [stage.name for stage in stages]
+    found: dict[str, str] = {}
+    for name, wish in placement.items():
+        if name == ALL or name in names:
+            found[name] = wish
+            continue
+        parts = [stage.name for stage in stages if stage.origin == name]
+        if not parts:
+            steps = dict.fromkeys(stage.origin for stage in stages)
+            raise FlowError(_unknown("stage", name, [*names, *steps], names))
+        found |= {part: placement.get(part, wish) for part in parts}
+    return found
+
+
+def _unknown(what: str, name: str, known: Sequence[str], listed: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else "."
     return (
-        f"placement names {what} {name!r}, which is not there{hint} There are: {', '.join(known)}"
+        f"placement names {what} {name!r}, which is not there{hint} There are: {', '.join(listed)}"
     )

@@ -22,12 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import pyarrow as pa
 
 from runtime.plan.draft import (
     Draft,
     StageKind,
+    StagePart,
     check_names,
     expanded,
     has_writers,
@@ -38,6 +40,7 @@ from runtime.plan.draft import (
 )
 from runtime.plan.graph import StepGraph, columns_read, needed_columns
 from runtime.plan.marks import SinkMark
+from runtime.plan.slots import SlotPlace
 from runtime.plan.steps import (
     TUNED_NS,
     AggregateStep,
@@ -64,6 +67,9 @@ IDLE_PROMISE_NS = 50_000_000
 RANK_SHIFT = 48
 """A writer's rank is its stage's number shifted by this; the low bits tell the writers of one
 source apart (SourceSpec.writer). So ties break alike wherever the stages run."""
+
+PlacedBy = Literal["rule", "feed", "placement"]
+"""Why a stage is in its slot: by the simple rule, with what feeds it, or as the user said."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,7 @@ class Channel:
         idle_ns: of wall-clock time in silence, after which the target's gate goes on without it;
             None: it never does.
         late: it carries the rows that came too late for its source; None: results.
+        replica: of a gate's: the index of the replica that it feeds; None: it is none.
     """
 
     name: str
@@ -113,6 +120,7 @@ class Channel:
     promise_gap_ns: int = 0
     idle_ns: int | None = None
     late: LateOf | None = None
+    replica: int | None = None
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,10 @@ class Stage:
     outputs: tuple[Channel, ...]
     needed: frozenset[str]
     """Of a source: the columns to read."""
+    origin: str
+    """The name of its step, as the user wrote it."""
+    part: StagePart
+    """What of that step it is: all, the gate, or a replica; `replica` says which."""
 
     @property
     def slack_ns(self) -> int | None:
@@ -172,11 +184,15 @@ class Plan:
     flow: str
     stages: tuple[Stage, ...]
     channels: tuple[Channel, ...]
-    slots: Mapping[str, str]  # {stage: slot}
+    slots: Mapping[str, str]  # {stage: slot's name}
+    places: Mapping[str, SlotPlace]  # {slot's name: slot}, of those in use
     deadline_ns: int | None = None
     """The latency to keep, [ssg] Eq. 3; None: none."""
     marks: Mapping[str, SinkMark] = field(default_factory=dict)
     """{sink that writes files: what its output depends on}."""
+    placed_by: Mapping[str, PlacedBy] = field(default_factory=dict)  # {stage: why it is there}
+    offered: int = 0
+    """How many slots the simple rule had to choose from."""
 
     @property
     def tuned(self) -> tuple[str, ...]:
@@ -191,6 +207,15 @@ class Plan:
     def slot_names(self) -> tuple[str, ...]:
         """The slots in use, in order of first use."""
         return tuple(dict.fromkeys(self.slots[stage.name] for stage in self.stages))
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes in use, in order of first use."""
+        return tuple(dict.fromkeys(self.places[slot].node for slot in self.slot_names))
+
+    def node_of(self, stage: str) -> str:
+        """Return the node that a stage runs on."""
+        return self.places[self.slots[stage]].node
 
 
 def plan_stages(graph: StepGraph) -> tuple[Stage, ...]:
@@ -253,6 +278,8 @@ def _finished(draft: Draft, channels: list[Channel], needed: Mapping[str, frozen
         inputs=tuple(channel for channel in channels if channel.target == draft.name),
         outputs=tuple(channel for channel in channels if channel.source == draft.name),
         needed=needed[draft.name] if isinstance(step, SourceStep) else frozenset(),
+        origin=draft.origin.name,
+        part=draft.part,
     )
 
 
@@ -320,8 +347,9 @@ def _channels_dealt(
     may_be_late: bool,
 ) -> list[Channel]:
     """Return the channels from a gate to one of its replicas: one for each port."""
-    gate = replica.gate
+    gate, number = replica.gate, replica.replica
     assert gate is not None, "a replica has one"
+    assert number is not None, "and a number"
     return [
         Channel(
             name=f"{gate.name}→{replica.name}:{port + 1}",
@@ -334,6 +362,7 @@ def _channels_dealt(
             is_mixed=False,
             may_be_late=may_be_late,
             needs_promises=True,
+            replica=number.index,
         )
         for port, name in enumerate(gate.step.inputs)
     ]

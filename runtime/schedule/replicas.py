@@ -24,15 +24,14 @@ class Hands:
 
     def __init__(self, stage: Stage, step: GateStep) -> None:
         self._dealer = Dealer(step.keys, replicas=step.replicas, share=step.share)
-        self._ports = len(step.keys)
-        self._outputs = stage.outputs  # of each replica in turn, those of its ports
+        # {(which replica, which of its ports): the channel there}
+        self._outputs = {(one.replica, one.port): one for one in stage.outputs}
         self._sends: list[tuple[Channel, Message]] = []
 
     def deal(self, released: Released) -> int:
         """Deal a read; return how many rows it has. `take` has what goes out."""
         for replica, hand in enumerate(self._dealer.deal(released)):
-            first = replica * self._ports
-            self._sends += [(self._outputs[first + port], message) for port, message in hand]
+            self._sends += [(self._outputs[replica, port], message) for port, message in hand]
         return sum([len(b) for b in (*released.late, *released.ports) if b is not None])
 
     def take(self) -> list[tuple[Channel, Message]]:

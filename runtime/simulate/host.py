@@ -153,8 +153,7 @@ class Simulation:
         for name, slot in self._slots.items():
             own, carried = slot.reports(self.now_ns)
             for stage in own:
-                stage.slot = name
-                stage.node = name.split("/")[0]
+                stage.slot, stage.node = name, self._plan.places[name].node
             stages += own
             channels += carried
         for stage_report in stages:
@@ -172,7 +171,7 @@ class Simulation:
             state=status if error is None else "failed",
             error=error,
             host="simulator",
-            nodes=list(self._slots),
+            nodes=self._plan.nodes,
             elapsed_s=((self.now_ns if last_ns is None else last_ns) - self._start_ns) / 1e9,
             stages=stages,
             channels=channels,

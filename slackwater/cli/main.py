@@ -69,6 +69,9 @@ def run(
     nodes: Annotated[
         int | None, typer.Option(min=1, help="Nodes to start or simulate; 3 unless told.")
     ] = None,
+    cores: Annotated[
+        int | None, typer.Option(min=1, help="Slots of each of these nodes; 1 unless told.")
+    ] = None,
     address: Annotated[
         str | None, typer.Option(help="An existing Ray cluster: host:port, or auto.")
     ] = None,
@@ -82,8 +85,8 @@ def run(
     ] = False,
 ) -> None:
     """Run a flow to its end, and report."""
-    if address is not None and (nodes is not None or simulate):
-        raise typer.BadParameter("--address goes with neither --nodes nor --simulate")
+    if address is not None and (nodes is not None or cores is not None or simulate):
+        raise typer.BadParameter("--address goes with none of --nodes, --cores and --simulate")
     with errors_told(as_json=as_json):
         found, module = load(flow)
         folder = out if out is not None else _new_folder(found.name)
@@ -92,6 +95,7 @@ def run(
         try:
             host = open_host(
                 nodes=nodes or 3,
+                cores=cores or 1,
                 address=address,
                 simulate=simulate,
                 module=module,
@@ -209,6 +213,7 @@ def version(*, as_json: AsJson = False) -> None:
 def open_host(
     *,
     nodes: int,
+    cores: int,
     address: str | None,
     simulate: bool,
     module: ModuleType,
@@ -225,14 +230,14 @@ def open_host(
 
     host: AbstractContextManager[Host]
     if simulate:
-        host = Simulation(nodes)
+        host = Simulation(nodes, cores=cores)
     else:
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
         if address is not None:
             host = Cluster.connect(address, progress=say)
             host.detaches = False  # `run` shows a job to its end, and ends it with itself
         else:
-            host = Cluster.local(nodes, progress=say)
+            host = Cluster.local(nodes, cores=cores, progress=say)
     return host
 
 

@@ -44,7 +44,9 @@ Address = Annotated[
 ]
 Placement = Annotated[
     list[str] | None,
-    typer.Option("--placement", metavar="STAGE=NODE", help="Where a stage runs; *=NODE: all."),
+    typer.Option(
+        "--placement", metavar="STAGE=SLOT", help="Where a stage runs: slot or node; *=SLOT: all."
+    ),
 ]
 
 
@@ -78,13 +80,13 @@ def load(target: str) -> Loaded:
 
 
 def placed(wishes: list[str] | None) -> dict[str, str]:
-    """Return {stage: node} of `STAGE=NODE` options."""
+    """Return {stage: slot or node} of `STAGE=SLOT` options."""
     found = {}
     for wish in wishes or []:
-        stage, sign, node = wish.partition("=")
-        if not (stage and sign and node):
-            raise typer.BadParameter(f"{wish!r} is not STAGE=NODE", param_hint="--placement")
-        found[stage] = node
+        stage, sign, slot = wish.partition("=")
+        if not (stage and sign and slot):
+            raise typer.BadParameter(f"{wish!r} is not STAGE=SLOT", param_hint="--placement")
+        found[stage] = slot
     return found
 
 

@@ -122,7 +122,7 @@ def _stage_columns(stages: Sequence[StageReport]) -> tuple[list[Column], list[Co
         ("stage", [stage.name for stage in stages]),
         ("kind", [stage.kind for stage in stages]),
         ("node", [stage.node for stage in stages]),
-        ("slot", [_within_node(stage) for stage in stages]),
+        ("slot", [stage.slot for stage in stages]),
         ("in", [format_count(stage.rows_in) for stage in stages]),
         ("out", [format_count(stage.rows_out) for stage in stages]),
         (
@@ -320,10 +320,6 @@ def _notes(report: JobReport) -> list[str]:
         for sink in report.sinks
         if sink.latency.below_zero
     ]
-
-
-def _within_node(stage: StageReport) -> str:
-    return stage.slot.removeprefix(stage.node).lstrip("/:") or stage.slot
 
 
 def _each(total_ns: int, rows: int) -> str:

@@ -43,6 +43,26 @@ def test_replicas_are_stages_behind_a_gate_that_keeps_the_slack() -> None:
     assert all(channel.is_mixed for channel in stages["out"].inputs)  # late results may come
 
 
+def test_a_stage_knows_its_step_and_its_part_and_a_channel_its_replica() -> None:
+    stages = {s.name: s for s in plan_stages(joined(replicas=2).graph)}
+    assert [(s.origin, s.part) for s in stages.values()] == [
+        ("a", "whole"),
+        ("b", "whole"),
+        ("pairs", "gate"),
+        ("pairs", "replica"),
+        ("pairs", "replica"),
+        ("out", "whole"),
+    ]
+    dealt = [(c.target, c.replica, c.port) for c in stages["pairs.gate"].outputs]
+    assert sorted(dealt) == [
+        ("pairs.1", 0, 0),
+        ("pairs.1", 0, 1),
+        ("pairs.2", 1, 0),
+        ("pairs.2", 1, 1),
+    ]
+    assert {c.replica for c in stages["out"].inputs} == {None}
+
+
 def test_gate_and_replicas_have_slots_of_their_own_by_default() -> None:
     plan = place("f", plan_stages(joined(replicas=2).graph), [f"node-{n}" for n in range(1, 6)])
     own = [plan.slots[name] for name in ("pairs.gate", "pairs.1", "pairs.2")]

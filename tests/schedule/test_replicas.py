@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +19,9 @@ ROWS = pa.table({"ts": [1, 2], "key": [1, 1]})
 SLOTS = {"l": "far", "r": "far", "pairs.gate": "gate", "pairs.1": "one", "pairs.2": "two"}
 
 
-def slots(slack: str | None = None, keep: Keep = "promise") -> dict[str, Slot]:
+def slots(
+    slack: str | None = None, keep: Keep = "promise", *, is_backwards: bool = False
+) -> dict[str, Slot]:
     flow = sw.Dataflow("f", slack=slack, keep=keep)
     left, right = (flow.source(name, sw.table(ROWS), event_time="ts") for name in "lr")
     pairs = left.join(right, on="key", within="9ns", replicas=2, share="all", name="pairs")
@@ -30,8 +33,14 @@ def slots(slack: str | None = None, keep: Keep = "promise") -> dict[str, Slot]:
         placement={**SLOTS, "out": "out"},
     )
     limits = Limits(max_slice_rows=3, min_slice_rows=1)
+    turn = -1 if is_backwards else 1
     return {
-        name: Slot(name, plan.stages_of(name), start_ns=0, limits=limits)
+        name: Slot(
+            name,
+            [replace(one, outputs=one.outputs[::turn]) for one in plan.stages_of(name)],
+            start_ns=0,
+            limits=limits,
+        )
         for name in ("gate", "one", "two", "out")
     }
 
@@ -95,6 +104,19 @@ def test_replicas_that_keep_by_the_promise_find_every_pair_though_the_rows_come_
     reports = {stage.name: stage for slot in made.values() for stage in slot.reports(10)[0]}
     assert reports["pairs.gate"].late == 3
     assert [reports[f"pairs.{n}"].late_dropped for n in (1, 2)] == [0, 0]
+
+
+def test_what_a_gate_deals_goes_where_its_channels_say_in_whatever_order_they_stand() -> None:
+    found = []
+    for is_backwards in (False, True):
+        made = slots(is_backwards=is_backwards)
+        insert(made, FIRST)
+        insert(made, SECOND)
+        found.append(run(made))
+        carried = {c.name: c.rows_sent for c in made["gate"].reports(10)[1]}
+        assert carried["pairs.gate→pairs.1:1"] == 5  # all of the left
+        assert carried["pairs.gate→pairs.2:2"] == 4
+    assert sorted(found[0]) == sorted(found[1]) == sorted(PAIRS)
 
 
 def test_restore_continues_gate_and_replicas_where_their_snapshots_left() -> None:

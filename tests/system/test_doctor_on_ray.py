@@ -20,7 +20,8 @@ def test_a_cluster_that_is_well_is_called_well(cluster: sw.Cluster) -> None:
     assert "ok       cluster        asks for a token, and takes ours" in said
     for node in ("node-1 (head)", "node-2       ", "node-3       "):
         assert f"{node}  python " in said
-        assert f"{node}  4 of 4 CPUs are free" in said
+        own = node.partition(" ")[0]
+        assert f"{node}  4 of 4 CPUs are free; it offers 1 slot ({own})" in said
         clock_line = re.search(re.escape(node) + r"  clock (\S+) ms .* ± (\S+) ms", said)
         assert clock_line is not None  # the same clock, in truth
         assert float(clock_line[1]) <= float(clock_line[2]) + 0.01

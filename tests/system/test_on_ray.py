@@ -243,12 +243,11 @@ def test_explain_shows_where_each_stage_will_run(cluster: sw.Cluster, city: Any)
     text = cluster.explain(congestion(city), placement={"congestion": "node-1"})
     graph, placement = text.split("\n\nplacement\n")
     assert graph == congestion(city).explain()
-    rows = [line.split() for line in placement.splitlines()]
-    assert rows == [
-        ["buses", "node-1"],
-        ["loops", "node-2"],
-        ["congestion", "node-1"],
-        ["jams", "node-3"],
+    assert placement.splitlines() == [
+        "  buses       node-1",
+        "  loops       node-2",
+        "  congestion  node-1  with buses: placement= says so",
+        "  jams        node-3",
     ]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.nodes.placement import HEAD, NodeInfo, list_nodes, missing_cpus, name_nodes
+from actors.nodes.placement import HEAD, SLOTS, NodeInfo, list_nodes, missing_cpus, name_nodes
 from runtime.errors import ClusterError
 
 
@@ -49,6 +49,24 @@ def record(name: str, node_id: str, **more: Any) -> dict[str, Any]:
         "Resources": {"CPU": 2.0, "memory": 5.0},
         **more,
     }
+
+
+@pytest.mark.parametrize(
+    ("resources", "free", "offers"),
+    [
+        ({"CPU": 8.0}, 8.0, (8, 8)),
+        ({"CPU": 8.0}, 2.5, (8, 2)),
+        ({"CPU": 4.0, SLOTS: 1.0}, 3.0, (1, 1)),  # a local node
+        ({"CPU": 2.0, SLOTS: 9.0}, 0.9999999, (2, 1)),
+        ({"CPU": 0.5}, 0.5, (0, 0)),
+        ({}, 0.0, (0, 0)),  # a head that takes no work
+    ],
+)
+def test_a_node_offers_a_slot_for_each_cpu_or_as_many_as_it_says(
+    resources: dict[str, float], free: float, offers: tuple[int, int]
+) -> None:
+    (found,) = name_nodes([record("a", "01", Resources=resources)], {"01": {"CPU": free}})
+    assert (found.cores, found.free_slots) == offers
 
 
 def test_the_head_comes_first_and_the_dead_are_left_out() -> None:

@@ -184,6 +184,10 @@ def test_local_nodes_refuse_settings_out_of_range() -> None:
         LocalNodes(0)
     with pytest.raises(SettingError, match="cpus_per_node=0, but it must be at least 1"):
         LocalNodes(1, cpus_per_node=0)
+    with pytest.raises(SettingError, match="cores=0, but it must be at least 1"):
+        LocalNodes(1, cores=0)
+    with pytest.raises(SettingError, match="cpus_per_node=2, but it must be at least 4"):
+        LocalNodes(1, cores=4, cpus_per_node=2)
     with pytest.raises(SettingError, match="object_store_mb=10, but it must be at least 75"):
         LocalNodes(1, object_store_mb=10)
 

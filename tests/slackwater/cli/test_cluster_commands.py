@@ -157,7 +157,7 @@ def test_submit_prints_the_id_and_nothing_else_on_stdout(cluster: FakeCluster) -
 def test_a_placement_that_is_none_is_wrong_usage(cluster: FakeCluster, wish: str) -> None:
     done = call("submit", "city_flow.py", "--placement", wish)
     assert done.exit_code == 2
-    assert "is not STAGE=NODE" in done.stderr
+    assert "is not STAGE=SLOT" in done.stderr
 
 
 def test_submit_can_wait_for_the_report(cluster: FakeCluster) -> None:

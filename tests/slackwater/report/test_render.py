@@ -37,7 +37,7 @@ def test_plain_text_is_100_columns_without_colour_or_boxes() -> None:
 def test_every_stage_shows_where_it_ran_what_passed_and_what_it_took() -> None:
     text = report_text(city_report())
     row = next(line.split() for line in text.splitlines() if line.startswith("jams "))
-    assert row[:7] == ["jams", "join", "node-2", "0", "1,500", "100", "0.0667"]
+    assert row[:7] == ["jams", "join", "node-2", "node-2/0", "1,500", "100", "0.0667"]
     assert row[7:] == ["300", "ns", "40.0", "µs", "120", "ms", "0", "0"]
 
 

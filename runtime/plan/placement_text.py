@@ -1,0 +1,49 @@
+"""Where each stage runs, and why it shares a slot, as text: what `explain` shows of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from runtime.expressions.nearest import listed
+from runtime.plan.plan import Plan, Stage
+
+__all__ = ["placement_lines"]
+
+
+def placement_lines(plan: Plan) -> Iterator[str]:
+    """Yield a line for each stage: its slot, and with which stages before it shares that, and why.
+
+    `  jams  node-1/2  with congestion: stays with what feeds it`
+    """
+    name_width = max(len(stage.name) for stage in plan.stages)
+    slot_width = max(len(slot) for slot in plan.slot_names)
+    before: dict[str, list[Stage]] = {}
+    for stage in plan.stages:
+        slot = plan.slots[stage.name]
+        others = before.setdefault(slot, [])
+        line = f"  {stage.name:<{name_width}}  {slot:<{slot_width}}"
+        if others:
+            names = listed([one.name for one in others])
+            line += f"  with {names}: {_reason(plan, stage, others)}"
+        yield line.rstrip()
+        others.append(stage)
+
+
+def _reason(plan: Plan, stage: Stage, others: Sequence[Stage]) -> str:
+    by = {one.name: plan.placed_by.get(one.name) for one in (stage, *others)}
+    if by[stage.name] == "placement":
+        return "placement= says so"
+    if by[stage.name] == "feed":
+        feed = stage.inputs[0].source
+        if feed in by:
+            return "stays with what feeds it"
+        return f"stays where {feed!r} would be, which placement= has moved"
+    moved = [one.name for one in others if by[one.name] == "placement"]
+    if moved and not any(by[one.name] == "rule" for one in others):
+        return f"placement= has put {listed(moved)} here"
+    spread = [one for one in plan.stages if plan.placed_by.get(one.name) != "feed"]
+    sources = sum(one.kind == "source" for one in spread)
+    slots = f"{plan.offered} slot{'s' if plan.offered != 1 else ''}"
+    if len(spread) <= plan.offered:  # sources, and all slots but the one left to operators
+        return f"{sources} sources leave the last of {slots} to the operators"
+    return f"{len(spread)} sources and operators for {slots}"

@@ -1,0 +1,85 @@
+"""Names are for people: no code takes one apart to learn what it names.
+
+A stage has its step and its part, a slot its node and its core, as fields.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("runtime", "actors", "ingest", "slackwater")
+TAKES_APART = {
+    *("split", "rsplit", "partition", "rpartition"),
+    *("removeprefix", "removesuffix", "startswith", "endswith"),
+}
+JOINTS = ("/", ".", "→", ":")
+"""What is put between the parts of a name of ours."""
+NAMES = {"name", "stage", "step", "slot", "node", "channel", "sink", "origin", "target", "source"}
+PARTS = (".gate", "→")
+"""What only the file that makes names may write."""
+MAKERS = {"runtime/plan/draft.py": ".gate", "runtime/plan/plan.py": "→"}
+NOT_OURS = {
+    ("actors/sinks/place.py", "path.name"),  # of a file
+    ("slackwater/cli/userfile.py", "target"),  # FLOW.py:name, as one types it
+}
+
+
+def taken_apart(tree: ast.Module, path: str) -> Iterator[str]:
+    """Yield each place where a name is taken apart, or put together to be looked up."""
+    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            called = ast.unparse(node.func.value)
+            if (
+                node.func.attr in TAKES_APART
+                and called.split(".")[-1].lstrip("_") in NAMES
+                and (path, called) not in NOT_OURS
+                and any(_is_joint(one) for one in node.args)
+            ):
+                yield f"{path}:{node.lineno}: {ast.unparse(node)}"
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            for part in PARTS:
+                is_text = f" {part} " in node.value or id(node) in told
+                if part in node.value and not is_text and MAKERS.get(path) != part:
+                    yield f"{path}:{node.lineno}: {node.value!r}"
+
+
+def _is_joint(given: ast.expr) -> bool:
+    """Whether it is what stands between parts, or what an f-string or a name of ours makes."""
+    if isinstance(given, ast.Constant):
+        return isinstance(given.value, str) and given.value in JOINTS
+    return isinstance(given, ast.JoinedStr | ast.Attribute)
+
+
+def test_no_code_takes_the_name_of_a_stage_or_a_slot_apart() -> None:
+    found = [
+        place
+        for folder in PACKAGES
+        for file in sorted((ROOT / folder).rglob("*.py"))
+        for place in taken_apart(
+            ast.parse(file.read_text(encoding="utf-8")), str(file.relative_to(ROOT))
+        )
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("line", "is_found"),
+    [
+        ('stage.node = name.split("/")[0]', True),
+        ('slot.startswith(f"{node}/")', True),
+        ("stage.slot.removeprefix(stage.node)", True),
+        ('gate = f"{step.name}.gate"', True),
+        ('self._name.rpartition(".")', True),
+        ('line.split("/")', False),
+        ('name.startswith("part-")', False),
+        ('"""Of `pairs.gate`."""', False),
+    ],
+)
+def test_what_counts_as_taking_a_name_apart(line: str, is_found: bool) -> None:
+    assert bool(list(taken_apart(ast.parse(line), "one.py"))) is is_found
