@@ -43,8 +43,6 @@ from runtime.plan.plan import Channel, Stage
 from runtime.schedule import Action, Egress, Grant, Send, Slot
 from runtime.sinks import InputPrint, SinkRun
 
-POLL_S = 0.005
-"""How long to sleep while a source has nothing and cannot say when."""
 IDLE_S = 0.2
 """How long to sleep at most: a lost peer need not end a wait."""
 NAP_S = 0.001
@@ -351,13 +349,10 @@ class SlotHost:
 
     def _rest_s(self, slot: Slot, looked_ns: int) -> float:
         """Return how long to sleep, the slot having found nothing to do at `looked_ns`."""
-        wake_ns = slot.wake_ns(looked_ns)
-        is_polling = any(machine.is_polling(looked_ns) for machine in slot.stages.values())
-        most_s = POLL_S if is_polling else IDLE_S
-        if wake_ns is not None and wake_ns > looked_ns:
-            return min(max(wake_ns - self._clock.now_ns(), 0) / 1e9, most_s)
-        # A source that is due, and yet there was nothing to do, waits for credit.
-        return most_s
+        until_ns = slot.rest(looked_ns).until_ns
+        if until_ns is None:
+            return IDLE_S
+        return min(max(until_ns - self._clock.now_ns(), 0) / 1e9, IDLE_S)
 
     def _ends(self) -> dict[str, Receiver | Sender]:
         return {**self._receivers, **self._senders}

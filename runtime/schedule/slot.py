@@ -22,6 +22,8 @@ from runtime.plan.plan import Channel, Stage
 from runtime.schedule.queues import credit_of
 from runtime.schedule.stage import StageMachine
 
+POLL_NS = 5_000_000
+"""A source that has nothing right now, and cannot say when, is asked again after this long."""
 VERSION = 2
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
@@ -52,6 +54,16 @@ class Egress:
 
 
 Action = Send | Grant | Egress
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """How long a slot that found nothing to do may sleep, if nothing comes for it meanwhile."""
+
+    until_ns: int | None
+    """None: only what comes from outside can give it work."""
+    is_guess: bool
+    """Whether a source may have something then, and nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +248,16 @@ class Slot:
             if first_ns is None or due_ns < first_ns:
                 first_ns = due_ns
         return first_ns
+
+    def rest(self, now_ns: int) -> Rest:
+        """Return how long to sleep, there having been nothing to do now; on every host alike."""
+        wake_ns = self.wake_ns(now_ns)
+        if not any(machine.is_polling(now_ns) for machine in self._stages.values()):
+            return Rest(wake_ns, is_guess=False)
+        poll_ns = now_ns + POLL_NS
+        if wake_ns is None:
+            return Rest(poll_ns, is_guess=True)
+        return Rest(min(wake_ns, poll_ns), is_guess=False)
 
     @property
     def is_finished(self) -> bool:

@@ -26,10 +26,9 @@ from runtime.simulate.life import CloseSlot, SimulatedLife
 from runtime.simulate.models import CostModel, LinkModel
 from runtime.tune import GuardedPolicy, SetSlack, SlackPolicy, TuningRecord
 
-POLL_NS = 5_000_000
-"""A source that has nothing right now, and cannot say when, is asked again after this long."""
 GIVE_UP_POLLS = 10_000
-"""And after this many times in a row with nothing else to do, the run is called stalled."""
+"""A source that has nothing and cannot say when is asked so often in a row, there being nothing
+else to do; then the run is called stalled."""
 
 Egressed = Callable[[str, Batch | None, bool], int | None]
 """(sink stage, rows or None, whether it was the last): write the results; return how many of the
@@ -229,15 +228,12 @@ class Simulation:
         if slot.is_finished:
             self._life.rest(name, is_finished=True)
             return
-        wake_ns = slot.wake_ns(self.now_ns)
-        is_known = wake_ns is not None and wake_ns > self.now_ns
-        if any(machine.is_polling(self.now_ns) for machine in slot.stages.values()):
-            self._idle_polls += not is_known
-            if self._idle_polls > GIVE_UP_POLLS:
-                raise JobStopped(self._stall())
-            poll_ns = self.now_ns + POLL_NS
-            wake_ns = min(wake_ns, poll_ns) if wake_ns is not None and is_known else poll_ns
-        elif wake_ns is None or not is_known:
+        rest = slot.rest(self.now_ns)
+        self._idle_polls += rest.is_guess
+        if self._idle_polls > GIVE_UP_POLLS:
+            raise JobStopped(self._stall())
+        wake_ns = rest.until_ns
+        if wake_ns is None:
             return  # blocked on credit, which needs no wake
         pending = self._wakes.get(name)
         if pending is None or pending > wake_ns or pending <= self.now_ns:

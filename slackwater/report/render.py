@@ -70,6 +70,10 @@ def render_report(report: JobReport, console: Console) -> None:
         say(console, Text(f"  {problem}", style="red"))
     for note in _notes(report):
         say(console, Text(f"note: {note}", style="dim"))
+    if report.heard:
+        say(console, Text("What the job heard last (seconds since its start):", style="dim"))
+    for line in report.heard:
+        say(console, Text(f"  {line}", style="dim"))
 
 
 def report_text(report: JobReport) -> str:
