@@ -9,20 +9,9 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, NamedTuple, TypeVar
-
-from runtime.measure.trials import Trial
+from typing import Any, TypeVar
 
 _T = TypeVar("_T")
-
-
-class SlackSetting(NamedTuple):
-    """What a gate is set to; see `runtime.schedule.Slot.set_slack`."""
-
-    slack_ns: int | None
-    hold_ns: int | None
-    waits_in_full: bool
-    trials: tuple[Trial, ...] = ()
 
 
 class Orders:
@@ -38,7 +27,6 @@ class Orders:
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
         self.waiting: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
-        self._newest: dict[str, tuple[int, ...]] = {}  # {subject: number of what was done last}
         self._lock = threading.Lock()
         self._is_closed = False
 
@@ -66,19 +54,6 @@ class Orders:
                 return answer
         self._wake()
         return answer
-
-    def tell_newest(self, subject: str, number: tuple[int, ...], do: Callable[[], Any]) -> None:
-        """Let the loop call `do` soon, unless it was told a higher number for the same subject.
-
-        Who tells may be many threads, which overtake each other; numbers ascend as was meant.
-        """
-
-        def do_if_newest() -> None:
-            if number > self._newest.get(subject, ()):
-                self._newest[subject] = number
-                do()
-
-        self.tell(do_if_newest)
 
     def obey(self) -> None:
         """Do all that was asked. The loop calls this."""

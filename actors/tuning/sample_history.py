@@ -154,7 +154,7 @@ def _checked(sample: StageSample) -> StageSample:
         raise TypeError(f"stage={sample.stage!r} is no name")
     for one in fields(sample):
         value = getattr(sample, one.name)
-        if one.name in ("stage", "tried") or (value is None and one.default is None):
+        if one.name in ("stage", "rule", "tried"):  # a rule was checked when it was made
             continue
         if type(value) is not int:
             raise TypeError(f"{one.name}={value!r} is no whole number")

@@ -26,7 +26,6 @@ import ray
 from ray.exceptions import RayError
 
 from actors.kernel.own_process import NotePlace
-from actors.slot.orders import SlackSetting
 from actors.slot.report import SlotSamples
 from actors.tuning.sample_history import SampleHistory, in_order
 from runtime.config import Tuning
@@ -35,7 +34,7 @@ from runtime.measure.tuning import TuningReport
 from runtime.model import NS_PER_SECOND
 from runtime.plan.plan import Plan, Stage
 from runtime.plan.steps import MapBatchesStep, MapRowsStep, SinkStep, SourceStep
-from runtime.tune import GuardedPolicy, SetSlack, TuningRecord, make_policy
+from runtime.tune import GuardedPolicy, SetRelease, TuningRecord, make_policy
 
 __all__ = ["Tuner", "TunerState", "graph_of"]
 
@@ -124,7 +123,7 @@ class Tuner:
         self._heard = 0
         self._slots: dict[str, Any] = {}  # {slot: its actor}; those that are gone leave
         self._asked: dict[Any, str] = {}  # {call: slot} that has not answered yet
-        self._set_to: dict[str, SlackSetting] = {}  # {stage: what it was told last}
+        self._set_to: dict[str, SetRelease] = {}  # {stage: what it was told last}
         self._turn, self._sent = turn, 0
         self._next_s = 0.0
         self._lock = threading.Lock()  # around the record and the samples
@@ -202,7 +201,7 @@ class Tuner:
             silent = self._hear()
             with self._lock:
                 due = self._record.due(silent=silent)
-            wanted: list[SetSlack] = []
+            wanted: list[SetRelease] = []
             for second, samples in due:  # several after a decision that took seconds
                 wanted += policy.decide(second, samples)
                 self._tell_trouble(policy)
@@ -246,17 +245,17 @@ class Tuner:
             self._samples.extend(samples)
             self._heard += len(samples)
 
-    def _set(self, settings: Sequence[SetSlack]) -> None:
+    def _set(self, settings: Sequence[SetRelease]) -> None:
         for one in {one.stage: one for one in settings}.values():  # the last of each stage
             actor = self._slots.get(self._plan.slots[one.stage])
             if actor is None:
                 continue
-            wanted = SlackSetting(one.slack_ns, one.hold_ns, one.waits_in_full, one.trials)
+            wanted = replace(one, by="")
             if self._set_to.get(one.stage) != wanted:
                 self._set_to[one.stage] = wanted
                 self._sent += 1
                 # A slot's calls may overtake each other: the number says which is the newest.
-                actor.call.remote("set_slack", one.stage, wanted, (self._turn, self._sent))
+                actor.call.remote("apply", one, (self._turn, self._sent))
             with self._lock:  # only now: who comes after us does not set again what was set
                 self._record.was_set(one)
 

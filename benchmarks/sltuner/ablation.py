@@ -22,7 +22,7 @@ from benchmarks.sltuner.deadline import run as run_once
 from runtime.config import Limits, Tuning
 from runtime.measure.samples import StageSample
 from runtime.plan.plan import Plan
-from runtime.tune import Paths, SetSlack, SlackPolicy
+from runtime.tune import Paths, SetRelease, SlackPolicy
 from runtime.tune.decide.model_rule import ModelRule
 from runtime.tune.decide.policies import make_split
 from runtime.tune.predict.estimator import Estimator
@@ -105,12 +105,12 @@ class ModelsAlone:
         self._models = ModelRule(paths, deadline_ns=deadline_ns, tuning=tuning, estimator=estimator)
         self._split = make_split(paths, HELD_SPLIT, deadline_ns=deadline_ns)
 
-    def begin(self) -> Sequence[SetSlack]:
+    def begin(self) -> Sequence[SetRelease]:
         """Begin with the even split."""
         self._models.begin()
         return self._split.begin()
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
         """Ask both; the models' word counts."""
         safe = self._split.decide(second, samples)
         return self._models.decide(second, samples) or safe

@@ -183,7 +183,8 @@ def run(experiment: Experiment, policy: MakePolicy, *, seed: int) -> Outcome:
         latency[second] = took_ns / NS_PER_SECOND if worked else np.nan
         slack_ready[second] = sum(one.slack_ready for one in samples.values())
     for second, one in simulation.settings:  # what is not set anew stays
-        wait_ns = one.hold_ns if one.slack_ns is None else one.slack_ns
+        rule = one.rule
+        wait_ns = rule.hold_ns if rule.lead_ns is None else rule.lead_ns
         slack[one.stage][second:] = np.nan if wait_ns is None else wait_ns / NS_PER_SECOND
     assert plan.deadline_ns is not None, "an experiment has a deadline"
     return Outcome(

@@ -46,7 +46,7 @@ def deadline_notes(plan: Plan, tuning: TuningReport | None) -> list[str]:
     """Return what must be said of a flow's deadline, or of having none."""
     gates = [s for s in plan.stages if s.kind in GATED and s.replica is None]
     if plan.deadline_ns is None:
-        waits = any(stage.slack_ns is None for stage in gates)
+        waits = any(stage.rule.lead_ns is None for stage in gates)
         return [NO_DEADLINE] if waits else []
     said = [note] if (note := unpaced(plan)) is not None else []
     if not plan.tuned:

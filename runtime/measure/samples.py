@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from runtime.measure.trials import Tried
-from runtime.model import END_NS, NS_PER_SECOND, START_NS
+from runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, START_NS, ReleaseRule
 
 KEPT = 120
 """Seconds that wait to be taken; when nobody takes them, the oldest go."""
@@ -33,9 +33,7 @@ class StageSample:
         slack_ready: slrTuples of Eq. 4, of all readers: rows that left before they were ready, in
             order or late (Algorithm 3, 10).
         late: rows that came behind what had been released.
-        slack_ns: the slack at the end of the second; None: ready-only, or no gate.
-        hold_ns: the longest that a row may wait in the gate by the clock, at the end of the second;
-            None: as long as it takes.
+        rule: of its gate at the end of the second; ready-only too if it has none.
         readers: |PThreads| of Eq. 6, those that share the gate.
         window_ns: SW of Eq. 6, of event time; 0 for stages without state.
         last_event_ns: the newest event time worked off so far; START_NS before the first.
@@ -55,8 +53,7 @@ class StageSample:
     rows: int = 0
     slack_ready: int = 0
     late: int = 0
-    slack_ns: int | None = None
-    hold_ns: int | None = None
+    rule: ReleaseRule = READY_ONLY
     readers: int = 1
     window_ns: int = 0
     last_event_ns: int = START_NS
@@ -86,9 +83,12 @@ class StageSample:
         """Return the sample that `to_json` described; fields that it does not know are left out.
 
         Raises:
-            KeyError, TypeError: stage or second is missing, or a trial is none.
+            KeyError, TypeError, ValueError: stage or second is missing, or a trial or the rule is
+                none.
         """
         known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
+        # Of an earlier release its slack and hold are among the fields.
+        known["rule"] = ReleaseRule.from_plain(plain.get("rule", plain))
         known["tried"] = tuple(Tried(*one) for one in plain.get("tried", ()))
         return cls(**{"stage": plain["stage"], "second": plain["second"], **known})
 
@@ -100,8 +100,7 @@ class GateState:
     slack_ready: int = 0
     """Counters since the start: samples are their differences."""
     late: int = 0
-    slack_ns: int | None = None
-    hold_ns: int | None = None
+    rule: ReleaseRule = READY_ONLY
     newest_ns: int = START_NS
     frontier_ns: int = START_NS
     held: int = 0
@@ -179,8 +178,7 @@ class SecondMeter:
                     rows=self._rows,
                     slack_ready=state.slack_ready - self._slack_ready,
                     late=state.late - self._late,
-                    slack_ns=state.slack_ns,
-                    hold_ns=state.hold_ns,
+                    rule=state.rule,
                     readers=self._readers,
                     window_ns=self._window_ns,
                     last_event_ns=self._last_event_ns,

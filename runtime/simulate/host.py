@@ -21,7 +21,7 @@ from runtime.model import NS_PER_SECOND, Batch, Message
 from runtime.plan.plan import Plan
 from runtime.schedule import Egress, Grant, Send, Slice, Slot
 from runtime.simulate.models import CostModel, LinkModel
-from runtime.tune import GuardedPolicy, SetSlack, SlackPolicy, TuningRecord
+from runtime.tune import GuardedPolicy, SetRelease, SlackPolicy, TuningRecord
 
 POLL_NS = 5_000_000
 """A source that has nothing right now, and cannot say when, is asked again after this long."""
@@ -57,7 +57,7 @@ class Simulation:
             self._record = TuningRecord(plan, policy=policy.name)
         self.samples: list[StageSample] = []
         """What every stage did in every second; none without a policy."""
-        self.settings: list[tuple[int, SetSlack]] = []
+        self.settings: list[tuple[int, SetRelease]] = []
         """The slacks that the policy has set: (in which second, what)."""
         self._egress = egress
         self._rng = np.random.default_rng(seed)
@@ -256,18 +256,12 @@ class Simulation:
         if self._events:  # else nothing can move any more, and we are no reason to go on
             self._at(self.now_ns + NS_PER_SECOND, self._tune)
 
-    def _apply(self, second: int, settings: Sequence[SetSlack]) -> None:
+    def _apply(self, second: int, settings: Sequence[SetRelease]) -> None:
         assert self._record is not None, "only called with a policy"
         for one in settings:
             self._record.was_set(one)
             slot = self._plan.slots[one.stage]
-            self._slots[slot].set_slack(
-                one.stage,
-                one.slack_ns,
-                hold_ns=one.hold_ns,
-                waits_in_full=one.waits_in_full,
-                trials=one.trials,
-            )
+            self._slots[slot].apply(one)
             self.settings.append((second, one))
             self._try(slot)
 

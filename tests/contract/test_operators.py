@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.expressions.expressions import col
-from runtime.model import END_NS, START_NS, Batch, Released
+from runtime.model import END_NS, READY_ONLY, START_NS, Batch, Released
 from runtime.operators import Operator, make_operator
 from runtime.plan.steps import Aggregate, AggregateStep, JoinStep, Replica, Step, Window
 from tests.operators.literal import Leaves, Segment, leaves_of, reads_of, run, streams
@@ -25,6 +25,7 @@ VALUES = st.tuples(
     st.sampled_from(["20", "26", None]),
     st.sampled_from([0.1, 0.2, 0.3, -7.7, 1e16]),
 )
+
 TIMES = pa.timestamp("ns")
 
 
@@ -60,7 +61,7 @@ AGGREGATE = AggregateStep(
     keys=("line",),
     window=Window(10, 10),
     aggregates={"mean": Aggregate("mean", "delay"), "n": Aggregate("count")},
-    slack_ns=None,
+    release=READY_ONLY,
 )
 QUANTILES = replace(
     AGGREGATE,
@@ -88,7 +89,7 @@ JOIN = JoinStep(
     within_ns=6,
     where=None,
     right_names={"line": "other", "delay": "other_delay"},
-    slack_ns=None,
+    release=READY_ONLY,
 )
 CASES = [
     Case("tumbling", AGGREGATE, 1),

@@ -90,7 +90,7 @@ def played(policy: SlackPolicy) -> list[object]:
 
 def test_it_sets_only_tuned_gates_and_only_what_a_gate_takes(policy: SlackPolicy) -> None:
     tuned = Paths.of(plan()).tuned
-    gate = SlackGate([Writer(0, 0)])
+    gate = SlackGate([Writer(0, 0)], keeps_waits=True)
     settings = [*policy.begin()]
     for one in series():
         settings += policy.decide(*one)
@@ -98,8 +98,7 @@ def test_it_sets_only_tuned_gates_and_only_what_a_gate_takes(policy: SlackPolicy
     for setting in settings:
         assert setting.stage in tuned
         assert setting.by
-        gate.set_slack(setting.slack_ns)
-        assert setting.hold_ns is None or setting.hold_ns >= 0
+        gate.set_rule(setting.rule)
 
 
 def test_it_travels_and_goes_on_where_it_was(policy: SlackPolicy) -> None:

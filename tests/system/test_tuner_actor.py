@@ -27,9 +27,10 @@ from runtime.measure.deadline import deadline_notes
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
 from runtime.plan.plan import Plan
-from runtime.tune import SetSlack
+from runtime.tune import SetRelease
 from tests.support.flows import late_pair
 from tests.support.processes import below, command_lines
+from tests.support.rules import release
 from tests.support.tuners import StuckTuner
 from tests.support.waiting import until
 
@@ -48,7 +49,7 @@ class PlayedSlot:
         self._told: list[tuple[Any, ...]] = []
 
     def call(self, method: str, *args: Any) -> Any:
-        if method == "set_slack":
+        if method == "apply":
             self._told.append(args)
             return None
         given, self._samples = self._samples, []
@@ -103,13 +104,13 @@ class CountingPolicy:
     def __init__(self, may_decide: threading.Event) -> None:
         self._may_decide = may_decide
 
-    def begin(self) -> Sequence[SetSlack]:
-        return [SetSlack("gate", 100 * MS)]
+    def begin(self) -> Sequence[SetRelease]:
+        return [release("gate", 100 * MS)]
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
         del samples
         assert self._may_decide.wait(SOON_S)
-        return [SetSlack("gate", second * MS)]
+        return [release("gate", second * MS)]
 
 
 @pytest.fixture
@@ -155,7 +156,7 @@ def test_of_a_burst_of_settings_the_last_is_sent_with_a_number_that_ascends(
         ("gate", (100 * MS, None, False, ()), (3, 1)),
         ("gate", ((SECONDS - 1) * MS, None, False, ()), (3, 2)),
     ]
-    assert tuner.finish(slots).report.gates[0].slack_ns == (SECONDS - 1) * MS
+    assert tuner.finish(slots).report.gates[0].rule.slack_ns == (SECONDS - 1) * MS
 
 
 class LastWords(Tuner):

@@ -5,16 +5,15 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
+from runtime.control.commands import SetRelease
 from runtime.errors import SettingError
 from runtime.measure.samples import StageSample
+from runtime.measure.trials import Trial
 from runtime.measure.tuning import TuningReport
-from runtime.tune.record.contract import SetSlack, SlackPolicy
-
-MOST_NS = 10**18
-"""The longest wait that can be set, 31 years: it is subtracted from event times of 64 bits."""
+from runtime.model import ReleaseRule
+from runtime.tune.record.contract import SlackPolicy
 
 
 class GuardedPolicy:
@@ -46,11 +45,11 @@ class GuardedPolicy:
         """What the policy calls itself; None: there is none."""
         return None if self._policy is None else self._policy.name
 
-    def begin(self) -> list[SetSlack]:
+    def begin(self) -> list[SetRelease]:
         """Return the slacks to start with."""
         return [] if self._policy is None else self._asked(self._policy.begin)
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> list[SetSlack]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> list[SetRelease]:
         """Return what to change now that a second is over."""
         policy = self._policy
         return [] if policy is None else self._asked(lambda: policy.decide(second, samples))
@@ -76,7 +75,7 @@ class GuardedPolicy:
             self._count(problem)
             return {}
 
-    def _asked(self, ask: Callable[[], Sequence[SetSlack]]) -> list[SetSlack]:
+    def _asked(self, ask: Callable[[], Sequence[SetRelease]]) -> list[SetRelease]:
         settable = []
         try:
             for setting in ask():
@@ -90,41 +89,26 @@ class GuardedPolicy:
             self._count(problem)
         return settable
 
-    def _check(self, setting: SetSlack) -> None:
-        if not isinstance(setting, SetSlack):
-            raise SettingError(f"a policy returns SetSlack, not {setting!r}")
+    def _check(self, setting: SetRelease) -> None:
+        if not isinstance(setting, SetRelease):
+            raise SettingError(f"a policy returns SetRelease, not {setting!r}")
         if setting.stage not in self._gates:
             raise SettingError(
                 f"stage {setting.stage!r} has no gate whose slack follows from the deadline"
             )
-        slack_ns, hold_ns = setting.slack_ns, setting.hold_ns
-        if slack_ns is not None and not _is_whole(slack_ns, least=-1):
-            raise SettingError(
-                f"stage {setting.stage!r}: slack_ns={slack_ns!r} must be None (ready-only), "
-                "-1 (hold nothing), or a whole number from 0 to 10**18"
-            )
-        if hold_ns is not None and not _is_whole(hold_ns, least=0):
-            raise SettingError(
-                f"stage {setting.stage!r}: hold_ns={hold_ns!r} must be None, or a whole number "
-                "from 0 to 10**18"
-            )
+        rules: list[object] = [setting.rule]
         for trial in setting.trials:
-            lengths = (trial.slack_ns, -1), (trial.hold_ns, 0)
-            if not all(ns is None or _is_whole(ns, least=least) for ns, least in lengths):
-                raise SettingError(
-                    f"stage {setting.stage!r}: the trial {trial!r} has a length that cannot be set"
-                )
+            if not isinstance(trial, Trial):
+                raise SettingError(f"stage {setting.stage!r}: {trial!r} is no Trial")
+            rules.append(trial.rule)
+        for rule in rules:
+            if not isinstance(rule, ReleaseRule):
+                raise SettingError(f"stage {setting.stage!r}: {rule!r} is no ReleaseRule")
 
     def _count(self, problem: Exception) -> None:
         self.errors += 1
         self.last_error = f"{type(problem).__name__}: {problem}".splitlines()[0]
         self.trace = "".join(traceback.format_exception(problem))
-
-
-def _is_whole(number: object, *, least: int) -> bool:
-    if isinstance(number, bool) or not isinstance(number, Integral):
-        return False
-    return least <= int(number) <= MOST_NS
 
 
 def _plain(value: Any) -> Any:

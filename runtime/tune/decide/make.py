@@ -8,8 +8,9 @@ from functools import partial
 from runtime.config import Tuning
 from runtime.errors import SettingError
 from runtime.measure.samples import StageSample
+from runtime.model import READY_ONLY, ReleaseRule
 from runtime.plan.plan import Plan
-from runtime.plan.slack import slack_ns
+from runtime.plan.slack import rule_of
 from runtime.tune.decide.policies import (
     SPLITS,
     Calibration,
@@ -49,14 +50,14 @@ def make_policy(
         **{name: partial(make_split, paths, name, deadline_ns=deadline_ns) for name in SPLITS},
         "max timestamp": lambda: MaxTimestamp(paths),
         "tcp": lambda: TcpAdaptation(paths, start_ns=deadline_ns // 2),
-        "k-slack": lambda: StaticSlack(paths, deadline_ns - margin_ns, waits_in_full=True),
-        "ready-only": lambda: StaticSlack(paths, None),
+        "k-slack": lambda: StaticSlack(paths, ReleaseRule.in_full(deadline_ns - margin_ns)),
+        "ready-only": lambda: StaticSlack(paths, READY_ONLY),
         "calibration": lambda: Calibration(paths, most_ns=deadline_ns, seed=tuning.seed),
     }
     if tuning.policy in named:
         return named[tuning.policy]()
     try:
-        return StaticSlack(paths, slack_ns(tuning.policy, who="policy"))
+        return StaticSlack(paths, rule_of(tuning.policy, who="policy"))
     except SettingError as problem:
         raise SettingError(
             f"policy={tuning.policy!r} is none of {', '.join(map(repr, named))}, nor a slack such "

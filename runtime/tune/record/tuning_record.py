@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from runtime.control.commands import SetRelease
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.samples import KEPT, StageSample
 from runtime.measure.tuning import GateTuning, TuningReport
 from runtime.measure.tuning_series import GateSpan, TuningSeries, TuningSpan
+from runtime.model import ReleaseRule
 from runtime.plan.plan import Plan
-from runtime.tune.record.contract import SetSlack
 from runtime.tune.record.paths import Paths, measured_ns
 
 
@@ -67,7 +68,7 @@ class TuningRecord:
                 gates = self._past.gates
                 second = self._seconds[sample.second] = _Second(
                     {gate.stage: gate.by for gate in gates},
-                    {gate.stage: _slack_or_hold(gate) for gate in gates},
+                    {gate.stage: _wait_ns(gate.rule) for gate in gates},
                 )
             second.samples[sample.stage] = sample
 
@@ -95,11 +96,11 @@ class TuningRecord:
         self._close(until - KEPT)
         return shown
 
-    def was_set(self, setting: SetSlack) -> None:
-        """Take note of a slack, and of who has set it."""
+    def was_set(self, setting: SetRelease) -> None:
+        """Take note of a rule, and of who has set it."""
         for gate in self._past.gates:
             if gate.stage == setting.stage:
-                gate.slack_ns, gate.hold_ns = _whole(setting.slack_ns), _whole(setting.hold_ns)
+                gate.rule = setting.rule
                 gate.by = setting.by or self._past.policy
 
     def report(self, *, is_last: bool = False) -> TuningReport:
@@ -126,12 +127,8 @@ class TuningRecord:
         report.series.add(TuningSpan(second, 1, latency_ns, int(is_over), results, gates))
 
 
-def _whole(ns: int | None) -> int | None:
-    return None if ns is None else int(ns)  # a policy may give a NumPy number
-
-
-def _slack_or_hold(one: GateTuning | StageSample) -> int | None:
-    return one.hold_ns if one.slack_ns is None else one.slack_ns
+def _wait_ns(rule: ReleaseRule) -> int | None:
+    return rule.hold_ns if rule.lead_ns is None else rule.lead_ns
 
 
 def _span(second: _Second, stage: str) -> GateSpan:
@@ -140,7 +137,7 @@ def _span(second: _Second, stage: str) -> GateSpan:
     if sample is None:
         return GateSpan(second.slack_ns[stage], by=by)
     return GateSpan(
-        slack_ns=_slack_or_hold(sample),
+        slack_ns=_wait_ns(sample.rule),
         slack_ready=sample.slack_ready,
         late=sample.late,
         latency_ns=sample.latency_ns,

@@ -10,8 +10,10 @@ import pytest
 
 import slackwater as sw
 from actors.tuning.tuner import Tuner, graph_of
-from runtime.tune import SetSlack, make_policy
+from runtime.model import READY_ONLY
+from runtime.tune import make_policy
 from tests.support.flows import late_pair
+from tests.support.rules import release
 
 
 def test_only_the_graph_travels_no_input_and_no_function_of_the_user() -> None:
@@ -49,8 +51,8 @@ def test_a_slack_counts_as_set_only_once_it_was_sent() -> None:
     tuner = Tuner(plan, sw.Tuning(policy="500ms"))
     tuner._slots = dict.fromkeys(plan.slot_names, DeadLine())
     with pytest.raises(ConnectionError):
-        tuner._set([SetSlack("gate", 5)])
+        tuner._set([release("gate", 5)])
     (gate,) = tuner.state(0).report.gates
-    assert (gate.slack_ns, gate.by) == (None, "")  # so the next tuner will set it
+    assert (gate.rule, gate.by) == (READY_ONLY, "")  # so the next tuner will set it
     tuner._is_over.set()
     tuner.start({})

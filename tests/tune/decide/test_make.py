@@ -8,10 +8,10 @@ import pytest
 import slackwater as sw
 from runtime.config import Tuning
 from runtime.errors import SettingError
-from runtime.model import NS_PER_SECOND
+from runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
 from runtime.plan.place import place
 from runtime.plan.plan import Plan, plan_stages
-from runtime.tune import SetSlack, make_policy
+from runtime.tune import SetRelease, make_policy
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64()), "key": pa.array([1], pa.int64())})
 
@@ -39,7 +39,7 @@ def planned(flow: sw.Dataflow) -> Plan:
 def tuned(flow: sw.Dataflow) -> dict[str, int | str | None]:
     """Return {gate: its slack, or 'tuned'}."""
     stages = planned(flow).stages
-    return {s.name: "tuned" if s.is_tuned else s.slack_ns for s in stages if s.kind == "merge"}
+    return {s.name: "tuned" if s.is_tuned else s.rule.slack_ns for s in stages if s.kind == "merge"}
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_gate_is_tuned_that_has_no_slack_in_a_flow_with_a_deadline(
 
 
 def test_a_tuned_gate_starts_ready_only() -> None:
-    assert {s.slack_ns for s in planned(flow_of(deadline="6s")).stages} == {None}
+    assert {s.rule for s in planned(flow_of(deadline="6s")).stages} == {READY_ONLY}
 
 
 def test_a_plan_knows_its_deadline() -> None:
@@ -108,7 +108,7 @@ def test_a_slack_as_policy_is_set_on_every_tuned_gate() -> None:
     flow = flow_of(deadline="6s", own={"all": "1s"})
     made = make_policy(planned(flow), Tuning(policy="500ms"))
     assert made is not None
-    assert made.begin() == [SetSlack("both", 500_000_000, by=made.name)]
+    assert made.begin() == [SetRelease("both", ReleaseRule.slack(500_000_000), by=made.name)]
 
 
 @pytest.mark.parametrize(
