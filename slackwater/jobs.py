@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from actors.tuning.sample_history import SampleHistory
+from actors.tuning.sample_history import JobHistory
+from runtime.control import Decider, FlowGraph
 from runtime.errors import FlowError
 from runtime.measure import JobReport, refuse_imbalance
 from runtime.measure.published import published_notes
-from runtime.measure.samples import StageSample
 from runtime.model import Batch
 from runtime.plan.plan import Plan, collect_sinks
 from runtime.simulate import CostModel, LinkModel
@@ -243,13 +242,12 @@ class SimulatedJob:
 
         self.plan = plan
         self._sinks = SlotSinks(clock_ns=lambda: self._run.now_ns)
-        self._history: SampleHistory | None = None
-        self._kept: dict[str, str] = {}  # what there is to say of the history
-        known: list[StageSample] = []
-        if tuning is not None and tuning.history is not None:
-            most = tuning.window_s * len(plan.stages)
-            self._history = SampleHistory(Path(tuning.history), plan, most=most)
-            known, self._kept["history"] = self._history.load()
+        self._history: JobHistory | None = None
+        policy: Decider | None = None
+        if tuning is not None:
+            graph = FlowGraph.of(plan)
+            self._history = JobHistory(graph, tuning)
+            policy = make_policy(graph, tuning, history=self._history.load())
         self._run = SimulationRun(
             plan,
             egress=self._egress,
@@ -257,7 +255,7 @@ class SimulatedJob:
             cost=cost,
             link=link,
             limits=limits,
-            policy=None if tuning is None else make_policy(plan, tuning, history=known),
+            policy=policy,
         )
         self._report: JobReport | None = None
         self._failure: BaseException | None = None
@@ -309,7 +307,8 @@ class SimulatedJob:
                 self._report = self._noted(self._run.report(error=said))
                 self._failure = problem
                 raise
-            self._keep()
+            if self._history is not None:
+                self._history.save(self._run.samples)
             self._report = self._noted(ended)
         if self._failure is not None:
             raise self._failure
@@ -317,15 +316,9 @@ class SimulatedJob:
             on_report(self._report)
         return refuse_imbalance(self._report)
 
-    def _keep(self) -> None:
-        if self._history is not None:
-            problem = self._history.save(self._run.samples, job=f"{time.time_ns()}")
-            if problem is not None:
-                self._kept["history"] = f"not kept: {problem}; {self._kept['history']}"
-
     def _noted(self, report: JobReport) -> JobReport:
-        if report.tuning is not None:
-            report.tuning.status = {**report.tuning.status, **self._kept}
+        if report.tuning is not None and self._history is not None:
+            report.tuning.status = {**report.tuning.status, **self._history.said}
         for sink in report.sinks:
             self._sinks.tell(sink)
         report.notes = [*report.notes, *published_notes(report.state, report.sinks)]

@@ -217,7 +217,7 @@ class SlotHost:
         """Let the slot carry out a command between two slices; see `Slot.apply`."""
         slot = self._slot
         assert slot is not None, "the tuner starts after the slots"
-        self._orders.tell(lambda: slot.apply(command, number=number))
+        self._orders.attempt(lambda: slot.apply(command, number=number))
 
     def join(self) -> SlotReport:
         """Return when the slot is done, stopped or has failed."""
@@ -335,7 +335,7 @@ class SlotHost:
         now_ns = self._clock.now_ns()
         passed_ns = now_ns - self._start_ns
         left_ns = NS_PER_SECOND - (passed_ns % NS_PER_SECOND if passed_ns > 0 else passed_ns)
-        return SlotSamples(self._slot.samples(now_ns), left_ns)
+        return SlotSamples(self._slot.samples(now_ns), left_ns, self._orders.take_refused())
 
     def _perform(self, action: Action) -> None:
         match action:

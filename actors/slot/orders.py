@@ -11,6 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from runtime.errors import SettingError
+
 _T = TypeVar("_T")
 
 
@@ -27,6 +29,7 @@ class Orders:
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
         self.waiting: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        self._refused: list[str] = []
         self._lock = threading.Lock()
         self._is_closed = False
 
@@ -54,6 +57,22 @@ class Orders:
                 return answer
         self._wake()
         return answer
+
+    def attempt(self, do: Callable[[], None]) -> None:
+        """Let the loop call `do` soon; nobody waits, and why it may refuse is kept to be taken."""
+
+        def carry_out() -> None:
+            try:
+                do()
+            except SettingError as problem:
+                self._refused.append(f"{type(problem).__name__}: {problem}")
+
+        self.tell(carry_out)
+
+    def take_refused(self) -> list[str]:
+        """Return why what was attempted was refused since the last time. The loop calls this."""
+        taken, self._refused = self._refused, []
+        return taken
 
     def obey(self) -> None:
         """Do all that was asked. The loop calls this."""

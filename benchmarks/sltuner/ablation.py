@@ -20,6 +20,7 @@ from benchmarks.sltuner.deadline import HEADER, OVER_AT_MOST, MakePolicy, Outcom
 from benchmarks.sltuner.deadline import named as policy_named
 from benchmarks.sltuner.deadline import run as run_once
 from runtime.config import Limits, Tuning
+from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample
 from runtime.plan.plan import Plan
 from runtime.tune import Paths, SetRelease, SlackPolicy
@@ -93,7 +94,7 @@ class ModelsAlone:
     def __init__(self, plan: Plan, name: str) -> None:
         self.name = name
         assert plan.deadline_ns is not None, "an experiment has a deadline"
-        paths, tuning, deadline_ns = Paths.of(plan), Tuning(), plan.deadline_ns
+        paths, tuning, deadline_ns = Paths.of(FlowGraph.of(plan)), Tuning(), plan.deadline_ns
         gates, rest = PARTS[name]
         estimator = Estimator(
             paths,

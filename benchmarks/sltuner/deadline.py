@@ -18,6 +18,7 @@ import numpy.typing as npt
 import slackwater as sw
 from benchmarks.frame import Claim, Result, check, counted
 from runtime.config import Limits, Tuning
+from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample, by_second
 from runtime.model import NS_PER_SECOND, Batch
 from runtime.plan.place import place
@@ -150,7 +151,7 @@ class Outcome:
 def run(experiment: Experiment, policy: MakePolicy, *, seed: int) -> Outcome:
     """Run the flow once in virtual time."""
     plan = experiment.plan(seed)
-    paths = Paths.of(plan)
+    paths = Paths.of(FlowGraph.of(plan))
     detected = np.zeros(experiment.seconds + 1)
     made = policy(plan)
 
@@ -207,7 +208,7 @@ def calibrated(experiment: Experiment, *, seed: int) -> list[StageSample]:
 
     def policy(plan: Plan) -> SlackPolicy:
         assert plan.deadline_ns is not None, "an experiment has a deadline"
-        return Calibration(Paths.of(plan), most_ns=plan.deadline_ns, seed=seed)
+        return Calibration(Paths.of(FlowGraph.of(plan)), most_ns=plan.deadline_ns, seed=seed)
 
     return list(run(experiment, policy, seed=seed + CALIBRATION_SEED).samples)
 
@@ -355,7 +356,7 @@ def named(policy: str, *, history: Sequence[StageSample] = ()) -> MakePolicy:
     """Return what makes a policy by its name, as in `Tuning.policy`, with samples of before."""
 
     def make(plan: Plan) -> SlackPolicy:
-        made = make_policy(plan, Tuning(policy=policy), history=history)
+        made = make_policy(FlowGraph.of(plan), Tuning(policy=policy), history=history)
         assert made is not None, "an experiment has a gate to tune"
         return made
 

@@ -21,6 +21,7 @@ from benchmarks.frame import Claim, Options, Result
 from benchmarks.sltuner.deadline import LIMITS, MakePolicy
 from benchmarks.sltuner.late_city import source
 from examples.city import zipf_delays
+from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, ReleaseRule
 from runtime.plan.place import place
@@ -250,7 +251,9 @@ def _best(scores: Scores, runs: str, split: str, target: str) -> tuple[float, fl
 
 
 def _fixed(slack_s: float) -> MakePolicy:
-    return lambda plan: StaticSlack(Paths.of(plan), ReleaseRule.slack(int(slack_s * NS_PER_SECOND)))
+    return lambda plan: StaticSlack(
+        Paths.of(FlowGraph.of(plan)), ReleaseRule.slack(int(slack_s * NS_PER_SECOND))
+    )
 
 
 def _wandering(seed: int) -> MakePolicy:

@@ -8,7 +8,7 @@ from typing import Any
 
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.tuning_series import TuningSeries
-from runtime.model import READY_ONLY, ReleaseRule
+from runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
 
 
 @dataclass
@@ -65,8 +65,12 @@ class TuningReport:
     is_cut_short: bool = False
     """The tuner was dead or silent as the job ended: the last seconds are missing."""
     errors: int = 0
-    """What the policy did wrong: it raised, or asked for a slack out of range."""
+    """What the policy did wrong: it raised, or asked for what cannot be done."""
     last_error: str | None = None
+    warnings: dict[str, int] = field(default_factory=dict)
+    """What was warned of: {"stage: text": how often}."""
+    interval_ns: int = NS_PER_SECOND
+    """What is called a second here is one of these: samples are of that length."""
     status: dict[str, Any] = field(default_factory=dict)
     """What the policy says of itself."""
     series: TuningSeries = field(default_factory=TuningSeries)

@@ -16,7 +16,7 @@ from runtime.errors import SettingError
 from runtime.expressions.nearest import listed
 from runtime.measure.report import ChannelReport, StageReport
 from runtime.measure.samples import StageSample
-from runtime.model import READY_ONLY, Batch, Message
+from runtime.model import NS_PER_SECOND, READY_ONLY, Batch, Message
 from runtime.model.plain import from_plain, to_plain
 from runtime.plan.plan import Channel, Stage
 from runtime.schedule.queues import credit_of
@@ -67,7 +67,16 @@ class Slice:
 
 
 class Slot:
-    """The stages of one core and their scheduler. Source: [mace] Def. 7, §VI-A."""
+    """The stages of one core and their scheduler. Source: [mace] Def. 7, §VI-A.
+
+    Args:
+        name: of the slot.
+        stages: that run in it.
+        start_ns: of the job's sources, and of the first interval.
+        limits: see there.
+        is_sampled: whether it takes samples, for those who decide.
+        interval_ns: of these.
+    """
 
     def __init__(
         self,
@@ -77,6 +86,7 @@ class Slot:
         start_ns: int,
         limits: Limits | None = None,
         is_sampled: bool = False,
+        interval_ns: int = NS_PER_SECOND,
     ) -> None:
         self.name = name
         self._limits = limits or Limits()
@@ -87,6 +97,7 @@ class Slot:
                 source_gap_ns=self._limits.source_gap_ns,
                 most_kept_rows=self._limits.most_kept_rows,
                 is_sampled=is_sampled,
+                interval_ns=interval_ns,
             )
             for s in stages
         }

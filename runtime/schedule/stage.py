@@ -12,7 +12,16 @@ from runtime.measure.report import StageReport
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Trial
 from runtime.merge import ReplicaReads, SlackGate, Writer
-from runtime.model import END_NS, START_NS, Batch, Message, Released, ReleaseRule, concat_batches
+from runtime.model import (
+    END_NS,
+    NS_PER_SECOND,
+    START_NS,
+    Batch,
+    Message,
+    Released,
+    ReleaseRule,
+    concat_batches,
+)
 from runtime.operators.aggregate import AggregateMachine
 from runtime.operators.contract import Operator, Stateless
 from runtime.operators.join import JoinMachine
@@ -43,6 +52,7 @@ class StageMachine:
         source_gap_ns: int = 1,
         most_kept_rows: int = Limits.most_kept_rows,
         is_sampled: bool = False,
+        interval_ns: int = NS_PER_SECOND,
     ) -> None:
         self.stage = stage
         self.source: SourceMachine | None = None
@@ -73,7 +83,9 @@ class StageMachine:
             )
         self._watch: StageWatch | None = None
         if is_sampled:
-            self._watch = StageWatch(stage, self.gate, start_ns=start_ns, reads=reads)
+            self._watch = StageWatch(
+                stage, self.gate, start_ns=start_ns, reads=reads, interval_ns=interval_ns
+            )
         common = (stage, self._queues, self.report, self._watch)
         self._intake: Intake
         if self.gate is not None:

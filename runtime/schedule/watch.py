@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.measure.samples import GateState, SecondMeter, StageSample
+from runtime.measure.samples import GateState, StageMeter, StageSample
 from runtime.measure.trials import GateTrials, Trial
 from runtime.merge import ReplicaReads, SlackGate
-from runtime.model import END_NS, START_NS, Batch, Message, Released
+from runtime.model import END_NS, NS_PER_SECOND, START_NS, Batch, Message, Released
 from runtime.plan.plan import Stage
 from runtime.schedule.queues import PathQueues
 from runtime.schedule.reads import ReadLog
@@ -22,6 +22,7 @@ class StageWatch:
         gate: of the stage, if it has one.
         start_ns: of the first second.
         reads: of a replica, what its gate, which is another stage, has read.
+        interval_ns: of the samples.
     """
 
     def __init__(
@@ -31,9 +32,14 @@ class StageWatch:
         *,
         start_ns: int,
         reads: ReplicaReads | None = None,
+        interval_ns: int = NS_PER_SECOND,
     ) -> None:
-        self._meter = SecondMeter(
-            stage.name, start_ns=start_ns, readers=stage.readers, window_ns=stage.window_ns
+        self._meter = StageMeter(
+            stage.name,
+            start_ns=start_ns,
+            readers=stage.readers,
+            window_ns=stage.window_ns,
+            interval_ns=interval_ns,
         )
         self._gate = gate
         self._reads = reads

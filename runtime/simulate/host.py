@@ -7,21 +7,22 @@ here at moments that the models give. A run is repeated exactly by its seed.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from runtime.config import Limits
+from runtime.control import Command, Decider, FlowGraph, SetRelease
 from runtime.errors import JobStopped
 from runtime.measure.assemble import SinkMeter, job_report
 from runtime.measure.report import JobReport
 from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND, Batch, Message
+from runtime.model import Batch, Message
 from runtime.plan.plan import Plan
 from runtime.schedule import Egress, Grant, Send, Slice, Slot
-from runtime.simulate.models import CostModel, LinkModel
-from runtime.tune import GuardedPolicy, SetRelease, SlackPolicy, TuningRecord
+from runtime.simulate.models import CostModel, LinkModel, TunerModel
+from runtime.simulate.tuner import SimulatedTuner
 
 POLL_NS = 5_000_000
 """A source that has nothing right now, and cannot say when, is asked again after this long."""
@@ -34,9 +35,20 @@ first rows had left in an earlier run, if any."""
 
 
 class Simulation:
-    """One run of a plan in virtual time."""
+    """One run of a plan in virtual time.
 
-    def __init__(
+    Args:
+        plan: what is run.
+        egress: takes the results.
+        seed: of all that is drawn.
+        cost, link: what work and distance cost.
+        limits: of the slots.
+        start_ns: the virtual time at which it begins.
+        policy: sets the rules of the plan's tuned gates; None: nobody does.
+        tuner: how far off the policy is, and how it fares; None: it is told and obeyed at once.
+    """
+
+    def __init__(  # noqa: PLR0913 - each by name
         self,
         plan: Plan,
         *,
@@ -46,26 +58,29 @@ class Simulation:
         link: LinkModel | None = None,
         limits: Limits | None = None,
         start_ns: int = 0,
-        policy: SlackPolicy | None = None,
+        policy: Decider | None = None,
+        tuner: TunerModel | None = None,
     ) -> None:
         self._plan = plan
         self._still_ns = None if limits is None else limits.still_ns
-        self._policy: GuardedPolicy | None = None
-        self._record: TuningRecord | None = None
-        if policy is not None:
-            self._policy = GuardedPolicy(lambda: policy, plan.tuned)
-            self._record = TuningRecord(plan, policy=policy.name)
-        self.samples: list[StageSample] = []
-        """What every stage did in every second; none without a policy."""
-        self.settings: list[tuple[int, SetRelease]] = []
-        """The slacks that the policy has set: (in which second, what)."""
         self._egress = egress
         self._rng = np.random.default_rng(seed)
         self._cost, self._link = cost or CostModel(), link or LinkModel()
         self.now_ns = self._start_ns = start_ns
         self._limits, self._is_sampled = limits, policy is not None
+        tuner = tuner or TunerModel()
+        self._interval_ns = tuner.interval_ns
         self._slots = {name: self._new_slot(name) for name in plan.slot_names}
         self._meters = {s.name: self._new_meter(s.name) for s in plan.stages if s.kind == "sink"}
+        self._tuner: SimulatedTuner | None = None
+        if policy is not None:
+            self._tuner = SimulatedTuner(
+                FlowGraph.of(plan),
+                policy,
+                self,
+                model=tuner,
+                rng=np.random.default_rng([seed, 1]),  # apart, so that all else stays as it was
+            )
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
         self._busy: set[str] = set()
@@ -80,7 +95,18 @@ class Simulation:
             start_ns=self._start_ns,
             limits=self._limits,
             is_sampled=self._is_sampled,
+            interval_ns=self._interval_ns,
         )
+
+    @property
+    def samples(self) -> list[StageSample]:
+        """What every stage did in every interval; none without a policy."""
+        return [] if self._tuner is None else self._tuner.samples
+
+    @property
+    def settings(self) -> list[tuple[int, SetRelease]]:
+        """The rules that the policy has wanted: (in which interval, what)."""
+        return [] if self._tuner is None else self._tuner.settings
 
     def restart(self, carry: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         """Let every slot go on in a new one, from its snapshot as `carry` hands it over."""
@@ -104,9 +130,8 @@ class Simulation:
             JobStopped: nothing can move any more; says who waits for whom.
         """
         try:
-            if self._policy is not None:
-                self._apply(0, self._policy.begin())
-                self._at(self._start_ns + NS_PER_SECOND, self._tune)
+            if self._tuner is not None:
+                self._tuner.begin()
             for name in self._slots:
                 self._try(name)
             while self._events and not self._is_finished:
@@ -135,9 +160,6 @@ class Simulation:
         for stage_report in stages:
             if stage_report.name in self._meters:
                 self._meters[stage_report.name].report.node = stage_report.node
-        tuning = None
-        if self._policy is not None and self._record is not None:
-            tuning = self._policy.noted(self._record.report(is_last=True))
         state = "done" if self._is_finished else "running"
         return job_report(
             self._plan,
@@ -151,14 +173,15 @@ class Simulation:
             sinks=[meter.report for meter in self._meters.values()],
             notes=["simulated: times are virtual, costs and delays those of the models"],
             still_ns=self._still_ns,
-            tuning=tuning,
+            tuning=None if self._tuner is None else self._tuner.report(),
         )
 
     @property
     def _is_finished(self) -> bool:
         return all(slot.is_finished for slot in self._slots.values()) and not self._busy
 
-    def _at(self, at_ns: int, happen: Callable[[], None]) -> None:
+    def at(self, at_ns: int, happen: Callable[[], None]) -> None:
+        """Let something happen then."""
         self._order += 1
         heapq.heappush(self._events, (at_ns, self._order, happen))
 
@@ -177,7 +200,7 @@ class Simulation:
         )
         slot.charge(done, took_ns)
         self._busy.add(name)
-        self._at(self.now_ns + took_ns, lambda: self._complete(name, done))
+        self.at(self.now_ns + took_ns, lambda: self._complete(name, done))
 
     def _sleep(self, name: str, slot: Slot) -> None:
         if slot.is_finished:
@@ -195,7 +218,7 @@ class Simulation:
         pending = self._wakes.get(name)
         if pending is None or pending > wake_ns or pending <= self.now_ns:
             self._wakes[name] = wake_ns
-            self._at(wake_ns, lambda: self._try(name))
+            self.at(wake_ns, lambda: self._try(name))
 
     def _complete(self, name: str, done: Slice) -> None:
         self._busy.discard(name)
@@ -242,28 +265,23 @@ class Simulation:
             arrive()
             self._try(target)
 
-        self._at(at_ns, happen)
+        self.at(at_ns, happen)
 
-    def _tune(self) -> None:
-        """Show the policy the second that is over, and set the slacks that it wants."""
-        assert self._policy is not None, "only called with one"
-        assert self._record is not None, "the two go together"
-        new = [sample for slot in self._slots.values() for sample in slot.samples(self.now_ns)]
-        self.samples += new
-        self._record.add(new)
-        for second, samples in self._record.due():
-            self._apply(second + 1, self._policy.decide(second, samples))
-        if self._events:  # else nothing can move any more, and we are no reason to go on
-            self._at(self.now_ns + NS_PER_SECOND, self._tune)
+    # -- what the tuner asks of the slots --------------------------------------------------------
 
-    def _apply(self, second: int, settings: Sequence[SetRelease]) -> None:
-        assert self._record is not None, "only called with a policy"
-        for one in settings:
-            self._record.was_set(one)
-            slot = self._plan.slots[one.stage]
-            self._slots[slot].apply(one)
-            self.settings.append((second, one))
-            self._try(slot)
+    @property
+    def pending(self) -> int:
+        """How much is still to happen."""
+        return len(self._events)
+
+    def samples_of(self, slot: str) -> list[StageSample]:
+        """Return what a slot's stages did in the intervals that are over, once."""
+        return self._slots[slot].samples(self.now_ns)
+
+    def apply(self, slot: str, command: Command, number: tuple[int, int]) -> None:
+        """Let a slot carry out a command."""
+        self._slots[slot].apply(command, number=number)
+        self._try(slot)
 
     def _stall(self) -> str:
         waits = [

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from runtime.measure.samples import KEPT, GateState, SecondMeter, StageSample, by_second
+from runtime.measure.samples import KEPT, GateState, StageMeter, StageSample, by_second
 from runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, START_NS
 
 
-def meter(**options: int) -> SecondMeter:
-    return SecondMeter("gate", start_ns=options.pop("start_ns", 0), **options)
+def meter(**options: int) -> StageMeter:
+    return StageMeter("gate", start_ns=options.pop("start_ns", 0), **options)
 
 
 def test_every_second_has_a_sample_even_when_nothing_happened_in_it() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import slackwater as sw
 from runtime.config import Limits
+from runtime.control import FlowGraph
 from runtime.errors import JobStopped
 from runtime.measure.samples import StageSample, by_second
 from runtime.model import NS_PER_SECOND, READY_ONLY, Batch, ReleaseRule
@@ -80,7 +81,7 @@ def simulate(
     return one, out
 
 
-PATHS = Paths.of(plan(silence()))
+PATHS = Paths.of(FlowGraph.of(plan(silence())))
 
 
 def latency_s(one: Simulation) -> dict[int, float]:
@@ -154,7 +155,7 @@ def test_two_tuned_gates_in_a_row_lose_nothing_whatever_their_slacks() -> None:
     def egress(stage: str, batch: Batch | None, is_end: bool) -> None:
         out.extend([] if batch is None else batch.event_time_ns.tolist())
 
-    policy = Calibration(Paths.of(placed), most_ns=4 * NS_PER_SECOND, every_s=1)
+    policy = Calibration(Paths.of(FlowGraph.of(placed)), most_ns=4 * NS_PER_SECOND, every_s=1)
     one = Simulation(placed, egress=egress, limits=LIMITS, policy=policy)
     report = one.run()
     assert report.ledger.is_balanced

@@ -32,6 +32,7 @@ from benchmarks.sltuner.floor.arrivals import NotAloneError
 from benchmarks.sltuner.floor.local_search import KEPT_BACK_S, RESERVE_S
 from benchmarks.sltuner.floor.one_gate import OneGate
 from benchmarks.sltuner.floor.search import FULL, QUICK, Effort, floor_plan
+from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
 from runtime.plan.plan import Plan
@@ -93,7 +94,7 @@ def planned(gate: OneGate, holds_ns: Ints) -> MakePolicy:
 
 
 def _by_rounds(experiment: Experiment, *, seed: int, rounds: int) -> Outcome:
-    paths = Paths.of(experiment.plan(seed))
+    paths = Paths.of(FlowGraph.of(experiment.plan(seed)))
     size = experiment.seconds
     rows = dict.fromkeys(paths.tuned, np.zeros(size))
     if len(paths.tuned) > 1:  # else there is nothing to split
@@ -192,7 +193,7 @@ def _took_s(sample: StageSample) -> float:
 
 def _static(rule: ReleaseRule) -> MakePolicy:
     def policy(plan: Plan) -> SlackPolicy:
-        return StaticSlack(Paths.of(plan), rule)
+        return StaticSlack(Paths.of(FlowGraph.of(plan)), rule)
 
     return policy
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from runtime.control.commands import SetRelease
+from runtime.control.commands import Command, Move, SetRelease, Shed, Warn
+from runtime.control.graph import FlowGraph
+from runtime.control.loop import Decider, name_of
 from runtime.errors import SettingError
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Trial
 from runtime.measure.tuning import TuningReport
 from runtime.model import ReleaseRule
-from runtime.tune.record.contract import SlackPolicy
 
 
 class GuardedPolicy:
@@ -21,7 +22,7 @@ class GuardedPolicy:
 
     Args:
         make: makes the policy; what that raises counts too, and then there is none.
-        gates: the stages whose slack follows from the deadline; others are not for it to set.
+        graph: of the flow; only gates whose rule follows from the deadline are for it to set.
 
     Attributes:
         errors: how often it raised, or asked for what cannot be set.
@@ -29,9 +30,9 @@ class GuardedPolicy:
         trace: the same with its traceback, for a log; None once taken away.
     """
 
-    def __init__(self, make: Callable[[], SlackPolicy], gates: Iterable[str]) -> None:
-        self._gates = frozenset(gates)
-        self._policy: SlackPolicy | None = None
+    def __init__(self, make: Callable[[], Decider], graph: FlowGraph) -> None:
+        self._stages, self._gates = frozenset(graph.inputs), frozenset(graph.tuned)
+        self._policy: Decider | None = None
         self.errors = 0
         self.last_error: str | None = None
         self.trace: str | None = None
@@ -43,13 +44,13 @@ class GuardedPolicy:
     @property
     def name(self) -> str | None:
         """What the policy calls itself; None: there is none."""
-        return None if self._policy is None else self._policy.name
+        return None if self._policy is None else name_of(self._policy)
 
-    def begin(self) -> list[SetRelease]:
+    def begin(self) -> list[Command]:
         """Return the slacks to start with."""
         return [] if self._policy is None else self._asked(self._policy.begin)
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> list[SetRelease]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> list[Command]:
         """Return what to change now that a second is over."""
         policy = self._policy
         return [] if policy is None else self._asked(lambda: policy.decide(second, samples))
@@ -75,7 +76,7 @@ class GuardedPolicy:
             self._count(problem)
             return {}
 
-    def _asked(self, ask: Callable[[], Sequence[SetRelease]]) -> list[SetRelease]:
+    def _asked(self, ask: Callable[[], Sequence[Command]]) -> list[Command]:
         settable = []
         try:
             for setting in ask():
@@ -89,9 +90,13 @@ class GuardedPolicy:
             self._count(problem)
         return settable
 
-    def _check(self, setting: SetRelease) -> None:
-        if not isinstance(setting, SetRelease):
+    def _check(self, setting: Command) -> None:
+        if not isinstance(setting, SetRelease | Move | Shed | Warn):
             raise SettingError(f"a policy returns SetRelease, not {setting!r}")
+        if setting.stage not in self._stages:
+            raise SettingError(f"the flow has no stage {setting.stage!r} for {setting!r}")
+        if not isinstance(setting, SetRelease):
+            return  # a slot says whether it can do that
         if setting.stage not in self._gates:
             raise SettingError(
                 f"stage {setting.stage!r} has no gate whose slack follows from the deadline"

@@ -13,14 +13,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from runtime.control.commands import SetRelease
+from runtime.control.commands import SetRelease, Warn
+from runtime.control.graph import FlowGraph
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.samples import KEPT, StageSample
 from runtime.measure.tuning import GateTuning, TuningReport
 from runtime.measure.tuning_series import GateSpan, TuningSeries, TuningSpan
-from runtime.model import ReleaseRule
-from runtime.plan.plan import Plan
+from runtime.model import NS_PER_SECOND, ReleaseRule
 from runtime.tune.record.paths import Paths, measured_ns
+
+MOST_WARNINGS = 100
 
 
 @dataclass
@@ -37,19 +39,27 @@ class TuningRecord:
     minutes may still come after that: they count in the report.
 
     Args:
-        plan: with a deadline.
+        graph: of a flow with a deadline.
         policy: what the report calls it.
         resumed: what an earlier tuner of the same run knew; it stays as it is.
+        interval_ns: of the samples; what is called a second here is one of these.
     """
 
-    def __init__(self, plan: Plan, *, policy: str, resumed: TuningReport | None = None) -> None:
-        assert plan.deadline_ns is not None, "without a deadline there is nothing to record"
-        self._paths = Paths.of(plan)
-        self._stages = [stage.name for stage in plan.stages]
-        self._sinks = [stage.name for stage in plan.stages if stage.kind == "sink"]
+    def __init__(
+        self,
+        graph: FlowGraph,
+        *,
+        policy: str,
+        resumed: TuningReport | None = None,
+        interval_ns: int = NS_PER_SECOND,
+    ) -> None:
+        assert graph.deadline_ns is not None, "without a deadline there is nothing to record"
+        self._paths = Paths.of(graph)
+        self._stages = [stage.name for stage in graph.stages]
+        self._sinks = graph.sinks
         if resumed is None:
             gates = [GateTuning(stage) for stage in self._paths.tuned]
-            resumed = TuningReport(plan.deadline_ns, policy, gates=gates)
+            resumed = TuningReport(graph.deadline_ns, policy, gates=gates, interval_ns=interval_ns)
         self._past = _copied(resumed)  # the seconds that nothing can be added to any more
         spans = resumed.series.spans
         self._shown = -1  # the last second that was due
@@ -103,6 +113,17 @@ class TuningRecord:
                 gate.rule = setting.rule
                 gate.by = setting.by or self._past.policy
 
+    def warned(self, warning: Warn) -> None:
+        """Take note of a warning; of more than `MOST_WARNINGS` different ones the first stay."""
+        warnings, text = self._past.warnings, f"{warning.stage}: {warning.text}"
+        if text in warnings or len(warnings) < MOST_WARNINGS:
+            warnings[text] = warnings.get(text, 0) + 1
+
+    def refused(self, why: str) -> None:
+        """Take note of a command that a slot could not carry out: the policy's mistake."""
+        self._past.errors += 1
+        self._past.last_error = why
+
     def report(self, *, is_last: bool = False) -> TuningReport:
         """Return what is known; of the last seconds only what was due, unless `is_last`."""
         made = _copied(self._past)
@@ -153,5 +174,6 @@ def _copied(report: TuningReport) -> TuningReport:
         report,
         latency=latency,
         gates=[replace(gate) for gate in report.gates],
+        warnings=dict(report.warnings),
         series=TuningSeries(report.series.spans, width_s=report.series.width_s),
     )

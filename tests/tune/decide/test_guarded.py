@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from runtime.control import FlowGraph, StageNode, Warn
 from runtime.measure import TuningReport
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Trial
@@ -14,6 +15,10 @@ from runtime.tune import GuardedPolicy, SetRelease
 from tests.support.rules import release
 
 RULE = ReleaseRule.slack(5)
+GRAPH = FlowGraph(
+    flow="one",
+    stages=(StageNode(name="buses", slot="a"), StageNode(name="gate", slot="a", is_tuned=True)),
+)
 GOOD = SetRelease("gate", RULE)
 
 
@@ -35,7 +40,7 @@ class Says:
 
 
 def guarded(decides: Callable[[], Any]) -> GuardedPolicy:
-    return GuardedPolicy(lambda: Says(decides), ["gate"])
+    return GuardedPolicy(lambda: Says(decides), GRAPH)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +50,8 @@ def guarded(decides: Callable[[], Any]) -> GuardedPolicy:
         (SetRelease("gate", RULE, trials=("model",)), "'gate': 'model' is no Trial"),  # type: ignore[arg-type]
         (SetRelease("gate", RULE, trials=(Trial("model", 5),)), "'gate': 5 is no ReleaseRule"),  # type: ignore[arg-type]
         (SetRelease("buses", RULE), "stage 'buses' has no gate"),
+        (SetRelease("elsewhere", RULE), "the flow has no stage 'elsewhere'"),
+        (Warn("elsewhere", "slow"), "the flow has no stage 'elsewhere'"),
         ("gate", "a policy returns SetRelease, not 'gate'"),
     ],
 )
@@ -84,7 +91,7 @@ def test_a_policy_that_cannot_be_made_sets_nothing() -> None:
     def make() -> Says:
         raise OSError("the history is not readable")
 
-    policy = GuardedPolicy(make, ["gate"])
+    policy = GuardedPolicy(make, GRAPH)
     assert (policy.begin(), policy.decide(0, {}), policy.name) == ([], [], None)
     report = policy.noted(TuningReport(1, "sltuner"))
     assert (report.policy, report.errors) == ("sltuner", 1)

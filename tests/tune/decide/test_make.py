@@ -7,6 +7,7 @@ import pytest
 
 import slackwater as sw
 from runtime.config import Tuning
+from runtime.control import FlowGraph
 from runtime.errors import SettingError
 from runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
 from runtime.plan.place import place
@@ -98,7 +99,7 @@ def test_explain_says_what_sets_each_slack() -> None:
     ],
 )
 def test_a_policy_is_made_by_its_name(policy: str, name: str) -> None:
-    made = make_policy(planned(flow_of(deadline="6s")), Tuning(policy=policy))
+    made = make_policy(FlowGraph.of(planned(flow_of(deadline="6s"))), Tuning(policy=policy))
     assert made is not None
     assert made.name == name
     assert {one.stage for one in made.begin()} == {"both", "all"}
@@ -106,7 +107,7 @@ def test_a_policy_is_made_by_its_name(policy: str, name: str) -> None:
 
 def test_a_slack_as_policy_is_set_on_every_tuned_gate() -> None:
     flow = flow_of(deadline="6s", own={"all": "1s"})
-    made = make_policy(planned(flow), Tuning(policy="500ms"))
+    made = make_policy(FlowGraph.of(planned(flow)), Tuning(policy="500ms"))
     assert made is not None
     assert made.begin() == [SetRelease("both", ReleaseRule.slack(500_000_000), by=made.name)]
 
@@ -115,13 +116,13 @@ def test_a_slack_as_policy_is_set_on_every_tuned_gate() -> None:
     "flow", [flow_of(), flow_of(slack="1s", deadline="6s"), flow_of(slack="1s")]
 )
 def test_without_a_gate_to_tune_there_is_no_policy(flow: sw.Dataflow) -> None:
-    assert make_policy(planned(flow), Tuning()) is None
+    assert make_policy(FlowGraph.of(planned(flow)), Tuning()) is None
 
 
 @pytest.mark.parametrize("policy", ["sltuner2", "", "-5s", "soon"])
 def test_a_policy_that_there_is_not_is_refused_with_those_that_there_are(policy: str) -> None:
     with pytest.raises(SettingError, match=r"'even split'.*'500ms'"):
-        make_policy(planned(flow_of(deadline="6s")), Tuning(policy=policy))
+        make_policy(FlowGraph.of(planned(flow_of(deadline="6s"))), Tuning(policy=policy))
 
 
 @pytest.mark.parametrize(

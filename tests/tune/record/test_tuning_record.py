@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
+from runtime.control import FlowGraph
 from runtime.measure.samples import KEPT, StageSample
 from runtime.plan.plan import Plan
 from runtime.tune import SetRelease, TuningRecord
@@ -22,7 +23,7 @@ def plan() -> Plan:
 
 
 def record(**options: Any) -> TuningRecord:
-    return TuningRecord(plan(), policy="even split", **options)
+    return TuningRecord(FlowGraph.of(plan()), policy="even split", **options)
 
 
 def second(number: int, gate_ms: int = 100, *, without: str = "") -> list[StageSample]:
