@@ -65,7 +65,7 @@ class TunerHost(Protocol):
 
 
 class SimulatedTuner:
-    """The tuner of one run.
+    """The tuner of one run. What is on its way to it as the run ends is lost.
 
     Args:
         graph: of a flow with a deadline.
@@ -167,7 +167,7 @@ class SimulatedTuner:
 
     def _ask(self, slot: str) -> list[Action]:
         if self._model.link is None:
-            return self._hear(slot, self._host.samples_of(slot), self._interval_ns)
+            return self._hear(slot, self._host.samples_of(slot), self._left_ns())
         turn = self._lives
 
         def answer() -> None:  # a slot answers also who is dead by now, to whom it is lost
