@@ -66,7 +66,9 @@ class Tuning:
             "even split, by the clock", "last second, by the clock", "trend-following",
             "steady trend", "decaying maximum", "slowly decaying maximum", "max timestamp", "tcp",
             "k-slack", "ready-only", or a slack, such as "500ms", for a static one; "calibration"
-            draws slacks, for a history to begin with.
+            draws slacks, for a history to begin with. Or one of your own: an object with `begin()`
+            and `decide(second, samples)`, of which each job gets a copy, or a function (or a class)
+            that makes one from the flow's graph; see docs/deadlines.md.
         probability: how likely a second must be to keep the deadline, by the estimator's own
             uncertainty, in [0.5, 1).
         predictor: "gp" (Gaussian process), "linear", "isotonic" or "svr".
@@ -78,7 +80,7 @@ class Tuning:
         seed: of what is drawn.
     """
 
-    policy: str = "sltuner"
+    policy: Any = "sltuner"
     probability: float = 0.99
     predictor: str = "gp"
     window_s: int = 900
@@ -87,7 +89,17 @@ class Tuning:
     history: str | os.PathLike[str] | None = None
     seed: int = 0
 
+    @property
+    def policy_name(self) -> str:
+        """What reports call the policy until it was made."""
+        own = self.policy
+        if isinstance(own, str):
+            return own
+        return str(getattr(own, "name", None) or getattr(own, "__name__", type(own).__name__))
+
     def __post_init__(self) -> None:
+        if not isinstance(self.policy, str):
+            _check_own(self.policy)
         for name, kinds, example in _KINDS:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, kinds):
@@ -108,7 +120,6 @@ class Tuning:
 
 
 _KINDS: tuple[tuple[str, Any, str], ...] = (
-    ("policy", str, "a name such as 'even split', or a slack such as '500ms'"),
     ("probability", Real, "a number such as 0.99"),
     ("predictor", str, "a name such as 'gp'"),
     ("window_s", Integral, "a whole number of seconds"),
@@ -117,3 +128,25 @@ _KINDS: tuple[tuple[str, Any, str], ...] = (
     ("history", (str, os.PathLike, NoneType), "the path of a folder, or None"),
     ("seed", Integral, "a whole number"),
 )
+
+
+def makes_policy(policy: object) -> bool:
+    """Whether a policy of the user's is still to be made: a class, or a function."""
+    return isinstance(policy, type) or (callable(policy) and bool(missing_of(policy)))
+
+
+def missing_of(policy: object) -> list[str]:
+    """Return what an object lacks to be a policy."""
+    calls = {"begin": "begin()", "decide": "decide(second, samples)"}
+    return [call for name, call in calls.items() if not callable(getattr(policy, name, None))]
+
+
+def _check_own(policy: object) -> None:
+    missing = missing_of(policy)
+    if missing and not makes_policy(policy):
+        raise SettingError(
+            f"policy={policy!r} is a {type(policy).__name__} without {' and '.join(missing)}: a "
+            "policy of your own has begin() and decide(second, samples), which return commands "
+            "such as SetRelease, or is a function that makes one from the flow's graph; or write a "
+            "name such as 'even split', or a slack such as '500ms'"
+        )

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from actors.tuning.sample_history import SampleHistory
+from actors.tuning.sample_history import JobHistory
+from runtime.control import Decider, FlowGraph
 from runtime.errors import SlackwaterError
 from runtime.measure import JobReport, refuse_imbalance
 from runtime.measure.published import published_notes
-from runtime.measure.samples import StageSample
 from runtime.model import Batch
 from runtime.plan.plan import Plan, collect_sinks
 from runtime.simulate import CostModel, Fault, LinkModel
@@ -51,13 +49,12 @@ class SimulatedJob:
             slot: SlotSinks(clock_ns=lambda: self._run.now_ns) for slot in plan.slot_names
         }
         self._open = set(plan.slot_names)  # slots whose sinks have not ended
-        self._history: SampleHistory | None = None
-        self._kept: dict[str, str] = {}  # what there is to say of the history
-        known: list[StageSample] = []
-        if tuning is not None and tuning.history is not None:
-            most = tuning.window_s * len(plan.stages)
-            self._history = SampleHistory(Path(tuning.history), plan, most=most)
-            known, self._kept["history"] = self._history.load()
+        self._history: JobHistory | None = None
+        policy: Decider | None = None
+        if tuning is not None:
+            graph = FlowGraph.of(plan)
+            self._history = JobHistory(graph, tuning)
+            policy = make_policy(graph, tuning, history=self._history.load())
         self._run = SimulationRun(
             plan,
             egress=self._egress,
@@ -67,7 +64,7 @@ class SimulatedJob:
             cost=cost,
             link=link,
             limits=limits,
-            policy=None if tuning is None else make_policy(plan, tuning, history=known),
+            policy=policy,
         )
         self._report: JobReport | None = None
         self._failure: BaseException | None = None
@@ -127,7 +124,8 @@ class SimulatedJob:
                 self._failure = problem
                 raise
             self._abort("it did not end when it was told to, and was killed")
-            self._keep()
+            if self._history is not None:
+                self._history.save(self._run.samples)
             self._report = self._noted(ended)
         if self._failure is not None:
             raise self._failure
@@ -140,15 +138,9 @@ class SimulatedJob:
         for slot in sorted(self._open):
             self._end_sinks(slot, "failed", error)
 
-    def _keep(self) -> None:
-        if self._history is not None:
-            problem = self._history.save(self._run.samples, job=f"{time.time_ns()}")
-            if problem is not None:
-                self._kept["history"] = f"not kept: {problem}; {self._kept['history']}"
-
     def _noted(self, report: JobReport) -> JobReport:
-        if report.tuning is not None:
-            report.tuning.status = {**report.tuning.status, **self._kept}
+        if report.tuning is not None and self._history is not None:
+            report.tuning.status = {**report.tuning.status, **self._history.said}
         for sink in report.sinks:
             self._sinks[self.plan.slots[sink.name]].tell(sink)
         report.notes = [*report.notes, *published_notes(report.state, report.sinks)]

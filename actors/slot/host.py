@@ -28,7 +28,7 @@ import zmq
 
 from actors.sinks import HasEnded, SlotSinks, input_prints
 from actors.slot.clock_sync import SlotClock
-from actors.slot.orders import Orders, SlackSetting
+from actors.slot.orders import Orders
 from actors.slot.peers import look_at_peers
 from actors.slot.read_ahead import ReadAheadInput, read_ahead
 from actors.slot.report import SlotIdentity, SlotReport, SlotSamples, stuck
@@ -37,6 +37,7 @@ from actors.wire.frames import FrameCodec
 from actors.wire.local_sockets import host_identity
 from actors.wire.waiting import sharpen_timers
 from runtime.config import Limits
+from runtime.control.commands import Command
 from runtime.errors import SlackwaterError
 from runtime.model import NS_PER_SECOND
 from runtime.plan.plan import Channel, Stage
@@ -212,11 +213,11 @@ class SlotHost:
         """
         return self._orders.ask(self._take_samples, within_s=REPORT_S)
 
-    def set_slack(self, stage: str, to: SlackSetting, number: tuple[int, int]) -> None:
-        """Let a gate's slack be another from the next slice on, unless a higher number was here."""
+    def apply(self, command: Command, number: tuple[int, int]) -> None:
+        """Let the slot carry out a command between two slices; see `Slot.apply`."""
         slot = self._slot
         assert slot is not None, "the tuner starts after the slots"
-        self._orders.tell_newest(stage, number, lambda: slot.set_slack(stage, **to._asdict()))
+        self._orders.attempt(lambda: slot.apply(command, number=number))
 
     def join(self) -> SlotReport:
         """Return when the slot is done, stopped or has failed."""
@@ -334,7 +335,7 @@ class SlotHost:
         now_ns = self._clock.now_ns()
         passed_ns = now_ns - self._start_ns
         left_ns = NS_PER_SECOND - (passed_ns % NS_PER_SECOND if passed_ns > 0 else passed_ns)
-        return SlotSamples(self._slot.samples(now_ns), left_ns)
+        return SlotSamples(self._slot.samples(now_ns), left_ns, self._orders.take_refused())
 
     def _perform(self, action: Action) -> None:
         match action:

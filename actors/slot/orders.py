@@ -9,20 +9,11 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from runtime.measure.trials import Trial
+from runtime.errors import SettingError
 
 _T = TypeVar("_T")
-
-
-class SlackSetting(NamedTuple):
-    """What a gate is set to; see `runtime.schedule.Slot.set_slack`."""
-
-    slack_ns: int | None
-    hold_ns: int | None
-    waits_in_full: bool
-    trials: tuple[Trial, ...] = ()
 
 
 class Orders:
@@ -38,7 +29,7 @@ class Orders:
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
         self.waiting: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
-        self._newest: dict[str, tuple[int, ...]] = {}  # {subject: number of what was done last}
+        self._refused: list[str] = []
         self._lock = threading.Lock()
         self._is_closed = False
 
@@ -67,18 +58,21 @@ class Orders:
         self._wake()
         return answer
 
-    def tell_newest(self, subject: str, number: tuple[int, ...], do: Callable[[], Any]) -> None:
-        """Let the loop call `do` soon, unless it was told a higher number for the same subject.
+    def attempt(self, do: Callable[[], None]) -> None:
+        """Let the loop call `do` soon; nobody waits, and why it may refuse is kept to be taken."""
 
-        Who tells may be many threads, which overtake each other; numbers ascend as was meant.
-        """
-
-        def do_if_newest() -> None:
-            if number > self._newest.get(subject, ()):
-                self._newest[subject] = number
+        def carry_out() -> None:
+            try:
                 do()
+            except SettingError as problem:
+                self._refused.append(f"{type(problem).__name__}: {problem}")
 
-        self.tell(do_if_newest)
+        self.tell(carry_out)
+
+    def take_refused(self) -> list[str]:
+        """Return why what was attempted was refused since the last time. The loop calls this."""
+        taken, self._refused = self._refused, []
+        return taken
 
     def obey(self) -> None:
         """Do all that was asked. The loop calls this."""

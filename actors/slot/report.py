@@ -81,6 +81,8 @@ class SlotSamples(NamedTuple):
     samples: list[StageSample]
     left_ns: int
     """Until the second that is counted now is over."""
+    refused: list[str] = []  # noqa: RUF012 - of a named tuple: nobody adds to it
+    """Why commands could not be carried out since the last time."""
 
 
 def put_together(

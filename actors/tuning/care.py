@@ -21,8 +21,10 @@ from ray.exceptions import RayError
 from actors.kernel.own_process import NotePlace
 from actors.tuning.back_off import BackOff
 from actors.tuning.process import TunerProcess
-from actors.tuning.tuner import THREADS, Tuner, TunerState, graph_of
+from actors.tuning.sample_history import most_samples
+from actors.tuning.tuner import THREADS, Tuner, TunerState
 from runtime.config import Tuning
+from runtime.control import FlowGraph
 from runtime.errors import ClusterError
 from runtime.measure.samples import StageSample
 from runtime.measure.tuning import GateTuning, TuningReport
@@ -58,7 +60,7 @@ class TunerCare:
         if tuning is not None and tuning.history is not None:
             history = Path(folder or os.getcwd()) / tuning.history
             tuning = replace(tuning, history=str(history))
-        self._plan, self._tuning = plan, tuning
+        self._graph, self._tuning = FlowGraph.of(plan), tuning
         self._slots: Mapping[str, Any] = {}
         self._tuner: TunerProcess | None = None
         self._is_begun = False  # it was told the slots
@@ -73,7 +75,7 @@ class TunerCare:
         self._is_ended = self._is_cut_short = False
         self._again_s: float | None = None  # when to start the next one
         if tuning is not None:
-            self._samples = deque(maxlen=tuning.window_s * len(plan.stages))
+            self._samples = deque(maxlen=most_samples(self._graph, tuning))
             # Its process comes up while those of the slots do.
             self._tuner = self._make(tuning, None)
             self._check_made(self._tuner)
@@ -148,9 +150,9 @@ class TunerCare:
         if self._state is not None:
             known = self._state.report
         else:
-            assert self._plan.deadline_ns is not None, "checked at submit"
-            gates = [GateTuning(stage) for stage in self._plan.tuned]
-            known = TuningReport(self._plan.deadline_ns, self._tuning.policy, gates=gates)
+            assert self._graph.deadline_ns is not None, "checked at submit"
+            gates = [GateTuning(stage) for stage in self._graph.tuned]
+            known = TuningReport(self._graph.deadline_ns, self._tuning.policy_name, gates=gates)
         return replace(known, restarts=self._restarts, is_cut_short=self._is_cut_short)
 
     def finish(self) -> None:
@@ -212,11 +214,11 @@ class TunerCare:
 
     def _make(self, tuning: Tuning, before: TunerState | None) -> TunerProcess:
         self._made_s, self._is_begun = time.monotonic(), False
-        plan, turn = graph_of(self._plan), self._restarts
+        graph, turn = self._graph, self._restarts
         actor: Any = ray.remote(Tuner)
 
         def make(options: dict[str, Any], note: NotePlace | None) -> Any:
             there = {"num_cpus": 0, "max_restarts": 0, "max_concurrency": THREADS, **options}
-            return actor.options(**there).remote(plan, tuning, before=before, turn=turn, note=note)
+            return actor.options(**there).remote(graph, tuning, before=before, turn=turn, note=note)
 
         return TunerProcess(make)

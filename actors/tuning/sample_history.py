@@ -19,10 +19,11 @@ from dataclasses import fields
 from pathlib import Path
 
 from actors.kernel.plain_files import read_plain
+from runtime.config import Tuning
+from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample
-from runtime.plan.plan import Plan
 
-__all__ = ["SampleHistory", "in_order"]
+__all__ = ["JobHistory", "SampleHistory", "in_order", "most_samples"]
 
 JOBS = 20
 """Files that are kept of one flow; the oldest go."""
@@ -40,13 +41,13 @@ class SampleHistory:
 
     Args:
         folder: of all flows.
-        plan: of the flow; samples of stages that it does not have are left out.
+        graph: of the flow; samples of stages that it does not have are left out.
         most: how many samples are read, the newest.
     """
 
-    def __init__(self, folder: Path, plan: Plan, *, most: int) -> None:
-        self._folder = folder / _folder_name(plan.flow)
-        self._stages = {stage.name for stage in plan.stages}
+    def __init__(self, folder: Path, graph: FlowGraph, *, most: int) -> None:
+        self._folder = folder / _folder_name(graph.flow)
+        self._stages = {stage.name for stage in graph.stages}
         self._most = most
 
     def load(self) -> tuple[list[StageSample], str]:
@@ -127,6 +128,42 @@ class SampleHistory:
             raise PermissionError(f"{self._folder} is of user {found.st_uid}, not of ours")
 
 
+class JobHistory:
+    """What one job begins with and leaves behind, if its user wants that; the same on both hosts.
+
+    Attributes:
+        said: what the job's report says of it: {"history": words}, or nothing.
+    """
+
+    def __init__(self, graph: FlowGraph, tuning: Tuning) -> None:
+        self._history: SampleHistory | None = None
+        self.said: dict[str, str] = {}
+        if tuning.history is not None:
+            most = most_samples(graph, tuning)
+            self._history = SampleHistory(Path(tuning.history), graph, most=most)
+
+    def load(self) -> list[StageSample]:
+        """Return the samples of earlier jobs."""
+        if self._history is None:
+            return []
+        samples, self.said["history"] = self._history.load()
+        return samples
+
+    def save(self, samples: Iterable[StageSample]) -> None:
+        """Keep the samples of this one."""
+        if self._history is None:
+            return
+        problem = self._history.save(samples, job=f"{time.time_ns()}")
+        if problem is not None:
+            read = self.said.get("history", "not read")
+            self.said["history"] = f"not kept: {problem}; {read}"
+
+
+def most_samples(graph: FlowGraph, tuning: Tuning) -> int:
+    """Return how many samples of a flow anybody keeps."""
+    return tuning.window_s * len(graph.stages)
+
+
 def in_order(samples: Iterable[StageSample]) -> list[StageSample]:
     """Return the samples of one job, seconds ascending: slots answer as they can."""
     return sorted(samples, key=lambda sample: sample.second)
@@ -154,7 +191,7 @@ def _checked(sample: StageSample) -> StageSample:
         raise TypeError(f"stage={sample.stage!r} is no name")
     for one in fields(sample):
         value = getattr(sample, one.name)
-        if one.name in ("stage", "tried") or (value is None and one.default is None):
+        if one.name in ("stage", "rule", "tried"):  # a rule was checked when it was made
             continue
         if type(value) is not int:
             raise TypeError(f"{one.name}={value!r} is no whole number")

@@ -1,11 +1,12 @@
 """The SLTuner of [ssg] §5 as a Ray actor: beside the job's control, in a process of its own.
 
 ```
-slots ── samples, once a second ──▶ record ──▶ policy ── set_slack ──▶ slots
-                                      └── state ──▶ actors/tuning/care.py, which restarts us
+slots ── samples, once a second ──▶ ControlLoop ──▶ policy ── commands ──▶ slots
+                                        └── state ──▶ actors/tuning/care.py, which restarts us
 ```
 
-A policy may take seconds to decide. Nobody waits for it: slots answer between two slices, their
+What happens when, says `runtime/control/loop.py`; here is its thread, its clock, and the calls. A
+policy may take seconds to decide. Nobody waits for it: slots answer between two slices, their
 answers are kept until the next round, and the state is told by another thread.
 """
 
@@ -18,34 +19,37 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import ray
 from ray.exceptions import RayError
 
 from actors.kernel.own_process import NotePlace
-from actors.slot.orders import SlackSetting
 from actors.slot.report import SlotSamples
-from actors.tuning.sample_history import SampleHistory, in_order
+from actors.tuning.sample_history import JobHistory, in_order, most_samples
 from runtime.config import Tuning
+from runtime.control import (
+    Action,
+    Ask,
+    ControlLoop,
+    Decide,
+    Decider,
+    FlowGraph,
+    LoopState,
+    Tell,
+    WakeAt,
+)
 from runtime.measure.samples import StageSample
-from runtime.measure.tuning import TuningReport
-from runtime.model import NS_PER_SECOND
-from runtime.plan.plan import Plan, Stage
-from runtime.plan.steps import MapBatchesStep, MapRowsStep, SinkStep, SourceStep
-from runtime.tune import GuardedPolicy, SetSlack, TuningRecord, make_policy
+from runtime.tune import GuardedPolicy, TuningRecord, make_policy
 
-__all__ = ["Tuner", "TunerState", "graph_of"]
+__all__ = ["Tuner", "TunerState"]
 
 THREADS = 4
 ANSWER_S = 0.5
 """A slot that takes longer is left out of this second; its answer counts in the next ones."""
-LAG_S = 0.02
+LAG_NS = 20_000_000
 """How long after the end of a second the slots are asked for it: their clocks differ a little."""
-LEAST_S = 0.1
-"""Between two rounds, however slow a policy is."""
 LAST_S = 1.0
 """How long the last round may wait for a decision that is under way."""
 NICE = 10
@@ -53,46 +57,21 @@ NICE = 10
 
 
 @dataclass
-class TunerState:
+class TunerState(LoopState):
     """What a tuner knows, and what another one in its place must.
 
     Attributes:
-        report: how the deadline was kept.
-        samples: what it has heard since it was last asked.
-        heard: how many samples it has heard in all: say so when asking for the next ones.
         pid: of its process.
     """
 
-    report: TuningReport
-    samples: list[StageSample] = field(default_factory=list)
-    heard: int = 0
     pid: int = 0
 
 
-def graph_of(plan: Plan) -> Plan:
-    """Return the plan without what only slots need: inputs, users' functions, sinks.
-
-    A table that is read from memory need not travel to the tuner, nor be importable there.
-    """
-    return replace(plan, stages=tuple(_bare(stage) for stage in plan.stages))
-
-
-def _bare(stage: Stage) -> Stage:
-    step: Any = stage.step
-    if isinstance(step, SourceStep):
-        step = replace(step, source=None)  # type: ignore[arg-type]
-    elif isinstance(step, SinkStep):
-        step = replace(step, sink=None)  # type: ignore[arg-type]
-    elif isinstance(step, MapBatchesStep | MapRowsStep):
-        step = replace(step, function=None)  # type: ignore[arg-type]
-    return replace(stage, step=step, chain=())
-
-
 class Tuner:
-    """Sets the slacks of one job: call `start` once.
+    """Sets the rules of one job's gates: call `start` once.
 
     Args:
-        plan: its graph, see `graph_of`.
+        graph: of the flow.
         tuning: what the user asked for.
         before: what the tuner in whose place this one is knew.
         turn: how many tuners the job had before this one.
@@ -102,7 +81,7 @@ class Tuner:
 
     def __init__(
         self,
-        plan: Plan,
+        graph: FlowGraph,
         tuning: Tuning,
         *,
         before: TunerState | None = None,
@@ -111,29 +90,28 @@ class Tuner:
     ) -> None:
         if note is not None:
             note.sign_or_end()  # before any policy may keep the interpreter to itself
-        self._plan, self._tuning, self._before = plan, tuning, before
+        self._graph, self._tuning = graph, tuning
+        self._before = [] if before is None else before.samples
         resumed = None if before is None else before.report
-        self._record = TuningRecord(plan, policy=tuning.policy, resumed=resumed)
+        self._loop = ControlLoop(
+            graph,
+            TuningRecord(graph, policy=tuning.policy_name, resumed=resumed),
+            keeps=most_samples(graph, tuning),
+            lag_ns=LAG_NS,
+            answer_ns=round(ANSWER_S * 1e9),
+            turn=turn,
+            before=before,
+        )
         self._policy: GuardedPolicy | None = None
-        kept = tuning.window_s * len(plan.stages)
-        self._samples: deque[StageSample] = deque(maxlen=kept)
-        self._history: SampleHistory | None = None
-        if tuning.history is not None:
-            self._history = SampleHistory(Path(tuning.history), plan, most=kept)
-        self._kept: dict[str, str] = {}  # what there is to say of the history
-        self._heard = 0
+        self._history = JobHistory(graph, tuning)
         self._slots: dict[str, Any] = {}  # {slot: its actor}; those that are gone leave
         self._asked: dict[Any, str] = {}  # {call: slot} that has not answered yet
-        self._set_to: dict[str, SlackSetting] = {}  # {stage: what it was told last}
-        self._turn, self._sent = turn, 0
-        self._next_s = 0.0
-        self._lock = threading.Lock()  # around the record and the samples
+        self._wake_ns = 0
+        self._lock = threading.Lock()  # around the loop
         self._hearing = threading.Lock()  # around what is asked of the slots
         self._may_begin = threading.Event()
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._live, name="tuner", daemon=True)
-        if before is not None:
-            self._take(before.samples)
         self._thread.start()  # a policy may take its time to be made: let it, while slots start
 
     # -- calls from the job --------------------------------------------------------------------
@@ -147,14 +125,10 @@ class Tuner:
     def state(self, known: int, *, is_last: bool = False) -> TunerState:
         """Return what is known now; of samples those behind the first `known`."""
         with self._lock:
-            report = self._record.report(is_last=is_last)
-            new = min(self._heard - known, len(self._samples))
-            samples = list(self._samples)[len(self._samples) - new :] if new > 0 else []
-            heard = self._heard
-        if self._policy is not None:
-            report = self._policy.noted(report)
-        report.status = {**report.status, **self._kept}
-        return TunerState(report, samples, heard, os.getpid())
+            now = self._loop.state(known, is_last=is_last)
+        report = now.report if self._policy is None else self._policy.noted(now.report)
+        report.status = {**report.status, **self._history.said}
+        return TunerState(report, now.samples, now.heard, os.getpid())
 
     def finish(self, slots: Mapping[str, Any]) -> TunerState:
         """Hear the slots for a last time, decide nothing more, and return what is known.
@@ -165,13 +139,14 @@ class Tuner:
         self._is_over.set()
         self.start(slots)
         self._thread.join(LAST_S)
-        self._hear()
-        if self._history is not None:
-            problem = self._history.save(list(self._samples), job=f"{time.time_ns()}")
-            if problem is not None:
-                read = self._kept.get("history", "not read")
-                self._kept["history"] = f"not kept: {problem}; {read}"
-        return self.state(self._heard, is_last=True)
+        with self._lock:
+            last = self._loop.end(time.monotonic_ns())
+        self._perform(last)
+        self._hear(ANSWER_S)
+        with self._lock:
+            samples, heard = self._loop.samples, self._loop.state().heard
+        self._history.save(samples)
+        return self.state(heard, is_last=True)
 
     # -- the thread that tunes -----------------------------------------------------------------
 
@@ -184,81 +159,92 @@ class Tuner:
             os._exit(1)
 
     def _tune(self) -> None:
-        history: list[StageSample] = []
-        if self._history is not None:
-            history, self._kept["history"] = self._history.load()
-        if self._before is not None:
-            history += in_order(self._before.samples)
-        policy = GuardedPolicy(lambda: _made(self._plan, self._tuning, history), self._plan.tuned)
-        self._policy = policy
-        first = policy.begin()
-        self._tell_trouble(policy)
+        history = self._history.load() + in_order(self._before)
+        self._policy = GuardedPolicy(lambda: _made(self._graph, self._tuning, history), self._graph)
+        first = self._policy.begin()
+        self._tell_trouble(self._policy)
         self._may_begin.wait()
-        # What a tuner before us has set stays.
-        was_set = {gate.stage for gate in self._record.report().gates if gate.by}
-        if not self._is_over.is_set():
-            self._set([one for one in first if one.stage not in was_set])
-        while not self._is_over.is_set():
-            silent = self._hear()
-            with self._lock:
-                due = self._record.due(silent=silent)
-            wanted: list[SetSlack] = []
-            for second, samples in due:  # several after a decision that took seconds
-                wanted += policy.decide(second, samples)
-                self._tell_trouble(policy)
-            self._set(wanted)
-            self._is_over.wait(max(self._next_s - time.monotonic(), LEAST_S))
-
-    def _hear(self) -> set[str]:
-        """Ask all slots for their samples; return the stages of those that do not answer."""
-        with self._hearing:
-            heard = self._heard_slots()
-        return {stage for stage, slot in self._plan.slots.items() if slot not in heard}
-
-    def _heard_slots(self) -> set[str]:
-        waiting = set(self._asked.values())
-        for slot, actor in self._slots.items():
-            if slot not in waiting:
-                self._asked[actor.call.remote("samples")] = slot
-        calls = list(self._asked)
-        answered = ray.wait(calls, num_returns=len(calls), timeout=ANSWER_S)[0] if calls else []
-        heard: set[str] = set()
-        left_ns = 0
-        for call in answered:
-            slot = self._asked.pop(call)
-            try:
-                answer: SlotSamples = ray.get(call)
-            except TimeoutError:
-                continue  # one slice that takes seconds: asked again in the next round
-            except RayError as problem:  # its worker has gone, which ends the job by itself
-                print(f"slot {slot!r}: {problem}", file=sys.stderr)  # noqa: T201 a worker's log
-                self._slots.pop(slot)
-                continue
-            self._take(answer.samples)
-            heard.add(slot)
-            left_ns = max(left_ns, answer.left_ns)
-        self._next_s = time.monotonic() + (left_ns or NS_PER_SECOND) / NS_PER_SECOND + LAG_S
-        return heard
-
-    def _take(self, samples: Sequence[StageSample]) -> None:
+        if self._is_over.is_set():
+            return
         with self._lock:
-            self._record.add(samples)
-            self._samples.extend(samples)
-            self._heard += len(samples)
+            actions = self._loop.begin(time.monotonic_ns(), first, left_ns=0)
+        self._perform(actions)
+        while not self._is_over.is_set():
+            rest_s = (self._wake_ns - time.monotonic_ns()) / 1e9
+            if rest_s <= 0:
+                with self._lock:
+                    actions = self._loop.tick(time.monotonic_ns())
+                self._perform(actions)
+            elif self._loop.is_asking:
+                self._perform(self._hear(rest_s))
+            else:
+                self._is_over.wait(rest_s)
 
-    def _set(self, settings: Sequence[SetSlack]) -> None:
-        for one in {one.stage: one for one in settings}.values():  # the last of each stage
-            actor = self._slots.get(self._plan.slots[one.stage])
-            if actor is None:
-                continue
-            wanted = SlackSetting(one.slack_ns, one.hold_ns, one.waits_in_full, one.trials)
-            if self._set_to.get(one.stage) != wanted:
-                self._set_to[one.stage] = wanted
-                self._sent += 1
-                # A slot's calls may overtake each other: the number says which is the newest.
-                actor.call.remote("set_slack", one.stage, wanted, (self._turn, self._sent))
-            with self._lock:  # only now: who comes after us does not set again what was set
-                self._record.was_set(one)
+    def _perform(self, actions: Sequence[Action]) -> None:
+        todo = deque(actions)
+        while todo:
+            match todo.popleft():
+                case Ask(slot):
+                    todo.extend(self._ask(slot))
+                case Decide(interval, samples):
+                    assert self._policy is not None, "the thread begins with one"
+                    wanted = self._policy.decide(interval, samples)
+                    self._tell_trouble(self._policy)
+                    with self._lock:
+                        todo.extend(self._loop.decided(wanted, time.monotonic_ns()))
+                case Tell() as tell:
+                    self._tell(tell)
+                case WakeAt(at_ns):
+                    self._wake_ns = at_ns
+
+    def _ask(self, slot: str) -> list[Action]:
+        actor = self._slots.get(slot)
+        if actor is None:
+            with self._lock:
+                return self._loop.gone(slot, time.monotonic_ns())
+        with self._hearing:
+            self._asked[actor.call.remote("samples")] = slot
+        return []
+
+    def _tell(self, tell: Tell) -> None:
+        actor = self._slots.get(tell.slot)
+        if actor is not None:
+            # A slot's calls may overtake each other: the number says which is the newest.
+            actor.call.remote("apply", tell.command, tell.number)
+            with self._lock:
+                self._loop.told(tell)
+
+    def _hear(self, within_s: float) -> list[Action]:
+        """Wait for the answers of all slots that were asked, at most so long."""
+        actions: list[Action] = []
+        with self._hearing:
+            calls = list(self._asked)
+            if calls:
+                answered = ray.wait(calls, num_returns=len(calls), timeout=within_s)[0]
+                for call in answered:
+                    actions += self._heard(call, self._asked.pop(call))
+        return actions
+
+    def _heard(self, call: Any, slot: str) -> list[Action]:
+        answer: SlotSamples | None = None
+        problem: RayError | None = None
+        try:
+            answer = ray.get(call)
+        except TimeoutError:
+            pass  # one slice that takes seconds: asked again in the next round
+        except RayError as found:  # its worker has gone, which ends the job by itself
+            problem = found
+            print(f"slot {slot!r}: {problem}", file=sys.stderr)  # noqa: T201 a worker's log
+            self._slots.pop(slot, None)
+        now_ns = time.monotonic_ns()
+        with self._lock:
+            if problem is not None:
+                return self._loop.gone(slot, now_ns)
+            if answer is None:
+                return self._loop.unheard(slot, now_ns)
+            for why in answer.refused:
+                self._loop.refused(why)
+            return self._loop.heard(slot, answer.samples, now_ns, left_ns=answer.left_ns)
 
     def _tell_trouble(self, policy: GuardedPolicy) -> None:
         if policy.trace is not None:
@@ -266,7 +252,7 @@ class Tuner:
             policy.trace = None
 
 
-def _made(plan: Plan, tuning: Tuning, history: Sequence[StageSample]) -> Any:
-    policy = make_policy(plan, tuning, history=history)
-    assert policy is not None, "checked at submit: the plan has a gate to tune"
+def _made(graph: FlowGraph, tuning: Tuning, history: Sequence[StageSample]) -> Decider:
+    policy = make_policy(graph, tuning, history=history)
+    assert policy is not None, "checked at submit: the flow has a gate to tune"
     return policy

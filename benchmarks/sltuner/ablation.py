@@ -20,9 +20,10 @@ from benchmarks.sltuner.deadline import HEADER, OVER_AT_MOST, MakePolicy, Outcom
 from benchmarks.sltuner.deadline import named as policy_named
 from benchmarks.sltuner.deadline import run as run_once
 from runtime.config import Limits, Tuning
+from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample
 from runtime.plan.plan import Plan
-from runtime.tune import Paths, SetSlack, SlackPolicy
+from runtime.tune import Paths, SetRelease, SlackPolicy
 from runtime.tune.decide.model_rule import ModelRule
 from runtime.tune.decide.policies import make_split
 from runtime.tune.predict.estimator import Estimator
@@ -93,7 +94,7 @@ class ModelsAlone:
     def __init__(self, plan: Plan, name: str) -> None:
         self.name = name
         assert plan.deadline_ns is not None, "an experiment has a deadline"
-        paths, tuning, deadline_ns = Paths.of(plan), Tuning(), plan.deadline_ns
+        paths, tuning, deadline_ns = Paths.of(FlowGraph.of(plan)), Tuning(), plan.deadline_ns
         gates, rest = PARTS[name]
         estimator = Estimator(
             paths,
@@ -105,12 +106,12 @@ class ModelsAlone:
         self._models = ModelRule(paths, deadline_ns=deadline_ns, tuning=tuning, estimator=estimator)
         self._split = make_split(paths, HELD_SPLIT, deadline_ns=deadline_ns)
 
-    def begin(self) -> Sequence[SetSlack]:
+    def begin(self) -> Sequence[SetRelease]:
         """Begin with the even split."""
         self._models.begin()
         return self._split.begin()
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
         """Ask both; the models' word counts."""
         safe = self._split.decide(second, samples)
         return self._models.decide(second, samples) or safe

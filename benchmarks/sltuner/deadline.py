@@ -18,6 +18,7 @@ import numpy.typing as npt
 import slackwater as sw
 from benchmarks.frame import Claim, Result, check, counted
 from runtime.config import Limits, Tuning
+from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample, by_second
 from runtime.model import NS_PER_SECOND, Batch
 from runtime.plan.place import place
@@ -150,7 +151,7 @@ class Outcome:
 def run(experiment: Experiment, policy: MakePolicy, *, seed: int) -> Outcome:
     """Run the flow once in virtual time."""
     plan = experiment.plan(seed)
-    paths = Paths.of(plan)
+    paths = Paths.of(FlowGraph.of(plan))
     detected = np.zeros(experiment.seconds + 1)
     made = policy(plan)
 
@@ -183,7 +184,8 @@ def run(experiment: Experiment, policy: MakePolicy, *, seed: int) -> Outcome:
         latency[second] = took_ns / NS_PER_SECOND if worked else np.nan
         slack_ready[second] = sum(one.slack_ready for one in samples.values())
     for second, one in simulation.settings:  # what is not set anew stays
-        wait_ns = one.hold_ns if one.slack_ns is None else one.slack_ns
+        rule = one.rule
+        wait_ns = rule.hold_ns if rule.lead_ns is None else rule.lead_ns
         slack[one.stage][second:] = np.nan if wait_ns is None else wait_ns / NS_PER_SECOND
     assert plan.deadline_ns is not None, "an experiment has a deadline"
     return Outcome(
@@ -206,7 +208,7 @@ def calibrated(experiment: Experiment, *, seed: int) -> list[StageSample]:
 
     def policy(plan: Plan) -> SlackPolicy:
         assert plan.deadline_ns is not None, "an experiment has a deadline"
-        return Calibration(Paths.of(plan), most_ns=plan.deadline_ns, seed=seed)
+        return Calibration(Paths.of(FlowGraph.of(plan)), most_ns=plan.deadline_ns, seed=seed)
 
     return list(run(experiment, policy, seed=seed + CALIBRATION_SEED).samples)
 
@@ -354,7 +356,7 @@ def named(policy: str, *, history: Sequence[StageSample] = ()) -> MakePolicy:
     """Return what makes a policy by its name, as in `Tuning.policy`, with samples of before."""
 
     def make(plan: Plan) -> SlackPolicy:
-        made = make_policy(plan, Tuning(policy=policy), history=history)
+        made = make_policy(FlowGraph.of(plan), Tuning(policy=policy), history=history)
         assert made is not None, "an experiment has a gate to tune"
         return made
 

@@ -30,6 +30,7 @@ from benchmarks.sltuner.deadline import (
     named,
 )
 from benchmarks.sltuner.deadline import run as simulate
+from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample
 from runtime.measure.tuning import TuningReport
 from runtime.model import NS_PER_SECOND
@@ -106,7 +107,9 @@ def _on_ray(
         slow = SlowSink(one.cost.stages["jams"] / 1e9, one.cost.load["jams"], first_s)
         sink = sw.callback_sink(slow)
     with tempfile.TemporaryDirectory(prefix="slackwater-history-") as folder:
-        SampleHistory(Path(folder), one.plan(seed), most=0).save(samples, job="calibration")
+        SampleHistory(Path(folder), FlowGraph.of(one.plan(seed)), most=0).save(
+            samples, job="calibration"
+        )
         job = cluster.submit(
             one.build(seed, sink),
             placement=one.placement,

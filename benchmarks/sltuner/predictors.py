@@ -21,12 +21,13 @@ from benchmarks.frame import Claim, Options, Result
 from benchmarks.sltuner.deadline import LIMITS, MakePolicy
 from benchmarks.sltuner.late_city import source
 from examples.city import zipf_delays
+from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND
+from runtime.model import NS_PER_SECOND, ReleaseRule
 from runtime.plan.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.simulate import CostModel, LinkModel, Simulation
-from runtime.tune import Paths, SetSlack
+from runtime.tune import Paths, SetRelease
 from runtime.tune.decide.policies import StaticSlack
 from runtime.tune.predict.features import OURS, PAPERS, examples
 from runtime.tune.predict.forecast import FloatArray
@@ -72,11 +73,11 @@ class Wandering:
     def __init__(self, stage: str, *, seed: int) -> None:
         self._stage, self._rng, self._left = stage, np.random.default_rng(seed), 0
 
-    def begin(self) -> Sequence[SetSlack]:
+    def begin(self) -> Sequence[SetRelease]:
         """Draw the first."""
         return self.decide(0, {})
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
         """Draw the next when it is time."""
         del second, samples
         self._left -= 1
@@ -84,7 +85,7 @@ class Wandering:
             return []
         self._left = int(self._rng.integers(3, 9))
         slack_ns = int(self._rng.uniform(0, 8) * NS_PER_SECOND)
-        return [SetSlack(self._stage, slack_ns, by=self.name)]
+        return [SetRelease(self._stage, ReleaseRule.slack(slack_ns), by=self.name)]
 
 
 def run(options: Options) -> Result:
@@ -250,7 +251,9 @@ def _best(scores: Scores, runs: str, split: str, target: str) -> tuple[float, fl
 
 
 def _fixed(slack_s: float) -> MakePolicy:
-    return lambda plan: StaticSlack(Paths.of(plan), int(slack_s * NS_PER_SECOND))
+    return lambda plan: StaticSlack(
+        Paths.of(FlowGraph.of(plan)), ReleaseRule.slack(int(slack_s * NS_PER_SECOND))
+    )
 
 
 def _wandering(seed: int) -> MakePolicy:

@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.engine.merge import GAP_NS, Streams, draw
 from benchmarks.frame import Claim, Options, Result, Spread, check
 from runtime.merge import SlackGate, Writer
-from runtime.model import END_NS, START_NS, Batch, Int64Array, Released, concat_batches
+from runtime.model import END_NS, START_NS, Batch, Int64Array, Released, ReleaseRule, concat_batches
 
 WRITERS, EVENTS = 2, 20_000  # of each writer, as in the paper
 PERIOD, STALL, SLACK = 128, 16, 8  # in mean lengths of a batch
@@ -188,10 +188,10 @@ def _interleaved(
 ) -> dict[str, list[Costs]]:
     """Return the costs of each structure, run in turns: the machine's speed drifts."""
     writers = [Writer(0, rank) for rank in range(WRITERS)]
-    slack_ns, k_ns = SLACK * batch * GAP_NS, largest_lag_ns(arrivals)
+    slack, k_ns = ReleaseRule.slack(SLACK * batch * GAP_NS), largest_lag_ns(arrivals)
     make: dict[str, Callable[[], Buffer]] = {
         "ready-only": partial(SlackGate, writers, readers=readers),
-        "with a slack": partial(SlackGate, writers, readers=readers, slack_ns=slack_ns),
+        "with a slack": partial(SlackGate, writers, readers=readers, rule=slack),
         "K-slack": partial(KSlack, readers, k_ns),
     }
     costs: dict[str, list[Costs]] = {name: [] for name in NAMES}
@@ -258,7 +258,7 @@ def check_all(
             continue
         check(bool((np.diff(places[in_order]) > 0).all()), "the gate's events are out of order")
         counts = buffer.counts(reader)
-        reaches = buffer.slack_ns is not None
+        reaches = buffer.rule.slack_ns is not None
         check(counts.late == len(behind), "the gate counts other late events than it gave")
         check(bool(behind) == reaches, "events are late with a slack, and only then")
         check(bool(counts.slack_ready) == reaches, "the slack was not reached, or without one")

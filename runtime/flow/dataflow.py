@@ -22,10 +22,10 @@ from runtime.flow.explain import explain_graph
 from runtime.flow.growing import GrowingFlow
 from runtime.flow.keep import checked_keep
 from runtime.flow.stream import Stream, merged
-from runtime.model import Duration, duration_ns
+from runtime.model import BY_DEADLINE, READY_ONLY, Duration, duration_ns
 from runtime.plan.graph import StepGraph, needed_columns, order_steps
-from runtime.plan.slack import AS_FLOW, Slack, slack_ns
-from runtime.plan.steps import TUNED_NS, Keep, SourceStep, Step
+from runtime.plan.slack import AS_FLOW, Slack, rule_of
+from runtime.plan.steps import Keep, SourceStep, Step
 from runtime.sources.spec import Input, OutOfOrder, SourceSpec
 
 
@@ -77,9 +77,9 @@ class Dataflow(GrowingFlow):
             if deadline is None
             else duration_ns(deadline, what=f"dataflow {name!r}: deadline", positive=True)
         )
-        own_ns = slack_ns(slack, who=f"dataflow {name!r}")
-        is_tuned = own_ns is None and self.deadline_ns is not None
-        self.slack_ns = TUNED_NS if is_tuned else own_ns
+        own = rule_of(slack, who=f"dataflow {name!r}")
+        is_tuned = own == READY_ONLY and self.deadline_ns is not None
+        self.release = BY_DEADLINE if is_tuned else own
         self.keep = checked_keep(keep, who=f"dataflow {name!r}")
 
     @classmethod
@@ -144,7 +144,7 @@ class Dataflow(GrowingFlow):
         Raises:
             DuplicateName, CycleError: the steps make no flow.
         """
-        return StepGraph(self.name, self.steps, self.slack_ns, self.deadline_ns)
+        return StepGraph(self.name, self.steps, self.release, self.deadline_ns)
 
     def check(self) -> None:
         """Check that the flow can run.

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from runtime.errors import FlowError
 from runtime.flow.keep import keep_text, panes_text
-from runtime.model import format_ns
+from runtime.model import READY_ONLY, format_ns
 from runtime.plan.graph import StepGraph
-from runtime.plan.slack import slack_text
 from runtime.plan.steps import (
     Aggregate,
     AggregateStep,
@@ -38,9 +37,9 @@ _SHARES: dict[Share, str] = {
 def explain_graph(graph: StepGraph) -> str:
     """Return the steps of a flow, a paragraph for each, in topological order."""
     deadline = "" if graph.deadline_ns is None else f", deadline {format_ns(graph.deadline_ns)}"
-    if graph.deadline_ns is None and graph.slack_ns is None:
+    if graph.deadline_ns is None and graph.release == READY_ONLY:
         deadline = " (no deadline: gates release only what is ready)"
-    lines = [f"dataflow {graph.flow}: {slack_text(graph.slack_ns)}{deadline}"]
+    lines = [f"dataflow {graph.flow}: {graph.release.text}{deadline}"]
     sources = {s.name: s.source for s in graph.steps.values() if isinstance(s, SourceStep)}
     if note := unpaced_note(graph.deadline_ns, sources):
         lines.append(f"note: {note}")
@@ -78,15 +77,15 @@ def _settings(  # noqa: PLR0912 - one for each kind of step
         case MapBatchesStep() | MapRowsStep():
             yield f"calls    {getattr(step.function, '__qualname__', repr(step.function))}"
         case MergeStep():
-            yield f"gate     {slack_text(step.slack_ns)}"
+            yield f"gate     {step.release.text}"
         case JoinStep():
             keys = zip(step.left_on, step.right_on, strict=True)
             equal = ", ".join(a if a == b else f"{a} = {b}" for a, b in keys)
             yield f"on       {equal}, within {format_ns(step.within_ns)}"
             if step.where is not None:
                 yield f"where    {step.where}"
-            yield f"gate     {slack_text(step.slack_ns)}"
-            if step.slack_ns is not None:
+            yield f"gate     {step.release.text}"
+            if step.release != READY_ONLY:
                 yield f"keeps    {keep_text(step, steps)}"
             if step.replicas > 1:
                 yield f"replicas {step.replicas} behind that gate, {_SHARES[step.share]}"
@@ -100,7 +99,7 @@ def _settings(  # noqa: PLR0912 - one for each kind of step
             if step.late == "correct":
                 yield "late     corrects: its window's row leaves again, with the next revision"
                 yield f"keeps    {panes_text(step, steps)}"
-            yield f"gate     {slack_text(step.slack_ns)}"
+            yield f"gate     {step.release.text}"
             if step.replicas > 1:
                 yield f"replicas {step.replicas} behind that gate, {_SHARES['keys']}"
         case LateStep():

@@ -7,9 +7,10 @@ from typing import Any
 
 from runtime.errors import DuplicateName, FlowError
 from runtime.flow.keep import checked_keep, default_keep
+from runtime.model import READY_ONLY, Release
 from runtime.plan.graph import order_steps
 from runtime.plan.marks import check_sinks
-from runtime.plan.slack import AsFlow, Slack, slack_ns
+from runtime.plan.slack import AsFlow, Slack, rule_of
 from runtime.plan.steps import Keep, SinkStep, Step
 
 
@@ -18,7 +19,7 @@ class GrowingFlow:
 
     Attributes:
         name: what reports call the flow.
-        slack_ns: of every gate that has none of its own.
+        release: of every gate that says nothing of its own.
         keep: of every join that has none of its own; None: as its inputs promise.
 
     Raises:
@@ -27,7 +28,7 @@ class GrowingFlow:
 
     def __init__(self, name: str) -> None:
         self.name = _checked_name(name, "a dataflow")
-        self.slack_ns: int | None = None
+        self.release: Release = READY_ONLY
         self.keep: Keep | None = None
         self._steps: list[Step] = []
 
@@ -68,13 +69,13 @@ class GrowingFlow:
             )
         return name
 
-    def slack_of(self, slack: Slack, *, step: str) -> int | None:
-        """Return the slack of a step's gate in nanoseconds.
+    def release_of(self, slack: Slack, *, step: str) -> Release:
+        """Return when a step's gate lets rows go.
 
         Raises:
             SettingError: not a length of time.
         """
-        return self.slack_ns if isinstance(slack, AsFlow) else slack_ns(slack, who=f"step {step!r}")
+        return self.release if isinstance(slack, AsFlow) else rule_of(slack, who=f"step {step!r}")
 
     def keep_of(self, keep: Any, *, inputs: Sequence[str], step: str) -> Keep:
         """Return what a join of these inputs keeps its rows by.

@@ -95,7 +95,7 @@ class Stream(Rows):
                 keys=keys,
                 window=window,
                 aggregates=aggregates,
-                slack_ns=self.flow.slack_of(slack, step=name),
+                release=self.flow.release_of(slack, step=name),
                 late=late,
                 replicas=replicas,
             )
@@ -161,7 +161,7 @@ class Stream(Rows):
                 within_ns=duration_ns(within, what=f"step {name!r}: within", positive=True),
                 where=where,
                 right_names=right_names,
-                slack_ns=self.flow.slack_of(slack, step=name),
+                release=self.flow.release_of(slack, step=name),
                 keep=self.flow.keep_of(keep, inputs=inputs, step=name),
                 replicas=replicas,
                 share=share,
@@ -284,7 +284,7 @@ def merged(
         name=name,
         inputs=tuple(stream.name for stream in streams),
         schema=checks.merged_schema(schemas, step=name),
-        slack_ns=flow.slack_of(slack, step=name),
+        release=flow.release_of(slack, step=name),
     )
     flow.put(step)
     return Stream(flow, step)

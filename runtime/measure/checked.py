@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from runtime.measure.outcomes import Counts
 
@@ -51,6 +51,9 @@ def _check(where: str, value: object, hint: Any) -> None:
         for key, one in _typed(where, value, dict).items():
             _check(where, key, inside[0])
             _check(where, one, inside[1])
+    elif origin is Literal:
+        if value not in inside:
+            raise ValueError(f"{where}={value!r:.100} is none of {', '.join(map(repr, inside))}")
     elif hint is float:
         if type(value) not in (float, int) or not math.isfinite(float(value)):  # type: ignore[arg-type]
             raise TypeError(f"{where}={value!r:.100} is no number")

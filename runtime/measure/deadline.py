@@ -36,9 +36,7 @@ def with_totals(tuning: TuningReport, stages: Iterable[StageReport]) -> TuningRe
 def unpaced(plan: Plan) -> str | None:
     """Return what a deadline means where history is read as fast as possible; None: nothing."""
     steps = [stage.step for stage in plan.stages]
-    # What a tuner knows of a plan says nothing of inputs (`actors/tuning/tuner.py`).
-    known = [step for step in steps if isinstance(step, SourceStep) and step.source]
-    sources = {step.name: step.source for step in known}
+    sources = {step.name: step.source for step in steps if isinstance(step, SourceStep)}
     return unpaced_note(plan.deadline_ns, sources)
 
 
@@ -46,7 +44,7 @@ def deadline_notes(plan: Plan, tuning: TuningReport | None) -> list[str]:
     """Return what must be said of a flow's deadline, or of having none."""
     gates = [s for s in plan.stages if s.kind in GATED and s.replica is None]
     if plan.deadline_ns is None:
-        waits = any(stage.slack_ns is None for stage in gates)
+        waits = any(stage.rule.lead_ns is None for stage in gates)
         return [NO_DEADLINE] if waits else []
     said = [note] if (note := unpaced(plan)) is not None else []
     if not plan.tuned:
@@ -73,4 +71,8 @@ def deadline_notes(plan: Plan, tuning: TuningReport | None) -> list[str]:
             f"the policy {tuning.policy!r} went wrong {tuning.errors:,} times, and the slacks "
             f"stayed as they were; the last time: {tuning.last_error}"
         )
+    if tuning is not None:
+        for text, count in tuning.warnings.items():
+            often = "" if count == 1 else f" ({count:,} times)"
+            notes.append(f"the policy {tuning.policy!r} warns of {text}{often}")
     return notes

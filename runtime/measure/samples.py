@@ -1,4 +1,4 @@
-"""What a stage did in one second: the statistics that slack is tuned by.
+"""What a stage did in one interval, a second unless told: the statistics that slack is tuned by.
 
 The monitor thread of [ssg] §4.2 (MThread), without the thread: the stage's own slot counts, and
 whoever tunes takes the samples of the seconds that are over. Eq. 1, 4 and 6 say what is counted.
@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from runtime.measure.trials import Tried
-from runtime.model import END_NS, NS_PER_SECOND, START_NS
+from runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, START_NS, ReleaseRule
 
 KEPT = 120
 """Seconds that wait to be taken; when nobody takes them, the oldest go."""
@@ -24,7 +24,8 @@ class StageSample:
 
     Attributes:
         stage: its name.
-        second: which one, from the start of the sources on.
+        second: which interval, from the start of the sources on.
+        interval_ns: how long it is; a second here is one of these.
         latency_ns: latency_op of [ssg] Eq. 1: the longest time from the arrival of a row at the
             stage to the end of the work on it, of the rows worked off in this second; of a
             source how late it handed over. 0 where none were.
@@ -33,9 +34,7 @@ class StageSample:
         slack_ready: slrTuples of Eq. 4, of all readers: rows that left before they were ready, in
             order or late (Algorithm 3, 10).
         late: rows that came behind what had been released.
-        slack_ns: the slack at the end of the second; None: ready-only, or no gate.
-        hold_ns: the longest that a row may wait in the gate by the clock, at the end of the second;
-            None: as long as it takes.
+        rule: of its gate at the end of the second; ready-only too if it has none.
         readers: |PThreads| of Eq. 6, those that share the gate.
         window_ns: SW of Eq. 6, of event time; 0 for stages without state.
         last_event_ns: the newest event time worked off so far; START_NS before the first.
@@ -50,13 +49,13 @@ class StageSample:
 
     stage: str
     second: int
+    interval_ns: int = NS_PER_SECOND
     latency_ns: int = 0
     comm_ns: int = 0
     rows: int = 0
     slack_ready: int = 0
     late: int = 0
-    slack_ns: int | None = None
-    hold_ns: int | None = None
+    rule: ReleaseRule = READY_ONLY
     readers: int = 1
     window_ns: int = 0
     last_event_ns: int = START_NS
@@ -86,9 +85,12 @@ class StageSample:
         """Return the sample that `to_json` described; fields that it does not know are left out.
 
         Raises:
-            KeyError, TypeError: stage or second is missing, or a trial is none.
+            KeyError, TypeError, ValueError: stage or second is missing, or a trial or the rule is
+                none.
         """
         known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
+        # Of an earlier release its slack and hold are among the fields.
+        known["rule"] = ReleaseRule.from_plain(plain.get("rule", plain))
         known["tried"] = tuple(Tried(*one) for one in plain.get("tried", ()))
         return cls(**{"stage": plain["stage"], "second": plain["second"], **known})
 
@@ -100,8 +102,7 @@ class GateState:
     slack_ready: int = 0
     """Counters since the start: samples are their differences."""
     late: int = 0
-    slack_ns: int | None = None
-    hold_ns: int | None = None
+    rule: ReleaseRule = READY_ONLY
     newest_ns: int = START_NS
     frontier_ns: int = START_NS
     held: int = 0
@@ -111,20 +112,29 @@ class GateState:
     """Of the seconds that are over: of the first of them."""
 
 
-class SecondMeter:
-    """Counts one stage second by second.
+class StageMeter:
+    """Counts one stage interval by interval.
 
     Args:
         stage: its name.
         start_ns: of the first second.
         readers, window_ns: as in a sample.
+        interval_ns: how long what is called a second here is, > 0.
     """
 
-    def __init__(self, stage: str, *, start_ns: int, readers: int = 1, window_ns: int = 0) -> None:
-        self._stage, self._start_ns = stage, start_ns
+    def __init__(
+        self,
+        stage: str,
+        *,
+        start_ns: int,
+        readers: int = 1,
+        window_ns: int = 0,
+        interval_ns: int = NS_PER_SECOND,
+    ) -> None:
+        self._stage, self._interval_ns = stage, interval_ns
         self._readers, self._window_ns = readers, window_ns
         self._second = 0
-        self._ends_ns = start_ns + NS_PER_SECOND
+        self._ends_ns = start_ns + interval_ns
         self._latency_ns = self._comm_ns = self._rows = self._peak_ns = 0
         self._slack_ready = self._late = 0  # counters at the end of the last second
         self._first_event_ns: int | None = None
@@ -137,7 +147,8 @@ class SecondMeter:
 
     def end_of_seconds_ns(self, now_ns: int) -> int:
         """Return when the last second ended that is over by now."""
-        return self._ends_ns + (now_ns - self._ends_ns) // NS_PER_SECOND * NS_PER_SECOND
+        interval_ns = self._interval_ns
+        return self._ends_ns + (now_ns - self._ends_ns) // interval_ns * interval_ns
 
     def travelled(self, link_ns: int) -> None:
         """Count a message that came so long after it had been sent."""
@@ -164,23 +175,23 @@ class SecondMeter:
         if frontier_ns == START_NS and self._first_event_ns is not None:
             frontier_ns = self._first_event_ns
         newest_ns = max(state.newest_ns, self._last_event_ns)
-        missed = (now_ns - self._ends_ns) // NS_PER_SECOND + 1 - KEPT
+        missed = (now_ns - self._ends_ns) // self._interval_ns + 1 - KEPT
         if missed > 0:  # nobody could take so many
             self._second += missed
-            self._ends_ns += missed * NS_PER_SECOND
+            self._ends_ns += missed * self._interval_ns
         while now_ns >= self._ends_ns:
             since_ns = state.held_since_ns
             self._over.append(
                 StageSample(
                     stage=self._stage,
                     second=self._second,
+                    interval_ns=self._interval_ns,
                     latency_ns=self._latency_ns,
                     comm_ns=self._comm_ns,
                     rows=self._rows,
                     slack_ready=state.slack_ready - self._slack_ready,
                     late=state.late - self._late,
-                    slack_ns=state.slack_ns,
-                    hold_ns=state.hold_ns,
+                    rule=state.rule,
                     readers=self._readers,
                     window_ns=self._window_ns,
                     last_event_ns=self._last_event_ns,
@@ -196,7 +207,7 @@ class SecondMeter:
             self._slack_ready, self._late = state.slack_ready, state.late
             self._latency_ns = self._comm_ns = self._rows = self._peak_ns = 0
             self._second += 1
-            self._ends_ns += NS_PER_SECOND
+            self._ends_ns += self._interval_ns
 
     def restart(self, slack_ready: int, late: int) -> None:
         """Count on from these counters: what they count was done before."""
@@ -206,6 +217,7 @@ class SecondMeter:
         """Return the second as it is counted, and the samples that nobody has taken."""
         return {
             "second": self._second,
+            "interval_ns": self._interval_ns,
             "ends_ns": self._ends_ns,
             "worked": (self._latency_ns, self._comm_ns, self._rows, self._peak_ns),
             "counters": (self._slack_ready, self._late),
@@ -216,7 +228,7 @@ class SecondMeter:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a snapshot."""
         self._second, self._ends_ns = state["second"], state["ends_ns"]
-        self._start_ns = self._ends_ns - (self._second + 1) * NS_PER_SECOND
+        self._interval_ns = state["interval_ns"]
         self._latency_ns, self._comm_ns, self._rows, self._peak_ns = state["worked"]
         self._slack_ready, self._late = state["counters"]
         self._first_event_ns, self._last_event_ns = state["events_ns"]

@@ -20,24 +20,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.model import END_NS, START_NS, Int64Array
+from runtime.model import END_NS, START_NS, Int64Array, ReleaseRule
 
 MOST_ROWS, MOST_MARKS = 1 << 18, 1 << 16
 """Of more rows that wait, or times at which the newest grew, every second one is left out."""
 
 
 class Trial(NamedTuple):
-    """A setting of a gate that is only tried in the accounts; see SetSlack.
+    """A rule of a gate that is only tried in the accounts; see SetRelease.
 
     Attributes:
         name: whose.
-        slack_ns: of event time; None: none.
-        hold_ns: by the clock; None: none.
+        rule: which; one that waits in full is counted as its slack.
     """
 
     name: str
-    slack_ns: int | None
-    hold_ns: int | None
+    rule: ReleaseRule
 
 
 class Tried(NamedTuple):
@@ -96,9 +94,9 @@ class GateTrials:
         accounts = self._accounts
         self._accounts = {}
         for trial in trials:
-            known = accounts.get(trial.name) or _Account(trial, most_hold_ns=trial.hold_ns)
+            known = accounts.get(trial.name) or _Account(trial, most_hold_ns=trial.rule.hold_ns)
             known.trial = trial
-            known.most_hold_ns = _longer(known.most_hold_ns, trial.hold_ns)
+            known.most_hold_ns = _longer(known.most_hold_ns, trial.rule.hold_ns)
             self._accounts[trial.name] = known
 
     def came(self, place: int, times_ns: Int64Array, newest_ns: int, came_ns: int) -> None:
@@ -123,7 +121,7 @@ class GateTrials:
         for name, one in self._accounts.items():
             tried.append(Tried(name, one.slack_ready * self._weight, one.wait_ns))
             one.slack_ready = one.wait_ns = 0
-            one.most_hold_ns = one.trial.hold_ns
+            one.most_hold_ns = one.trial.rule.hold_ns
         self._forget(end_ns)
         return tuple(tried)
 
@@ -144,7 +142,10 @@ class GateTrials:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a snapshot."""
-        accounts = [_Account(Trial(*trial), *own) for trial, *own in state["accounts"]]
+        accounts = [
+            _Account(Trial(name, ReleaseRule(*rule)), *own)
+            for (name, rule), *own in state["accounts"]
+        ]
         self._accounts = {one.trial.name: one for one in accounts}
         self._slices = [_Slice(*one) for one in state["slices"]]
         self._pieces, self._marks = list(state["pieces"]), list(state["marks"])
@@ -207,11 +208,11 @@ class GateTrials:
 
     def _cuts(self, one: _Account, now_ns: Int64Array, newest_ns: Int64Array) -> Int64Array:
         """Return what a trial has let go before each slice: rows older than that, shape (m,)."""
-        slack_ns, hold_ns = one.trial.slack_ns, one.trial.hold_ns
+        lead_ns, hold_ns = one.trial.rule.lead_ns, one.trial.rule.hold_ns
         cut_ns = np.full(len(now_ns), one.cut_ns)
-        if slack_ns is not None:
+        if lead_ns is not None:
             known = newest_ns > START_NS
-            cut_ns = np.where(known, np.maximum(cut_ns, newest_ns - slack_ns), cut_ns)
+            cut_ns = np.where(known, np.maximum(cut_ns, newest_ns - lead_ns), cut_ns)
         if hold_ns is not None and len(self._came_ns):
             place = np.searchsorted(self._came_ns, now_ns - hold_ns, side="right") - 1
             due_ns = np.where(place < 0, START_NS, self._newest_ns[place] + 1)
@@ -256,7 +257,7 @@ class GateTrials:
         if not self._accounts:
             self._rows_ns = self._rows_ns[:0]
         if len(self._came_ns):
-            holds = [one.trial.hold_ns or 0 for one in self._accounts.values()]
+            holds = [one.trial.rule.hold_ns or 0 for one in self._accounts.values()]
             asked = np.searchsorted(self._came_ns, end_ns - max(holds, default=0), side="right") - 1
             left_ns = min([one.left_ns for one in self._accounts.values()], default=END_NS)
             first = max(min(int(asked), int(np.searchsorted(self._newest_ns, left_ns))), 0)

@@ -8,15 +8,16 @@ from typing import Any
 
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.tuning_series import TuningSeries
+from runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
 
 
 @dataclass
 class GateTuning:
-    """One gate whose slack is tuned, as it stands."""
+    """One gate whose rule is tuned, as it stands."""
 
     stage: str
-    slack_ns: int | None = None
-    """Now; None: ready-only."""
+    rule: ReleaseRule = READY_ONLY
+    """Now."""
     by: str = ""
     """Who set it: a policy, or which of its rules; "": nobody yet."""
     slack_ready: int = 0
@@ -25,8 +26,22 @@ class GateTuning:
     late: int = 0
     late_ready: int = 0
     late_dropped: int = 0
-    hold_ns: int | None = None
-    """How long a row may wait by the clock, now; None: as long as it takes."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as plain JSON values, and the rule's two lengths beside it."""
+        return {
+            **{one.name: getattr(self, one.name) for one in fields(self)},
+            "rule": self.rule.to_plain(),
+            "slack_ns": self.rule.lead_ns,
+            "hold_ns": self.rule.hold_ns,
+        }
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> GateTuning:
+        """Return the gate that `to_json` described; in earlier releases it had no rule."""
+        known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
+        known["rule"] = ReleaseRule.from_plain(plain.get("rule", plain))
+        return cls(**known)
 
 
 @dataclass
@@ -50,8 +65,12 @@ class TuningReport:
     is_cut_short: bool = False
     """The tuner was dead or silent as the job ended: the last seconds are missing."""
     errors: int = 0
-    """What the policy did wrong: it raised, or asked for a slack out of range."""
+    """What the policy did wrong: it raised, or asked for what cannot be done."""
     last_error: str | None = None
+    warnings: dict[str, int] = field(default_factory=dict)
+    """What was warned of: {"stage: text": how often}."""
+    interval_ns: int = NS_PER_SECOND
+    """What is called a second here is one of these: samples are of that length."""
     status: dict[str, Any] = field(default_factory=dict)
     """What the policy says of itself."""
     series: TuningSeries = field(default_factory=TuningSeries)
@@ -67,7 +86,7 @@ class TuningReport:
         return {
             **{one.name: getattr(self, one.name) for one in fields(self)},
             "latency": self.latency.to_json(),
-            "gates": [{one.name: getattr(g, one.name) for one in fields(g)} for g in self.gates],
+            "gates": [gate.to_json() for gate in self.gates],
             "series": self.series.to_json(),
             "laxity_ns": self.laxity_ns,
         }
@@ -81,6 +100,6 @@ class TuningReport:
         """
         known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
         known["latency"] = LatencyHistogram.from_json(plain["latency"])
-        known["gates"] = [GateTuning(**gate) for gate in plain["gates"]]
+        known["gates"] = [GateTuning.from_json(gate) for gate in plain["gates"]]
         known["series"] = TuningSeries.from_json(plain["series"])
         return cls(**known)

@@ -21,8 +21,9 @@ from typing import Any
 from runtime.errors import SettingError
 from runtime.merge.frontier import Frontier
 from runtime.merge.reader import Cut, ReaderState
+from runtime.merge.waits import WaitLog
 from runtime.merge.writer import Writer
-from runtime.model import END_NS, START_NS, Batch, Released
+from runtime.model import END_NS, READY_ONLY, START_NS, Batch, Released, ReleaseRule
 
 
 class SlackGate:
@@ -30,13 +31,25 @@ class SlackGate:
 
     Each reader sees each row exactly once. Not thread-safe: its slot is its lock.
 
+    Args:
+        writers: its inputs.
+        readers: how many read it.
+        rule: when it lets rows go.
+        keeps_waits: it is told when rows come, and keeps account of how long they wait; without
+            that, and with several readers, it can hold nobody to a time by the clock.
+
     Attributes:
-        slack_ns: None releases only what is ready; 0 or more releases also what is more than
-            that much older than the newest event; -1 holds nothing.
+        left_since_ns: when the row had come that had waited longest of those that the last read
+            let go; None: it let none go, or waits are not kept.
     """
 
     def __init__(
-        self, writers: Sequence[Writer], *, readers: int = 1, slack_ns: int | None = None
+        self,
+        writers: Sequence[Writer],
+        *,
+        readers: int = 1,
+        rule: ReleaseRule = READY_ONLY,
+        keeps_waits: bool = False,
     ) -> None:
         order = sorted(range(len(writers)), key=lambda w: (writers[w].port, writers[w].rank))
         keys = [(writers[w].port, writers[w].rank) for w in order]
@@ -53,29 +66,43 @@ class SlackGate:
         self._readers = [ReaderState(self._writers) for _ in range(readers)]
         self._promise_stimulus_ns = START_NS
         self._newest_stimulus_ns = START_NS
-        self.slack_ns: int | None = None
-        self.set_slack(slack_ns)
+        self._waits = WaitLog() if keeps_waits and readers == 1 else None
+        self.left_since_ns: int | None = None
+        self.set_rule(rule)
 
-    def set_slack(self, slack_ns: int | None, *, waits_in_full: bool = False) -> None:
-        """Change the slack; takes effect on the next read. setSLT of [ssg] §4.1.
+    @property
+    def rule(self) -> ReleaseRule:
+        """When it lets rows go, now."""
+        return self._rule
 
-        Args:
-            slack_ns: see `slack_ns`.
-            waits_in_full: rows wait for the whole slack, ready or not, as in a K-slack buffer,
-                which knows no promises. At the end everything leaves.
+    def set_rule(self, rule: ReleaseRule) -> None:
+        """Let rows go by another rule from the next read on. setSLT of [ssg] §4.1.
+
+        Raises:
+            SettingError: it has a hold by the clock, and waits are not kept.
         """
-        if slack_ns is not None and slack_ns < -1:
-            raise SettingError(f"slack_ns={slack_ns} must be None, -1 (hold nothing), 0 or more")
-        self.slack_ns = slack_ns
-        self.waits_in_full = waits_in_full
+        if rule.hold_ns is not None and self._waits is None:
+            raise SettingError(
+                f"{rule.text}: a gate holds rows by the clock only where it is told when they "
+                "come, as in a slot that takes samples, and has one reader"
+            )
+        self._rule = rule
+        self._lead_ns, self._waits_in_full = rule.lead_ns, rule.waits_in_full
 
     def insert(
-        self, writer: int, batch: Batch | None, *, promise_ns: int, promise_stimulus_ns: int = 0
+        self,
+        writer: int,
+        batch: Batch | None,
+        *,
+        promise_ns: int,
+        promise_stimulus_ns: int = 0,
+        came_ns: int | None = None,
     ) -> None:
         """Take rows from a writer, and its promise for what follows them.
 
         Rows of one writer come in event-time order (mixed writers: in any). The promise becomes
-        visible after the rows, as maxWriterTs does in [ssg] Algorithm 2.
+        visible after the rows, as maxWriterTs does in [ssg] Algorithm 2. `came_ns`: when they came
+        by the clock, where waits are kept.
         """
         place = self._place[writer]
         frontier = self._frontier
@@ -87,13 +114,16 @@ class SlackGate:
                 self._newest_stimulus_ns = batch.stimulus_time_ns.item(-1)
             for reader in self._readers:
                 reader.add(place, batch)
+            if self._waits is not None and came_ns is not None:
+                seen, is_mixed = self._readers[0].seen, self._writers[place].is_mixed
+                self._waits.add(place, batch, came_ns, is_mixed=is_mixed, seen=seen)
         frontier.advance(place, promise_ns)
         known_ns = self._promise_stimulus_ns
         if promise_stimulus_ns > known_ns:
             self._promise_stimulus_ns = promise_stimulus_ns
 
     def read(
-        self, reader: int = 0, *, limit: int | None = None, due_ns: int | None = None
+        self, reader: int = 0, *, limit: int | None = None, now_ns: int | None = None
     ) -> Released | None:
         """Return the rows that this reader may have now, in order; None if nothing changed.
 
@@ -102,16 +132,22 @@ class SlackGate:
             limit: about how many rows at most (more only where that many share one time);
                 read again for the rest. With 1 the next row alone, or those of one writer and
                 time (late: of one time). Late rows come first, and others once they are out.
-            due_ns: rows up to this event time have waited long enough by the clock, and leave as
-                slack-ready whatever the slack: event time may stand still.
+            now_ns: by the clock. Up to the newest row that has waited for the whole hold by now
+                all leave, as slack-ready whatever the slack: event time may stand still.
 
         Source: getSSGTuple, [ssg] Algorithm 3, for all rows that it would return in a row.
         """
         cut, ready = self._cuts()
         frontier_ns = ready[0]
-        if due_ns is not None:
-            cut = max((due_ns, len(self._order)), cut)
-        released = self._readers[reader].release(cut, ready, limit)
+        waits, hold_ns = self._waits, self._rule.hold_ns
+        if waits is not None and hold_ns is not None and now_ns is not None:
+            due_ns = waits.due(now_ns - hold_ns)
+            if due_ns is not None:
+                cut = max((due_ns, len(self._order)), cut)
+        state = self._readers[reader]
+        released = state.release(cut, ready, limit)
+        if waits is not None:
+            self.left_since_ns = waits.left(state.cut, has_late=state.has_late)
         if released is None:
             return None
         by_promise = released.watermark_ns <= frontier_ns
@@ -119,6 +155,18 @@ class SlackGate:
             self._promise_stimulus_ns if by_promise else self._newest_stimulus_ns
         )
         return released
+
+    def hold_ends_ns(self) -> int | None:
+        """Return when a row must leave by the clock; None: at no time that is known."""
+        if self._rule.hold_ns is None:
+            return None
+        oldest_ns = self.waiting_since_ns
+        return None if oldest_ns is None else oldest_ns + self._rule.hold_ns
+
+    @property
+    def waiting_since_ns(self) -> int | None:
+        """When the row came that has waited longest; None: nothing is held, or nobody knows."""
+        return None if self._waits is None else self._waits.oldest_ns()
 
     def may_release(self, reader: int = 0) -> bool:
         """Whether this reader could have rows now, late ones apart, without an insert."""
@@ -130,11 +178,11 @@ class SlackGate:
         """Return (rows before it may leave, rows before it are ready)."""
         frontier_ns, holder = self._frontier.minimum()
         ready = (frontier_ns, self._ties[holder])
-        slack_ns, newest_ns = self.slack_ns, self._frontier.newest_ns
-        if slack_ns is None or newest_ns == START_NS:
+        lead_ns, newest_ns = self._lead_ns, self._frontier.newest_ns
+        if lead_ns is None or newest_ns == START_NS:
             return ready, ready
-        cut_ns = newest_ns - slack_ns  # newest − t > slack  ⇔  t < newest − slack
-        if cut_ns > frontier_ns or (self.waits_in_full and frontier_ns != END_NS):
+        cut_ns = newest_ns - lead_ns  # newest − t > slack  ⇔  t < newest − slack
+        if cut_ns > frontier_ns or (self._waits_in_full and frontier_ns != END_NS):
             return (cut_ns, 0), ready
         return ready, ready
 
@@ -212,7 +260,9 @@ class SlackGate:
             "frontier": self._frontier.snapshot(),
             "readers": [reader.snapshot() for reader in self._readers],
             "stimuli": (self._promise_stimulus_ns, self._newest_stimulus_ns),
-            "slack": (self.slack_ns, self.waits_in_full),
+            "rule": self._rule.to_plain(),
+            "waits": None if self._waits is None else self._waits.snapshot(),
+            "left_since_ns": self.left_since_ns,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -222,5 +272,8 @@ class SlackGate:
         for reader, own in zip(self._readers, state["readers"], strict=True):
             reader.restore(own)
         self._promise_stimulus_ns, self._newest_stimulus_ns = state["stimuli"]
-        slack_ns, waits_in_full = state["slack"]
-        self.set_slack(slack_ns, waits_in_full=waits_in_full)
+        if state["waits"] is not None:
+            self._waits = self._waits or WaitLog()
+            self._waits.restore(state["waits"])
+        self.left_since_ns = state["left_since_ns"]
+        self.set_rule(ReleaseRule.from_plain(state["rule"]))

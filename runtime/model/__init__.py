@@ -11,6 +11,14 @@ from runtime.model.batch import (
     concat_columns,
 )
 from runtime.model.message import Message, ReadMark
+from runtime.model.release import (
+    BY_DEADLINE,
+    ON_ARRIVAL,
+    READY_ONLY,
+    ByDeadline,
+    Release,
+    ReleaseRule,
+)
 from runtime.model.released import Released
 from runtime.model.times import (
     EARLIEST_NS,
@@ -25,20 +33,26 @@ from runtime.model.times import (
 )
 
 __all__ = [
+    "BY_DEADLINE",
     "EARLIEST_NS",
     "END_NS",
     "LATEST_NS",
     "LONGEST_NS",
     "NS_PER_SECOND",
+    "ON_ARRIVAL",
+    "READY_ONLY",
     "START_NS",
     "Batch",
     "BoolArray",
+    "ByDeadline",
     "Column",
     "Columns",
     "Duration",
     "Int64Array",
     "Message",
     "ReadMark",
+    "Release",
+    "ReleaseRule",
     "Released",
     "batch_of",
     "concat_batches",

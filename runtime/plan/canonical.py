@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from runtime.expressions.expressions import Expr
+from runtime.model import ByDeadline, Release, ReleaseRule
 from runtime.plan.steps import Step
 from runtime.sources.spec import SourceSpec
 
@@ -29,6 +30,8 @@ __all__ = ["canonical_step"]
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic)
 _PACE = frozenset({"input", "speed", "max_rows"})
 """Of a source: what its rows are, the input itself tells; how quickly they come is no matter."""
+_NAMES = {"release": "slack_ns"}
+"""What releases before that of rules called a setting: they wrote output that we may go on with."""
 
 
 def canonical_step(step: Step) -> str:
@@ -44,13 +47,15 @@ class _Writer:
 
     def settings(self, value: Any, *, without: Collection[str]) -> str:
         told = [
-            f"{one.name}={self.text(getattr(value, one.name))}"
+            f"{_NAMES.get(one.name, one.name)}={self.text(getattr(value, one.name))}"
             for one in fields(value)
             if one.name not in without
         ]
         return f"{type(value).__name__}({', '.join(told)})"
 
     def text(self, value: Any) -> str:  # noqa: PLR0911 - one for each kind of value
+        if isinstance(value, ByDeadline | ReleaseRule):
+            return _release(value)
         if isinstance(value, (Enum, *_PLAIN)):
             return repr(value)
         if isinstance(value, Expr):
@@ -109,6 +114,15 @@ class _Writer:
             if isinstance(one, FunctionType)
         }
         return self.text(found)
+
+
+def _release(release: Release) -> str:
+    """Return a rule as the number that it was before there were rules, if it had one."""
+    if isinstance(release, ByDeadline):
+        return "-2"
+    if release.waits_in_full or release.hold_ns is not None:
+        return release.text
+    return repr(release.lead_ns)
 
 
 def _digest(value: Any) -> str:

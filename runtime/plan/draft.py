@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from runtime.errors import DuplicateName
+from runtime.model import ON_ARRIVAL, READY_ONLY
 from runtime.plan.steps import (
-    ON_ARRIVAL_NS,
     AggregateStep,
     GateStep,
     JoinStep,
@@ -86,7 +86,7 @@ def expanded(step: Step, chain: tuple[Step, ...], *, number: int) -> list[Draft]
         keys=(step.left_on, step.right_on) if isinstance(step, JoinStep) else (step.keys,),
         replicas=replicas,
         share=share,
-        slack_ns=step.slack_ns,
+        release=step.release,
         window_ns=step.window_ns,
         keep=step.keep,
     )
@@ -98,7 +98,7 @@ def expanded(step: Step, chain: tuple[Step, ...], *, number: int) -> list[Draft]
             replace(
                 step,
                 name=f"{step.name}.{index + 1}",
-                slack_ns=None,
+                release=READY_ONLY,
                 replica=Replica(index, replicas, share),
             ),
             chain,
@@ -127,7 +127,7 @@ def check_names(stages: list[Draft]) -> None:
 
 def holds_nothing(stage: Draft) -> bool:
     """Whether its gate lets rows go as they come."""
-    return getattr(stage.step, "slack_ns", None) == ON_ARRIVAL_NS
+    return getattr(stage.step, "release", None) == ON_ARRIVAL
 
 
 def has_writers(stage: Draft, drafts: Mapping[str, list[Draft]], heads: Mapping[str, str]) -> bool:
@@ -206,7 +206,7 @@ def may_send_late(
     """Whether rows may leave a stage behind what it has promised; a replica: as its gate."""
     if isinstance(stage.step, SourceStep):
         return stage.step.source.idle_ns is not None
-    if getattr(stage.origin, "slack_ns", None) is not None:
+    if getattr(stage.origin, "release", READY_ONLY) != READY_ONLY:
         return True
     # Replicas of one step have the same inputs, so one speaks for all.
     inputs = [drafts[heads[name]][0] for name in stage.origin.inputs]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from runtime.errors import CycleError, DuplicateName, FlowError, SettingError
 from runtime.expressions.nearest import listed, nearest
-from runtime.model import LONGEST_NS
+from runtime.model import LONGEST_NS, READY_ONLY, Release
 from runtime.plan.marks import check_sinks
 from runtime.plan.steps import (
     AggregateStep,
@@ -34,13 +34,13 @@ class StepGraph:
     Attributes:
         flow: the flow's name.
         steps: {name: step}, each behind its inputs.
-        slack_ns: of the gates that have none of their own; None: they release only what is ready.
+        release: of the gates that say nothing of their own.
         deadline_ns: the latency to keep; None: none.
     """
 
     flow: str
     steps: Mapping[str, Step]
-    slack_ns: int | None = None
+    release: Release = READY_ONLY
     deadline_ns: int | None = None
 
     def check(self) -> None:
@@ -145,7 +145,8 @@ def _longest_ns(step: Step) -> int:
         spec = step.source
         return spec.disorder_ns + (spec.idle_ns or 0) + (spec.ahead_ns or 0)
     window_ns = getattr(step, "window_ns", 0)
-    return int(window_ns + max(getattr(step, "slack_ns", None) or 0, 0))
+    slack_ns = getattr(getattr(step, "release", None), "slack_ns", None)
+    return int(window_ns + (slack_ns or 0))
 
 
 def needed_columns(steps: Mapping[str, Step]) -> dict[str, frozenset[str]]:

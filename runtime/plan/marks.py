@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from runtime.errors import FlowError
+from runtime.model import BY_DEADLINE, READY_ONLY
 from runtime.plan.canonical import canonical_step
 from runtime.plan.steps import (
-    TUNED_NS,
     SinkStep,
     SourceStep,
     Step,
@@ -102,10 +102,10 @@ def _upstream(steps: Mapping[str, Step], sink: str) -> list[str]:
 def _why_not(steps: Mapping[str, Step], behind: list[str]) -> str:
     for name in behind:
         step = steps[name]
-        slack_ns = getattr(step, "slack_ns", None)
-        if slack_ns == TUNED_NS:
+        release = getattr(step, "release", READY_ONLY)
+        if release is BY_DEADLINE:
             return f"the gate of {name!r} is tuned by a deadline, so its order depends on the clock"
-        if slack_ns is not None:
+        if release != READY_ONLY:
             return f"the gate of {name!r} has a slack, so its order depends on the clock"
         if isinstance(step, SourceStep):
             reason = _of_source(step)
@@ -141,6 +141,6 @@ def _meets_no_gate(steps: Mapping[str, Step], name: str, behind: list[str]) -> b
     followers = [one for one in behind if name in steps[one].inputs]
     return any(
         isinstance(steps[one], SinkStep)
-        or (not hasattr(steps[one], "slack_ns") and _meets_no_gate(steps, one, behind))
+        or (not hasattr(steps[one], "release") and _meets_no_gate(steps, one, behind))
         for one in followers
     )

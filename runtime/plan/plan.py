@@ -26,6 +26,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from runtime.model import BY_DEADLINE, READY_ONLY, ReleaseRule
 from runtime.plan.draft import (
     Draft,
     StageKind,
@@ -42,7 +43,6 @@ from runtime.plan.graph import StepGraph, columns_read, needed_columns
 from runtime.plan.marks import SinkMark
 from runtime.plan.slots import SlotPlace
 from runtime.plan.steps import (
-    TUNED_NS,
     AggregateStep,
     AssignStep,
     FilterStep,
@@ -142,22 +142,23 @@ class Stage:
     """What of that step it is: all, the gate, or a replica; `replica` says which."""
 
     @property
-    def slack_ns(self) -> int | None:
-        """The slack of its gate at the start; None: ready-only, or no gate.
+    def rule(self) -> ReleaseRule:
+        """The rule of its gate at the start; ready-only too where it has none.
 
         A replica's gate is another stage.
         """
-        return None if self.is_tuned else getattr(self.step, "slack_ns", None)
+        release = getattr(self.step, "release", READY_ONLY)
+        return release if isinstance(release, ReleaseRule) else READY_ONLY
 
     @property
     def is_tuned(self) -> bool:
-        """Whether the slack of its gate follows from the deadline."""
-        return getattr(self.step, "slack_ns", None) == TUNED_NS
+        """Whether the rule of its gate follows from the deadline."""
+        return getattr(self.step, "release", None) is BY_DEADLINE
 
     @property
     def is_ready_only(self) -> bool:
         """Whether its gate releases only what is ready, now and later."""
-        return self.kind in GATED and getattr(self.step, "slack_ns", None) is None
+        return self.kind in GATED and getattr(self.step, "release", READY_ONLY) == READY_ONLY
 
     @property
     def window_ns(self) -> int:

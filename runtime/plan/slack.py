@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from runtime.model import Duration, duration_ns, format_ns
-from runtime.plan.steps import ON_ARRIVAL_NS, READY_ONLY, TUNED_NS
+from runtime.model import ON_ARRIVAL, READY_ONLY, Duration, ReleaseRule, duration_ns
 
 
 class AsFlow(Enum):
@@ -21,21 +20,13 @@ Slack = Duration | None | AsFlow
 """None: wait until rows are ready. "500ms": at most so long, in event time. "0s": not at all."""
 
 
-def slack_ns(slack: Duration | None, *, who: str) -> int | None:
-    """Return slack in nanoseconds of event time, ON_ARRIVAL_NS for none at all.
+def rule_of(slack: Duration | None, *, who: str) -> ReleaseRule:
+    """Return what a slack as it is written means; "0s" holds nothing.
 
     Raises:
         SettingError: not a length of time.
     """
     if slack is None:
         return READY_ONLY
-    return duration_ns(slack, what=f"{who}: slack") or ON_ARRIVAL_NS
-
-
-def slack_text(slack: int | None) -> str:
-    """Return what a slack in nanoseconds means, in a few words."""
-    if slack is None:
-        return "ready-only"
-    if slack == TUNED_NS:
-        return "slack by the deadline"
-    return "on arrival" if slack == ON_ARRIVAL_NS else f"slack {format_ns(slack)}"
+    slack_ns = duration_ns(slack, what=f"{who}: slack")
+    return ReleaseRule.slack(slack_ns) if slack_ns else ON_ARRIVAL

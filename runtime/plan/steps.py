@@ -14,20 +14,13 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from runtime.expressions.expressions import Expr
-from runtime.model import Columns
+from runtime.model import Columns, Release
 from runtime.sources.spec import SourceSpec
 
 BatchFunction = Callable[[Columns], Columns]
 """{name: column} in, {name: column} out, same number of rows."""
 RowFunction = Callable[[dict[str, Any]], dict[str, Any] | None]
 """One row in, one row (or None: filtered) out."""
-
-READY_ONLY: None = None
-"""Slack of a gate that only releases what is ready."""
-ON_ARRIVAL_NS = -1
-"""Slack of a gate that holds nothing: newest − event_time > −1 is always true."""
-TUNED_NS = -2
-"""Slack of a gate that follows from the flow's deadline, and changes while it runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,9 +76,9 @@ class MapRowsStep(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class MergeStep(Step):
-    """Several streams of one schema, in event-time order. slack_ns None: ready-only."""
+    """Several streams of one schema, in event-time order."""
 
-    slack_ns: int | None
+    release: Release
 
 
 Share = Literal["keys", "all"]
@@ -107,7 +100,7 @@ class GateStep(Step):
     keys: tuple[tuple[str, ...], ...]
     replicas: int
     share: Share
-    slack_ns: int | None
+    release: Release
     window_ns: int
     keep: Keep = "slack"
     """As the step behind."""
@@ -137,7 +130,7 @@ class JoinStep(Step):
     """Over the columns that leave."""
     right_names: Mapping[str, str]
     """{right column: name it leaves under}; the right keys are not in it."""
-    slack_ns: int | None
+    release: Release
     keep: Keep = "promise"
     replicas: int = 1
     share: Share = "keys"
@@ -196,7 +189,7 @@ class AggregateStep(Step):
     keys: tuple[str, ...]
     window: Window
     aggregates: Mapping[str, Aggregate]
-    slack_ns: int | None
+    release: Release
     replicas: int = 1
     late: Late = "drop"
     replica: Replica | None = None

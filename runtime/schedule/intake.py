@@ -223,6 +223,7 @@ class GateIntake(_Held):
                 message.batch,
                 promise_ns=message.promise_ns,
                 promise_stimulus_ns=message.promise_stimulus_ns,
+                came_ns=came_ns,
             )
             if message.batch is not None and self._may_be_behind[writer]:
                 self._count_behind(writer, message.batch)
@@ -234,8 +235,7 @@ class GateIntake(_Held):
         if self._silent is not None:
             self._silent.mark(gate, now_ns, queued=self._queues.waiting())
         held = self._count_most()
-        due_ns = None if watch is None else watch.due_ns(now_ns)
-        released = gate.read(limit=max_rows, due_ns=due_ns)
+        released = gate.read(limit=max_rows, now_ns=now_ns)
         # Cut short it may have let all rows go and yet not have come as far as it could.
         self.more = (
             released is not None

@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from runtime.config import Limits
+from runtime.control.commands import Command, SetRelease, refusal
 from runtime.errors import SettingError
 from runtime.expressions.nearest import listed
 from runtime.measure.report import ChannelReport, StageReport
 from runtime.measure.samples import StageSample
-from runtime.measure.trials import Trial
-from runtime.model import Batch, Message
+from runtime.model import NS_PER_SECOND, READY_ONLY, Batch, Message
 from runtime.model.plain import from_plain, to_plain
 from runtime.plan.plan import Channel, Stage
 from runtime.schedule.queues import credit_of
@@ -79,7 +79,16 @@ class Slice:
 
 
 class Slot:
-    """The stages of one core and their scheduler. Source: [mace] Def. 7, §VI-A."""
+    """The stages of one core and their scheduler. Source: [mace] Def. 7, §VI-A.
+
+    Args:
+        name: of the slot.
+        stages: that run in it.
+        start_ns: of the job's sources, and of the first interval.
+        limits: see there.
+        is_sampled: whether it takes samples, for those who decide.
+        interval_ns: of these.
+    """
 
     def __init__(
         self,
@@ -89,6 +98,7 @@ class Slot:
         start_ns: int,
         limits: Limits | None = None,
         is_sampled: bool = False,
+        interval_ns: int = NS_PER_SECOND,
     ) -> None:
         self.name = name
         self._limits = limits or Limits()
@@ -99,6 +109,7 @@ class Slot:
                 source_gap_ns=self._limits.source_gap_ns,
                 most_kept_rows=self._limits.most_kept_rows,
                 is_sampled=is_sampled,
+                interval_ns=interval_ns,
             )
             for s in stages
         }
@@ -112,6 +123,7 @@ class Slot:
         self.at_work: str | None = None
         """The stage of the last slice, which may be under way."""
         self._owed: dict[str, int] = {}  # {channel: rows consumed whose credit is held back}
+        self._newest: dict[str, tuple[int, ...]] = {}  # {kind, stage: last number}
         # {stage: rows of its next slice}: halved or doubled towards a slice of `slice_ns`
         self._slice_rows = dict.fromkeys(self._stages, self._limits.max_slice_rows)
         self._reports = {
@@ -203,33 +215,38 @@ class Slot:
         elif 2 * took_ns < limits.slice_ns and 2 * done.rows > rows:
             self._slice_rows[done.stage] = min(2 * rows, limits.max_slice_rows)
 
-    def set_slack(
-        self,
-        stage: str,
-        slack_ns: int | None,
-        *,
-        hold_ns: int | None = None,
-        waits_in_full: bool = False,
-        trials: Sequence[Trial] = (),
-    ) -> None:
-        """Change the slack of a stage's gate; see StageMachine.set_slack.
+    def apply(self, command: Command, *, number: tuple[int, ...] = ()) -> None:
+        """Carry out what a decider wants, from the next slice on.
+
+        Args:
+            command: what.
+            number: commands may overtake each other on their way, and ascend by this as they were
+                meant: one that comes behind a higher one of its kind and stage is left out. Who
+                tells a slot after a restore goes on behind the numbers of those who told it before.
 
         Raises:
-            SettingError: no such stage here, no gate, a length is negative, or a gate that was
-                planned as ready-only: what is behind it counts on the order of its rows.
+            SettingError: no such stage here; no slot can do that yet; no gate, one that cannot hold
+                rows by the clock, or one that was planned as ready-only: what is behind it counts
+                on the order of its rows.
         """
-        machine = self._stages.get(stage)
+        machine = self._stages.get(command.stage)
         if machine is None:
             raise SettingError(
-                f"slot {self.name!r} has no stage {stage!r} to set a slack of; it has "
+                f"slot {self.name!r} has no stage {command.stage!r} for {command!r}; it has "
                 f"{', '.join(map(repr, self._stages))}"
             )
-        if machine.stage.is_ready_only and (slack_ns, hold_ns) != (None, None):
+        if not isinstance(command, SetRelease):
+            raise SettingError(refusal(command))
+        if machine.stage.is_ready_only and command.rule != READY_ONLY:
             raise SettingError(
-                f"stage {stage!r} was planned as ready-only, so what is behind it counts on its "
-                "order; give the flow a deadline, or the step a slack to begin with"
+                f"stage {command.stage!r} was planned as ready-only, so what is behind it counts "
+                "on its order; give the flow a deadline, or the step a slack to begin with"
             )
-        machine.set_slack(slack_ns, hold_ns=hold_ns, waits_in_full=waits_in_full, trials=trials)
+        subject = f"{type(command).__name__} {command.stage}"
+        if number and number <= self._newest.get(subject, ()):
+            return
+        machine.set_rule(command.rule, trials=command.trials)
+        self._newest[subject] = number
 
     def samples(self, now_ns: int) -> list[StageSample]:
         """Return the samples of all stages, of the seconds that are over by now, once."""
@@ -293,6 +310,7 @@ class Slot:
             "credit": dict(self._credit),
             "owed": dict(self._owed),
             "slice_rows": dict(self._slice_rows),
+            "newest": dict(self._newest),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -311,6 +329,7 @@ class Slot:
                 setattr(report, field, counted)
         self._credit, self._owed = dict(state["credit"]), dict(state["owed"])
         self._slice_rows = dict(state["slice_rows"])
+        self._newest = {subject: tuple(number) for subject, number in state["newest"].items()}
 
     def _check(self, state: dict[str, Any]) -> None:
         who = f"slot {self.name!r} cannot go on from this snapshot"

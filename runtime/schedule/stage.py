@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from runtime.config import Limits
@@ -12,7 +13,16 @@ from runtime.measure.report import StageReport
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Trial
 from runtime.merge import ReplicaReads, SlackGate, Writer
-from runtime.model import END_NS, START_NS, Batch, Message, Released, concat_batches
+from runtime.model import (
+    END_NS,
+    NS_PER_SECOND,
+    START_NS,
+    Batch,
+    Message,
+    Released,
+    ReleaseRule,
+    concat_batches,
+)
 from runtime.operators.aggregate import AggregateMachine
 from runtime.operators.contract import Operator, Stateless
 from runtime.operators.join import JoinMachine
@@ -43,6 +53,7 @@ class StageMachine:
         source_gap_ns: int = 1,
         most_kept_rows: int = Limits.most_kept_rows,
         is_sampled: bool = False,
+        interval_ns: int = NS_PER_SECOND,
     ) -> None:
         self.stage = stage
         self.source: SourceMachine | None = None
@@ -68,11 +79,14 @@ class StageMachine:
         elif stage.kind in GATED:
             self.gate = SlackGate(
                 [Writer(c.port, c.rank, c.is_mixed) for c in stage.inputs],
-                slack_ns=stage.slack_ns,
+                rule=stage.rule,
+                keeps_waits=is_sampled or stage.rule.hold_ns is not None,
             )
         self._watch: StageWatch | None = None
         if is_sampled:
-            self._watch = StageWatch(stage, self.gate, start_ns=start_ns, reads=reads)
+            self._watch = StageWatch(
+                stage, self.gate, start_ns=start_ns, reads=reads, interval_ns=interval_ns
+            )
         common = (stage, self._queues, self.report, self._watch)
         self._intake: Intake
         if self.gate is not None:
@@ -158,39 +172,31 @@ class StageMachine:
         return self._next_take_ns
 
     def _hold_ends_ns(self) -> int | None:
-        return None if self._watch is None else self._watch.hold_ends_ns()
+        return None if self.gate is None else self.gate.hold_ends_ns()
 
     # -- doing it -----------------------------------------------------------------------
 
-    def set_slack(
-        self,
-        slack_ns: int | None,
-        *,
-        hold_ns: int | None = None,
-        waits_in_full: bool = False,
-        trials: Sequence[Trial] = (),
-    ) -> None:
-        """Change the slack of the gate, and how long it may hold a row by the clock.
+    def set_rule(self, rule: ReleaseRule, *, trials: Sequence[Trial] = ()) -> None:
+        """Let the gate release by another rule from the next slice on.
 
-        Takes effect with the next slice. Source: setSLT of [ssg] §4.1. `trials` are other
-        settings, of which only account is kept, in a slot that takes samples.
+        Source: setSLT of [ssg] §4.1. `trials` are rules of which only account is kept, in a slot
+        that takes samples.
 
         Raises:
-            SettingError: the stage has no gate, or a length is negative.
+            SettingError: the stage has no gate, or one that cannot hold rows by the clock.
         """
-        if self.gate is None:
-            raise SettingError(f"stage {self.stage.name!r} has no gate, so no slack to be set")
-        if hold_ns is not None and (hold_ns < 0 or self._watch is None):
-            raise SettingError(
-                f"stage {self.stage.name!r}: hold_ns={hold_ns} must be None, or at least 0 in a "
-                "slot that takes samples"
-            )
-        if (slack_ns, waits_in_full) != (self.gate.slack_ns, self.gate.waits_in_full):
-            self.gate.set_slack(slack_ns, waits_in_full=waits_in_full)
+        gate = self.gate
+        if gate is None:
+            raise SettingError(f"stage {self.stage.name!r} has no gate, so no rule to be set")
+        before = gate.rule
+        try:
+            gate.set_rule(rule)
+        except SettingError as problem:
+            raise SettingError(f"stage {self.stage.name!r}: {problem}") from None
+        if replace(rule, hold_ns=None) != replace(before, hold_ns=None):
             # What may go now need not wait for a message.
-            self._intake.more = self._intake.more or self.gate.may_release()
+            self._intake.more = self._intake.more or gate.may_release()
         if self._watch is not None:
-            self._watch.hold_ns = hold_ns
             self._watch.try_out(trials)
 
     def run(self, now_ns: int, *, max_rows: int) -> tuple[Message | None, list[tuple[str, int]]]:

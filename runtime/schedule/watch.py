@@ -1,27 +1,28 @@
-"""What a stage notes of its work for those who tune: waits, seconds, and whose time is up."""
+"""What a stage notes of its work for those who tune: waits, and what was done in each second."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.measure.samples import GateState, SecondMeter, StageSample
+from runtime.measure.samples import GateState, StageMeter, StageSample
 from runtime.measure.trials import GateTrials, Trial
 from runtime.merge import ReplicaReads, SlackGate
-from runtime.model import END_NS, START_NS, Batch, Message, Released
+from runtime.model import END_NS, NS_PER_SECOND, START_NS, Batch, Message, Released
 from runtime.plan.plan import Stage
 from runtime.schedule.queues import PathQueues
-from runtime.schedule.waits import ReadLog, WaitLog
+from runtime.schedule.reads import ReadLog
 
 
 class StageWatch:
-    """Samples of one stage, and how long its gate may hold a row by the clock.
+    """Samples of one stage.
 
     Args:
         stage: which.
         gate: of the stage, if it has one.
         start_ns: of the first second.
         reads: of a replica, what its gate, which is another stage, has read.
+        interval_ns: of the samples.
     """
 
     def __init__(
@@ -31,19 +32,21 @@ class StageWatch:
         *,
         start_ns: int,
         reads: ReplicaReads | None = None,
+        interval_ns: int = NS_PER_SECOND,
     ) -> None:
-        self._meter = SecondMeter(
-            stage.name, start_ns=start_ns, readers=stage.readers, window_ns=stage.window_ns
+        self._meter = StageMeter(
+            stage.name,
+            start_ns=start_ns,
+            readers=stage.readers,
+            window_ns=stage.window_ns,
+            interval_ns=interval_ns,
         )
         self._gate = gate
         self._reads = reads
         self._read_log = ReadLog()
-        self._waits = None if gate is None else WaitLog()
         self._is_mixed = [channel.is_mixed for channel in stage.inputs]
         self._since_ns = self._rows = 0  # of the last slice
         self._last_event_ns = START_NS
-        self.hold_ns: int | None = None
-        """The longest that a row may wait in the gate by the clock; None: as long as it takes."""
         self._trials: GateTrials | None = None
 
     def try_out(self, trials: Sequence[Trial]) -> None:
@@ -52,19 +55,6 @@ class StageWatch:
             self._trials = GateTrials()
         if self._trials is not None:
             self._trials.set(trials)
-
-    def hold_ends_ns(self) -> int | None:
-        """Return when the gate must let a row go by the clock; None: at no time that is known."""
-        if self.hold_ns is None or self._waits is None:
-            return None
-        oldest_ns = self._waits.oldest_ns()
-        return None if oldest_ns is None else oldest_ns + self.hold_ns
-
-    def due_ns(self, now_ns: int) -> int | None:
-        """Return the event time up to which rows must go by the clock; None: none must."""
-        if self.hold_ns is None or self._waits is None:
-            return None
-        return self._waits.due(now_ns - self.hold_ns)
 
     def travelled(self, link_ns: int) -> None:
         """Count a message that came, so long after it had been sent."""
@@ -76,25 +66,20 @@ class StageWatch:
 
     def came(self, writer: int, batch: Batch | None, came_ns: int) -> None:
         """Count rows that went into the gate, and came at that time."""
-        if self._waits is None or self._gate is None or batch is None or not len(batch):
+        if self._gate is None or batch is None or not len(batch):
             return
-        place, is_mixed = self._gate.place_of(writer), self._is_mixed[writer]
-        seen = self._gate.counts().seen
-        self._waits.add(place, batch, came_ns, is_mixed=is_mixed, seen=seen)
         if self._trials is not None:
             times_ns = batch.event_time_ns
-            newest_ns = int(times_ns.max()) if is_mixed else times_ns.item(-1)
-            self._trials.came(place, times_ns, newest_ns, came_ns)
+            newest_ns = int(times_ns.max()) if self._is_mixed[writer] else times_ns.item(-1)
+            self._trials.came(self._gate.place_of(writer), times_ns, newest_ns, came_ns)
         if self._gate.frontier_ns == START_NS:
             self._meter.came(int(batch.event_time_ns.min()))
 
     def left(self, released: Released | None, now_ns: int) -> None:
         """Count a read of the gate, and what it let go."""
-        assert self._waits is not None, "only gates are read"
         assert self._gate is not None, "only gates are read"
         gate = self._gate
-        counts = gate.counts()
-        since_ns = self._waits.left(counts.cut, has_late=counts.has_late)
+        since_ns = gate.left_since_ns
         newest_ns, frontier_ns = gate.newest_ns, gate.frontier_ns
         if newest_ns > frontier_ns > START_NS:
             self._meter.ahead(newest_ns - frontier_ns)
@@ -147,15 +132,15 @@ class StageWatch:
             return
         state = GateState(held=queues.rows)
         since = [queues.oldest_ns()]
-        if (gate := self._gate) is not None and self._waits is not None:
+        if (gate := self._gate) is not None:
             counts = gate.counts()
             state.slack_ready, state.late = counts.unready, counts.late
-            state.slack_ns, state.hold_ns = gate.slack_ns, self.hold_ns
+            state.rule = gate.rule
             state.newest_ns, state.frontier_ns = gate.newest_ns, gate.frontier_ns
             state.held += gate.rows_held
             if self._trials is not None:
                 state.tried = self._trials.close(self._meter.end_of_seconds_ns(now_ns))
-            since.append(self._waits.oldest_ns())
+            since.append(gate.waiting_since_ns)
         else:
             state.frontier_ns = END_NS  # nobody is behind
             if self._reads is not None:
@@ -169,10 +154,8 @@ class StageWatch:
         return self._meter.take()
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the seconds as they are counted, since when the gate holds rows, and trials."""
+        """Return the seconds as they are counted, and trials."""
         return {
-            "hold_ns": self.hold_ns,
-            "waits": None if self._waits is None else self._waits.snapshot(),
             "trials": None if self._trials is None else self._trials.snapshot(),
             "reads": self._read_log.held(),
             "meter": self._meter.snapshot(),
@@ -189,9 +172,6 @@ class StageWatch:
                 counts = self._gate.counts()
                 self._meter.restart(counts.unready, counts.late)
             return
-        self.hold_ns = state["hold_ns"]
-        if self._waits is not None:
-            self._waits.restore(state["waits"])
         if state["trials"] is not None:
             self._trials = GateTrials()
             self._trials.restore(state["trials"])

@@ -11,7 +11,7 @@ from runtime.simulate.faults import (
     any_faults,
 )
 from runtime.simulate.host import Simulation
-from runtime.simulate.models import CostModel, LinkModel
+from runtime.simulate.models import CostModel, LinkModel, TunerModel
 
 __all__ = [
     "ClusterGoes",
@@ -23,6 +23,7 @@ __all__ = [
     "SlotDies",
     "SlotHangs",
     "SlotRaises",
+    "TunerModel",
     "UserStops",
     "any_faults",
 ]

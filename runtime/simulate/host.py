@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 
 from runtime.config import Limits
+from runtime.control import Command, Decider, FlowGraph, SetRelease
 from runtime.errors import JobStopped, SlackwaterError
 from runtime.measure.assemble import SinkMeter, job_report
 from runtime.measure.report import JobReport
 from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND, Batch, Message
+from runtime.model import Batch, Message
 from runtime.plan.plan import Channel, Plan
 from runtime.schedule import Egress, Grant, Send, Slice, Slot
 from runtime.simulate.faults import Fault, check_faults
 from runtime.simulate.life import CloseSlot, SimulatedLife
-from runtime.simulate.models import CostModel, LinkModel
-from runtime.tune import GuardedPolicy, SetSlack, SlackPolicy, TuningRecord
+from runtime.simulate.models import CostModel, LinkModel, TunerModel
+from runtime.simulate.tuner import SimulatedTuner
 
 GIVE_UP_POLLS = 10_000
 """A source that has nothing and cannot say when is asked so often in a row, there being nothing
@@ -47,7 +48,8 @@ class Simulation:
         link: what distance costs.
         limits: what bounds memory and slices.
         start_ns: when it begins.
-        policy: sets the slacks; None: nothing is to be set.
+        policy: sets the rules of the plan's tuned gates; None: nobody does.
+        tuner: how far off the policy is, and how it fares; None: it is told and obeyed at once.
         faults: what goes wrong, and when.
     """
 
@@ -62,28 +64,31 @@ class Simulation:
         link: LinkModel | None = None,
         limits: Limits | None = None,
         start_ns: int = 0,
-        policy: SlackPolicy | None = None,
+        policy: Decider | None = None,
+        tuner: TunerModel | None = None,
         faults: Sequence[Fault] = (),
     ) -> None:
         check_faults(plan, tuple(faults))
         self._plan, self._seed = plan, seed
         self._still_ns = None if limits is None else limits.still_ns
-        self._policy: GuardedPolicy | None = None
-        self._record: TuningRecord | None = None
-        if policy is not None:
-            self._policy = GuardedPolicy(lambda: policy, plan.tuned)
-            self._record = TuningRecord(plan, policy=policy.name)
-        self.samples: list[StageSample] = []
-        """What every stage did in every second; none without a policy."""
-        self.settings: list[tuple[int, SetSlack]] = []
-        """The slacks that the policy has set: (in which second, what)."""
         self._egress = egress
         self._rng = np.random.default_rng(seed)
         self._cost, self._link = cost or CostModel(), link or LinkModel()
         self.now_ns = self._start_ns = start_ns
         self._limits, self._is_sampled = limits, policy is not None
+        tuner = tuner or TunerModel()
+        self._interval_ns = tuner.interval_ns
         self._slots = {name: self._new_slot(name) for name in plan.slot_names}
         self._meters = {s.name: self._new_meter(s.name) for s in plan.stages if s.kind == "sink"}
+        self._tuner: SimulatedTuner | None = None
+        if policy is not None:
+            self._tuner = SimulatedTuner(
+                FlowGraph.of(plan),
+                policy,
+                self,
+                model=tuner,
+                rng=np.random.default_rng([seed, 2]),  # apart, so that all else stays as it was
+            )
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
         self._busy: set[str] = set()
@@ -100,7 +105,18 @@ class Simulation:
             start_ns=self._start_ns,
             limits=self._limits,
             is_sampled=self._is_sampled,
+            interval_ns=self._interval_ns,
         )
+
+    @property
+    def samples(self) -> list[StageSample]:
+        """What every stage did in every interval; none without a policy."""
+        return [] if self._tuner is None else self._tuner.samples
+
+    @property
+    def settings(self) -> list[tuple[int, SetRelease]]:
+        """The rules that the policy has wanted: (in which interval, what)."""
+        return [] if self._tuner is None else self._tuner.settings
 
     def restart(self, carry: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         """Let every slot go on in a new one, from its snapshot as `carry` hands it over."""
@@ -126,9 +142,8 @@ class Simulation:
         """
         self._life.begin()
         try:
-            if self._policy is not None:
-                self._apply(0, self._policy.begin())
-                self.at(self._start_ns + NS_PER_SECOND, self._tune)
+            if self._tuner is not None:
+                self._tuner.begin()
             for name in self._slots:
                 self._try(name)
             while self._events and not self._is_over:
@@ -158,9 +173,6 @@ class Simulation:
         for stage_report in stages:
             if stage_report.name in self._meters:
                 self._meters[stage_report.name].report.node = stage_report.node
-        tuning = None
-        if self._policy is not None and self._record is not None:
-            tuning = self._policy.noted(self._record.report(is_last=True))
         if self._life.error is not None:
             error = str(self._life.error)
         status = self._life.machine.status
@@ -180,7 +192,7 @@ class Simulation:
                 "the models"
             ],
             still_ns=self._still_ns,
-            tuning=tuning,
+            tuning=None if self._tuner is None else self._tuner.report(),
         )
         if report.state == "failed":
             report.heard = self._life.machine.heard
@@ -298,39 +310,25 @@ class Simulation:
 
         self.at(at_ns, happen)
 
-    def _tune(self) -> None:
-        """Show the policy the second that is over, and set the slacks that it wants."""
-        assert self._policy is not None, "only called with one"
-        assert self._record is not None, "the two go together"
-        new = [
-            sample
-            for name, slot in self._slots.items()
-            if self._life.answers(name)
-            for sample in slot.samples(self.now_ns)
-        ]
-        self.samples += new
-        self._record.add(new)
-        for second, samples in self._record.due():
-            self._apply(second + 1, self._policy.decide(second, samples))
-        if self._events:  # else nothing can move any more, and we are no reason to go on
-            self.at(self.now_ns + NS_PER_SECOND, self._tune)
+    # -- what the tuner asks of the slots --------------------------------------------------------
 
-    def _apply(self, second: int, settings: Sequence[SetSlack]) -> None:
-        assert self._record is not None, "only called with a policy"
-        for one in settings:
-            self._record.was_set(one)
-            slot = self._plan.slots[one.stage]
-            if not self._life.answers(slot):
-                continue
-            self._slots[slot].set_slack(
-                one.stage,
-                one.slack_ns,
-                hold_ns=one.hold_ns,
-                waits_in_full=one.waits_in_full,
-                trials=one.trials,
-            )
-            self.settings.append((second, one))
-            self._try(slot)
+    @property
+    def pending(self) -> int:
+        """How much is still to happen."""
+        return len(self._events)
+
+    def answers(self, slot: str) -> bool:
+        """Whether a slot can be asked, and told what to do."""
+        return self._life.answers(slot)
+
+    def samples_of(self, slot: str) -> list[StageSample]:
+        """Return what a slot's stages did in the intervals that are over, once."""
+        return self._slots[slot].samples(self.now_ns)
+
+    def apply(self, slot: str, command: Command, number: tuple[int, int]) -> None:
+        """Let a slot carry out a command."""
+        self._slots[slot].apply(command, number=number)
+        self._try(slot)
 
     def _stall(self) -> str:
         waits = [

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from runtime.control import Decider
 from runtime.errors import SettingError
+from runtime.measure.samples import StageSample
+from runtime.model import NS_PER_SECOND
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,3 +75,31 @@ class LinkModel:
     def travel_ns(self, rng: np.random.Generator) -> int:
         """Return one message's time on the link."""
         return self.delay_ns + (int(rng.integers(0, self.jitter_ns + 1)) if self.jitter_ns else 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunerModel:
+    """How a tuner fares: by itself beside the slots it is told at once, and never dies.
+
+    Attributes:
+        link: how long what is asked, answered and told travels; these may overtake each other.
+            None: no time.
+        takes_ns: how long a decision takes, >= 0.
+        deaths_ns: when it dies, and when another takes its place: ((from, until), …), ascending.
+        interval_ns: how long the samples are that it is shown, > 0.
+        successor: makes the policy of one that takes its place, of the samples that were heard.
+            None: a copy of the first, as it was before it began.
+    """
+
+    link: LinkModel | None = None
+    takes_ns: int = 0
+    interval_ns: int = NS_PER_SECOND
+    deaths_ns: tuple[tuple[int, int], ...] = ()
+    successor: Callable[[Sequence[StageSample]], Decider] | None = None
+
+    def __post_init__(self) -> None:
+        times = [at_ns for death in self.deaths_ns for at_ns in death]
+        if self.takes_ns < 0 or self.interval_ns < 1 or times != sorted(set(times)):
+            raise SettingError(
+                f"{self}: an interval is longer than 0, no decision takes less, and deaths ascend"
+            )

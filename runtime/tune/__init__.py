@@ -4,18 +4,19 @@ Three rooms, each on those before it: `record` (what is told, answered and kept)
 slack would bring), `decide` (which slack is set). What a host needs of them is here.
 """
 
+from runtime.control.commands import SetRelease
 from runtime.tune.decide.chosen import chosen_tuning
 from runtime.tune.decide.feasible import check_deadline
 from runtime.tune.decide.guarded import GuardedPolicy
 from runtime.tune.decide.make import make_policy
-from runtime.tune.record.contract import SetSlack, SlackPolicy
+from runtime.tune.record.contract import SlackPolicy
 from runtime.tune.record.paths import Paths, measured_ns
 from runtime.tune.record.tuning_record import TuningRecord
 
 __all__ = [
     "GuardedPolicy",
     "Paths",
-    "SetSlack",
+    "SetRelease",
     "SlackPolicy",
     "TuningRecord",
     "check_deadline",

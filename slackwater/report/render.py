@@ -26,7 +26,7 @@ from runtime.measure import (
     standing,
 )
 from runtime.measure.outcomes import Place, at_stages
-from runtime.model import format_ns
+from runtime.model import ReleaseRule, format_ns
 from runtime.model.row_marks import row_marks
 from slackwater.report.harmless import harmless, harmless_line
 from slackwater.report.ledger_text import ledger_line
@@ -253,7 +253,7 @@ def _render_tuning(report: JobReport, tuning: TuningReport, console: Console) ->
     gates = tuning.gates
     columns: list[Column] = [
         ("gate", [gate.stage for gate in gates]),
-        ("slack now", [slack_words(gate.slack_ns, gate.hold_ns) for gate in gates]),
+        ("slack now", [slack_words(gate.rule) for gate in gates]),
         ("set by", [gate.by or "nobody yet" for gate in gates]),
         ("slack-ready", [format_count(gate.slack_ready) for gate in gates]),
         ("of all", [_share(gate.slack_ready, rows_in.get(gate.stage, 0)) for gate in gates]),
@@ -298,11 +298,9 @@ def kept(tuning: TuningReport) -> str:
     return f"{kept_in} ({tuning.policy})"
 
 
-def slack_words(slack_ns: int | None, hold_ns: int | None = None) -> str:
-    """Return a slack for a table, or the hold where there is none."""
-    if slack_ns is None:
-        return "ready-only" if hold_ns is None else f"hold {format_ns(hold_ns)}"
-    return "on arrival" if slack_ns < 0 else format_ns(slack_ns)
+def slack_words(rule: ReleaseRule) -> str:
+    """Return a rule for a table: its slack, or the hold where there is none."""
+    return rule.text if rule.slack_ns is None else format_ns(rule.slack_ns)
 
 
 def _error_columns(errors_ns: Sequence[int]) -> list[Column]:

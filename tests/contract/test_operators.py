@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.expressions.expressions import col
-from runtime.model import END_NS, START_NS, Batch, Released
+from runtime.model import END_NS, READY_ONLY, START_NS, Batch, Released
 from runtime.operators import Operator, make_operator
 from runtime.plan.steps import Aggregate, AggregateStep, JoinStep, Replica, Step, Window
 from tests.operators.literal import Leaves, Segment, any_row, leaves_of, reads_of, run, streams
@@ -56,7 +56,7 @@ AGGREGATE = AggregateStep(
     keys=("line",),
     window=Window(10, 10),
     aggregates={"mean": Aggregate("mean", "delay"), "n": Aggregate("count")},
-    slack_ns=None,
+    release=READY_ONLY,
 )
 QUANTILES = replace(
     AGGREGATE,
@@ -84,7 +84,7 @@ JOIN = JoinStep(
     within_ns=6,
     where=None,
     right_names={"line": "other", "delay": "other_delay"},
-    slack_ns=None,
+    release=READY_ONLY,
 )
 CASES = [
     Case("tumbling", AGGREGATE, 1),

@@ -9,6 +9,7 @@ import pytest
 
 import slackwater as sw
 from runtime.config import Tuning
+from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample
 from runtime.merge import SlackGate, Writer
 from runtime.model import NS_PER_SECOND, START_NS
@@ -51,16 +52,16 @@ def plan() -> Plan:
 @pytest.fixture(params=POLICIES)
 def policy(request: pytest.FixtureRequest) -> SlackPolicy:
     if request.param == "clairvoyant":
-        gate = Paths.of(plan()).tuned[0]
+        gate = Paths.of(FlowGraph.of(plan())).tuned[0]
         return PlannedSlack({second: {gate: second} for second in range(0, 20, 2)})
-    made = make_policy(plan(), Tuning(policy=request.param))
+    made = make_policy(FlowGraph.of(plan()), Tuning(policy=request.param))
     assert made is not None
     return made
 
 
 def series() -> list[tuple[int, dict[str, StageSample]]]:
     """Return seconds with stages and seconds missing, silent ones, and ones at the very start."""
-    stages = list(Paths.of(plan()).inputs)
+    stages = list(Paths.of(FlowGraph.of(plan())).inputs)
     found = []
     for second in (0, 1, 2, 5, 6, 30, 31, 400):
         there = stages[second % 3 :] if second != 6 else []
@@ -89,8 +90,8 @@ def played(policy: SlackPolicy) -> list[object]:
 
 
 def test_it_sets_only_tuned_gates_and_only_what_a_gate_takes(policy: SlackPolicy) -> None:
-    tuned = Paths.of(plan()).tuned
-    gate = SlackGate([Writer(0, 0)])
+    tuned = Paths.of(FlowGraph.of(plan())).tuned
+    gate = SlackGate([Writer(0, 0)], keeps_waits=True)
     settings = [*policy.begin()]
     for one in series():
         settings += policy.decide(*one)
@@ -98,8 +99,7 @@ def test_it_sets_only_tuned_gates_and_only_what_a_gate_takes(policy: SlackPolicy
     for setting in settings:
         assert setting.stage in tuned
         assert setting.by
-        gate.set_slack(setting.slack_ns)
-        assert setting.hold_ns is None or setting.hold_ns >= 0
+        gate.set_rule(setting.rule)
 
 
 def test_it_travels_and_goes_on_where_it_was(policy: SlackPolicy) -> None:

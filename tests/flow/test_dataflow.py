@@ -15,9 +15,7 @@ from runtime.errors import (
     SettingError,
     TypeMismatch,
 )
-from runtime.plan.steps import (
-    ON_ARRIVAL_NS,
-)
+from runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
 from runtime.sources.spec import SourceSpec
 from tests.support.streams import (
     BUS,
@@ -156,15 +154,19 @@ def test_a_name_that_could_be_meant_for_a_column_is_refused() -> None:
 
 def test_a_gate_has_the_slack_of_its_flow_unless_it_has_its_own() -> None:
     flow, buses, loops = flow_with_streams(slack="500ms", deadline="6s")
-    assert (flow.slack_ns, flow.deadline_ns) == (500_000_000, 6_000_000_000)
+    assert (flow.release.text, flow.deadline_ns) == ("slack 500 ms", 6_000_000_000)
     joins = [
         buses.join(loops, on="area", within="5s"),
         buses.join(loops, on="area", within="5s", slack=None),
         buses.join(loops, on="area", within="5s", slack="0s"),
     ]
-    assert [step_of(join).slack_ns for join in joins] == [500_000_000, None, ON_ARRIVAL_NS]
-    assert sw.Dataflow("f").slack_ns is None
-    assert sw.Dataflow("f", slack="0s").slack_ns == ON_ARRIVAL_NS
+    assert [step_of(join).release for join in joins] == [
+        ReleaseRule.slack(500_000_000),
+        READY_ONLY,
+        ON_ARRIVAL,
+    ]
+    assert sw.Dataflow("f").release == READY_ONLY
+    assert sw.Dataflow("f", slack="0s").release == ON_ARRIVAL
     with pytest.raises(SettingError, match="dataflow 'f': slack='soon' is not a length"):
         sw.Dataflow("f", slack="soon")
     with pytest.raises(SettingError, match="dataflow 'f': deadline='0s' must be more than zero"):

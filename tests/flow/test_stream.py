@@ -15,6 +15,7 @@ from runtime.errors import (
     SettingError,
     TypeMismatch,
 )
+from runtime.model import ReleaseRule
 from runtime.plan.steps import (
     Aggregate,
     FilterStep,
@@ -152,7 +153,10 @@ def test_merge_takes_the_same_columns_in_any_order() -> None:
     made = buses.merge(fast, slack="500ms")
     assert made.schema == buses.schema
     assert step_of(made) == MergeStep(
-        name="merge-1", inputs=("buses", "select-1"), schema=buses.schema, slack_ns=500_000_000
+        name="merge-1",
+        inputs=("buses", "select-1"),
+        schema=buses.schema,
+        release=ReleaseRule.slack(500_000_000),
     )
     assert step_of(flow.merge(buses, buses, name="twice")).inputs == ("buses", "buses")
 

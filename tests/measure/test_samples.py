@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from runtime.measure.samples import KEPT, GateState, SecondMeter, StageSample, by_second
-from runtime.model import END_NS, NS_PER_SECOND, START_NS
+from runtime.measure.samples import KEPT, GateState, StageMeter, StageSample, by_second
+from runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, START_NS
 
 
-def meter(**options: int) -> SecondMeter:
-    return SecondMeter("gate", start_ns=options.pop("start_ns", 0), **options)
+def meter(**options: int) -> StageMeter:
+    return StageMeter("gate", start_ns=options.pop("start_ns", 0), **options)
 
 
 def test_every_second_has_a_sample_even_when_nothing_happened_in_it() -> None:
@@ -100,7 +100,7 @@ def test_what_is_held_has_waited_until_the_end_of_its_second() -> None:
 
 
 def test_a_sample_goes_to_json_and_back() -> None:
-    sample = StageSample(stage="gate", second=3, rows=7, slack_ns=None, newest_ns=END_NS)
+    sample = StageSample(stage="gate", second=3, rows=7, rule=READY_ONLY, newest_ns=END_NS)
     plain = json.loads(json.dumps(sample.to_json()))
     assert StageSample.from_json(plain) == sample
     assert StageSample.from_json({**plain, "of a later version": 1}) == sample

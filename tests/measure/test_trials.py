@@ -10,14 +10,15 @@ import pytest
 from runtime.measure import trials
 from runtime.measure.trials import GateTrials, Trial
 from runtime.model import END_NS, START_NS
+from tests.support.rules import rule
 
 MS = 1_000_000
 RULES = (
-    Trial("short", None, 40 * MS),
-    Trial("long", None, 200 * MS),
-    Trial("slack", 100 * MS, None),
-    Trial("both", 150 * MS, 60 * MS),
-    Trial("nothing", None, None),
+    Trial("short", rule(None, hold_ns=40 * MS)),
+    Trial("long", rule(None, hold_ns=200 * MS)),
+    Trial("slack", rule(100 * MS)),
+    Trial("both", rule(150 * MS, hold_ns=60 * MS)),
+    Trial("nothing", rule(None)),
 )
 
 
@@ -55,8 +56,8 @@ class TwoWriters:
             ready_ns = min((c for c, t in late if t > time_ns), default=END_NS)
             if ready_ns == END_NS:
                 continue
-            by_hold = trial.hold_ns is not None and came_ns + trial.hold_ns < ready_ns
-            slack_ns = trial.slack_ns
+            by_hold = (hold_ns := trial.rule.hold_ns) is not None and came_ns + hold_ns < ready_ns
+            slack_ns = trial.rule.lead_ns
             by_slack = slack_ns is not None and any(
                 t - time_ns > slack_ns and c < ready_ns for c, t in on_time
             )
@@ -96,10 +97,10 @@ def test_a_trial_waits_as_long_as_its_hold_at_most_and_else_until_rows_are_ready
 
 def test_a_trial_that_is_changed_goes_on_from_where_it_was() -> None:
     one = GateTrials()
-    one.set([Trial("a", None, 100 * MS)])
+    one.set([Trial("a", rule(None, hold_ns=100 * MS))])
     one.came(0, np.array([0]), 0, 0)
     one.read(0, 0, (START_NS, 1), writers=2)
-    one.set([Trial("a", None, 10 * MS)])
+    one.set([Trial("a", rule(None, hold_ns=10 * MS))])
     one.read(50 * MS, 0, (START_NS, 1), writers=2)
     one.came(1, np.array([5]), 5, 60 * MS)
     one.read(60 * MS, 5, (5, 2), writers=2)
@@ -109,7 +110,7 @@ def test_a_trial_that_is_changed_goes_on_from_where_it_was() -> None:
 
 def test_rows_that_all_trials_have_let_go_are_counted_without_waiting_for_a_silent_writer() -> None:
     one = GateTrials()
-    one.set([Trial("a", None, 10 * MS), Trial("b", None, 20 * MS)])
+    one.set([Trial("a", rule(None, hold_ns=10 * MS)), Trial("b", rule(None, hold_ns=20 * MS))])
     for n in range(100):
         one.came(0, np.array([n * MS]), n * MS, n * MS)
         one.read(n * MS, n * MS, (START_NS, 1), writers=2)
@@ -121,7 +122,7 @@ def test_rows_that_all_trials_have_let_go_are_counted_without_waiting_for_a_sile
 def test_of_very_many_rows_a_sample_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials, "MOST_ROWS", 1_000)
     one = GateTrials()
-    one.set([Trial("a", None, 10 * MS), Trial("b", None, 10**15)])
+    one.set([Trial("a", rule(None, hold_ns=10 * MS)), Trial("b", rule(None, hold_ns=10**15))])
     times_ns = np.arange(50_000) * 1_000
     one.came(0, times_ns, int(times_ns[-1]), 0)
     one.read(0, int(times_ns[-1]), (START_NS, 1), writers=2)

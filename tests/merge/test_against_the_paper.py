@@ -26,6 +26,7 @@ from runtime.merge import SlackGate, Writer
 from runtime.model import END_NS
 from tests.merge.literal_ssg import Event, LiteralSSG, Read, as_printed, total_order
 from tests.merge.reading import insert, read
+from tests.support.rules import rule
 
 WRITERS, READERS = 3, 2
 SLACKS = st.sampled_from([None, -1, 0, 1, 3, 8])
@@ -53,7 +54,7 @@ class Both:
 
     def __init__(self, writers: list[Writer], slack: int | None, *, ties: bool) -> None:
         self._writers, self._ties = writers, ties
-        self.gate = SlackGate(writers, readers=READERS, slack_ns=slack)
+        self.gate = SlackGate(writers, readers=READERS, rule=rule(slack))
         stamp = total_order if ties else as_printed
         self.literal = LiteralSSG(len(writers), READERS, slack, stamp)
         self._clock, self._number = [0] * len(writers), [0] * len(writers)
@@ -76,7 +77,7 @@ class Both:
         self.literal.end(writer)
 
     def set_slack(self, slack: int | None) -> None:
-        self.gate.set_slack(slack)
+        self.gate.set_rule(rule(slack))
         self.literal.set_slt(slack)
 
     def restore(self) -> None:
@@ -193,5 +194,5 @@ def test_before_every_writer_has_inserted_nothing_is_ready_but_slack_releases() 
     gate = SlackGate([Writer(0, 0), Writer(0, 1)])
     insert(gate, [Event(-5, 0, 0), Event(0, 0, 1)])
     assert read(gate) is None
-    gate.set_slack(3)
+    gate.set_rule(rule(3))
     assert read(gate) == [Read(Event(-5, 0, 0), is_slack_ready=True, is_late=False)]

@@ -18,9 +18,10 @@ from dataclasses import replace
 import pyarrow as pa
 
 from runtime.merge import SlackGate, Writer
-from runtime.model import Batch, Released, batch_of
+from runtime.model import READY_ONLY, Batch, Released, batch_of
 from runtime.operators.join import JoinMachine
 from runtime.plan.steps import JoinStep, Keep
+from tests.support.rules import rule
 
 TENTH = 1  # a tenth of the paper's time unit is 1 ns here
 STEP = JoinStep(
@@ -32,8 +33,9 @@ STEP = JoinStep(
     within_ns=40 * TENTH,
     where=None,
     right_names={"two": "two"},
-    slack_ns=None,
+    release=READY_ONLY,
 )
+
 S1, S2 = 0, 1
 BEFORE = [(S1, "t11", 10), (S2, "t12", 20), (S1, "t21", 55), (S1, "t31", 90)]
 DELAYED = (S2, "t22", 40)
@@ -43,7 +45,7 @@ class Operator:
     """The join of Fig. 6 behind its gate."""
 
     def __init__(self, slt: int | None, keep: Keep = "slack") -> None:
-        self.gate = SlackGate([Writer(0, 0), Writer(1, 1)], slack_ns=slt)
+        self.gate = SlackGate([Writer(0, 0), Writer(1, 1)], rule=rule(slt))
         self._join = JoinMachine(replace(STEP, keep=keep), most_kept_rows=10**6)
 
     def insert(self, stream: int, name: str, tenths: int) -> None:

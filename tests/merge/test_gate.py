@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from runtime.errors import SettingError
 from runtime.merge import SlackGate, Writer
-from runtime.model import END_NS, Batch, batch_of
+from runtime.model import END_NS, Batch, ReleaseRule, batch_of
+from tests.support.rules import rule
 
 Row = tuple[int, int, int]  # (event time, writer, number within the writer)
 
@@ -105,7 +106,8 @@ def test_a_batch_of_a_mixed_writer_means_the_same_as_its_events(
 ) -> None:
     """Two mixed writers take turns; a read follows each poll, on time or late."""
     together, apart = (
-        SlackGate([Writer(0, 0, True), Writer(0, 1 << 48, True)], slack_ns=slack) for _ in range(2)
+        SlackGate([Writer(0, 0, True), Writer(0, 1 << 48, True)], rule=rule(slack))
+        for _ in range(2)
     )
     number = 0
     for poll, rows in enumerate(polls):
@@ -133,7 +135,7 @@ def test_a_batch_of_a_mixed_writer_means_the_same_as_its_events(
 
 
 def test_only_the_rows_behind_what_was_read_are_late() -> None:
-    gate = SlackGate([Writer(0, 0), Writer(0, 1)], slack_ns=-1)
+    gate = SlackGate([Writer(0, 0), Writer(0, 1)], rule=rule(-1))
     gate.insert(0, batch_of([5]), promise_ns=5)
     assert gate.read() is not None
     # Of time 5, writer 1 comes after what was read, and so does its next row.
@@ -192,7 +194,7 @@ def test_an_idle_writer_holds_nobody_back_until_it_speaks() -> None:
 @pytest.mark.parametrize("writers", [2, 20])
 @pytest.mark.parametrize("slack", [None, 2])
 def test_a_limit_of_one_gives_the_rows_one_by_one_ties_too(writers: int, slack: int | None) -> None:
-    gate = SlackGate([Writer(0, rank) for rank in range(writers)], slack_ns=slack)
+    gate = SlackGate([Writer(0, rank) for rank in range(writers)], rule=rule(slack))
     rows = [[(t, w, n) for n, t in enumerate((3, 5, 5, 9))] for w in (0, 1)]
     for own in rows:
         gate.insert(own[0][1], make_batch(own), promise_ns=9)
@@ -219,7 +221,7 @@ def test_a_join_gate_keeps_its_ports_apart_and_breaks_ties_by_port() -> None:
 @pytest.mark.parametrize("writers", [3, 40])
 def test_restore_continues_where_snapshot_left(writers: int) -> None:
     def fresh() -> SlackGate:
-        return SlackGate([Writer(0, rank) for rank in range(writers)], slack_ns=4)
+        return SlackGate([Writer(0, rank) for rank in range(writers)], rule=rule(4))
 
     gate = fresh()
     for writer in range(writers):
@@ -235,13 +237,13 @@ def test_restore_continues_where_snapshot_left(writers: int) -> None:
 
 
 def test_slack_out_of_range_is_refused() -> None:
-    with pytest.raises(SettingError, match="slack_ns=-2"):
-        SlackGate([Writer(0, 0)], slack_ns=-2)
+    with pytest.raises(SettingError, match="slack_ns=-2 must be"):
+        SlackGate([Writer(0, 0)], rule=rule(-2))
 
 
 def test_a_gate_that_waits_in_full_is_a_k_slack_buffer() -> None:
     gate = SlackGate([Writer(0, 0), Writer(0, 1)])
-    gate.set_slack(3, waits_in_full=True)
+    gate.set_rule(ReleaseRule.in_full(3))
     gate.insert(0, batch_of([1, 5], {}, 0), promise_ns=5)
     gate.insert(1, batch_of([2, 5], {}, 0), promise_ns=5)
     released = gate.read()
@@ -260,7 +262,7 @@ def test_a_gate_that_waits_in_full_is_a_k_slack_buffer() -> None:
 
 
 def test_a_frontier_that_comes_on_is_told_though_all_rows_have_left_by_their_slack() -> None:
-    gate = SlackGate([Writer(0, 0), Writer(0, 1)], slack_ns=-1)
+    gate = SlackGate([Writer(0, 0), Writer(0, 1)], rule=rule(-1))
     gate.insert(0, batch_of([100], {}), promise_ns=100)
     gate.insert(1, batch_of([80], {}), promise_ns=80)
     first = gate.read()

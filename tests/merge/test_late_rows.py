@@ -13,11 +13,12 @@ from runtime.merge.late import LateRows
 from runtime.model import END_NS, batch_of
 from tests.merge.literal_ssg import Event
 from tests.merge.reading import insert, read, read_all
+from tests.support.rules import rule
 
 
 def behind(times: list[int], *, writers: list[Writer] | None = None) -> SlackGate:
     """A gate that holds nothing, whose reader is at 1,000; these of writer 1 come behind."""
-    gate = SlackGate(writers or [Writer(0, 0), Writer(0, 1)], slack_ns=-1)
+    gate = SlackGate(writers or [Writer(0, 0), Writer(0, 1)], rule=rule(-1))
     insert(gate, [Event(1_000, 0, 0)])
     read_all(gate)
     for number, time in enumerate(times):

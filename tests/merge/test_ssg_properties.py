@@ -12,6 +12,7 @@ from runtime.merge import SlackGate, Writer
 from runtime.model import END_NS, START_NS
 from tests.merge.literal_ssg import Event, Read
 from tests.merge.reading import events_of, insert, read, read_all
+from tests.support.rules import rule
 
 WRITERS, READERS = 3, 2
 SLACK = st.integers(0, 8)
@@ -20,6 +21,7 @@ INSERT = st.tuples(
     st.integers(0, WRITERS - 1),
     st.lists(st.integers(0, 5), min_size=1, max_size=3),
 )
+
 READ = st.tuples(st.just("read"), st.integers(0, READERS - 1), st.sampled_from([1, 2, None]))
 SET_SLACK = st.tuples(st.just("slack"), st.none() | SLACK | st.just(-1), st.none())
 ONE_SLACK = st.lists(INSERT | READ, max_size=50)
@@ -39,7 +41,7 @@ class Play:
     @staticmethod
     def fresh(slack: int | None) -> SlackGate:
         return SlackGate(
-            [Writer(0, rank) for rank in range(WRITERS)], readers=READERS, slack_ns=slack
+            [Writer(0, rank) for rank in range(WRITERS)], readers=READERS, rule=rule(slack)
         )
 
     def insert(self, writer: int, gaps: list[int]) -> list[Event]:
@@ -57,7 +59,7 @@ class Play:
             if what == "insert":
                 self.insert(first, second)
             elif what == "slack":
-                self.gate.set_slack(first)
+                self.gate.set_rule(rule(first))
             else:
                 found = read(self.gate, first, limit=second) or []
                 yield first, found
@@ -72,8 +74,8 @@ class Play:
     @property
     def is_compatible(self) -> bool:
         """SLT-compatible: max_ts − merge_ts ≤ SLT."""
-        gate = self.gate
-        return gate.slack_ns is None or gate.newest_ns - gate.frontier_ns <= gate.slack_ns
+        gate, slack_ns = self.gate, self.gate.rule.slack_ns
+        return slack_ns is None or gate.newest_ns - gate.frontier_ns <= slack_ns
 
 
 @given(ONE_SLACK, SLACK)
@@ -140,7 +142,7 @@ def check_steady_after(
     play = Play(slack)
     for _ in play.steps(disturbance):
         pass
-    play.gate.set_slack(slack)
+    play.gate.set_rule(rule(slack))
     # Every writer catches up, the queues empty; what follows stays within the slack.
     newest = max(0, *play.last) + catch_up
     for writer in range(WRITERS):
@@ -165,12 +167,12 @@ def check_steady_after(
 
 def test_steady_state_comes_when_merge_ts_passes_what_was_read_however_the_slack_grows() -> None:
     """The proof wants one slack. A larger one makes a history compatible before it is steady."""
-    gate = SlackGate([Writer(0, 0), Writer(0, 1)], slack_ns=2)
+    gate = SlackGate([Writer(0, 0), Writer(0, 1)], rule=rule(2))
     insert(gate, [Event(0, 1, 0)])
     insert(gate, [Event(4, 0, 0), Event(8, 0, 1)])
     first, second = read_all(gate)
     assert (first.is_slack_ready, second.is_slack_ready) == (False, True)
-    gate.set_slack(100)
+    gate.set_rule(rule(100))
     insert(gate, [Event(3, 1, 1)])
     # merge_ts is 3 and max_ts 8: compatible with 100, and yet behind what was read at 4.
     assert gate.newest_ns - gate.frontier_ns <= 100
@@ -221,7 +223,7 @@ def test_on_time_rows_leave_in_order_and_never_behind_the_watermark(
         if what == "insert":
             play.insert(first, second)
         elif what == "slack":
-            play.gate.set_slack(first)
+            play.gate.set_rule(rule(first))
         elif (released := play.gate.read(0, limit=second)) is not None:
             rows = events_of(released.ports[0])
             assert [last, *rows] == sorted([last, *rows])

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors import OperatorError
-from runtime.model import END_NS, START_NS, Batch, Released, batch_of
+from runtime.model import END_NS, READY_ONLY, START_NS, Batch, Released, batch_of
 from runtime.operators import aggregate
 from runtime.operators.aggregate import AggregateMachine
 from runtime.plan.steps import Aggregate, AggregateStep, Window
@@ -62,8 +62,9 @@ STEP = AggregateStep(
         "median": Aggregate("quantile", "delay", 0.5),
         "p90": Aggregate("quantile", "n", 0.9),
     },
-    slack_ns=None,
+    release=READY_ONLY,
 )
+
 COUNT = replace(
     STEP,
     keys=("area",),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from runtime.errors import OperatorError, SettingError
 from runtime.expressions.expressions import col, event_time
-from runtime.model import END_NS, Batch, Released, batch_of
+from runtime.model import END_NS, READY_ONLY, Batch, Released, batch_of
 from runtime.operators import join, join_index
 from runtime.operators.join import JoinMachine
 from runtime.plan.steps import JoinStep, Replica
@@ -34,7 +34,7 @@ STEP = JoinStep(
     within_ns=5,
     where=None,
     right_names={"flow": "flow"},
-    slack_ns=None,
+    release=READY_ONLY,
 )
 SIDE = any_row([1, 2, 70], ["20", "26", None], range(10))
 PORTS = [SIDE, SIDE.map(lambda row: (*row[:2], float(row[2])))]

@@ -20,6 +20,7 @@ from runtime.operators.codes import IntCodes
 from runtime.operators.panes import PaneCells
 from runtime.operators.window import Windows
 from runtime.plan.steps import Aggregate, AggregateStep, JoinStep, Window
+from tests.support.rules import rule
 
 TIMES = pa.timestamp("ns")
 COUNTS = AggregateStep(
@@ -38,10 +39,11 @@ COUNTS = AggregateStep(
     keys=("line",),
     window=Window(10, 10),
     aggregates={"n": Aggregate("count"), "total": Aggregate("sum", "value")},
-    slack_ns=0,
+    release=rule(0),
     late="correct",
     keeps_late=True,
 )
+
 WINDOWS = pytest.mark.parametrize("window", [Window(10, 10), Window(12, 4)], ids=str)
 
 
@@ -57,7 +59,7 @@ def reads(random: Random, *, slack_ns: int | None) -> tuple[list[int], list[Rele
 
     What follows a promise is never older than it; the last writer is often far behind.
     """
-    gate = SlackGate([Writer(0, rank) for rank in range(3)], slack_ns=slack_ns)
+    gate = SlackGate([Writer(0, rank) for rank in range(3)], rule=rule(slack_ns))
     at, sent, found = [0, 0, 0], [], []
     for _ in range(random.randint(1, 30)):
         writer = random.choice([0, 0, 0, 1, 1, 2])
@@ -155,7 +157,7 @@ JOIN = JoinStep(
     within_ns=5,
     where=None,
     right_names={"value": "other"},
-    slack_ns=-1,
+    release=rule(-1),
     keeps_late=True,
 )
 

@@ -13,7 +13,7 @@ import pytest
 
 from runtime.errors import FlowError, OperatorError
 from runtime.expressions.expressions import col
-from runtime.model import Batch, Columns, batch_of
+from runtime.model import READY_ONLY, Batch, Columns, batch_of
 from runtime.operators import make_operator, make_stateless
 from runtime.plan.steps import (
     AssignStep,
@@ -246,7 +246,7 @@ def test_what_a_row_function_returns_is_checked(returned: Any, says: str) -> Non
 
 
 def test_steps_of_another_kind_are_refused() -> None:
-    merge = MergeStep(**named("both"), slack_ns=None)
+    merge = MergeStep(**named("both"), release=READY_ONLY)
     with pytest.raises(FlowError, match=r"'both' \(MergeStep\)"):
         make_operator(merge)
     with pytest.raises(FlowError, match=r"'both' \(MergeStep\)"):

@@ -18,6 +18,7 @@ from runtime.errors import (
     SettingError,
     TypeMismatch,
 )
+from runtime.model import ReleaseRule
 from runtime.plan.steps import (
     AggregateStep,
     AssignStep,
@@ -88,7 +89,7 @@ def test_steps_made_elsewhere_are_put_in_order() -> None:
         assert seen >= set(step.inputs)
         seen.add(step.name)
     assert seen == set(flow.steps)
-    assert again.slack_ns == 10**9
+    assert again.release == ReleaseRule.slack(10**9)
 
 
 def test_a_step_that_feeds_itself_is_drawn_as_a_circle() -> None:

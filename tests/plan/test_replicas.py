@@ -9,6 +9,7 @@ import pytest
 
 import slackwater as sw
 from runtime.errors import DuplicateName, FlowError, SettingError
+from runtime.model import READY_ONLY
 from runtime.plan.place import place
 from runtime.plan.plan import plan_stages
 
@@ -36,8 +37,8 @@ def test_replicas_are_stages_behind_a_gate_that_keeps_the_slack() -> None:
     stages = {s.name: s for s in plan_stages(joined(replicas=2, slack="3s").graph)}
     assert list(stages) == ["a", "b", "pairs.gate", "pairs.1", "pairs.2", "out"]
     gate, first = stages["pairs.gate"], stages["pairs.1"]
-    assert (gate.kind, gate.slack_ns, gate.replica) == ("gate", 3_000_000_000, None)
-    assert (first.kind, first.slack_ns) == ("join", None)
+    assert (gate.kind, gate.rule.slack_ns, gate.replica) == ("gate", 3_000_000_000, None)
+    assert (first.kind, first.rule) == ("join", READY_ONLY)
     assert [(c.port, c.schema.names) for c in first.inputs] == [(0, ["key", "v"]), (1, ["key"])]
     assert [step.name for step in first.chain] == ["select-1"]
     assert all(channel.is_mixed for channel in stages["out"].inputs)  # late results may come

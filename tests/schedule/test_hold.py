@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from runtime.config import Limits
+from runtime.control.commands import Command, Move, Shed, Warn
 from runtime.errors import SettingError
-from runtime.model import END_NS, NS_PER_SECOND, Message, batch_of
+from runtime.model import END_NS, NS_PER_SECOND, Message, ReleaseRule, batch_of
 from runtime.plan.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.schedule import Egress, Slot
+from tests.support.rules import release
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64()), "key": pa.array([1])})
 HOLD = 1_000
@@ -66,7 +68,7 @@ def counts(one: Slot) -> Any:
 
 def test_while_event_time_stands_still_a_row_leaves_when_its_hold_ends() -> None:
     one = slot()
-    one.set_slack("both", None, hold_ns=HOLD)
+    one.apply(release("both", None, hold_ns=HOLD))
     deliver(one, "left", [10, 20], 5)
     assert run(one, 5) == []
     assert one.wake_ns(5) == 5 + HOLD
@@ -78,7 +80,7 @@ def test_while_event_time_stands_still_a_row_leaves_when_its_hold_ends() -> None
 
 def test_rows_of_one_message_and_of_one_time_leave_together_and_in_order() -> None:
     one = slot()
-    one.set_slack("both", None, hold_ns=HOLD)
+    one.apply(release("both", None, hold_ns=HOLD))
     deliver(one, "left", [10, 20, 20], 0)
     deliver(one, "right", [15, 20, 30], 1)
     # 10 to 15 are ready; of those held the first must go, and with them right's at 20 too.
@@ -96,7 +98,7 @@ def test_without_a_hold_rows_wait_for_event_time() -> None:
 
 def test_a_late_row_behind_a_hold_that_has_ended_does_not_keep_the_slot_busy() -> None:
     one = slot()
-    one.set_slack("both", None, hold_ns=HOLD)
+    one.apply(release("both", None, hold_ns=HOLD))
     deliver(one, "left", [100], 0)
     assert run(one, HOLD) == [100]
     deliver(one, "right", [50], HOLD + 1)
@@ -108,7 +110,7 @@ def test_a_late_row_behind_a_hold_that_has_ended_does_not_keep_the_slot_busy() -
 
 def test_a_hold_that_is_cut_by_the_size_of_a_slice_goes_on_at_once() -> None:
     one = slot(max_slice_rows=3, min_slice_rows=1)
-    one.set_slack("both", None, hold_ns=HOLD)
+    one.apply(release("both", None, hold_ns=HOLD))
     for at in range(0, 20, 2):
         deliver(one, "left", [at + 1, at + 2], 0)
     assert run(one, 0) == []
@@ -117,7 +119,7 @@ def test_a_hold_that_is_cut_by_the_size_of_a_slice_goes_on_at_once() -> None:
 
 def test_the_longest_wait_of_a_second_is_the_hold() -> None:
     one = slot()
-    one.set_slack("both", None, hold_ns=HOLD)
+    one.apply(release("both", None, hold_ns=HOLD))
     deliver(one, "left", [10], 7)
     run(one, 7)
     run(one, 7 + HOLD)
@@ -145,12 +147,12 @@ def test_a_stage_without_a_gate_has_no_skew() -> None:
 
 def test_a_lower_slack_lets_go_at_once_without_a_message() -> None:
     one = slot()
-    one.set_slack("both", 50)
+    one.apply(release("both", 50))
     deliver(one, "left", [10, 40, 45], 0)
     assert run(one, 0) == []
-    one.set_slack("both", 10)
+    one.apply(release("both", 10))
     assert run(one, 1) == [10]
-    one.set_slack("both", -1)
+    one.apply(release("both", -1))
     assert run(one, 2) == [40, 45]
 
 
@@ -159,16 +161,16 @@ def test_a_slack_that_lets_nothing_go_costs_no_slice() -> None:
     deliver(one, "left", [10, 40], 0)
     assert run(one, 0) == []
     for slack_ns in (50, 60, None, 30):
-        one.set_slack("both", slack_ns)
+        one.apply(release("both", slack_ns))
         assert one.step(1) is None
 
 
 def test_a_lower_hold_lets_go_at_once() -> None:
     one = slot()
-    one.set_slack("both", None, hold_ns=10 * HOLD)
+    one.apply(release("both", None, hold_ns=10 * HOLD))
     deliver(one, "left", [10], 0)
     assert run(one, HOLD) == []
-    one.set_slack("both", None, hold_ns=HOLD)
+    one.apply(release("both", None, hold_ns=HOLD))
     assert run(one, HOLD) == [10]
 
 
@@ -183,7 +185,7 @@ def test_what_waits_for_credit_does_not_hide_when_another_stage_is_due() -> None
     one = Slot(
         "b", placed.stages_of("b"), start_ns=0, limits=Limits(credit_rows=1), is_sampled=True
     )
-    one.set_slack("both", None, hold_ns=HOLD)
+    one.apply(release("both", None, hold_ns=HOLD))
     run(one, 0)
     one.credit("slow→o2", 1)
     for at in (1, 2):  # the first takes the credit, the second is due and cannot go
@@ -199,15 +201,16 @@ def test_what_waits_for_credit_does_not_hide_when_another_stage_is_due() -> None
         ("out", 5, None, "'out' has no gate"),
         ("both", -2, None, "slack_ns=-2"),
         ("both", None, -1, "hold_ns=-1"),
+        ("left", 5, None, "has no stage 'left'"),
     ],
 )
 def test_a_slack_that_cannot_be_is_refused_and_changes_nothing(
     stage: str, slack_ns: int | None, hold_ns: int | None, says: str
 ) -> None:
     one = slot()
-    one.set_slack("both", 30, hold_ns=HOLD)
+    one.apply(release("both", 30, hold_ns=HOLD))
     with pytest.raises(SettingError, match=says):
-        one.set_slack(stage, slack_ns, hold_ns=hold_ns)
+        one.apply(release(stage, slack_ns, hold_ns=hold_ns))
     deliver(one, "left", [10, 50], 0)
     assert run(one, 0) == [10]
     assert one.wake_ns(0) == HOLD
@@ -219,40 +222,65 @@ def test_a_gate_that_was_planned_as_ready_only_stays_so() -> None:
     left.merge(right, name="both").sink("out", sw.collect_sink())
     placed = place(flow.name, plan_stages(flow.graph), ["b"])
     one = Slot("b", placed.stages_of("b"), start_ns=0, is_sampled=True)
-    one.set_slack("both", None)
+    one.apply(release("both", None))
     for slack_ns, hold_ns in ((5, None), (None, 5)):
         with pytest.raises(SettingError, match="'both' was planned as ready-only"):
-            one.set_slack("both", slack_ns, hold_ns=hold_ns)
+            one.apply(release("both", slack_ns, hold_ns=hold_ns))
+
+
+def test_of_commands_that_overtake_each_other_the_newest_stays_also_after_a_restore() -> None:
+    one, again = slot(), slot()
+    for turn, sent in ((0, 1), (0, 3), (0, 2), (1, 1), (0, 4)):
+        one.apply(release("both", 10 * turn + sent), number=(turn, sent))
+    assert one.stages["both"].gate.rule == ReleaseRule.slack(11)
+    again.restore(one.snapshot())
+    again.apply(release("both", 0), number=(0, 5))
+    assert again.stages["both"].gate.rule == ReleaseRule.slack(11)
+    again.apply(release("both", 0))  # who has no numbers is obeyed
+    assert again.stages["both"].gate.rule == ReleaseRule.slack(0)
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (Move("both", "b"), "'both' cannot move to slot 'b'"),
+        (Shed("both", 0.25), "'both' cannot shed 0.25 of its rows"),
+        (Warn("both", "slow"), "'both' is for the job's report"),
+    ],
+)
+def test_what_no_slot_can_do_yet_is_refused_by_name(command: Command, says: str) -> None:
+    with pytest.raises(SettingError, match=says):
+        slot().apply(command)
 
 
 def test_a_slack_for_a_stage_that_is_elsewhere_is_refused() -> None:
     with pytest.raises(SettingError, match=r"has no stage 'left'.*'both', 'out'"):
-        slot().set_slack("left", 5)
+        slot().apply(release("left", 5))
 
 
 def test_a_hold_needs_a_slot_that_takes_samples() -> None:
     one = slot(is_sampled=False)
-    one.set_slack("both", 30)
+    one.apply(release("both", 30))
     with pytest.raises(SettingError, match="takes samples"):
-        one.set_slack("both", 30, hold_ns=HOLD)
+        one.apply(release("both", 30, hold_ns=HOLD))
     assert one.samples(10**12) == []
 
 
 def test_slack_hold_and_waits_survive_a_restore() -> None:
     before, after = slot(), slot()
-    before.set_slack("both", 30, hold_ns=HOLD)
+    before.apply(release("both", 30, hold_ns=HOLD))
     deliver(before, "left", [10, 60, 70], 5)
     assert run(before, 5) == [10]
     after.stages["both"].restore(before.stages["both"].snapshot())
     assert after.wake_ns(5) == 5 + HOLD
     assert run(after, 5 + HOLD) == [60, 70]
     sample = next(s for s in after.samples(NS_PER_SECOND) if s.stage == "both")
-    assert (sample.slack_ready, sample.slack_ns, sample.latency_ns) == (3, 30, HOLD)
+    assert (sample.slack_ready, sample.rule.slack_ns, sample.latency_ns) == (3, 30, HOLD)
 
 
 def test_what_a_slot_without_samples_did_is_in_no_second_of_one_that_takes_them() -> None:
     before, after = slot(is_sampled=False), slot()
-    before.set_slack("both", 30)
+    before.apply(release("both", 30))
     deliver(before, "left", [10, 60, 70], 5)
     assert run(before, 5) == [10]
     after.restore(before.snapshot())
@@ -279,7 +307,7 @@ def test_no_row_waits_longer_than_the_hold_and_none_is_lost(
     steps: list[Step], slack_ns: int | None, max_slice_rows: int
 ) -> None:
     one = slot(max_slice_rows=max_slice_rows, min_slice_rows=1)
-    one.set_slack("both", slack_ns, hold_ns=HOLD)
+    one.apply(release("both", slack_ns, hold_ns=HOLD))
     newest = {"left": 1, "right": 1}
     waiting: list[tuple[int, int]] = []  # (event time, when it came)
     now_ns, entered = 0, 0

@@ -17,6 +17,7 @@ from runtime.plan.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.schedule import Egress, Slot
 from tests.support.examples import twice
+from tests.support.rules import release
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64()), "w": pa.array([1])})
 MIXED, QUIET, ORDERED = SOURCES = ("feed", "gps", "other")
@@ -96,7 +97,7 @@ class Bench:
 
 def test_a_row_late_by_its_writer_alone_does_not_keep_the_slot_busy() -> None:
     bench = Bench(100)
-    bench.slot.set_slack("both", None, hold_ns=1_000)
+    bench.slot.apply(release("both", None, hold_ns=1_000))
     bench.send(ORDERED, [], [], 20)
     bench.send(QUIET, [], [], END_NS)
     bench.send(MIXED, [10], [2], 0)
@@ -115,7 +116,7 @@ def test_a_row_late_by_its_writer_alone_does_not_keep_the_slot_busy() -> None:
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 7])
 def test_the_end_comes_through_behind_a_slice_full_of_late_rows(rows: int) -> None:
     bench = Bench(2)
-    bench.slot.set_slack("both", -1)
+    bench.slot.apply(release("both", -1))
     bench.send(ORDERED, [100], [], 100)
     bench.rest()
     for source in (QUIET, ORDERED):
@@ -164,7 +165,7 @@ def test_a_slot_always_comes_to_rest_and_ends_with_everything(
     for pause_ns, what, offsets, writers, number, hold_ns, in_full in run:
         bench.now_ns += pause_ns
         if what == "slack":
-            bench.slot.set_slack("both", number, hold_ns=hold_ns, waits_in_full=in_full)
+            bench.slot.apply(release("both", number, hold_ns=hold_ns, in_full=in_full))
         else:
             times = [base + offset for offset in offsets]
             base += len(times) // 2

@@ -9,10 +9,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.merge import SlackGate, Writer
+from runtime.merge import SlackGate, WaitLog, Writer
 from runtime.model import END_NS, START_NS, Batch, batch_of
-from runtime.schedule.waits import ReadLog, WaitLog
+from runtime.schedule.reads import ReadLog
 from tests.support.examples import twice
+from tests.support.rules import rule
 
 
 @dataclass
@@ -59,18 +60,20 @@ def runs(draw: st.DrawFn) -> tuple[list[bool], list[tuple[str, int, list[int]]]]
 
 @twice
 @given(run=runs())
-def test_any_run_gives_the_waits_that_a_log_row_by_row_gives(
+def test_any_run_gives_the_waits_that_a_log_row_by_row_gives(  # noqa: PLR0915 - one story
     run: tuple[list[bool], list[tuple[str, int, list[int]]]],
 ) -> None:
     is_mixed, steps = run
-    gate = SlackGate([Writer(0, rank, mixed) for rank, mixed in enumerate(is_mixed)])
-    log, reference = WaitLog(), RowByRow()
-    newest, number, limit, hold = [0] * len(is_mixed), 0, None, None
+    writers = [Writer(0, rank, mixed) for rank, mixed in enumerate(is_mixed)]
+    gate, reference = SlackGate(writers, keeps_waits=True), RowByRow()
+    newest, number, limit = [0] * len(is_mixed), 0, None
+    slack: int | None = None
+    hold: int | None = None
     for now_ns, (what, at, times) in enumerate([*steps, ("read", 0, [])]):
         if what == "slack":
-            gate.set_slack(at)
+            slack = at
         elif what == "ready-only":
-            gate.set_slack(None)
+            slack = None
         elif what == "limit":
             limit = at
         elif what == "hold":
@@ -84,36 +87,38 @@ def test_any_run_gives_the_waits_that_a_log_row_by_row_gives(
             number += len(own)
             batch = batch_of(own, {"row": rows}, now_ns)
             batch = of_two(batch) if is_mixed[at] else batch
-            gate.insert(at, batch, promise_ns=newest[at])
+            gate.insert(at, batch, promise_ns=newest[at], came_ns=now_ns)
             newest[at] = max(newest[at], *own)
-            seen = gate.counts().seen
-            log.add(gate.place_of(at), batch, now_ns, is_mixed=is_mixed[at], seen=seen)
             reference.add(rows, own, now_ns)
-        due_ns = None if hold is None else log.due(now_ns - hold)
+        gate.set_rule(rule(slack, hold_ns=hold))
+        due_ns = None if hold is None else reference.due(now_ns - hold)
         may_release = gate.may_release()
         in_order: list[int] = []
         late: list[int] = []
         since: list[int] = []
         # A limit may keep late rows back: the stage then reads again before anything else.
-        while (released := gate.read(limit=limit, due_ns=due_ns)) is not None:
+        while (released := gate.read(limit=limit, now_ns=now_ns)) is not None:
             in_order += rows_of(released.ports)
             late += rows_of(released.late)
-            counts = gate.counts()
-            came_ns = log.left(counts.cut, has_late=counts.has_late)
+            came_ns = gate.left_since_ns
             since += [] if came_ns is None else [came_ns]
             if in_order or not late:
                 break
         assert min(since, default=None) == reference.left(in_order + late)
         if due_ns is None:
             assert may_release == bool(in_order)
-        assert log.oldest_ns() == reference.oldest_ns()
-        assert all(log.due(until) == reference.due(until) for until in range(-1, now_ns + 1))
-        assert sum(len(held) for _, _, held in log.held()) == gate.rows_held
-    copy = WaitLog()
-    copy.restore(log.snapshot())
-    assert copy.oldest_ns() == log.oldest_ns()
-    assert copy.left((END_NS, 3)) == log.left((END_NS, 3))
-    assert log.held() == []
+        oldest_ns = reference.oldest_ns()
+        assert gate.waiting_since_ns == oldest_ns
+        ends_ns = None if oldest_ns is None or hold is None else oldest_ns + hold
+        assert gate.hold_ends_ns() == ends_ns
+    copy = SlackGate(writers, keeps_waits=True)
+    copy.restore(gate.snapshot())
+    assert copy.waiting_since_ns == gate.waiting_since_ns
+    for one in (copy, gate):
+        for writer in range(len(writers)):
+            one.insert(writer, None, promise_ns=END_NS)
+        one.read()
+    assert (copy.left_since_ns, copy.waiting_since_ns) == (gate.left_since_ns, None)
 
 
 def rows_of(parts: Sequence[Batch | None]) -> list[int]:

@@ -11,6 +11,7 @@ import pytest
 import slackwater as sw
 from runtime.config import Limits
 from runtime.measure import JobReport
+from runtime.model import READY_ONLY
 from slackwater.report.render import report_text
 
 MS = 1_000_000
@@ -30,7 +31,7 @@ def feeds(flow: sw.Dataflow, *, lag_ms: int = 700) -> sw.Stream:
         flow.source("slow", sw.table(slow), event_time="ts", arrival="arrival", speed=1).drop(
             "arrival"
         ),
-        slack=None if flow.slack_ns is None else "0s",
+        slack=None if flow.release == READY_ONLY else "0s",
         name="both",
     )
 

@@ -12,15 +12,17 @@ import pytest
 
 import slackwater as sw
 from runtime.config import Limits
+from runtime.control import FlowGraph
 from runtime.errors import JobStopped
 from runtime.measure.samples import StageSample, by_second
-from runtime.model import NS_PER_SECOND, Batch
+from runtime.model import NS_PER_SECOND, READY_ONLY, Batch, ReleaseRule
 from runtime.plan.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.simulate import CostModel, LinkModel, Simulation
-from runtime.tune import Paths, SetSlack, SlackPolicy, measured_ns
+from runtime.tune import Paths, SetRelease, SlackPolicy, measured_ns
 from runtime.tune.decide.policies import Calibration, EvenSplit, StaticSlack, TcpAdaptation
 from tests.support.endless import SilentInput
+from tests.support.rules import release
 
 ReadyOnly: TypeAlias = tuple[Simulation, list[int]]
 SECONDS = 30
@@ -81,13 +83,13 @@ def simulate(
     return one, out
 
 
-PATHS = Paths.of(plan(silence()))
+PATHS = Paths.of(FlowGraph.of(plan(silence())))
 
 
 @pytest.fixture(scope="module")
 def ready_only() -> ReadyOnly:
     """A run that waits for all, and the event times that left."""
-    return simulate(StaticSlack(PATHS, None))
+    return simulate(StaticSlack(PATHS, READY_ONLY))
 
 
 def latency_s(one: Simulation) -> dict[int, float]:
@@ -98,7 +100,7 @@ def latency_s(one: Simulation) -> dict[int, float]:
 
 
 def test_one_seed_gives_one_run_with_the_same_samples_and_settings() -> None:
-    def once(seed: int) -> tuple[list[StageSample], list[tuple[int, SetSlack]], list[int]]:
+    def once(seed: int) -> tuple[list[StageSample], list[tuple[int, SetRelease]], list[int]]:
         one, out = simulate(TcpAdaptation(PATHS, start_ns=NS_PER_SECOND), seed=seed)
         return one.samples, one.settings, out
 
@@ -134,11 +136,11 @@ def test_an_even_split_keeps_a_deadline_that_ready_only_breaks(ready_only: Ready
 
 def test_settings_and_samples_agree_on_the_slack_of_a_second() -> None:
     one, _ = simulate(Calibration(PATHS, most_ns=2 * NS_PER_SECOND, every_s=3))
-    slack_ns: dict[int, int | None] = {second: s.slack_ns for second, s in one.settings}
+    slack_ns: dict[int, int | None] = {second: s.rule.slack_ns for second, s in one.settings}
     current: int | None = None
     for second, samples in by_second(one.samples).items():
         current = slack_ns.get(second, current)
-        assert samples["both"].slack_ns == current
+        assert samples["both"].rule.slack_ns == current
 
 
 def test_two_tuned_gates_in_a_row_lose_nothing_whatever_their_slacks() -> None:
@@ -162,7 +164,7 @@ def test_two_tuned_gates_in_a_row_lose_nothing_whatever_their_slacks() -> None:
     def egress(stage: str, batch: Batch | None, is_end: bool) -> None:
         out.extend([] if batch is None else batch.event_time_ns.tolist())
 
-    policy = Calibration(Paths.of(placed), most_ns=4 * NS_PER_SECOND, every_s=1)
+    policy = Calibration(Paths.of(FlowGraph.of(placed)), most_ns=4 * NS_PER_SECOND, every_s=1)
     one = Simulation(placed, egress=egress, limits=LIMITS, policy=policy)
     report = one.run()
     assert report.ledger.is_balanced
@@ -179,15 +181,15 @@ class Restless:
     def __init__(self, *, holds: bool) -> None:
         self._holds = holds
 
-    def begin(self) -> Sequence[SetSlack]:
+    def begin(self) -> Sequence[SetRelease]:
         return self.decide(-1, {})
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
         del samples
         much_ns = 10**15 + second
         if self._holds:
-            return [SetSlack("both", None, hold_ns=much_ns)]
-        return [SetSlack("both", much_ns)]
+            return [release("both", None, hold_ns=much_ns)]
+        return [release("both", much_ns)]
 
 
 @pytest.mark.parametrize("holds", [False, True])
@@ -197,7 +199,7 @@ def test_a_policy_does_not_keep_a_run_alive_that_cannot_go_on(holds: bool) -> No
 
 
 def test_rows_behind_a_silent_source_leave_before_the_run_is_given_up() -> None:
-    policy = StaticSlack(PATHS, 0)
+    policy = StaticSlack(PATHS, ReleaseRule.slack(0))
     out: list[int] = []
 
     def egress(stage: str, batch: Batch | None, is_end: bool) -> None:
@@ -218,9 +220,9 @@ def test_load_makes_a_stage_slower_for_a_time() -> None:
 
 def test_a_setting_for_a_stage_without_a_gate_is_refused_and_counted() -> None:
     class Wrong(Restless):
-        def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
             del second, samples
-            return [SetSlack("out", 5)]
+            return [release("out", 5)]
 
     one, _ = simulate(Wrong(holds=False))
     report = one.report()
@@ -241,9 +243,9 @@ def test_a_gate_with_a_slack_of_its_own_is_not_for_a_policy_to_set() -> None:
     assert own.tuned == ("tuned",)
 
     class Wrong(Restless):
-        def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+        def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
             del second, samples
-            return [SetSlack("fixed", 5), SetSlack("tuned", 5)]
+            return [release("fixed", 5), release("tuned", 5)]
 
     run = Simulation(own, egress=lambda *_: None, limits=LIMITS, policy=Wrong(holds=False))
     report = run.run()

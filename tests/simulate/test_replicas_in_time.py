@@ -11,6 +11,7 @@ import pytest
 
 import slackwater as sw
 from runtime.config import Limits, Tuning
+from runtime.control import FlowGraph
 from runtime.measure import imbalances
 from runtime.measure.report import JobReport
 from runtime.measure.samples import by_second
@@ -77,7 +78,7 @@ def run(plan: Plan, *, policy: str, egress: Any = None) -> tuple[Simulation, Job
         cost=CostModel(per_comparison_ns=1_000.0, jitter=1.0),
         link=LinkModel(jitter_ns=5_000_000),
         limits=LIMITS,
-        policy=make_policy(plan, Tuning(policy=policy)),
+        policy=make_policy(FlowGraph.of(plan), Tuning(policy=policy)),
     )
     return simulation, simulation.run()
 
@@ -91,7 +92,7 @@ def even_split(share: Any) -> tuple[Simulation, JobReport]:
 @SHARES
 def test_replicas_keep_a_deadline_and_every_event_is_accounted_for(share: Any) -> None:
     plan = planned(share)
-    paths = Paths.of(plan)
+    paths = Paths.of(FlowGraph.of(plan))
     assert paths.tuned == ("pairs.gate",)
     simulation, report = even_split(share)
     assert imbalances(report) == []
@@ -140,7 +141,7 @@ def test_a_slow_replica_shows_in_its_own_samples_not_in_those_of_the_gate() -> N
         egress=lambda *_: None,
         cost=CostModel(stages={"pairs.2": 60_000_000.0}),
         limits=LIMITS,
-        policy=make_policy(plan, Tuning(policy="0s")),
+        policy=make_policy(FlowGraph.of(plan), Tuning(policy="0s")),
     )
     simulation.run()
     latest = {

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from runtime.control import FlowGraph
 from runtime.errors import SettingError
 from runtime.measure import imbalances
 from runtime.model import Batch, Message, ReadMark
@@ -78,7 +79,9 @@ def run(
         cost=CostModel(jitter=2.0),
         link=LinkModel(jitter_ns=20 * MS),
         limits=limits,
-        policy=AnyHolds(Paths.of(plan).tuned, seed) if plan.deadline_ns is not None else None,
+        policy=AnyHolds(Paths.of(FlowGraph.of(plan)).tuned, seed)
+        if plan.deadline_ns is not None
+        else None,
     )
     one.restarts, one.looks = restarts, looks
     report = one.run()

@@ -15,7 +15,8 @@ from runtime.measure.samples import StageSample
 from runtime.measure.trials import Trial
 from runtime.plan.place import place
 from runtime.plan.plan import Plan, plan_stages
-from runtime.tune import SetSlack
+from runtime.tune import SetRelease
+from tests.support.rules import rule
 
 MS = 1_000_000
 NOBODY = sw.table(
@@ -28,6 +29,7 @@ NOBODY = sw.table(
         }
     )
 )
+
 NODES = ("node-1", "node-2", "node-3")
 
 
@@ -169,17 +171,19 @@ class AnyHolds:
         self._stages, self._chance = stages, Random(seed)  # noqa: S311 - a draw, not a secret
         self._tries = Random(~seed)  # noqa: S311 - drawn apart, so that seeds stay
 
-    def begin(self) -> list[SetSlack]:
+    def begin(self) -> list[SetRelease]:
         return self.decide(-1, {})
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> list[SetSlack]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> list[SetRelease]:
         del second, samples
         chance = self._chance
         return [
-            SetSlack(
+            SetRelease(
                 stage,
-                chance.choice([None, 0, 100 * MS]),
-                hold_ns=chance.choice([None, 50 * MS, 300 * MS]),
+                rule(
+                    chance.choice([None, 0, 100 * MS]),
+                    hold_ns=chance.choice([None, 50 * MS, 300 * MS]),
+                ),
                 by="chance",
                 trials=self._trials(),
             )
@@ -190,7 +194,13 @@ class AnyHolds:
         """Some of three rules, each with another setting; at times none of those before."""
         chance = self._tries
         return tuple(
-            Trial(name, chance.choice([None, 40 * MS]), chance.choice([None, 20 * MS, 200 * MS]))
+            Trial(
+                name,
+                rule(
+                    chance.choice([None, 40 * MS]),
+                    hold_ns=chance.choice([None, 20 * MS, 200 * MS]),
+                ),
+            )
             for name in ("one", "two", "three")
             if chance.random() < 0.7
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from runtime.measure.samples import StageSample
+from runtime.model import ReleaseRule
 from runtime.tune.record.paths import Paths
 
 S = 1_000_000_000
@@ -42,7 +43,7 @@ def second(
         comm_ns=100_000,
         rows=800,
         slack_ready=int(early),
-        slack_ns=int(slack_s * S),
+        rule=ReleaseRule.slack(int(slack_s * S)),
         window_ns=5 * S,
         last_event_ns=newest_ns - int(wait_s * S),
         newest_ns=newest_ns,

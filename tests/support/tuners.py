@@ -9,7 +9,8 @@ from typing import Any
 
 import actors.tuning.tuner
 from runtime.measure.samples import StageSample
-from runtime.tune import SetSlack
+from runtime.tune import SetRelease
+from tests.support.rules import release
 
 SLOW_S = 4.0
 SLACK_NS = 400_000_000
@@ -20,16 +21,16 @@ class DifficultPolicy:
 
     name = "difficult"
 
-    def begin(self) -> Sequence[SetSlack]:
-        return [SetSlack("gate", SLACK_NS)]
+    def begin(self) -> Sequence[SetRelease]:
+        return [release("gate", SLACK_NS)]
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
         del samples
         if second == 0:
             threading.Event().wait(SLOW_S)
         if second == 1:
             raise ZeroDivisionError("no model fits")
-        return [SetSlack("gate", -7)] if second == 2 else []
+        return [release("gate", -7)] if second == 2 else []
 
 
 class DifficultTuner(actors.tuning.tuner.Tuner):

@@ -118,7 +118,7 @@ def test_a_slack_is_set_keeps_the_deadline_and_is_reported(
     tuning = check_tuned(job.wait(timeout=LIMIT_S, on_report=look))
     check_rows(job)
     assert (tuning.policy, tuning.restarts) == ("static 500 ms", 0)
-    assert tuning.gates[0].slack_ns == 500 * MS
+    assert tuning.gates[0].rule.slack_ns == 500 * MS
     slacks = slacks_once_set(tuning)
     assert slacks == [500 * MS] * len(slacks)
     spans = tuning.series.spans
@@ -143,7 +143,7 @@ def test_a_tuner_that_is_killed_is_replaced_and_the_slacks_stay(
     report = end(job, tmp_path / "over")
     tuning = check_tuned(report)
     assert tuning.restarts == 1
-    assert tuning.gates[0].slack_ns == 500 * MS
+    assert tuning.gates[0].rule.slack_ns == 500 * MS
     assert any("the tuner died once and was started again" in note for note in report.notes)
     assert set(slacks_once_set(tuning)) == {500 * MS}
     spans = tuning.series.spans
@@ -165,7 +165,7 @@ def test_a_tuner_that_hangs_is_replaced_and_the_slacks_stay(
     known = tuning_of(job).seconds
     until(lambda: tuning_of(job).seconds > known, within_s=LIMIT_S, what="it to tell of a second")
     tuning = check_tuned(end(job, tmp_path / "over"))
-    assert (tuning.restarts, tuning.gates[0].slack_ns) == (1, 500 * MS)
+    assert (tuning.restarts, tuning.gates[0].rule.slack_ns) == (1, 500 * MS)
     assert set(slacks_once_set(tuning)) == {500 * MS}
 
 
@@ -183,8 +183,8 @@ def test_a_policy_that_is_slow_and_raises_holds_nobody_up_and_the_slacks_stay(
     tuning = report.tuning
     assert tuning is not None
     assert (tuning.policy, tuning.restarts, tuning.errors) == ("difficult", 0, 2)
-    assert tuning.gates[0].slack_ns == SLACK_NS
-    assert (tuning.last_error or "").startswith("SettingError: stage 'gate': slack_ns=-7 must be")
+    assert tuning.gates[0].rule.slack_ns == SLACK_NS
+    assert (tuning.last_error or "").startswith("SettingError: slack_ns=-7 must be")
     assert any("went wrong 2 times, and the slacks stayed" in note for note in report.notes)
     seconds = [span.second for span in tuning.series.spans]
     assert seconds == list(range(tuning.seconds))  # none was missed meanwhile
@@ -201,9 +201,11 @@ def test_a_detached_job_keeps_a_deadline_in_the_care_of_its_coordinator(
     running = cluster.job("late apart").report()
     assert running.tuning is not None
     gate = running.tuning.gates[0]
-    assert (gate.by, gate.slack_ns) == (SAFE_RULE, None), "no slack before a model has earned it"
-    assert gate.hold_ns is not None
-    assert 0 <= gate.hold_ns <= 1_000 * MS
+    assert (gate.by, gate.rule.slack_ns) == (SAFE_RULE, None), (
+        "no slack before a model has earned it"
+    )
+    assert gate.rule.hold_ns is not None
+    assert 0 <= gate.rule.hold_ns <= 1_000 * MS
     report = end(job, tmp_path / "over")
     tuning = check_tuned(report)
     assert tuning.status["history"] == "0 samples of 0 earlier jobs"

@@ -21,15 +21,17 @@ from actors.tuning import care as tuner_care
 from actors.tuning import process as tuner_process
 from actors.tuning.back_off import BackOff
 from actors.tuning.care import TunerCare
-from actors.tuning.tuner import Tuner, TunerState, graph_of
+from actors.tuning.tuner import Tuner, TunerState
+from runtime.control import FlowGraph
 from runtime.measure import TuningReport
 from runtime.measure.deadline import deadline_notes
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
 from runtime.plan.plan import Plan
-from runtime.tune import SetSlack
+from runtime.tune import SetRelease
 from tests.support.flows import late_pair
 from tests.support.processes import below, command_lines
+from tests.support.rules import release
 from tests.support.tuners import StuckTuner
 from tests.support.waiting import until
 
@@ -48,7 +50,7 @@ class PlayedSlot:
         self._told: list[tuple[Any, ...]] = []
 
     def call(self, method: str, *args: Any) -> Any:
-        if method == "set_slack":
+        if method == "apply":
             self._told.append(args)
             return None
         given, self._samples = self._samples, []
@@ -68,7 +70,7 @@ def nobody_is_hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def plan() -> Plan:
     with sw.Simulation(1) as nodes:
-        return graph_of(nodes.plan(late_pair("late", seconds=1, deadline="1s")))
+        return nodes.plan(late_pair("late", seconds=1, deadline="1s"))
 
 
 def slots_of(plan: Plan) -> dict[str, Any]:
@@ -103,13 +105,13 @@ class CountingPolicy:
     def __init__(self, may_decide: threading.Event) -> None:
         self._may_decide = may_decide
 
-    def begin(self) -> Sequence[SetSlack]:
-        return [SetSlack("gate", 100 * MS)]
+    def begin(self) -> Sequence[SetRelease]:
+        return [release("gate", 100 * MS)]
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
         del samples
         assert self._may_decide.wait(SOON_S)
-        return [SetSlack("gate", second * MS)]
+        return [release("gate", second * MS)]
 
 
 @pytest.fixture
@@ -121,7 +123,7 @@ def may_decide(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
 def test_a_finish_that_overtakes_the_start_still_hears_every_slot(plan: Plan) -> None:
     slots = slots_of(plan)
-    tuner = Tuner(plan, sw.Tuning(policy="500ms"))
+    tuner = Tuner(FlowGraph.of(plan), sw.Tuning(policy="500ms"))
     state = tuner.finish(slots)
     tuner.start(slots)
     assert state.report.seconds == SECONDS
@@ -133,7 +135,7 @@ def test_what_slots_have_done_is_heard_though_a_decision_is_under_way(
 ) -> None:
     monkeypatch.setattr(actors.tuning.tuner, "LAST_S", 0.1)
     slots, later = slots_of(plan), slots_of(plan)  # the same seconds again: as more of them
-    tuner = Tuner(plan, sw.Tuning())
+    tuner = Tuner(FlowGraph.of(plan), sw.Tuning())
     tuner.start(slots)
     until(lambda: tuner.state(0).heard, within_s=SOON_S, what="samples")
     (slot,) = slots
@@ -148,14 +150,14 @@ def test_of_a_burst_of_settings_the_last_is_sent_with_a_number_that_ascends(
 ) -> None:
     slots = slots_of(plan)
     may_decide.set()
-    tuner = Tuner(plan, sw.Tuning(), turn=3)
+    tuner = Tuner(FlowGraph.of(plan), sw.Tuning(), turn=3)
     tuner.start(slots)
     until(lambda: len(told(slots)) > 1, within_s=SOON_S, what="slacks")
     assert told(slots) == [
-        ("gate", (100 * MS, None, False, ()), (3, 1)),
-        ("gate", ((SECONDS - 1) * MS, None, False, ()), (3, 2)),
+        (release("gate", 100 * MS), (3, 1)),
+        (release("gate", (SECONDS - 1) * MS), (3, 2)),
     ]
-    assert tuner.finish(slots).report.gates[0].slack_ns == (SECONDS - 1) * MS
+    assert tuner.finish(slots).report.gates[0].rule.slack_ns == (SECONDS - 1) * MS
 
 
 class LastWords(Tuner):

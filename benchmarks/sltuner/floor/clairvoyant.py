@@ -32,8 +32,9 @@ from benchmarks.sltuner.floor.arrivals import NotAloneError
 from benchmarks.sltuner.floor.local_search import KEPT_BACK_S, RESERVE_S
 from benchmarks.sltuner.floor.one_gate import OneGate
 from benchmarks.sltuner.floor.search import FULL, QUICK, Effort, floor_plan
+from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND
+from runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
 from runtime.plan.plan import Plan
 from runtime.tune import Paths, SlackPolicy
 from runtime.tune.decide.policies import PlannedSlack, StaticSlack
@@ -93,16 +94,16 @@ def planned(gate: OneGate, holds_ns: Ints) -> MakePolicy:
 
 
 def _by_rounds(experiment: Experiment, *, seed: int, rounds: int) -> Outcome:
-    paths = Paths.of(experiment.plan(seed))
+    paths = Paths.of(FlowGraph.of(experiment.plan(seed)))
     size = experiment.seconds
     rows = dict.fromkeys(paths.tuned, np.zeros(size))
     if len(paths.tuned) > 1:  # else there is nothing to split
-        low = run(experiment, _static(0), seed=seed)
+        low = run(experiment, _static(ReleaseRule.slack(0)), seed=seed)
         rows = {
             gate: _series(low.samples, gate, size, lambda one: one.slack_ready)
             for gate in paths.tuned
         }
-    outcome = run(experiment, _static(None), seed=seed)
+    outcome = run(experiment, _static(READY_ONLY), seed=seed)
     skew = {gate: _series(outcome.samples, gate, size, _skew_s) for gate in paths.tuned}
     less_ns: dict[int, int] = {}  # {second: what was too much there}
     best: Outcome | None = None
@@ -190,9 +191,9 @@ def _took_s(sample: StageSample) -> float:
     return sample.took_ns / NS_PER_SECOND
 
 
-def _static(slack_ns: int | None) -> MakePolicy:
+def _static(rule: ReleaseRule) -> MakePolicy:
     def policy(plan: Plan) -> SlackPolicy:
-        return StaticSlack(Paths.of(plan), slack_ns)
+        return StaticSlack(Paths.of(FlowGraph.of(plan)), rule)
 
     return policy
 

@@ -23,6 +23,7 @@ from benchmarks.offline import pairs_within
 from benchmarks.sltuner.deadline import LIMITS, Experiment, Floats, Ints
 from benchmarks.sltuner.floor.arrivals import Arrivals, NotAloneError, arrivals
 from benchmarks.sltuner.floor.sink_queue import RecentWork, SinkQueue
+from runtime.control import FlowGraph
 from runtime.measure.samples import by_second
 from runtime.model import END_NS, NS_PER_SECOND, Batch, concat_batches
 from runtime.plan.plan import Plan
@@ -316,7 +317,7 @@ def _pairs(step: JoinStep, rows: Sequence[Batch]) -> tuple[Ints, Ints]:
 
 
 def _rest_s(plan: Plan, come: Arrivals, seconds: int) -> Floats:
-    paths, rest_s = Paths.of(plan), np.zeros(seconds)
+    paths, rest_s = Paths.of(FlowGraph.of(plan)), np.zeros(seconds)
     for second, samples in by_second(come.samples).items():
         own = {stage: float(one.took_ns) for stage, one in samples.items()}
         rest_s[second] = paths.latency_ns(own) / NS_PER_SECOND

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runtime.config import Tuning
+from runtime.control.graph import FlowGraph
 from runtime.errors import SettingError
 from runtime.plan.plan import Plan
 from runtime.tune.decide.make import make_policy
@@ -27,4 +28,4 @@ def chosen_tuning(plan: Plan, tuning: Tuning | None) -> Tuning | None:
             )
         return None
     tuning = tuning or Tuning()
-    return None if make_policy(plan, tuning) is None else tuning
+    return None if make_policy(FlowGraph.of(plan), tuning) is None else tuning

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
+from runtime.control.commands import Command, Move, SetRelease, Shed, Warn
+from runtime.control.graph import FlowGraph
+from runtime.control.loop import Decider, name_of
 from runtime.errors import SettingError
 from runtime.measure.samples import StageSample
+from runtime.measure.trials import Trial
 from runtime.measure.tuning import TuningReport
-from runtime.tune.record.contract import SetSlack, SlackPolicy
-
-MOST_NS = 10**18
-"""The longest wait that can be set, 31 years: it is subtracted from event times of 64 bits."""
+from runtime.model import ReleaseRule
 
 
 class GuardedPolicy:
@@ -22,7 +22,7 @@ class GuardedPolicy:
 
     Args:
         make: makes the policy; what that raises counts too, and then there is none.
-        gates: the stages whose slack follows from the deadline; others are not for it to set.
+        graph: of the flow; only gates whose rule follows from the deadline are for it to set.
 
     Attributes:
         errors: how often it raised, or asked for what cannot be set.
@@ -30,9 +30,9 @@ class GuardedPolicy:
         trace: the same with its traceback, for a log; None once taken away.
     """
 
-    def __init__(self, make: Callable[[], SlackPolicy], gates: Iterable[str]) -> None:
-        self._gates = frozenset(gates)
-        self._policy: SlackPolicy | None = None
+    def __init__(self, make: Callable[[], Decider], graph: FlowGraph) -> None:
+        self._stages, self._gates = frozenset(graph.inputs), frozenset(graph.tuned)
+        self._policy: Decider | None = None
         self.errors = 0
         self.last_error: str | None = None
         self.trace: str | None = None
@@ -44,13 +44,13 @@ class GuardedPolicy:
     @property
     def name(self) -> str | None:
         """What the policy calls itself; None: there is none."""
-        return None if self._policy is None else self._policy.name
+        return None if self._policy is None else name_of(self._policy)
 
-    def begin(self) -> list[SetSlack]:
+    def begin(self) -> list[Command]:
         """Return the slacks to start with."""
         return [] if self._policy is None else self._asked(self._policy.begin)
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> list[SetSlack]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> list[Command]:
         """Return what to change now that a second is over."""
         policy = self._policy
         return [] if policy is None else self._asked(lambda: policy.decide(second, samples))
@@ -76,7 +76,7 @@ class GuardedPolicy:
             self._count(problem)
             return {}
 
-    def _asked(self, ask: Callable[[], Sequence[SetSlack]]) -> list[SetSlack]:
+    def _asked(self, ask: Callable[[], Sequence[Command]]) -> list[Command]:
         settable = []
         try:
             for setting in ask():
@@ -90,41 +90,30 @@ class GuardedPolicy:
             self._count(problem)
         return settable
 
-    def _check(self, setting: SetSlack) -> None:
-        if not isinstance(setting, SetSlack):
-            raise SettingError(f"a policy returns SetSlack, not {setting!r}")
+    def _check(self, setting: Command) -> None:
+        if not isinstance(setting, SetRelease | Move | Shed | Warn):
+            raise SettingError(f"a policy returns SetRelease, not {setting!r}")
+        if setting.stage not in self._stages:
+            raise SettingError(f"the flow has no stage {setting.stage!r} for {setting!r}")
+        if not isinstance(setting, SetRelease):
+            return  # a slot says whether it can do that
         if setting.stage not in self._gates:
             raise SettingError(
                 f"stage {setting.stage!r} has no gate whose slack follows from the deadline"
             )
-        slack_ns, hold_ns = setting.slack_ns, setting.hold_ns
-        if slack_ns is not None and not _is_whole(slack_ns, least=-1):
-            raise SettingError(
-                f"stage {setting.stage!r}: slack_ns={slack_ns!r} must be None (ready-only), "
-                "-1 (hold nothing), or a whole number from 0 to 10**18"
-            )
-        if hold_ns is not None and not _is_whole(hold_ns, least=0):
-            raise SettingError(
-                f"stage {setting.stage!r}: hold_ns={hold_ns!r} must be None, or a whole number "
-                "from 0 to 10**18"
-            )
+        rules: list[object] = [setting.rule]
         for trial in setting.trials:
-            lengths = (trial.slack_ns, -1), (trial.hold_ns, 0)
-            if not all(ns is None or _is_whole(ns, least=least) for ns, least in lengths):
-                raise SettingError(
-                    f"stage {setting.stage!r}: the trial {trial!r} has a length that cannot be set"
-                )
+            if not isinstance(trial, Trial):
+                raise SettingError(f"stage {setting.stage!r}: {trial!r} is no Trial")
+            rules.append(trial.rule)
+        for rule in rules:
+            if not isinstance(rule, ReleaseRule):
+                raise SettingError(f"stage {setting.stage!r}: {rule!r} is no ReleaseRule")
 
     def _count(self, problem: Exception) -> None:
         self.errors += 1
         self.last_error = f"{type(problem).__name__}: {problem}".splitlines()[0]
         self.trace = "".join(traceback.format_exception(problem))
-
-
-def _is_whole(number: object, *, least: int) -> bool:
-    if isinstance(number, bool) or not isinstance(number, Integral):
-        return False
-    return least <= int(number) <= MOST_NS
 
 
 def _plain(value: Any) -> Any:

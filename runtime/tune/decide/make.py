@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Any
 
-from runtime.config import Tuning
+from runtime.config import Tuning, makes_policy, missing_of
+from runtime.control.graph import FlowGraph
 from runtime.errors import SettingError
 from runtime.measure.samples import StageSample
-from runtime.plan.plan import Plan
-from runtime.plan.slack import slack_ns
+from runtime.model import READY_ONLY, ReleaseRule
+from runtime.plan.slack import rule_of
 from runtime.tune.decide.policies import (
     SPLITS,
     Calibration,
@@ -25,22 +28,23 @@ from runtime.tune.record.paths import Paths
 
 
 def make_policy(
-    plan: Plan, tuning: Tuning, *, history: Iterable[StageSample] = ()
+    graph: FlowGraph, tuning: Tuning, *, history: Iterable[StageSample] = ()
 ) -> SlackPolicy | None:
-    """Return the policy of a plan; None if it has no gate to tune.
+    """Return the policy of a flow; None if it has no gate to tune.
 
     Args:
-        plan: with a deadline.
+        graph: of a flow with a deadline.
         tuning: what the user asked for.
         history: samples of earlier runs, seconds ascending; of several runs one after the other.
 
     Raises:
-        SettingError: there is no such policy.
+        SettingError: there is no such policy, or what the user's function made is none.
     """
-    paths = Paths.of(plan)
-    deadline_ns = plan.deadline_ns
+    paths, deadline_ns = Paths.of(graph), graph.deadline_ns
     if deadline_ns is None or not paths.tuned:
         return None
+    if not isinstance(tuning.policy, str):
+        return _own(tuning.policy, graph)
     margin_ns = kept_back_ns(deadline_ns)
     named: dict[str, Callable[[], SlackPolicy]] = {
         "sltuner": lambda: SlackTuner(
@@ -49,16 +53,31 @@ def make_policy(
         **{name: partial(make_split, paths, name, deadline_ns=deadline_ns) for name in SPLITS},
         "max timestamp": lambda: MaxTimestamp(paths),
         "tcp": lambda: TcpAdaptation(paths, start_ns=deadline_ns // 2),
-        "k-slack": lambda: StaticSlack(paths, deadline_ns - margin_ns, waits_in_full=True),
-        "ready-only": lambda: StaticSlack(paths, None),
+        "k-slack": lambda: StaticSlack(paths, ReleaseRule.in_full(deadline_ns - margin_ns)),
+        "ready-only": lambda: StaticSlack(paths, READY_ONLY),
         "calibration": lambda: Calibration(paths, most_ns=deadline_ns, seed=tuning.seed),
     }
     if tuning.policy in named:
         return named[tuning.policy]()
     try:
-        return StaticSlack(paths, slack_ns(tuning.policy, who="policy"))
+        return StaticSlack(paths, rule_of(tuning.policy, who="policy"))
     except SettingError as problem:
         raise SettingError(
             f"policy={tuning.policy!r} is none of {', '.join(map(repr, named))}, nor a slack such "
             f"as '500ms': {problem}"
         ) from None
+
+
+def _own(policy: Any, graph: FlowGraph) -> SlackPolicy:
+    """Return the user's policy; of an object a copy, so that no job teaches it for the next."""
+    if not makes_policy(policy):
+        own: SlackPolicy = copy.deepcopy(policy)
+        return own
+    own = policy(graph)
+    if missing := missing_of(own):
+        raise SettingError(
+            f"policy={policy!r} made {own!r}, which is no policy for it lacks "
+            f"{' and '.join(missing)}; let it return an object that has begin() and "
+            "decide(second, samples)"
+        )
+    return own

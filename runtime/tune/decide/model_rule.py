@@ -3,7 +3,7 @@
 ```
 samples ─▶ Estimator ── latency and slack-ready of each gate under each slack ─┐
               │ rest of the path                                                ▼
-              └────────▶ Trigger (laxity) ─▶ hill climbing ─▶ SetSlack ─▶ gates
+              └────────▶ Trigger (laxity) ─▶ hill climbing ─▶ SetRelease ─▶ gates
 ```
 
 Source: [ssg] §4.2, §5.2. Beyond the paper: the models are trained again while it runs; what is
@@ -21,13 +21,13 @@ from statistics import NormalDist
 import numpy as np
 
 from runtime.config import Tuning
+from runtime.control.commands import SetRelease
 from runtime.measure.samples import StageSample
-from runtime.model import Int64Array
+from runtime.model import Int64Array, ReleaseRule
 from runtime.tune.decide.climb import Options, chosen, climb
 from runtime.tune.decide.policies import kept_back_ns
 from runtime.tune.decide.trigger import Search, triggered
 from runtime.tune.predict.estimator import Estimator, NoPredictionError
-from runtime.tune.record.contract import SetSlack
 from runtime.tune.record.paths import Paths
 
 GRID, FINER = 64, 16
@@ -82,13 +82,13 @@ class ModelRule:
         self._estimator.recall(known)
         self._has_history = bool(known)
 
-    def begin(self) -> Sequence[SetSlack]:
+    def begin(self) -> Sequence[SetRelease]:
         """Train on what there is; nothing is predicted before a second was seen."""
         if self._has_history:
             self._estimator.fit()
         return []
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
         """Predict, and set slacks anew where the laxity asks for it; nothing without a model."""
         self._estimator.observe(second, samples)
         self._seconds += 1
@@ -109,7 +109,7 @@ class ModelRule:
             "failed fits": dict(self._estimator.failed_fits),
         }
 
-    def _tuned(self) -> Sequence[SetSlack]:
+    def _tuned(self) -> Sequence[SetRelease]:
         gates = self._paths.tuned
         rest = {s: self._estimator.rest(s) for s in self._paths.inputs if s not in gates}
         rest_ns = {stage: mean for stage, (mean, _) in rest.items()}
@@ -160,7 +160,7 @@ class ModelRule:
 
     def _setting(
         self, gate: str, slack_ns: int, expected_ns: Mapping[str, float], alone_ns: float
-    ) -> SetSlack:
+    ) -> SetRelease:
         """Return a slack, and behind it the hold that all else leaves of the deadline.
 
         Where event time comes in jumps the hold stands in for the slack; if no other gate shares
@@ -171,10 +171,10 @@ class ModelRule:
         self._slacks[gate] = slack_ns
         if spread_s := self._estimator.spread_s(gate):
             if len(self._paths.tuned) == 1:
-                return SetSlack(gate, None, hold_ns=max(int(alone_ns), 0), by=MODEL)
+                return SetRelease(gate, ReleaseRule.hold(max(int(alone_ns), 0)), by=MODEL)
             hold_ns = min(hold_ns, slack_ns / self._estimator.speed(gate))
             slack_ns += int(spread_s * 1e9)
-        return SetSlack(gate, slack_ns, hold_ns=int(hold_ns), by=MODEL)
+        return SetRelease(gate, ReleaseRule.slack(slack_ns, hold_ns=int(hold_ns)), by=MODEL)
 
     def _options(
         self, grids: Mapping[str, Int64Array]

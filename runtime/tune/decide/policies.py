@@ -11,10 +11,10 @@ from functools import partial
 
 import numpy as np
 
+from runtime.control.commands import SetRelease
 from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND, format_ns
+from runtime.model import NS_PER_SECOND, ReleaseRule, format_ns
 from runtime.tune.predict.forecast import STEADY_S, mean_rise
-from runtime.tune.record.contract import SetSlack
 from runtime.tune.record.paths import Paths, measured_ns
 
 RESERVE_NS, RESERVE = 150_000_000, 0.025
@@ -29,35 +29,31 @@ def kept_back_ns(deadline_ns: int) -> int:
 
 
 class StaticSlack:
-    """The same slack throughout.
+    """The same rule throughout.
 
     Args:
         paths: of the flow.
-        slack_ns: None: ready-only, as ScaleGate.
-        waits_in_full: as a K-slack buffer, which knows no promises: every row waits until one
-            more than the slack newer has come, ready or not. Source: [ssg] §1, after C. Mutschler
-            and M. Philippsen (IPDPS 2013).
+        rule: ready-only is ScaleGate; in full a K-slack buffer, which knows no promises: [ssg] §1,
+            after C. Mutschler and M. Philippsen (IPDPS 2013).
     """
 
-    def __init__(self, paths: Paths, slack_ns: int | None, *, waits_in_full: bool = False) -> None:
-        self._paths, self._slack_ns, self._waits_in_full = paths, slack_ns, waits_in_full
+    def __init__(self, paths: Paths, rule: ReleaseRule) -> None:
+        self._paths, self._rule = paths, rule
 
     @property
     def name(self) -> str:
         """Its slack."""
-        if self._slack_ns is None:
-            return "ready-only"
-        kind = "K-slack" if self._waits_in_full else "static"
-        return "on arrival" if self._slack_ns < 0 else f"{kind} {format_ns(self._slack_ns)}"
+        slack_ns = self._rule.slack_ns
+        if slack_ns is None:
+            return self._rule.text
+        kind = "K-slack" if self._rule.waits_in_full else "static"
+        return f"{kind} {format_ns(slack_ns)}"
 
-    def begin(self) -> Sequence[SetSlack]:
+    def begin(self) -> Sequence[SetRelease]:
         """Set it once."""
-        return [
-            SetSlack(stage, self._slack_ns, by=self.name, waits_in_full=self._waits_in_full)
-            for stage in self._paths.tuned
-        ]
+        return [SetRelease(stage, self._rule, by=self.name) for stage in self._paths.tuned]
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
         """Change nothing."""
         del second, samples
         return []
@@ -77,18 +73,18 @@ class PlannedSlack:
     def __init__(self, plan: Mapping[int, Mapping[str, int]], *, name: str = "clairvoyant") -> None:
         self._plan, self.name = plan, name
 
-    def begin(self) -> Sequence[SetSlack]:
+    def begin(self) -> Sequence[SetRelease]:
         """Set the slacks of the first second."""
         return self._set(0)
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
         """Set those of the next."""
         del samples
         return self._set(second + 1)
 
-    def _set(self, second: int) -> Sequence[SetSlack]:
-        holds = self._plan.get(second, {})
-        return [SetSlack(stage, None, hold_ns=ns, by=self.name) for stage, ns in holds.items()]
+    def _set(self, second: int) -> Sequence[SetRelease]:
+        holds = self._plan.get(second, {}).items()
+        return [SetRelease(stage, ReleaseRule.hold(ns), by=self.name) for stage, ns in holds]
 
 
 class MaxTimestamp:
@@ -102,11 +98,11 @@ class MaxTimestamp:
     def __init__(self, paths: Paths) -> None:
         self._largest_ns = dict.fromkeys(paths.tuned, 0)
 
-    def begin(self) -> Sequence[SetSlack]:
+    def begin(self) -> Sequence[SetRelease]:
         """Nothing was late yet."""
-        return [SetSlack(stage, 0, by=self.name) for stage in self._largest_ns]
+        return [SetRelease(stage, ReleaseRule.slack(0), by=self.name) for stage in self._largest_ns]
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
         """Follow the largest delay."""
         del second
         changed = []
@@ -114,7 +110,7 @@ class MaxTimestamp:
             sample = samples.get(stage)
             if sample is not None and sample.skew_ns > largest_ns:
                 self._largest_ns[stage] = sample.skew_ns
-                changed.append(SetSlack(stage, sample.skew_ns, by=self.name))
+                changed.append(SetRelease(stage, ReleaseRule.slack(sample.skew_ns), by=self.name))
         return changed
 
 
@@ -136,11 +132,11 @@ class TcpAdaptation:
         self._slack_ns = start_ns
         self._latency_ns: float | None = None
 
-    def begin(self) -> Sequence[SetSlack]:
+    def begin(self) -> Sequence[SetRelease]:
         """Set the first slack."""
         return self._set()
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
         """Compare the latency of the flow with that of the last second in which it had work."""
         del second
         if not any(one.rows for one in samples.values()):
@@ -152,8 +148,9 @@ class TcpAdaptation:
         self._slack_ns = self._slack_ns // 2 if grown else self._slack_ns + self._step_ns
         return self._set()
 
-    def _set(self) -> Sequence[SetSlack]:
-        return [SetSlack(stage, self._slack_ns, by=self.name) for stage in self._paths.tuned]
+    def _set(self) -> Sequence[SetRelease]:
+        rule = ReleaseRule.slack(self._slack_ns)
+        return [SetRelease(stage, rule, by=self.name) for stage in self._paths.tuned]
 
 
 Expects = Callable[[Sequence[float], "float | None"], float]
@@ -234,11 +231,11 @@ class EvenSplit:
         self._took_ns: dict[str, tuple[float, ...]] = {}  # {stage: what it took, newest last}
         self._expected_ns: dict[str, float] = {}  # {stage: what is expected of it}
 
-    def begin(self) -> Sequence[SetSlack]:
+    def begin(self) -> Sequence[SetRelease]:
         """Take the rest of the path for free until it was measured."""
         return self._set()
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
         """Measure the rest, and split what it leaves."""
         del second
         for stage, took_ns in measured_ns(samples).items():
@@ -249,12 +246,11 @@ class EvenSplit:
                 self._expected_ns[stage] = self._expects(seen_ns, before_ns)
         return self._set()
 
-    def _set(self) -> Sequence[SetSlack]:
+    def _set(self) -> Sequence[SetRelease]:
         budget_ns = max(self._deadline_ns - self._margin_ns, 0)
         shares = self._paths.even_split_ns(self._expected_ns, budget_ns)
-        if self._holds:
-            return [SetSlack(stage, None, hold_ns=ns, by=self.name) for stage, ns in shares.items()]
-        return [SetSlack(stage, slack_ns, by=self.name) for stage, slack_ns in shares.items()]
+        rule_of = ReleaseRule.hold if self._holds else ReleaseRule.slack
+        return [SetRelease(stage, rule_of(ns), by=self.name) for stage, ns in shares.items()]
 
 
 SPLITS: Mapping[str, tuple[Expects, bool]] = {
@@ -300,11 +296,11 @@ class Calibration:
         self._rng = np.random.default_rng(seed)
         self._next = every_s
 
-    def begin(self) -> Sequence[SetSlack]:
+    def begin(self) -> Sequence[SetRelease]:
         """Draw the first slacks."""
         return self._draw()
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
         """Draw others when it is time."""
         del samples
         if second + 1 < self._next:
@@ -312,9 +308,9 @@ class Calibration:
         self._next = second + 1 + self._every_s
         return self._draw()
 
-    def _draw(self) -> Sequence[SetSlack]:
+    def _draw(self) -> Sequence[SetRelease]:
         drawn = self._rng.integers(0, self._most_ns, len(self._paths.tuned), endpoint=True)
         return [
-            SetSlack(stage, int(slack_ns), by=self.name)
+            SetRelease(stage, ReleaseRule.slack(int(slack_ns)), by=self.name)
             for stage, slack_ns in zip(self._paths.tuned, drawn, strict=True)
         ]

@@ -2,7 +2,7 @@
 
 ```
 samples ─▶ slowly decaying maximum ──┐ all run along
-        ─▶ trend-following           │ in the gates'   ─▶ RuleAccounts ─▶ SetSlack of the one
+        ─▶ trend-following           │ in the gates'   ─▶ RuleAccounts ─▶ SetRelease of the one
         ─▶ decaying maximum, …       │ accounts                           that rules, trials of all
         ─▶ models ([ssg] §5.2)  ─────┘
 ```
@@ -18,12 +18,13 @@ from itertools import groupby
 from operator import attrgetter
 
 from runtime.config import Tuning
+from runtime.control.commands import SetRelease
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Trial
 from runtime.tune.decide.accounts import RuleAccounts
 from runtime.tune.decide.model_rule import ModelRule
 from runtime.tune.decide.policies import make_split
-from runtime.tune.record.contract import SetSlack, SlackPolicy
+from runtime.tune.record.contract import SlackPolicy
 from runtime.tune.record.paths import Paths
 
 SAFE_RULE, MODEL = "slowly decaying maximum", "model"
@@ -75,11 +76,11 @@ class SlackTuner:
         for _, samples in groupby(known, key=attrgetter("second")):
             self._accounts.add({one.stage: one for one in samples}, is_own=False)
 
-    def begin(self) -> Sequence[SetSlack]:
+    def begin(self) -> Sequence[SetRelease]:
         """Begin with a simple rule: no model can say anything before a second was seen."""
         return self._ruled({name: rule.begin() for name, rule in self._rules.items()})
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
         """Ask all rules, and follow the one with the best record."""
         self._accounts.add(samples)
         settings = self._ruled({n: rule.decide(second, samples) for n, rule in self._rules.items()})
@@ -95,10 +96,10 @@ class SlackTuner:
             **self._model.status(),
         }
 
-    def _ruled(self, wanted: Mapping[str, Sequence[SetSlack]]) -> Sequence[SetSlack]:
+    def _ruled(self, wanted: Mapping[str, Sequence[SetRelease]]) -> Sequence[SetRelease]:
         trials: dict[str, list[Trial]] = {stage: [] for stage in self._paths.tuned}
         for name, settings in wanted.items():
             for one in settings:
-                trials[one.stage].append(Trial(name, one.slack_ns, one.hold_ns))
+                trials[one.stage].append(Trial(name, one.rule))
         ruling = self._accounts.choose([name for name, settings in wanted.items() if settings])
         return [replace(one, by=ruling, trials=tuple(trials[one.stage])) for one in wanted[ruling]]

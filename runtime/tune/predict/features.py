@@ -194,8 +194,8 @@ def speed_of(known: Sequence[float]) -> float:
 
 def felt_slack_s(sample: StageSample, speed: float) -> float:
     """Return the slack of a second, or what its hold by the clock is in event time if less."""
-    slack_s = slack_seconds(sample.slack_ns)
-    return slack_s if sample.hold_ns is None else min(slack_s, _seconds(sample.hold_ns) * speed)
+    slack_s, hold_ns = slack_seconds(sample.rule.lead_ns), sample.rule.hold_ns
+    return slack_s if hold_ns is None else min(slack_s, _seconds(hold_ns) * speed)
 
 
 def jump_s(two: Sequence[StageSample]) -> float:
@@ -208,9 +208,9 @@ def jump_s(two: Sequence[StageSample]) -> float:
     return _seconds(two[1].newest_ns - two[0].newest_ns) - 1.0
 
 
-def slack_seconds(slack_ns: int | None) -> float:
+def slack_seconds(lead_ns: int | None) -> float:
     """Return a slack in seconds; ready-only is infinite, on arrival none."""
-    return np.inf if slack_ns is None else max(_seconds(slack_ns), 0.0)
+    return np.inf if lead_ns is None else max(_seconds(lead_ns), 0.0)
 
 
 def _speed(far: StageSample, now: StageSample) -> float:

@@ -1,7 +1,7 @@
-"""What sets slacks looks like: samples of a second in, slacks for the next ones out.
+"""What sets slacks looks like: samples of a second in, rules for the next ones out.
 
 ```
-slots ── StageSample, one a stage and second ──▶ SlackPolicy.decide ── SetSlack ──▶ slots
+slots ── StageSample, one a stage and second ──▶ SlackPolicy.decide ── SetRelease ──▶ slots
 ```
 
 A host (the simulator, the SLTuner actor) carries both, once a second; the policy is pure.
@@ -10,32 +10,10 @@ A host (the simulator, the SLTuner actor) carries both, once a second; the polic
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from runtime.control.commands import SetRelease
 from runtime.measure.samples import StageSample
-from runtime.measure.trials import Trial
-
-
-@dataclass(frozen=True, slots=True)
-class SetSlack:
-    """Change the slack of a gate: setSLT of [ssg] §4.1, §4.2 SLTsetter.
-
-    Attributes:
-        stage: whose gate.
-        slack_ns: of event time; None: ready-only.
-        waits_in_full: rows wait for the whole slack, ready or not, as in a K-slack buffer.
-        hold_ns: the longest that a row may wait there by the clock, ≥ 0; None: as long as it takes.
-        by: who decided: the name of a policy, or which of its rules.
-        trials: other settings, of which only account is kept: what they would have let go.
-    """
-
-    stage: str
-    slack_ns: int | None
-    hold_ns: int | None = None
-    by: str = ""
-    waits_in_full: bool = False
-    trials: tuple[Trial, ...] = ()
 
 
 class SlackPolicy(Protocol):
@@ -46,11 +24,11 @@ class SlackPolicy(Protocol):
         """What reports call it."""
         ...
 
-    def begin(self) -> Sequence[SetSlack]:
+    def begin(self) -> Sequence[SetRelease]:
         """Return the slacks to start with."""
         ...
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
         """Return what to change now that a second is over.
 
         Args:

@@ -14,8 +14,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from runtime.control.graph import FlowGraph
 from runtime.measure.samples import StageSample
-from runtime.plan.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,9 @@ class Paths:
     tuned: tuple[str, ...]
 
     @classmethod
-    def of(cls, plan: Plan) -> Paths:
-        """Return the paths of a plan."""
-        inputs = {
-            stage.name: tuple(dict.fromkeys(channel.source for channel in stage.inputs))
-            for stage in plan.stages
-        }
-        return cls(inputs, plan.tuned)
+    def of(cls, graph: FlowGraph) -> Paths:
+        """Return the paths of a flow."""
+        return cls(graph.inputs, graph.tuned)
 
     def gates_behind(self, stage: str) -> int:
         """Return the largest number of tuned gates on a path from a stage on, itself apart."""

@@ -13,13 +13,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from runtime.control.commands import SetRelease, Warn
+from runtime.control.graph import FlowGraph
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.samples import KEPT, StageSample
 from runtime.measure.tuning import GateTuning, TuningReport
 from runtime.measure.tuning_series import GateSpan, TuningSeries, TuningSpan
-from runtime.plan.plan import Plan
-from runtime.tune.record.contract import SetSlack
+from runtime.model import NS_PER_SECOND, ReleaseRule
 from runtime.tune.record.paths import Paths, measured_ns
+
+MOST_WARNINGS = 100
 
 
 @dataclass
@@ -36,19 +39,27 @@ class TuningRecord:
     minutes may still come after that: they count in the report.
 
     Args:
-        plan: with a deadline.
+        graph: of a flow with a deadline.
         policy: what the report calls it.
         resumed: what an earlier tuner of the same run knew; it stays as it is.
+        interval_ns: of the samples; what is called a second here is one of these.
     """
 
-    def __init__(self, plan: Plan, *, policy: str, resumed: TuningReport | None = None) -> None:
-        assert plan.deadline_ns is not None, "without a deadline there is nothing to record"
-        self._paths = Paths.of(plan)
-        self._stages = [stage.name for stage in plan.stages]
-        self._sinks = [stage.name for stage in plan.stages if stage.kind == "sink"]
+    def __init__(
+        self,
+        graph: FlowGraph,
+        *,
+        policy: str,
+        resumed: TuningReport | None = None,
+        interval_ns: int = NS_PER_SECOND,
+    ) -> None:
+        assert graph.deadline_ns is not None, "without a deadline there is nothing to record"
+        self._paths = Paths.of(graph)
+        self._stages = [stage.name for stage in graph.stages]
+        self._sinks = graph.sinks
         if resumed is None:
             gates = [GateTuning(stage) for stage in self._paths.tuned]
-            resumed = TuningReport(plan.deadline_ns, policy, gates=gates)
+            resumed = TuningReport(graph.deadline_ns, policy, gates=gates, interval_ns=interval_ns)
         self._past = _copied(resumed)  # the seconds that nothing can be added to any more
         spans = resumed.series.spans
         self._shown = -1  # the last second that was due
@@ -67,7 +78,7 @@ class TuningRecord:
                 gates = self._past.gates
                 second = self._seconds[sample.second] = _Second(
                     {gate.stage: gate.by for gate in gates},
-                    {gate.stage: _slack_or_hold(gate) for gate in gates},
+                    {gate.stage: _wait_ns(gate.rule) for gate in gates},
                 )
             second.samples[sample.stage] = sample
 
@@ -95,12 +106,23 @@ class TuningRecord:
         self._close(until - KEPT)
         return shown
 
-    def was_set(self, setting: SetSlack) -> None:
-        """Take note of a slack, and of who has set it."""
+    def was_set(self, setting: SetRelease) -> None:
+        """Take note of a rule, and of who has set it."""
         for gate in self._past.gates:
             if gate.stage == setting.stage:
-                gate.slack_ns, gate.hold_ns = _whole(setting.slack_ns), _whole(setting.hold_ns)
+                gate.rule = setting.rule
                 gate.by = setting.by or self._past.policy
+
+    def warned(self, warning: Warn) -> None:
+        """Take note of a warning; of more than `MOST_WARNINGS` different ones the first stay."""
+        warnings, text = self._past.warnings, f"{warning.stage}: {warning.text}"
+        if text in warnings or len(warnings) < MOST_WARNINGS:
+            warnings[text] = warnings.get(text, 0) + 1
+
+    def refused(self, why: str) -> None:
+        """Take note of a command that a slot could not carry out: the policy's mistake."""
+        self._past.errors += 1
+        self._past.last_error = why
 
     def report(self, *, is_last: bool = False) -> TuningReport:
         """Return what is known; of the last seconds only what was due, unless `is_last`."""
@@ -126,12 +148,8 @@ class TuningRecord:
         report.series.add(TuningSpan(second, 1, latency_ns, int(is_over), results, gates))
 
 
-def _whole(ns: int | None) -> int | None:
-    return None if ns is None else int(ns)  # a policy may give a NumPy number
-
-
-def _slack_or_hold(one: GateTuning | StageSample) -> int | None:
-    return one.hold_ns if one.slack_ns is None else one.slack_ns
+def _wait_ns(rule: ReleaseRule) -> int | None:
+    return rule.hold_ns if rule.lead_ns is None else rule.lead_ns
 
 
 def _span(second: _Second, stage: str) -> GateSpan:
@@ -140,7 +158,7 @@ def _span(second: _Second, stage: str) -> GateSpan:
     if sample is None:
         return GateSpan(second.slack_ns[stage], by=by)
     return GateSpan(
-        slack_ns=_slack_or_hold(sample),
+        slack_ns=_wait_ns(sample.rule),
         slack_ready=sample.slack_ready,
         late=sample.late,
         latency_ns=sample.latency_ns,
@@ -156,5 +174,6 @@ def _copied(report: TuningReport) -> TuningReport:
         report,
         latency=latency,
         gates=[replace(gate) for gate in report.gates],
+        warnings=dict(report.warnings),
         series=TuningSeries(report.series.spans, width_s=report.series.width_s),
     )

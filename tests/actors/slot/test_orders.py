@@ -52,12 +52,3 @@ def test_once_the_loop_has_ended_what_waits_is_done_and_the_rest_at_once() -> No
     orders.close()
     assert waits.result(0) == 1
     assert orders.ask(lambda: 2, within_s=0) == 2
-
-
-def test_of_what_was_told_out_of_order_the_newest_stays() -> None:
-    orders, done = Orders(lambda: None), []
-    for number in ((0, 1), (0, 3), (0, 2), (1, 1), (0, 4)):
-        orders.tell_newest("gate", number, lambda number=number: done.append(number))
-    orders.tell_newest("another", (0, 1), lambda: done.append("another"))
-    orders.obey()
-    assert done == [(0, 1), (0, 3), (1, 1), "another"]

@@ -10,6 +10,7 @@ import pytest
 import slackwater as sw
 from actors.tuning.sample_history import JOBS, MOST_BYTES, SampleHistory
 from runtime.measure.samples import StageSample
+from runtime.model import ReleaseRule
 from runtime.plan.plan import Plan
 from tests.support.flows import late_pair
 
@@ -24,7 +25,9 @@ def history(folder: Path, *, flow: str = "late: 1/2", most: int = 1_000) -> Samp
 
 
 def samples(*seconds: int, stage: str = "gate") -> list[StageSample]:
-    return [StageSample(stage=stage, second=second, slack_ns=5) for second in seconds]
+    return [
+        StageSample(stage=stage, second=second, rule=ReleaseRule.slack(5)) for second in seconds
+    ]
 
 
 def test_what_one_job_keeps_the_next_one_reads_job_after_job(tmp_path: Path) -> None:

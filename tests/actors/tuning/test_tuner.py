@@ -9,9 +9,12 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from actors.tuning.tuner import Tuner, graph_of
-from runtime.tune import SetSlack, make_policy
+from actors.tuning.tuner import Tuner
+from runtime.control import FlowGraph, Tell
+from runtime.model import READY_ONLY
+from runtime.tune import make_policy
 from tests.support.flows import late_pair
+from tests.support.rules import release
 
 
 def test_only_the_graph_travels_no_input_and_no_function_of_the_user() -> None:
@@ -25,12 +28,12 @@ def test_only_the_graph_travels_no_input_and_no_function_of_the_user() -> None:
         )
     with sw.Simulation(2) as nodes:
         plan = nodes.plan(flow)
-    sent = pickle.dumps(graph_of(plan))  # which knows no lambda
+    sent = pickle.dumps(FlowGraph.of(plan))  # which knows no lambda
     assert len(sent) < 10_000
     graph = pickle.loads(sent)  # noqa: S301 our own
-    policies = [make_policy(one, sw.Tuning()) for one in (plan, graph)]
+    policies = [make_policy(one, sw.Tuning()) for one in (FlowGraph.of(plan), graph)]
     assert [stage.name for stage in graph.stages] == [stage.name for stage in plan.stages]
-    assert graph.slots == plan.slots
+    assert graph.slots == dict(plan.slots)
     first, second = (one.begin() for one in policies if one is not None)
     assert first == second != []
 
@@ -45,12 +48,12 @@ class DeadLine:
 
 def test_a_slack_counts_as_set_only_once_it_was_sent() -> None:
     with sw.Simulation(1) as nodes:
-        plan = graph_of(nodes.plan(late_pair("late", seconds=1, deadline="1s")))
-    tuner = Tuner(plan, sw.Tuning(policy="500ms"))
-    tuner._slots = dict.fromkeys(plan.slot_names, DeadLine())
+        graph = FlowGraph.of(nodes.plan(late_pair("late", seconds=1, deadline="1s")))
+    tuner = Tuner(graph, sw.Tuning(policy="500ms"))
+    tuner._slots = dict.fromkeys(graph.slot_names, DeadLine())
     with pytest.raises(ConnectionError):
-        tuner._set([SetSlack("gate", 5)])
+        tuner._perform([Tell(graph.slots["gate"], release("gate", 5), (0, 1))])
     (gate,) = tuner.state(0).report.gates
-    assert (gate.slack_ns, gate.by) == (None, "")  # so the next tuner will set it
+    assert (gate.rule, gate.by) == (READY_ONLY, "")  # so the next tuner will set it
     tuner._is_over.set()
     tuner.start({})

@@ -63,7 +63,7 @@ def test_the_simulator_reports_how_a_deadline_was_kept() -> None:
     assert sw.JobReport.from_json(report.to_json()).to_json() == report.to_json()
     (gate,) = tuning.gates
     stage = next(one for one in report.stages if one.name == "gate")
-    assert (gate.slack_ns, gate.by) == (500_000_000, "static 500 ms")
+    assert (gate.rule.slack_ns, gate.by) == (500_000_000, "static 500 ms")
     assert (gate.slack_ready, gate.late) == (stage.unready, stage.late)
     assert gate.slack_ready > 0 < gate.late
     assert 0 < stage.late_ready <= stage.late + stage.late_dropped

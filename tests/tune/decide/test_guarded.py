@@ -6,11 +6,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from runtime.control import FlowGraph, StageNode, Warn
 from runtime.measure import TuningReport
 from runtime.measure.samples import StageSample
-from runtime.tune import GuardedPolicy, SetSlack
+from runtime.measure.trials import Trial
+from runtime.model import ReleaseRule
+from runtime.tune import GuardedPolicy, SetRelease
+from tests.support.rules import release
 
-GOOD = SetSlack("gate", 5)
+RULE = ReleaseRule.slack(5)
+GRAPH = FlowGraph(
+    flow="one",
+    stages=(StageNode(name="buses", slot="a"), StageNode(name="gate", slot="a", is_tuned=True)),
+)
+GOOD = SetRelease("gate", RULE)
 
 
 class Says:
@@ -21,30 +30,29 @@ class Says:
     def __init__(self, decides: Callable[[], Any]) -> None:
         self._decides = decides
 
-    def begin(self) -> Sequence[SetSlack]:
+    def begin(self) -> Sequence[SetRelease]:
         return []
 
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetSlack]:
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
         del second, samples
-        decided: Sequence[SetSlack] = self._decides()
+        decided: Sequence[SetRelease] = self._decides()
         return decided
 
 
 def guarded(decides: Callable[[], Any]) -> GuardedPolicy:
-    return GuardedPolicy(lambda: Says(decides), ["gate"])
+    return GuardedPolicy(lambda: Says(decides), GRAPH)
 
 
 @pytest.mark.parametrize(
     ("wrong", "claim"),
     [
-        (SetSlack("gate", -2), "slack_ns=-2 must be None"),
-        (SetSlack("gate", 0.5), "slack_ns=0.5 must be None"),  # type: ignore[arg-type]
-        (SetSlack("gate", True), "slack_ns=True must be None"),
-        (SetSlack("gate", 10**30), "a whole number from 0 to 10**18"),
-        (SetSlack("gate", 5, hold_ns=-1), "hold_ns=-1 must be None"),
-        (SetSlack("gate", 5, hold_ns=10**30), f"hold_ns={10**30} must be None"),
-        (SetSlack("buses", 5), "stage 'buses' has no gate"),
-        ("gate", "a policy returns SetSlack, not 'gate'"),
+        (SetRelease("gate", None), "'gate': None is no ReleaseRule"),  # type: ignore[arg-type]
+        (SetRelease("gate", RULE, trials=("model",)), "'gate': 'model' is no Trial"),  # type: ignore[arg-type]
+        (SetRelease("gate", RULE, trials=(Trial("model", 5),)), "'gate': 5 is no ReleaseRule"),  # type: ignore[arg-type]
+        (SetRelease("buses", RULE), "stage 'buses' has no gate"),
+        (SetRelease("elsewhere", RULE), "the flow has no stage 'elsewhere'"),
+        (Warn("elsewhere", "slow"), "the flow has no stage 'elsewhere'"),
+        ("gate", "a policy returns SetRelease, not 'gate'"),
     ],
 )
 def test_a_slack_that_cannot_be_set_is_counted_and_the_others_are_set(
@@ -58,9 +66,17 @@ def test_a_slack_that_cannot_be_set_is_counted_and_the_others_are_set(
 
 @pytest.mark.parametrize("slack_ns", [None, -1, 0, 10**12, np.int64(7)])
 def test_every_slack_that_can_be_set_is(slack_ns: Any) -> None:
-    policy = guarded(lambda: [SetSlack("gate", slack_ns, hold_ns=0)])
+    policy = guarded(lambda: [release("gate", slack_ns, hold_ns=0)])
     assert len(policy.decide(0, {})) == 1
     assert policy.errors == 0
+
+
+@pytest.mark.parametrize("slack_ns", [-2, 0.5, True, 10**30])
+def test_a_slack_that_no_rule_has_is_counted_and_nothing_is_set(slack_ns: Any) -> None:
+    policy = guarded(lambda: [GOOD, SetRelease("gate", ReleaseRule.slack(slack_ns))])
+    assert policy.decide(0, {}) == []
+    assert policy.errors == 1
+    assert f"slack_ns={slack_ns} must be a whole number" in (policy.last_error or "")
 
 
 def test_a_policy_that_raises_is_counted_with_its_traceback_and_asked_again() -> None:
@@ -75,7 +91,7 @@ def test_a_policy_that_cannot_be_made_sets_nothing() -> None:
     def make() -> Says:
         raise OSError("the history is not readable")
 
-    policy = GuardedPolicy(make, ["gate"])
+    policy = GuardedPolicy(make, GRAPH)
     assert (policy.begin(), policy.decide(0, {}), policy.name) == ([], [], None)
     report = policy.noted(TuningReport(1, "sltuner"))
     assert (report.policy, report.errors) == ("sltuner", 1)

@@ -7,11 +7,12 @@ import pytest
 
 import slackwater as sw
 from runtime.config import Tuning
+from runtime.control import FlowGraph
 from runtime.errors import SettingError
-from runtime.model import NS_PER_SECOND
+from runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
 from runtime.plan.place import place
 from runtime.plan.plan import Plan, plan_stages
-from runtime.tune import SetSlack, make_policy
+from runtime.tune import SetRelease, make_policy
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64()), "key": pa.array([1], pa.int64())})
 
@@ -39,7 +40,7 @@ def planned(flow: sw.Dataflow) -> Plan:
 def tuned(flow: sw.Dataflow) -> dict[str, int | str | None]:
     """Return {gate: its slack, or 'tuned'}."""
     stages = planned(flow).stages
-    return {s.name: "tuned" if s.is_tuned else s.slack_ns for s in stages if s.kind == "merge"}
+    return {s.name: "tuned" if s.is_tuned else s.rule.slack_ns for s in stages if s.kind == "merge"}
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_a_gate_is_tuned_that_has_no_slack_in_a_flow_with_a_deadline(
 
 
 def test_a_tuned_gate_starts_ready_only() -> None:
-    assert {s.slack_ns for s in planned(flow_of(deadline="6s")).stages} == {None}
+    assert {s.rule for s in planned(flow_of(deadline="6s")).stages} == {READY_ONLY}
 
 
 def test_a_plan_knows_its_deadline() -> None:
@@ -98,7 +99,7 @@ def test_explain_says_what_sets_each_slack() -> None:
     ],
 )
 def test_a_policy_is_made_by_its_name(policy: str, name: str) -> None:
-    made = make_policy(planned(flow_of(deadline="6s")), Tuning(policy=policy))
+    made = make_policy(FlowGraph.of(planned(flow_of(deadline="6s"))), Tuning(policy=policy))
     assert made is not None
     assert made.name == name
     assert {one.stage for one in made.begin()} == {"both", "all"}
@@ -106,22 +107,22 @@ def test_a_policy_is_made_by_its_name(policy: str, name: str) -> None:
 
 def test_a_slack_as_policy_is_set_on_every_tuned_gate() -> None:
     flow = flow_of(deadline="6s", own={"all": "1s"})
-    made = make_policy(planned(flow), Tuning(policy="500ms"))
+    made = make_policy(FlowGraph.of(planned(flow)), Tuning(policy="500ms"))
     assert made is not None
-    assert made.begin() == [SetSlack("both", 500_000_000, by=made.name)]
+    assert made.begin() == [SetRelease("both", ReleaseRule.slack(500_000_000), by=made.name)]
 
 
 @pytest.mark.parametrize(
     "flow", [flow_of(), flow_of(slack="1s", deadline="6s"), flow_of(slack="1s")]
 )
 def test_without_a_gate_to_tune_there_is_no_policy(flow: sw.Dataflow) -> None:
-    assert make_policy(planned(flow), Tuning()) is None
+    assert make_policy(FlowGraph.of(planned(flow)), Tuning()) is None
 
 
 @pytest.mark.parametrize("policy", ["sltuner2", "", "-5s", "soon"])
 def test_a_policy_that_there_is_not_is_refused_with_those_that_there_are(policy: str) -> None:
     with pytest.raises(SettingError, match=r"'even split'.*'500ms'"):
-        make_policy(planned(flow_of(deadline="6s")), Tuning(policy=policy))
+        make_policy(FlowGraph.of(planned(flow_of(deadline="6s"))), Tuning(policy=policy))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from runtime.tune.decide.model_rule import FIRST_FIT_S, MODEL, ModelRule
 from runtime.tune.predict.estimator import Estimator
 from runtime.tune.predict.forecast import FloatArray
 from runtime.tune.predict.linear import LinearPredictor
-from runtime.tune.record.contract import SetSlack
+from runtime.tune.record.contract import SetRelease
 from runtime.tune.record.paths import Paths
 from tests.support.gates import PATHS, S, course, second
 
@@ -31,7 +31,7 @@ def tuner(known: Sequence[StageSample] = (), **settings: float) -> ModelRule:
     return ModelRule(PATHS, deadline_ns=DEADLINE, tuning=tuning, history=known)
 
 
-def one(settings: Sequence[SetSlack]) -> SetSlack:
+def one(settings: Sequence[SetRelease]) -> SetRelease:
     (only,) = settings
     return only
 
@@ -51,7 +51,7 @@ def driven(own: ModelRule, seconds: int, *, rest_ms: float = 5.0) -> list[tuple[
         took_s = samples["join"].latency_ns / S + 2 * rest_ms / 1e3
         seen.append((took_s, samples["join"].slack_ready))
         held_s = min(skew_s, slack_s)
-        slack_s = (one(own.decide(k, samples)).slack_ns or 0) / S
+        slack_s = (one(own.decide(k, samples)).rule.slack_ns or 0) / S
     return seen
 
 
@@ -100,7 +100,7 @@ def test_what_the_rest_of_the_path_takes_is_taken_from_the_slack() -> None:
         for k in range(8):
             near = second(k, skew_s=2.9 + 0.1 * k, slack_s=2.0, rest_ms=rest_ms)
             setting = one(own.decide(k, near))
-        slacks.append((setting.slack_ns or 0) / S)
+        slacks.append((setting.rule.slack_ns or 0) / S)
     assert 2.0 < slacks[0] < 3.0
     assert slacks[1] < slacks[0] - 1.0  # a source and a sink on the path, 0.6 s each
 
@@ -111,7 +111,7 @@ def test_a_higher_probability_is_more_careful() -> None:
         own.begin()
         for k in range(8):
             setting = one(own.decide(k, second(k, skew_s=3.2 + 0.2 * k, slack_s=2.5)))
-        return setting.slack_ns or 0
+        return setting.rule.slack_ns or 0
 
     assert slack_of(0.999) < slack_of(0.5)
 
@@ -120,9 +120,9 @@ def test_behind_a_slack_stands_the_hold_that_the_others_leave() -> None:
     own = tuner(history())
     own.begin()
     setting = one(own.decide(0, second(0, skew_s=4.0, slack_s=2.0)))
-    assert setting.hold_ns is not None
-    assert setting.slack_ns is not None
-    assert setting.slack_ns <= setting.hold_ns <= DEADLINE
+    assert setting.rule.hold_ns is not None
+    assert setting.rule.slack_ns is not None
+    assert setting.rule.slack_ns <= setting.rule.hold_ns <= DEADLINE
 
 
 def polled(k: int, stage: str = "join") -> StageSample:
@@ -137,9 +137,9 @@ def test_where_event_time_jumps_a_gate_alone_has_a_hold_and_no_slack() -> None:
     own.begin()
     for k in range(40):
         setting = one(own.decide(k, {**second(k, skew_s=4.0, slack_s=2.0), "join": polled(k)}))
-    assert setting.slack_ns is None
-    assert setting.hold_ns is not None
-    assert DEADLINE // 2 < setting.hold_ns < DEADLINE
+    assert setting.rule.slack_ns is None
+    assert setting.rule.hold_ns is not None
+    assert DEADLINE // 2 < setting.rule.hold_ns < DEADLINE
 
 
 def test_where_event_time_jumps_gates_that_share_a_deadline_are_held_before_their_slacks() -> None:
@@ -152,10 +152,10 @@ def test_where_event_time_jumps_gates_that_share_a_deadline_are_held_before_thei
     holds = []
     for setting in settings:
         assert setting.by == MODEL
-        assert setting.slack_ns is not None
-        assert setting.hold_ns is not None
-        assert setting.slack_ns > setting.hold_ns + 3 * S
-        holds.append(setting.hold_ns)
+        assert setting.rule.slack_ns is not None
+        assert setting.rule.hold_ns is not None
+        assert setting.rule.slack_ns > setting.rule.hold_ns + 3 * S
+        holds.append(setting.rule.hold_ns)
     assert sum(holds) < 1.1 * DEADLINE, "they share it"
 
 

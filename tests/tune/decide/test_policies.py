@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND
-from runtime.tune import Paths, SetSlack, SlackPolicy
+from runtime.model import NS_PER_SECOND, ReleaseRule
+from runtime.tune import Paths, SetRelease, SlackPolicy
 from runtime.tune.decide.policies import (
     Calibration,
     EvenSplit,
@@ -18,6 +18,7 @@ from runtime.tune.decide.policies import (
     make_split,
     the_last,
 )
+from tests.support.rules import rule
 
 S = NS_PER_SECOND
 PATHS = Paths(
@@ -32,8 +33,8 @@ def sample(stage: str, second: int = 0, **what: int) -> StageSample:
 
 def slacks(settings: object) -> dict[str, int | None]:
     assert isinstance(settings, list)
-    assert all(isinstance(one, SetSlack) and one.by for one in settings)
-    return {one.stage: one.slack_ns for one in settings}
+    assert all(isinstance(one, SetRelease) and one.by for one in settings)
+    return {one.stage: one.rule.slack_ns for one in settings}
 
 
 def decide(policy: SlackPolicy, second: int, *samples: StageSample) -> dict[str, int | None]:
@@ -42,7 +43,7 @@ def decide(policy: SlackPolicy, second: int, *samples: StageSample) -> dict[str,
 
 @pytest.mark.parametrize(("slack_ns", "name"), [(S, "static 1.00 s"), (None, "ready-only")])
 def test_static_sets_its_slack_once(slack_ns: int | None, name: str) -> None:
-    policy = StaticSlack(PATHS, slack_ns)
+    policy = StaticSlack(PATHS, rule(slack_ns))
     assert policy.name == name
     assert slacks(policy.begin()) == {"one": slack_ns, "two": slack_ns}
     assert decide(policy, 0, sample("out", latency_ns=9 * S)) == {}
@@ -109,7 +110,7 @@ def test_the_even_split_that_forgets_takes_the_last_second_that_had_work() -> No
 
 def test_by_the_clock_the_even_split_sets_holds_and_no_slack() -> None:
     policy = EvenSplit(PATHS, deadline_ns=6 * S, holds=True)
-    assert [(one.stage, one.slack_ns, one.hold_ns) for one in policy.begin()] == [
+    assert [(one.stage, one.rule.slack_ns, one.rule.hold_ns) for one in policy.begin()] == [
         ("one", None, 3 * S),
         ("two", None, 3 * S),
     ]
@@ -121,9 +122,9 @@ def test_the_trend_is_followed_by_four_times_its_last_rise_and_not_by_its_falls(
 
     def hold_ns(second: int, took_ns: int) -> int | None:
         known = {"out": sample("out", second, latency_ns=took_ns)}
-        return policy.decide(second, known)[0].hold_ns
+        return policy.decide(second, known)[0].rule.hold_ns
 
-    assert all(one.slack_ns is None for one in policy.begin())
+    assert all(one.rule.slack_ns is None for one in policy.begin())
     assert hold_ns(0, S) == (budget_ns - S) // 2
     assert hold_ns(1, 2 * S) == (budget_ns - 2 * S - 4 * S) // 2
     assert hold_ns(2, S) == (budget_ns - S) // 2
@@ -134,7 +135,7 @@ def test_the_steady_trend_is_followed_by_three_times_its_mean_rise_of_two_second
     rest_ns = []
     for second, took_s in enumerate((1, 2, 2, 1)):
         known = {"out": sample("out", second, latency_ns=took_s * S)}
-        hold_ns = policy.decide(second, known)[0].hold_ns
+        hold_ns = policy.decide(second, known)[0].rule.hold_ns
         assert hold_ns is not None
         rest_ns.append(20 * S - kept_back_ns(20 * S) - 2 * hold_ns)
     assert rest_ns == pytest.approx([S, 2 * S + 3 * S, 2 * S + 1.5 * S, S], abs=2)
@@ -148,8 +149,8 @@ def test_a_maximum_decays_by_a_share_of_it_a_second(name: str, left: float) -> N
     rest_ns = []
     for second, took_ns in enumerate((S, 0, 0, S)):
         settings = policy.decide(second, {"out": sample("out", second, latency_ns=took_ns)})
-        assert settings[0].hold_ns is not None
-        rest_ns.append(10 * S - kept_back_ns(10 * S) - 2 * settings[0].hold_ns)
+        assert settings[0].rule.hold_ns is not None
+        rest_ns.append(10 * S - kept_back_ns(10 * S) - 2 * settings[0].rule.hold_ns)
     assert rest_ns == pytest.approx([S, left * S, left**2 * S, S], abs=2)
 
 
@@ -190,6 +191,6 @@ def test_calibration_goes_on_after_seconds_that_nobody_has_told_it_of() -> None:
 
 def test_planned_holds_come_one_second_ahead() -> None:
     policy = PlannedSlack({0: {"one": 7}, 2: {"one": 8, "two": 9}})
-    assert policy.begin() == [SetSlack("one", None, hold_ns=7, by="clairvoyant")]
+    assert policy.begin() == [SetRelease("one", ReleaseRule.hold(7), by="clairvoyant")]
     assert policy.decide(0, {}) == []
-    assert [one.hold_ns for one in policy.decide(1, {})] == [8, 9]
+    assert [one.rule.hold_ns for one in policy.decide(1, {})] == [8, 9]

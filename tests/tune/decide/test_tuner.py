@@ -10,11 +10,11 @@ from itertools import pairwise
 import pytest
 
 from runtime.config import Tuning
+from runtime.control.commands import SetRelease
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Tried
 from runtime.tune.decide.accounts import TRIAL_S, RuleAccounts
 from runtime.tune.decide.tuner import MODEL, SAFE_RULE, SlackTuner
-from runtime.tune.record.contract import SetSlack
 from runtime.tune.record.paths import Paths
 from tests.support.gates import PATHS, S, course, second
 
@@ -27,7 +27,7 @@ def tuner(known: Sequence[StageSample] = ()) -> SlackTuner:
     return SlackTuner(PATHS, deadline_ns=DEADLINE, tuning=tuning, history=known)
 
 
-def one(settings: Sequence[SetSlack]) -> SetSlack:
+def one(settings: Sequence[SetRelease]) -> SetRelease:
     (only,) = settings
     return only
 
@@ -44,8 +44,8 @@ def told(
 
 def test_it_begins_with_the_safe_rule_by_the_clock_and_lets_the_others_run_along() -> None:
     setting = one(tuner().begin())
-    assert (setting.by, setting.slack_ns) == (SAFE_RULE, None)
-    assert setting.hold_ns == DEADLINE - 75_000_000
+    assert (setting.by, setting.rule.slack_ns) == (SAFE_RULE, None)
+    assert setting.rule.hold_ns == DEADLINE - 75_000_000
     assert {trial.name for trial in setting.trials} >= {SAFE_RULE, OTHER, "trend-following"}
     assert MODEL not in {trial.name for trial in setting.trials}, "it knows nothing yet"
 
@@ -143,7 +143,7 @@ def test_what_others_heaped_up_is_forgotten_by_the_safe_rule() -> None:
         samples = told(k, {SAFE_RULE: 50, OTHER: 50})
         took_ns = 4 * S if 10 <= k < 20 else samples["out"].latency_ns
         late = replace(samples["out"], latency_ns=took_ns)
-        holds_ns.append(one(own.decide(k, {**samples, "out": late})).hold_ns or 0)
+        holds_ns.append(one(own.decide(k, {**samples, "out": late})).rule.hold_ns or 0)
     assert holds_ns[19] == 0
     assert holds_ns[-1] > DEADLINE // 2
 

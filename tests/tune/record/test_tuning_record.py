@@ -6,11 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
+from runtime.control import FlowGraph
 from runtime.measure.samples import KEPT, StageSample
 from runtime.plan.plan import Plan
-from runtime.tune import SetSlack, TuningRecord
+from runtime.tune import SetRelease, TuningRecord
 from tests.support.flows import late_pair
 from tests.support.reports import MS, SECOND
+from tests.support.rules import rule
 
 STAGES = ("fast", "slow", "gate", "out")
 
@@ -21,7 +23,7 @@ def plan() -> Plan:
 
 
 def record(**options: Any) -> TuningRecord:
-    return TuningRecord(plan(), policy="even split", **options)
+    return TuningRecord(FlowGraph.of(plan()), policy="even split", **options)
 
 
 def second(number: int, gate_ms: int = 100, *, without: str = "") -> list[StageSample]:
@@ -33,7 +35,7 @@ def second(number: int, gate_ms: int = 100, *, without: str = "") -> list[StageS
             latency_ns=(gate_ms if stage == "gate" else 1) * MS,
             rows=5,
             slack_ready=3 if stage == "gate" else 0,
-            slack_ns=7 * MS if stage == "gate" else None,
+            rule=rule(7 * MS if stage == "gate" else None),
         )
         for stage in STAGES
         if stage != without
@@ -114,12 +116,12 @@ def test_latency_is_that_of_the_worst_path_and_results_are_rows_at_sinks() -> No
 def test_who_set_a_slack_is_told_from_the_next_second_on() -> None:
     made = record()
     made.add(second(0))
-    made.was_set(SetSlack("gate", 9 * MS, by="trigger"))
+    made.was_set(SetRelease("gate", rule(9 * MS), by="trigger"))
     made.add(second(1))
     made.due()
     report = made.report()
     assert [span.gates["gate"].by for span in report.series.spans] == ["", "trigger"]
-    assert [(gate.slack_ns, gate.by) for gate in report.gates] == [(9 * MS, "trigger")]
+    assert [(gate.rule.slack_ns, gate.by) for gate in report.gates] == [(9 * MS, "trigger")]
 
 
 def test_the_record_of_a_tuner_that_died_goes_on_in_the_next() -> None:
@@ -129,7 +131,7 @@ def test_the_record_of_a_tuner_that_died_goes_on_in_the_next() -> None:
         first.add(second(number, 400 * number))
     whole.due()
     first.due()
-    first.was_set(SetSlack("gate", 5 * MS, by="climb"))
+    first.was_set(SetRelease("gate", rule(5 * MS), by="climb"))
     then = record(resumed=first.report())
     assert then.report().gates == first.report().gates
     for number in range(2, 5):  # second 2 once more, as its successor may hear it

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from runtime.merge import Cut, Key
+from runtime.merge.reader import Cut, Key
 from runtime.model import Batch, Int64Array
 
 _MANY = 256
@@ -146,37 +146,3 @@ def _before(times_ns: Int64Array, place: int, cut: Cut) -> int:
         return len(times_ns)
     cut_ns, ties = cut
     return int(times_ns.searchsorted(cut_ns, side="right" if place < ties else "left"))
-
-
-class ReadLog:
-    """When rows of each read of its gate came to a replica, of those that it has not done with."""
-
-    def __init__(self) -> None:
-        self._came_ns: dict[int, int] = {}  # {number of the read: when the first rows of it came}
-
-    def add(self, number: int, came_ns: int) -> None:
-        """Take note that rows of a read have come."""
-        self._came_ns.setdefault(number, came_ns)
-
-    def left(self, unread: int, held: int) -> int | None:
-        """Take note that all reads before `unread` go on, and those before `held` to their end.
-
-        Returns:
-            When rows came that had waited longest of those that go on; None if there are none.
-        """
-        since_ns = min([at for n, at in self._came_ns.items() if n < unread], default=None)
-        for number in [n for n in self._came_ns if n < held]:
-            del self._came_ns[number]
-        return since_ns
-
-    def oldest_ns(self) -> int | None:
-        """Return when the row came that has waited longest; None if nothing is held."""
-        return min(self._came_ns.values(), default=None)
-
-    def held(self) -> dict[int, int]:
-        """Return what is held."""
-        return dict(self._came_ns)
-
-    def restore(self, held: dict[int, int]) -> None:
-        """Continue from what was held."""
-        self._came_ns = dict(held)

@@ -1,0 +1,41 @@
+"""One control loop for both hosts: samples in, commands out.
+
+| file | what it says |
+| --- | --- |
+| `graph.py` | a flow as those who decide see it |
+| `commands.py` | what a slot may be told while it runs |
+| `loop.py` | who is asked when, what is decided on, who is told what; what a successor must know |
+"""
+
+from runtime.control.commands import Command, Move, SetRelease, Shed, Warn
+from runtime.control.graph import FlowGraph, StageNode
+from runtime.control.loop import (
+    Action,
+    Ask,
+    ControlLoop,
+    Decide,
+    Decider,
+    LoopState,
+    Tell,
+    WakeAt,
+    name_of,
+)
+
+__all__ = [
+    "Action",
+    "Ask",
+    "Command",
+    "ControlLoop",
+    "Decide",
+    "Decider",
+    "FlowGraph",
+    "LoopState",
+    "Move",
+    "SetRelease",
+    "Shed",
+    "StageNode",
+    "Tell",
+    "WakeAt",
+    "Warn",
+    "name_of",
+]

@@ -1,0 +1,91 @@
+"""What deciders want of slots while a job runs; `Slot.apply` alone carries it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from runtime.measure.trials import Trial
+from runtime.model import ReleaseRule
+
+
+@dataclass(frozen=True, slots=True)
+class SetRelease:
+    """Let a gate release by another rule: setSLT of [ssg] §4.1, §4.2 SLTsetter.
+
+    Attributes:
+        stage: whose gate.
+        rule: the new one.
+        by: who decided: the name of a policy, or which of its rules.
+        trials: other rules, of which only account is kept: what they would have let go.
+    """
+
+    stage: str
+    rule: ReleaseRule
+    by: str = ""
+    trials: tuple[Trial, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Let a stage go on in another slot. Nobody can do that yet: [mace] is to come.
+
+    Attributes:
+        stage: which.
+        slot: where to.
+        by: who decided.
+    """
+
+    stage: str
+    slot: str
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shed:
+    """Drop a share of the rows that come to a stage. Nobody can do that yet: eSPICE is to come.
+
+    Attributes:
+        stage: which.
+        share: of its rows, from 0 to 1.
+        by: who decided.
+    """
+
+    stage: str
+    share: float
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Warn:
+    """Say something of a stage in the job's report; no slot is told.
+
+    Attributes:
+        stage: of which.
+        text: what.
+        by: who decided.
+    """
+
+    stage: str
+    text: str
+    by: str = ""
+
+
+Command: TypeAlias = SetRelease | Move | Shed | Warn
+
+
+def refusal(command: Move | Shed | Warn) -> str:
+    """Return why no slot carries a command out, and what to do instead."""
+    match command:
+        case Move(stage, slot):
+            return (
+                f"stage {stage!r} cannot move to slot {slot!r} while it runs: no slot can do that "
+                "yet; place it there with placement= and submit the flow again"
+            )
+        case Shed(stage, share):
+            return (
+                f"stage {stage!r} cannot shed {share:g} of its rows: no slot can do that yet; "
+                "filter them, or give the step replicas"
+            )
+        case Warn(stage):
+            return f"a warning of stage {stage!r} is for the job's report, and no slot is told"

@@ -1,0 +1,89 @@
+"""A flow as those who decide see it: what feeds what, where it runs, and what may be set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from runtime.plan.plan import Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageNode:
+    """One stage.
+
+    Attributes:
+        name: what commands and samples call it.
+        slot: where it runs.
+        inputs: the stages that feed it, each once.
+        is_tuned: whether the rule of its gate follows from the deadline.
+        is_sink: whether results leave there.
+        window_ns: SW of [ssg] §2.1: how long, in event time, a row stays in its state; 0 for stages
+            without one.
+        readers: |PThreads| of [ssg] Eq. 6: the replicas behind its gate; 1 for other stages.
+    """
+
+    name: str
+    slot: str
+    inputs: tuple[str, ...] = ()
+    is_tuned: bool = False
+    is_sink: bool = False
+    window_ns: int = 0
+    readers: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowGraph:
+    """The stages of a flow; small enough to be sent, as it knows no input and no function.
+
+    Attributes:
+        flow: its name.
+        stages: in topological order.
+        deadline_ns: the latency to keep; None: none.
+    """
+
+    flow: str
+    stages: tuple[StageNode, ...]
+    deadline_ns: int | None = None
+
+    @classmethod
+    def of(cls, plan: Plan) -> FlowGraph:
+        """Return the graph of a plan."""
+        stages = [
+            StageNode(
+                name=stage.name,
+                slot=plan.slots[stage.name],
+                inputs=tuple(dict.fromkeys(channel.source for channel in stage.inputs)),
+                is_tuned=stage.is_tuned,
+                is_sink=stage.kind == "sink",
+                window_ns=stage.window_ns,
+                readers=stage.readers,
+            )
+            for stage in plan.stages
+        ]
+        return cls(flow=plan.flow, stages=tuple(stages), deadline_ns=plan.deadline_ns)
+
+    @property
+    def inputs(self) -> Mapping[str, tuple[str, ...]]:
+        """{stage: the stages that feed it}, in topological order."""
+        return {stage.name: stage.inputs for stage in self.stages}
+
+    @property
+    def tuned(self) -> tuple[str, ...]:
+        """The stages whose rule follows from the deadline, in topological order."""
+        return tuple(stage.name for stage in self.stages if stage.is_tuned)
+
+    @property
+    def sinks(self) -> tuple[str, ...]:
+        """The stages where results leave."""
+        return tuple(stage.name for stage in self.stages if stage.is_sink)
+
+    @property
+    def slots(self) -> Mapping[str, str]:
+        """{stage: its slot}."""
+        return {stage.name: stage.slot for stage in self.stages}
+
+    @property
+    def slot_names(self) -> tuple[str, ...]:
+        """The slots in use, in order of first use."""
+        return tuple(dict.fromkeys(stage.slot for stage in self.stages))

@@ -1,0 +1,266 @@
+"""The tuner in virtual time: the same loop as on Ray, told at once, or as far off as a model says.
+
+```
+ControlLoop ── Ask, Tell ──▶ (link) ──▶ Slot.samples, Slot.apply
+     ▲                                        │
+     └── heard ◀── (link) ◀───────────────────┘      dies, and another goes on with what it knew
+```
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from runtime.control import (
+    Action,
+    Ask,
+    Command,
+    ControlLoop,
+    Decide,
+    Decider,
+    FlowGraph,
+    LoopState,
+    SetRelease,
+    Tell,
+    WakeAt,
+    name_of,
+)
+from runtime.errors import SettingError
+from runtime.measure.samples import StageSample
+from runtime.measure.tuning import TuningReport
+from runtime.simulate.models import TunerModel
+from runtime.tune import GuardedPolicy, TuningRecord
+
+KEEPS = 1_000
+"""Intervals whose samples a tuner keeps for the one that may have to take its place."""
+
+
+class TunerHost(Protocol):
+    """What a tuner needs of the simulator."""
+
+    now_ns: int
+
+    def at(self, at_ns: int, happen: Callable[[], None]) -> None:
+        """Let something happen then."""
+        ...
+
+    @property
+    def pending(self) -> int:
+        """How much is still to happen."""
+        ...
+
+    def answers(self, slot: str) -> bool:
+        """Whether a slot can be asked, and told what to do."""
+        ...
+
+    def samples_of(self, slot: str) -> list[StageSample]:
+        """Return what a slot's stages did in the intervals that are over, once."""
+        ...
+
+    def apply(self, slot: str, command: Command, number: tuple[int, int]) -> None:
+        """Let a slot carry out a command."""
+        ...
+
+
+class SimulatedTuner:
+    """The tuner of one run. What is on its way to it as the run ends is lost.
+
+    Args:
+        graph: of a flow with a deadline.
+        policy: decides.
+        host: the simulator.
+        model: how it fares.
+        rng: draws what its messages take.
+
+    Attributes:
+        samples: all that it has heard, as it came.
+        settings: the rules that the policy has wanted: (in which interval, what).
+    """
+
+    def __init__(
+        self,
+        graph: FlowGraph,
+        policy: Decider,
+        host: TunerHost,
+        *,
+        model: TunerModel,
+        rng: np.random.Generator,
+    ) -> None:
+        self._graph, self._host, self._model, self._rng = graph, host, model, rng
+        self._interval_ns, self._start_ns = model.interval_ns, host.now_ns
+        self._pristine = copy.deepcopy(policy) if model.deaths_ns else policy
+        self.samples: list[StageSample] = []
+        self.settings: list[tuple[int, SetRelease]] = []
+        self._lives = 0  # how many tuners there were before this one
+        self._is_alive = True
+        self._fetched: LoopState | None = None  # what the job knows of it: of a round ago
+        self._mine = 0  # of what is still to happen
+        self._wake_ns: int | None = None
+        self._is_asleep = False  # nothing but us would happen
+        self._loop, self._policy = self._made(policy, None)
+
+    def _made(self, policy: Decider, before: LoopState | None) -> tuple[ControlLoop, GuardedPolicy]:
+        resumed = None if before is None else before.report
+        record = TuningRecord(
+            self._graph, policy=name_of(policy), resumed=resumed, interval_ns=self._interval_ns
+        )
+        loop = ControlLoop(
+            self._graph,
+            record,
+            keeps=KEEPS * len(self._graph.stages),
+            interval_ns=self._interval_ns,
+            turn=self._lives,
+            before=before,
+        )
+        return loop, GuardedPolicy(lambda: policy, self._graph)
+
+    def begin(self) -> None:
+        """Begin, the slots being there, at the start of the first interval."""
+        for dies_ns, back_ns in self._model.deaths_ns:
+            self._at(dies_ns, self._die)
+            self._at(back_ns, self._come_back)
+        self._start(left_ns=None)
+
+    def _start(self, *, left_ns: int | None) -> None:
+        first, now_ns = self._policy.begin(), self._host.now_ns
+        self._note((now_ns - self._start_ns) // self._interval_ns, first)
+        # A run begins before anything is to happen.
+        self._perform(self._loop.begin(now_ns, first, left_ns=left_ns), is_first=True)
+
+    def report(self) -> TuningReport:
+        """Return how the deadline was kept so far."""
+        known = self._policy.noted(self._loop.state(is_last=True).report)
+        return replace(known, restarts=self._lives)
+
+    # -- what the loop wants --------------------------------------------------------------------
+
+    def _perform(self, actions: Sequence[Action], *, is_first: bool = False) -> None:
+        todo, wake_ns = deque(actions), None
+        while todo:
+            match todo.popleft():
+                case Ask(slot):
+                    todo.extend(self._ask(slot))
+                case Decide(interval, samples):
+                    wanted = self._policy.decide(interval, samples)
+                    self._note(interval + 1, wanted)
+                    todo.extend(self._decided(wanted))
+                case Tell() as tell:
+                    self._loop.told(tell)
+                    self._tell(tell)
+                case WakeAt(at_ns):
+                    wake_ns = at_ns
+        if wake_ns is not None:
+            self._wake_ns, self._is_asleep = wake_ns, False
+            self._sleep(is_first=is_first)
+
+    def _note(self, interval: int, wanted: Sequence[Command]) -> None:
+        self.settings += [(interval, one) for one in wanted if isinstance(one, SetRelease)]
+
+    def _decided(self, wanted: Sequence[Command]) -> list[Action]:
+        loop, host = self._loop, self._host
+        if not self._model.takes_ns:
+            return loop.decided(wanted, host.now_ns)
+        self._living(self._model.takes_ns, lambda: loop.decided(wanted, host.now_ns))
+        return []
+
+    def _ask(self, slot: str) -> list[Action]:
+        if not self._host.answers(slot):
+            return []
+        if self._model.link is None:
+            return self._hear(slot, self._host.samples_of(slot), self._left_ns())
+        turn = self._lives
+
+        def answer() -> None:  # a slot answers also who is dead by now, to whom it is lost
+            if not self._host.answers(slot):
+                return
+            samples = self._host.samples_of(slot)
+            left_ns = self._left_ns()
+            if turn == self._lives and self._is_alive:
+                self._living(self._travel_ns(), lambda: self._hear(slot, samples, left_ns))
+
+        self._at(self._host.now_ns + self._travel_ns(), answer)
+        return []
+
+    def _hear(self, slot: str, samples: list[StageSample], left_ns: int) -> list[Action]:
+        self.samples += samples
+        return self._loop.heard(slot, samples, self._host.now_ns, left_ns=left_ns)
+
+    def _tell(self, tell: Tell) -> None:
+        def arrive() -> None:
+            if not self._host.answers(tell.slot):
+                return
+            try:
+                self._host.apply(tell.slot, tell.command, tell.number)
+            except SettingError as problem:
+                self._loop.refused(f"{type(problem).__name__}: {problem}")
+
+        if self._model.link is None:
+            arrive()
+        else:
+            self._at(self._host.now_ns + self._travel_ns(), arrive)
+
+    def _left_ns(self) -> int:
+        return self._interval_ns - (self._host.now_ns - self._start_ns) % self._interval_ns
+
+    def _travel_ns(self) -> int:
+        assert self._model.link is not None, "else nothing travels"
+        return self._model.link.travel_ns(self._rng)
+
+    # -- its life -------------------------------------------------------------------------------
+
+    def _at(self, at_ns: int, happen: Callable[[], None]) -> None:
+        self._mine += 1
+
+        def mine() -> None:
+            self._mine -= 1
+            happen()
+            if self._is_asleep:
+                self._sleep()
+
+        self._host.at(at_ns, mine)
+
+    def _living(self, after_ns: int, happen: Callable[[], list[Action]]) -> None:
+        """Let something happen to the tuner, unless it is dead by then."""
+        turn = self._lives
+
+        def living() -> None:
+            if turn == self._lives and self._is_alive:
+                self._perform(happen())
+
+        self._at(self._host.now_ns + after_ns, living)
+
+    def _sleep(self, *, is_first: bool = False) -> None:
+        """Wake when the loop wants to; where nothing else can move we are no reason to go on."""
+        wake_ns = self._wake_ns
+        self._is_asleep = not is_first and self._host.pending <= self._mine
+        if wake_ns is None or self._is_asleep:
+            return
+
+        def wake() -> list[Action]:
+            if self._wake_ns != wake_ns:  # it was told to wake at another time meanwhile
+                return []
+            self._wake_ns = None
+            if self._model.deaths_ns:
+                state = self._loop.state()
+                self._fetched = replace(state, report=self._policy.noted(state.report))
+            return self._loop.tick(self._host.now_ns)
+
+        self._living(max(wake_ns - self._host.now_ns, 0), wake)
+
+    def _die(self) -> None:
+        self._is_alive, self._is_asleep, self._wake_ns = False, False, None
+
+    def _come_back(self) -> None:
+        self._lives += 1
+        self._is_alive = True
+        known = [] if self._fetched is None else self._fetched.samples
+        successor = self._model.successor
+        policy = copy.deepcopy(self._pristine) if successor is None else successor(known)
+        self._loop, self._policy = self._made(policy, self._fetched)
+        self._start(left_ns=0)
