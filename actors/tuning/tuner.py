@@ -33,8 +33,7 @@ from runtime.config import Tuning
 from runtime.measure.samples import StageSample
 from runtime.measure.tuning import TuningReport
 from runtime.model import NS_PER_SECOND
-from runtime.plan.plan import Plan, Stage
-from runtime.plan.steps import MapBatchesStep, MapRowsStep, SinkStep, SourceStep
+from runtime.plan.plan import Plan
 from runtime.tune import GuardedPolicy, SetSlack, TuningRecord, make_policy
 
 __all__ = ["Tuner", "TunerState", "graph_of"]
@@ -74,18 +73,8 @@ def graph_of(plan: Plan) -> Plan:
 
     A table that is read from memory need not travel to the tuner, nor be importable there.
     """
-    return replace(plan, stages=tuple(_bare(stage) for stage in plan.stages))
-
-
-def _bare(stage: Stage) -> Stage:
-    step: Any = stage.step
-    if isinstance(step, SourceStep):
-        step = replace(step, source=None)  # type: ignore[arg-type]
-    elif isinstance(step, SinkStep):
-        step = replace(step, sink=None)  # type: ignore[arg-type]
-    elif isinstance(step, MapBatchesStep | MapRowsStep):
-        step = replace(step, function=None)  # type: ignore[arg-type]
-    return replace(stage, step=step, chain=())
+    stages = (replace(stage, step=stage.step.bare(), chain=()) for stage in plan.stages)
+    return replace(plan, stages=tuple(stages))
 
 
 class Tuner:

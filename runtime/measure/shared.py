@@ -53,7 +53,6 @@ def _whole(
     slack_ready = min(gate.slack_ready, used - late)
     return replace(
         gate,
-        kind="join",
         ready=used - slack_ready - late,
         slack_ready=slack_ready,
         late=late,

@@ -13,12 +13,8 @@ from dataclasses import dataclass
 
 from runtime.errors import FlowError
 from runtime.plan.canonical import canonical_step
-from runtime.plan.steps import (
-    TUNED_NS,
-    SinkStep,
-    SourceStep,
-    Step,
-)
+from runtime.plan.step import TUNED_NS, GatedStep, Step, slack_ns_of
+from runtime.plan.steps import SinkStep, SourceStep
 
 __all__ = ["SinkMark", "check_sinks", "sink_marks"]
 
@@ -101,27 +97,34 @@ def _upstream(steps: Mapping[str, Step], sink: str) -> list[str]:
 
 def _why_not(steps: Mapping[str, Step], behind: list[str]) -> str:
     for name in behind:
-        step = steps[name]
-        slack_ns = getattr(step, "slack_ns", None)
-        if slack_ns == TUNED_NS:
-            return f"the gate of {name!r} is tuned by a deadline, so its order depends on the clock"
-        if slack_ns is not None:
-            return f"the gate of {name!r} has a slack, so its order depends on the clock"
-        if isinstance(step, SourceStep):
-            reason = _of_source(step)
-            if reason:
-                return reason
-        elif getattr(step, "replicas", 1) > 1 and _meets_no_gate(steps, name, behind):
-            return (
-                f"the replicas of {name!r} reach the sink without a gate that puts their rows in "
-                "order; put flow.merge(…) between"
-            )
+        if reason := _of_step(steps, name, behind):
+            return reason
     for name, step in steps.items():
         if isinstance(step, SinkStep) and step.sink.kind == "callback":
             return (
                 f"callback sink {name!r} of this flow would be called again for the rows that it "
                 "has seen"
             )
+    return ""
+
+
+def _of_step(steps: Mapping[str, Step], name: str, behind: list[str]) -> str:
+    step = steps[name]
+    slack_ns = slack_ns_of(step)
+    if slack_ns is not None:
+        what = "is tuned by a deadline" if slack_ns == TUNED_NS else "has a slack"
+        return f"the gate of {name!r} {what}, so its order depends on the clock"
+    if isinstance(step, SourceStep):
+        return _of_source(step)
+    if not isinstance(step, GatedStep):
+        return ""
+    if step.has_time:
+        return f"{name!r} goes by the clock, too"
+    if step.sharing.replicas > 1 and _meets_no_gate(steps, name, behind):
+        return (
+            f"the replicas of {name!r} reach the sink without a gate that puts their rows in "
+            "order; put flow.merge(…) between"
+        )
     return ""
 
 
@@ -141,6 +144,6 @@ def _meets_no_gate(steps: Mapping[str, Step], name: str, behind: list[str]) -> b
     followers = [one for one in behind if name in steps[one].inputs]
     return any(
         isinstance(steps[one], SinkStep)
-        or (not hasattr(steps[one], "slack_ns") and _meets_no_gate(steps, one, behind))
+        or (not isinstance(steps[one], GatedStep) and _meets_no_gate(steps, one, behind))
         for one in followers
     )

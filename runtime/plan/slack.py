@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from runtime.model import Duration, duration_ns, format_ns
-from runtime.plan.steps import ON_ARRIVAL_NS, READY_ONLY, TUNED_NS
+from runtime.plan.step import ON_ARRIVAL_NS, READY_ONLY, TUNED_NS
 
 
 class AsFlow(Enum):

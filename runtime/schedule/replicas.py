@@ -23,8 +23,9 @@ class Hands:
     """What a shared gate has read, on its way to the channels of the replicas."""
 
     def __init__(self, stage: Stage, step: GateStep) -> None:
-        self._dealer = Dealer(step.keys, replicas=step.replicas, share=step.share)
-        self._ports = len(step.keys)
+        replicas, share = step.sharing
+        self._dealer = Dealer(step.port_keys, replicas=replicas, share=share)
+        self._ports = len(step.port_keys)
         self._outputs = stage.outputs  # of each replica in turn, those of its ports
         self._sends: list[tuple[Channel, Message]] = []
 

@@ -15,9 +15,7 @@ from runtime.errors import (
     SettingError,
     TypeMismatch,
 )
-from runtime.plan.steps import (
-    ON_ARRIVAL_NS,
-)
+from runtime.plan.step import ON_ARRIVAL_NS
 from runtime.sources.spec import SourceSpec
 from tests.support.streams import (
     BUS,
