@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TextIO
 from actors.slot.read_ahead import is_own
 from runtime.model.whose_code import RUNNING
 from runtime.plan.plan import Stage
-from runtime.plan.steps import MapBatchesStep, MapRowsStep, SinkStep, SourceStep
+from runtime.plan.steps import SourceStep
 
 __all__ = ["Line", "UserOutput", "runs_users_code"]
 
@@ -48,9 +48,7 @@ def runs_users_code(stage: Stage) -> bool:
     step = stage.step
     if isinstance(step, SourceStep) and is_own(step.source.input):
         return True
-    if isinstance(step, SinkStep) and step.sink.kind == "callback":
-        return True
-    return any(isinstance(one, MapRowsStep | MapBatchesStep) for one in (step, *stage.chain))
+    return any(one.runs_users_code for one in (step, *stage.chain))
 
 
 class UserOutput:

@@ -17,7 +17,7 @@ from benchmarks.sltuner.deadline import FLOOR, OVER_AT_MOST, Experiment, Outcome
 from benchmarks.sltuner.floor.one_gate import OneGate
 from examples.city import zipf_delays
 from runtime.model import NS_PER_SECOND
-from runtime.plan.steps import Keep
+from runtime.plan.step import Keep
 from runtime.simulate import CostModel
 
 SECONDS, QUICK_SECONDS = 400, 110

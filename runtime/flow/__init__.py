@@ -5,7 +5,10 @@ comes out are steps (`runtime/plan/`), which are written with expressions (`runt
 """
 
 from runtime.expressions.expressions import Expr, col, duration, event_time, lit, where
-from runtime.flow.aggregates import (
+from runtime.flow.dataflow import Dataflow
+from runtime.flow.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
+from runtime.flow.stream import KeyedStream, Stream
+from runtime.operators import (
     count,
     max,  # noqa: A004 - read as sw.max("speed")
     mean,
@@ -15,9 +18,6 @@ from runtime.flow.aggregates import (
     sum,  # noqa: A004 - read as sw.sum("flow")
     tumbling,
 )
-from runtime.flow.dataflow import Dataflow
-from runtime.flow.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
-from runtime.flow.stream import KeyedStream, Stream
 from runtime.plan.slack import AS_FLOW
 
 __all__ = [

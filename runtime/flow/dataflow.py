@@ -6,7 +6,8 @@
     jams = buses.filter(col("speed") < 8).join(loops, on="cell", within="5s")
     jams.sink("jams", parquet_sink("out/"))
 
-What it holds, its steps, is in `growing.py`; `runtime/plan/` takes them from here.
+What it holds, its steps, is in `runtime/operators/ground/growing.py`; `runtime/plan/` takes them
+from here.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from runtime.expressions.expressions import Expr
 from runtime.expressions.nearest import nearest
 from runtime.flow import checks
 from runtime.flow.explain import explain_graph
-from runtime.flow.growing import GrowingFlow
-from runtime.flow.keep import checked_keep
-from runtime.flow.stream import Stream, merged
+from runtime.flow.stream import Stream
 from runtime.model import BY_DEADLINE, READY_ONLY, Duration, duration_ns
+from runtime.operators import FlowMethods
+from runtime.operators.ground.keep import checked_keep
 from runtime.plan.graph import StepGraph, needed_columns, order_steps
-from runtime.plan.slack import AS_FLOW, Slack, rule_of
-from runtime.plan.steps import Keep, SourceStep, Step
+from runtime.plan.slack import rule_of
+from runtime.plan.step import Keep, Step
+from runtime.plan.steps import SourceStep
 from runtime.sources.spec import Input, OutOfOrder, SourceSpec
 
 
@@ -45,7 +47,7 @@ class SourceOptions(TypedDict, total=False):
     max_rows: int
 
 
-class Dataflow(GrowingFlow):
+class Dataflow(FlowMethods):
     """A flow under construction.
 
     Args:
@@ -127,15 +129,6 @@ class Dataflow(GrowingFlow):
             )
         schema = checks.source_schema(name, source)
         return self.add(SourceStep(name=name, inputs=(), schema=schema, source=source))
-
-    def merge(self, *streams: Stream, slack: Slack = AS_FLOW, name: str | None = None) -> Stream:
-        """Put the rows of streams with the same columns into one, in event-time order.
-
-        Raises:
-            TypeMismatch: the columns differ; says which one.
-            FlowError: no streams, or a stream of another flow.
-        """
-        return merged(self, streams, slack=slack, name=name)
 
     @property
     def graph(self) -> StepGraph:

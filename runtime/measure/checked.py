@@ -37,7 +37,7 @@ def _hints(kind: Any) -> dict[str, Any]:
     return {one.name: hints[one.name] for one in fields(kind)}
 
 
-def _check(where: str, value: object, hint: Any) -> None:
+def _check(where: str, value: object, hint: Any) -> None:  # noqa: PLR0912 - one for each kind
     origin, inside = get_origin(hint), get_args(hint)
     if hint is Any or (value is None and NoneType in inside):
         return

@@ -8,7 +8,7 @@ from dataclasses import replace
 from runtime.measure.report import StageReport
 from runtime.measure.tuning import TuningReport
 from runtime.model import format_ns
-from runtime.plan.plan import GATED, Plan
+from runtime.plan.plan import Plan
 from runtime.plan.steps import SourceStep
 from runtime.plan.unpaced import unpaced_note
 
@@ -42,7 +42,7 @@ def unpaced(plan: Plan) -> str | None:
 
 def deadline_notes(plan: Plan, tuning: TuningReport | None) -> list[str]:
     """Return what must be said of a flow's deadline, or of having none."""
-    gates = [s for s in plan.stages if s.kind in GATED and s.replica is None]
+    gates = [s for s in plan.stages if s.is_gated and s.replica is None]
     if plan.deadline_ns is None:
         waits = any(stage.rule.lead_ns is None for stage in gates)
         return [NO_DEADLINE] if waits else []

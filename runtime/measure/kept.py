@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from runtime.measure.report import StageReport
 from runtime.plan.plan import Plan, Stage
-from runtime.plan.steps import AggregateStep, GateStep, JoinStep, SourceStep
+from runtime.plan.step import GatedStep, Keep
+from runtime.plan.steps import SourceStep
 
 
 def kept_notes(plan: Plan, stages: Mapping[str, StageReport]) -> list[str]:
@@ -21,22 +22,18 @@ def kept_notes(plan: Plan, stages: Mapping[str, StageReport]) -> list[str]:
     notes: list[str] = []
     for stage in plan.stages:
         notes += _by_slack(stage, plan)
-        if stage.name in stages and _keeps_by_promise(stage):
+        if stage.name in stages and _kept_by(stage) == "promise":
             notes += _let_go(stage, stages, plan)
             notes += _behind(stage, stages[stage.name], plan)
     return notes
 
 
-def _keeps_by_promise(stage: Stage) -> bool:
-    return (
-        isinstance(stage.step, JoinStep | AggregateStep | GateStep) and stage.step.keep == "promise"
-    )
+def _kept_by(stage: Stage) -> Keep | None:
+    return stage.step.kept_by if isinstance(stage.step, GatedStep) else None
 
 
 def _by_slack(stage: Stage, plan: Plan) -> Iterable[str]:
-    step = stage.step
-    is_join = isinstance(step, JoinStep | GateStep) and len(step.inputs) > 1
-    if not is_join or stage.replica or stage.is_ready_only or getattr(step, "keep", "") != "slack":
+    if stage.replica or stage.is_ready_only or _kept_by(stage) != "slack":
         return
     silent = ", ".join(repr(name) for name in _silent_above(stage, plan))
     if silent:
@@ -96,5 +93,5 @@ def _behind(stage: Stage, report: StageReport, plan: Plan) -> Iterable[str]:
 
 
 def _what(stage: Stage) -> str:
-    """Return what rows may miss there; a gate is that of a join or of an aggregate."""
-    return "partners" if len(stage.step.inputs) > 1 else "windows"
+    """Return what rows may miss there; a gate says it of the step behind it."""
+    return stage.step.misses if isinstance(stage.step, GatedStep) else "others"

@@ -29,9 +29,6 @@ from runtime.measure.outcomes import (
 from runtime.measure.report import ChannelReport, JobReport, StageReport
 from runtime.measure.shared import as_one_stage
 
-_PASS_ON = frozenset({"source", "stateless", "merge"})
-"""Kinds whose rows leave as the events that they came in as."""
-
 
 def ledger_of(stages: list[StageReport], channels: list[ChannelReport]) -> Ledger:
     """Return the ledger over the events that entered at the sources.
@@ -132,7 +129,7 @@ class _SourceSide:
 
 def _source_side(stages: Sequence[StageReport], channels: Sequence[ChannelReport]) -> _SourceSide:
     known = {stage.name for stage in stages}  # a stage that died unheard is not in it
-    stateful = [stage.name for stage in stages if stage.kind not in _PASS_ON]
+    stateful = [stage.name for stage in stages if not stage.passes_on]
     made_of_new = set(_and_behind(stateful, channels))
     sources = [stage.name for stage in stages if stage.kind == "source"]
     side = _SourceSide()

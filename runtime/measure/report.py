@@ -36,9 +36,13 @@ class StageReport:
 
     name: str
     kind: str
-    """source, merge, gate, join, aggregate, stateless or sink."""
+    """source, stateless, gate, sink; or that of an operator, such as join."""
     node: str
     slot: str
+    has_gate: bool = False
+    """Whether it has a gate, or is a replica whose gate is another stage."""
+    passes_on: bool = False
+    """Whether its rows leave as the events that they came in as; else they are new ones."""
     rows_in: int = 0
     rows_out: int = 0
     counts: Counts = field(default_factory=Counts.of_stage)
@@ -57,6 +61,8 @@ class StageReport:
     than `most_kept_rows`."""
     comparisons: int = 0
     """Pairs of rows with equal keys and close times that a join compared."""
+    counted: dict[str, int] = field(default_factory=dict)
+    """{what else its operator counts: how many}."""
     share: str = ""
     """Of a gate: what each of the replicas behind it gets, "keys" or "all"."""
     batches: int = 0

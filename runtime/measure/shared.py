@@ -64,7 +64,6 @@ def _whole(
     counts[READY] += used
     return replace(
         gate,
-        kind="join",
         counts=counts,
         rows_out=sum(by_name[name].rows_out for name in names if name in by_name),
     )

@@ -1,16 +1,44 @@
-"""Operators: what a flow does to rows, each a machine behind a gate.
+"""Operators: what a flow does to rows. Each is a folder, and a line in `registry.py`.
 
-| page | what it has |
+| in a folder | what it has |
 | --- | --- |
-| `contract.py` | what every operator promises |
-| `make.py` | from a step to its machine |
-| `stateless.py`, `user_code.py`, `fit.py` | filter, assign, select, map |
-| `aggregate.py`, `window.py`, `cells.py`, `accumulators.py` | windowed aggregates |
-| `join.py`, `join_state.py`, `join_index.py`, `join_rows.py` | the sliding-window join |
-| `keys.py`, `codes.py`, `arrays.py` | key columns to dense codes; arrays that grow |
+| `step.py` | what it is to the flow: frozen settings, and all that the plan asks of a step |
+| `machine.py` | what it does to rows, behind a gate or to each alone |
+| `stream.py` | the method by which a stream gets it |
+
+What they share is in `ground/`. How one is added is in docs/extending.md.
 """
 
-from runtime.operators.contract import Operator, Stateless
-from runtime.operators.make import make_operator, make_stateless
+from runtime.operators.aggregate import (
+    count,
+    max,  # noqa: A004 - read as sw.max("speed")
+    mean,
+    min,  # noqa: A004 - read as sw.min("speed")
+    quantile,
+    sliding,
+    sum,  # noqa: A004 - read as sw.sum("flow")
+    tumbling,
+)
+from runtime.operators.registry import (
+    FlowMethods,
+    KeyedMethods,
+    StreamMethods,
+    make_operator,
+    make_stateless,
+)
 
-__all__ = ["Operator", "Stateless", "make_operator", "make_stateless"]
+__all__ = [
+    "FlowMethods",
+    "KeyedMethods",
+    "StreamMethods",
+    "count",
+    "make_operator",
+    "make_stateless",
+    "max",
+    "mean",
+    "min",
+    "quantile",
+    "sliding",
+    "sum",
+    "tumbling",
+]

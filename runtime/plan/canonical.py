@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from runtime.expressions.expressions import Expr
 from runtime.model import ByDeadline, Release, ReleaseRule
-from runtime.plan.steps import Step
+from runtime.plan.step import Step
 from runtime.sources.spec import SourceSpec
 
 __all__ = ["canonical_step"]
@@ -75,8 +75,9 @@ class _Writer:
         if isinstance(value, list | tuple):
             return "[" + ", ".join(self.text(one) for one in value) + "]"
         if is_dataclass(value) and not isinstance(value, type):
-            own = isinstance(value, SourceSpec)
-            told = self.settings(value, without=_PACE if own else ())
+            told = self.settings(value, without=_PACE if isinstance(value, SourceSpec) else ())
+            # Where a class of ours lies, and what else it can do, is no matter of a flow's.
+            own = type(value).__module__.startswith("runtime.")
             return told if own else f"{told} {self._methods(value)}"
         return f"({' '.join(self._of_object(value))})"
 

@@ -8,21 +8,10 @@ from dataclasses import dataclass
 
 from runtime.errors import CycleError, DuplicateName, FlowError, SettingError
 from runtime.expressions.nearest import listed, nearest
-from runtime.model import LONGEST_NS, READY_ONLY, Release
+from runtime.model import LONGEST_NS, READY_ONLY, Release, ReleaseRule
 from runtime.plan.marks import check_sinks
-from runtime.plan.steps import (
-    AggregateStep,
-    AssignStep,
-    FilterStep,
-    JoinStep,
-    LateStep,
-    MapBatchesStep,
-    MapRowsStep,
-    SelectStep,
-    SinkStep,
-    SourceStep,
-    Step,
-)
+from runtime.plan.step import Step, release_of
+from runtime.plan.steps import LateStep, SinkStep, SourceStep
 
 _YEAR_NS = 365 * 86_400 * 10**9
 
@@ -141,12 +130,9 @@ def check_runnable(flow: str, steps: Mapping[str, Step]) -> None:
 
 def _longest_ns(step: Step) -> int:
     """Return how far from an event's time a step may look, at most."""
-    if isinstance(step, SourceStep):
-        spec = step.source
-        return spec.disorder_ns + (spec.idle_ns or 0) + (spec.ahead_ns or 0)
-    window_ns = getattr(step, "window_ns", 0)
-    slack_ns = getattr(getattr(step, "release", None), "slack_ns", None)
-    return int(window_ns + (slack_ns or 0))
+    release = release_of(step)
+    slack_ns = release.slack_ns if isinstance(release, ReleaseRule) else None
+    return step.longest_ns + (slack_ns or 0)
 
 
 def needed_columns(steps: Mapping[str, Step]) -> dict[str, frozenset[str]]:
@@ -181,37 +167,10 @@ def columns_read(
         step: reads.
         position: of the input among the step's.
     """
-    if isinstance(step, LateStep):
-        return frozenset()
     there = frozenset(steps[step.inputs[position]].schema.names)
-    read = _read(step, position, there, needed[step.name])
+    read = frozenset(step.reads(position, there, needed[step.name]))
     for late in steps.values():
         if isinstance(late, LateStep) and late.inputs[0] == step.name:
             taken = late.columns[position] or {}
             read |= {old for new, old in taken.items() if new in needed[late.name]}
-    return frozenset(read) & there
-
-
-def _read(  # noqa: PLR0911 - one for each kind of step
-    step: Step, position: int, there: frozenset[str], needed: frozenset[str]
-) -> set[str] | frozenset[str]:
-    match step:
-        case FilterStep():
-            return needed | step.predicate.columns()
-        case AssignStep():
-            computed = {name for each in step.columns.values() for name in each.columns()}
-            return (needed - step.columns.keys()) | computed
-        case SelectStep():
-            return set(step.columns.values())
-        case JoinStep():
-            wanted = needed if step.where is None else needed | step.where.columns()
-            if position == 0:
-                return wanted | set(step.left_on)
-            read = {column for column, name in step.right_names.items() if name in wanted}
-            return read | set(step.right_on)
-        case AggregateStep():
-            columns = {each.column for each in step.aggregates.values() if each.column}
-            return columns | set(step.keys)
-        case MapBatchesStep() | MapRowsStep() | SinkStep():
-            return there
-    return needed
+    return read & there

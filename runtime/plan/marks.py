@@ -14,11 +14,8 @@ from dataclasses import dataclass
 from runtime.errors import FlowError
 from runtime.model import BY_DEADLINE, READY_ONLY
 from runtime.plan.canonical import canonical_step
-from runtime.plan.steps import (
-    SinkStep,
-    SourceStep,
-    Step,
-)
+from runtime.plan.step import GatedStep, Step, release_of
+from runtime.plan.steps import SinkStep, SourceStep
 
 __all__ = ["SinkMark", "check_sinks", "sink_marks"]
 
@@ -101,27 +98,34 @@ def _upstream(steps: Mapping[str, Step], sink: str) -> list[str]:
 
 def _why_not(steps: Mapping[str, Step], behind: list[str]) -> str:
     for name in behind:
-        step = steps[name]
-        release = getattr(step, "release", READY_ONLY)
-        if release is BY_DEADLINE:
-            return f"the gate of {name!r} is tuned by a deadline, so its order depends on the clock"
-        if release != READY_ONLY:
-            return f"the gate of {name!r} has a slack, so its order depends on the clock"
-        if isinstance(step, SourceStep):
-            reason = _of_source(step)
-            if reason:
-                return reason
-        elif getattr(step, "replicas", 1) > 1 and _meets_no_gate(steps, name, behind):
-            return (
-                f"the replicas of {name!r} reach the sink without a gate that puts their rows in "
-                "order; put flow.merge(…) between"
-            )
+        if reason := _of_step(steps, name, behind):
+            return reason
     for name, step in steps.items():
         if isinstance(step, SinkStep) and step.sink.kind == "callback":
             return (
                 f"callback sink {name!r} of this flow would be called again for the rows that it "
                 "has seen"
             )
+    return ""
+
+
+def _of_step(steps: Mapping[str, Step], name: str, behind: list[str]) -> str:
+    step = steps[name]
+    release = release_of(step)
+    if release != READY_ONLY:
+        what = "is tuned by a deadline" if release is BY_DEADLINE else "has a slack"
+        return f"the gate of {name!r} {what}, so its order depends on the clock"
+    if isinstance(step, SourceStep):
+        return _of_source(step)
+    if not isinstance(step, GatedStep):
+        return ""
+    if step.has_time:
+        return f"{name!r} goes by the clock, too"
+    if step.sharing.replicas > 1 and _meets_no_gate(steps, name, behind):
+        return (
+            f"the replicas of {name!r} reach the sink without a gate that puts their rows in "
+            "order; put flow.merge(…) between"
+        )
     return ""
 
 
@@ -141,6 +145,6 @@ def _meets_no_gate(steps: Mapping[str, Step], name: str, behind: list[str]) -> b
     followers = [one for one in behind if name in steps[one].inputs]
     return any(
         isinstance(steps[one], SinkStep)
-        or (not hasattr(steps[one], "release") and _meets_no_gate(steps, one, behind))
+        or (not isinstance(steps[one], GatedStep) and _meets_no_gate(steps, one, behind))
         for one in followers
     )

@@ -21,46 +21,19 @@ The replicas of a step are stages of their own, behind a stage that is their gat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 import pyarrow as pa
 
 from runtime.model import BY_DEADLINE, READY_ONLY, ReleaseRule
-from runtime.plan.draft import (
-    Draft,
-    StageKind,
-    StagePart,
-    check_names,
-    expanded,
-    has_writers,
-    holds_nothing,
-    idle_ns,
-    is_disordered,
-    may_send_late,
-)
+from runtime.plan.draft import Draft, StagePart, check_names, expanded, holds_nothing, outlooks
 from runtime.plan.graph import StepGraph, columns_read, needed_columns
 from runtime.plan.marks import SinkMark
+from runtime.plan.promises import Outlook
 from runtime.plan.slots import SlotPlace
-from runtime.plan.steps import (
-    AggregateStep,
-    AssignStep,
-    FilterStep,
-    GateStep,
-    JoinStep,
-    LateStep,
-    MapBatchesStep,
-    MapRowsStep,
-    Replica,
-    SelectStep,
-    SinkStep,
-    SourceStep,
-    Step,
-)
-
-STATELESS = (FilterStep, AssignStep, SelectStep, MapBatchesStep, MapRowsStep)
-GATED: frozenset[StageKind] = frozenset({"merge", "gate", "join", "aggregate"})
-"""Kinds that have a gate, or (a replica) are told what their gate has read."""
+from runtime.plan.step import EachRowStep, GatedStep, Replica, Role, Step, release_of
+from runtime.plan.steps import GateStep, LateStep, SinkStep, SourceStep
 
 IDLE_PROMISE_NS = 50_000_000
 """How long a channel to a gate that holds nothing may be silent before it carries a promise."""
@@ -128,7 +101,8 @@ class Stage:
     """One stage: its main step, the stateless steps fused behind it, its channels."""
 
     name: str
-    kind: StageKind
+    kind: str
+    """source, stateless, gate, sink; or the kind of the operator whose stage it is."""
     number: int
     step: Step
     chain: tuple[Step, ...]
@@ -147,30 +121,33 @@ class Stage:
 
         A replica's gate is another stage.
         """
-        release = getattr(self.step, "release", READY_ONLY)
+        release = release_of(self.step)
         return release if isinstance(release, ReleaseRule) else READY_ONLY
 
     @property
     def is_tuned(self) -> bool:
         """Whether the rule of its gate follows from the deadline."""
-        return getattr(self.step, "release", None) is BY_DEADLINE
+        return release_of(self.step) is BY_DEADLINE
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether it has a gate, or (a replica) is told what its gate has read."""
+        return isinstance(self.step, GatedStep)
 
     @property
     def is_ready_only(self) -> bool:
         """Whether its gate releases only what is ready, now and later."""
-        return self.kind in GATED and getattr(self.step, "release", READY_ONLY) == READY_ONLY
+        return self.is_gated and release_of(self.step) == READY_ONLY
 
     @property
     def window_ns(self) -> int:
         """SW of [ssg] §2.1: how long, in event time, a row stays in the operator's state."""
-        if isinstance(self.step, JoinStep | AggregateStep | GateStep):
-            return self.step.window_ns
-        return 0
+        return self.step.span_ns if isinstance(self.step, GatedStep) else 0
 
     @property
     def readers(self) -> int:
         """|PThreads| of [ssg] Eq. 6: the replicas behind its gate; 1 for other stages."""
-        return self.step.replicas if isinstance(self.step, GateStep) else 1
+        return self.step.sharing.replicas if isinstance(self.step, GateStep) else 1
 
     @property
     def replica(self) -> Replica | None:
@@ -237,7 +214,7 @@ def plan_stages(graph: StepGraph) -> tuple[Stage, ...]:
     heads: dict[str, str] = {}  # {step: the stage it belongs to}
     chains: dict[str, list[Step]] = {}
     for step in steps.values():
-        if isinstance(step, STATELESS) and len(consumers[step.inputs[0]]) == 1:
+        if isinstance(step, EachRowStep) and len(consumers[step.inputs[0]]) == 1:
             heads[step.name] = heads[step.inputs[0]]
             chains[heads[step.name]].append(step)
         else:
@@ -247,17 +224,18 @@ def plan_stages(graph: StepGraph) -> tuple[Stage, ...]:
     stages: list[Draft] = []
     for name, chain in chains.items():
         parts = expanded(steps[name], tuple(chain), number=len(stages) + 1)
-        drafts[name] = [part for part in parts if part.kind != "gate"]
+        drafts[name] = [part for part in parts if part.step.role is not Role.SHARED_GATE]
         stages += parts
     check_names(stages)
+    expected = outlooks(drafts, heads)
     channels = [
         channel
         for draft in stages
         for channel in (
-            _channels_into(draft, drafts, heads, steps, needed)
+            _channels_into(draft, drafts, heads, expected, steps, needed)
             if draft.gate is None
             else _channels_dealt(
-                draft, steps, needed, may_be_late=may_send_late(draft.gate, drafts, heads)
+                draft, steps, needed, may_be_late=expected[draft.origin.name].may_be_late
             )
         )
     ]
@@ -266,10 +244,9 @@ def plan_stages(graph: StepGraph) -> tuple[Stage, ...]:
 
 def _finished(draft: Draft, channels: list[Channel], needed: Mapping[str, frozenset[str]]) -> Stage:
     step = draft.step
-    if isinstance(step, JoinStep | AggregateStep):
-        step = _pruned(step, needed[draft.origin.name])
-        if any(channel.late for channel in channels if channel.source == draft.name):
-            step = replace(step, keeps_late=True)
+    if isinstance(step, GatedStep):
+        keeps_late = any(channel.late for channel in channels if channel.source == draft.name)
+        step = step.pruned(needed[draft.origin.name], keeps_late=keeps_late)
     return Stage(
         name=draft.name,
         kind=draft.kind,
@@ -293,50 +270,46 @@ def collect_sinks(plan: Plan) -> list[str]:
     ]
 
 
-def _pruned(step: JoinStep | AggregateStep, needed: frozenset[str]) -> JoinStep | AggregateStep:
-    if isinstance(step, AggregateStep):
-        return step
-    wanted = needed | (step.where.columns() if step.where is not None else frozenset())
-    return replace(step, schema=pa.schema([f for f in step.schema if f.name in wanted]))
-
-
 def _channels_into(
     target: Draft,
     drafts: Mapping[str, list[Draft]],
     heads: Mapping[str, str],
+    expected: Mapping[str, Outlook],
     steps: Mapping[str, Step],
     needed: Mapping[str, frozenset[str]],
 ) -> list[Channel]:
     channels: list[Channel] = []
-    late = None
+    origin, is_sink = target.origin, target.step.role is Role.SINK
+    late, carried = None, origin.schema
     if isinstance(target.step, LateStep):
         late = _late_of(target.step, needed[target.step.name])
+        carried = _travelling(origin.schema, needed[origin.name])
+    ports = origin.ports if isinstance(origin, GatedStep) else (0,) * len(origin.inputs)
     for position, name in enumerate(target.step.inputs):
-        port = position if isinstance(target.origin, JoinStep) else 0
+        port = ports[position]
         twice = target.step.inputs.count(name) > 1
-        read = columns_read(steps, needed, target.origin, position)
-        for source in drafts[heads[name]]:
-            writers = has_writers(source, drafts, heads)
-            channels.append(
-                Channel(
-                    name=f"{source.name}→{target.name}" + (f":{position + 1}" if twice else ""),
-                    source=source.name,
-                    target=target.name,
-                    port=port,
-                    # A stage that feeds one port twice is two writers there.
-                    rank=(source.number << RANK_SHIFT) + (position if twice and port == 0 else 0),
-                    schema=_travelling(source.last.schema, read)
-                    if late is None
-                    else _travelling(target.step.schema, needed[target.step.name]),
-                    has_writers=late is None and writers and target.kind != "sink",
-                    is_mixed=late is not None or writers or is_disordered(source, drafts, heads),
-                    may_be_late=late is None and may_send_late(source, drafts, heads),
-                    needs_promises=target.kind != "sink",
-                    promise_gap_ns=IDLE_PROMISE_NS if holds_nothing(target) else 0,
-                    idle_ns=idle_ns(source, drafts, heads) if target.kind in GATED else None,
-                    late=late,
-                )
+        # A stage that feeds one port twice is two writers there.
+        two_writers = [*zip(target.step.inputs, ports, strict=True)].count((name, port)) > 1
+        read = columns_read(steps, needed, origin, position)
+        came = expected[heads[name]]
+        channels += [
+            Channel(
+                name=f"{source.name}→{target.name}" + (f":{position + 1}" if twice else ""),
+                source=source.name,
+                target=target.name,
+                port=port,
+                rank=(source.number << RANK_SHIFT) + (position if two_writers else 0),
+                schema=carried if late is not None else _travelling(source.last.schema, read),
+                has_writers=late is None and came.has_writers and not is_sink,
+                is_mixed=late is not None or came.has_writers or came.is_disordered,
+                may_be_late=late is None and came.may_be_late,
+                needs_promises=not is_sink,
+                promise_gap_ns=IDLE_PROMISE_NS if holds_nothing(target) else 0,
+                idle_ns=came.idle_ns if isinstance(target.step, GatedStep) else None,
+                late=late,
             )
+            for source in drafts[heads[name]]
+        ]
     return channels
 
 

@@ -1,35 +1,22 @@
-"""What a dataflow consists of: frozen steps that the builder checks and the plan places.
+"""The steps that no operator is: sources, sinks, the gate that replicas share, late rows.
 
-`runtime/flow/dataflow.py` makes them, `runtime/plan/plan.py` turns them into stages, and
-`runtime/operators/` turns each into a machine. They hold settings, never state.
+`runtime/flow/` and the operators make them, `runtime/plan/plan.py` turns them into stages.
 """
 
 from __future__ import annotations
 
 import os.path
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import pyarrow as pa
 
-from runtime.expressions.expressions import Expr
-from runtime.model import Columns, Release
+from runtime.model import Release
+from runtime.plan.promises import Summary
+from runtime.plan.step import GatedStep, Keep, Replica, Role, Sharing, Side, Step
+from runtime.plan.words import publishing_text, times_text
 from runtime.sources.spec import SourceSpec
-
-BatchFunction = Callable[[Columns], Columns]
-"""{name: column} in, {name: column} out, same number of rows."""
-RowFunction = Callable[[dict[str, Any]], dict[str, Any] | None]
-"""One row in, one row (or None: filtered) out."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """One step of a flow: its name, the names of its inputs, and the columns that leave it."""
-
-    name: str
-    inputs: tuple[str, ...]
-    schema: pa.Schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,181 +25,167 @@ class SourceStep(Step):
 
     source: SourceSpec
 
+    @property
+    def kind(self) -> str:
+        """It is a source."""
+        return "source"
 
-@dataclass(frozen=True, kw_only=True)
-class FilterStep(Step):
-    """Keeps the rows where the predicate is true; the others are counted as filtered."""
+    @property
+    def role(self) -> Role:
+        """It is a source."""
+        return Role.SOURCE
 
-    predicate: Expr
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
+        """It has no inputs."""
+        del position, there
+        return needed
 
+    @property
+    def passes_on(self) -> bool:
+        """Its rows are the events."""
+        return True
 
-@dataclass(frozen=True, kw_only=True)
-class AssignStep(Step):
-    """Adds or replaces columns, each computed from the row as it came in."""
+    @property
+    def revises(self) -> bool:
+        """It does not."""
+        return False
 
-    columns: Mapping[str, Expr]
+    @property
+    def longest_ns(self) -> int:
+        """How far behind, or ahead, its rows may be."""
+        spec = self.source
+        return spec.disorder_ns + (spec.idle_ns or 0) + (spec.ahead_ns or 0)
 
+    @property
+    def runs_users_code(self) -> bool:
+        """Only its input may be the user's own."""
+        return False
 
-@dataclass(frozen=True, kw_only=True)
-class SelectStep(Step):
-    """Keeps these columns, perhaps under new names: {new name: old name}."""
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
+        """Yield what it reads, and how it has time."""
+        del steps
+        yield f"reads    {self.source.input.describe()}"
+        yield f"time     {times_text(self.source)}"
 
-    columns: Mapping[str, str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class MapBatchesStep(Step):
-    """The user's vectorised function, columns in, columns out, same rows."""
-
-    function: BatchFunction
-
-
-@dataclass(frozen=True, kw_only=True)
-class MapRowsStep(Step):
-    """The user's function on one row at a time: the slow path. None filters the row."""
-
-    function: RowFunction
-
-
-@dataclass(frozen=True, kw_only=True)
-class MergeStep(Step):
-    """Several streams of one schema, in event-time order."""
-
-    release: Release
-
-
-Share = Literal["keys", "all"]
-"""What each replica of a step gets: the rows of its keys; or all, of which it stores its share."""
-
-
-Keep = Literal["promise", "slack"]
-"""What a row is kept by, behind a gate that releases some before all older ones are there: until
-nothing that it belongs with can follow, by what is promised; or by what has been released."""
+    def bare(self) -> SourceStep:
+        """Return it without its input."""
+        return replace(self, source=None)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GateStep(Step):
+class GateStep(GatedStep):
     """The gate that the replicas of a step share; made by the plan, never written by a user.
 
-    `keys` are the key columns of each port; `schema` and `window_ns` are those of the step behind.
+    It says of its rows what the step behind it, `of`, says, and hands them on as they came.
     """
 
-    keys: tuple[tuple[str, ...], ...]
-    replicas: int
-    share: Share
+    of: GatedStep
     release: Release
-    window_ns: int
-    keep: Keep = "slack"
-    """As the step behind."""
-
-
-@dataclass(frozen=True)
-class Replica:
-    """Which replica of its step a stage is: number `index`, from 0, of `of`."""
-
-    index: int
-    of: int
-    share: Share
-
-
-@dataclass(frozen=True, kw_only=True)
-class JoinStep(Step):
-    """Sliding-window join of two streams: pairs with equal keys, |Δ event time| ≤ within.
-
-    The row that leaves has the left columns, then the right ones; a right column whose name
-    the left has too, keys apart, gets `suffix`. Its event time is the later of the two.
-    """
-
-    left_on: tuple[str, ...]
-    right_on: tuple[str, ...]
-    within_ns: int
-    where: Expr | None
-    """Over the columns that leave."""
-    right_names: Mapping[str, str]
-    """{right column: name it leaves under}; the right keys are not in it."""
-    release: Release
-    keep: Keep = "promise"
-    replicas: int = 1
-    share: Share = "keys"
-    replica: Replica | None = None
-    """In a plan: which of several this is."""
-    keeps_late: bool = False
-    """In a plan: whether a `LateStep` takes the rows that could not count in full."""
 
     @property
-    def window_ns(self) -> int:
-        """SW of [ssg] §2.1: how long, in event time, a row stays in the operator's state."""
-        return self.within_ns
-
-
-AggregateName = Literal["count", "sum", "mean", "min", "max", "quantile"]
-
-
-@dataclass(frozen=True)
-class Aggregate:
-    """One aggregate: `quantile` of `column` at `level`, say. `count` needs no column."""
-
-    kind: AggregateName
-    column: str | None = None
-    level: float | None = None
-
-
-@dataclass(frozen=True)
-class Window:
-    """Windows [k·slide, k·slide + size) of event time, for all whole k. Tumbling: slide = size."""
-
-    size_ns: int
-    slide_ns: int
+    def kind(self) -> str:
+        """It is a gate."""
+        return "gate"
 
     @property
-    def is_tumbling(self) -> bool:
-        """Whether each event falls in one window."""
-        return self.size_ns == self.slide_ns
-
-
-Late = Literal["drop", "correct"]
-"""What becomes of a row that comes behind the close of its window: counted, or the window's row
-leaves again, as long as the frontier has not passed it."""
-REVISION = "revision"
-"""The column of late="correct": how often the row of a window and key had left before."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AggregateStep(Step):
-    """Aggregates per key and window. A row leaves per key and window that had events.
-
-    Columns that leave: the keys, `window_start` and `window_end` (timestamp[ns]), then the
-    aggregates. Its event time is the window's end. Rows leave by window end, then by key in
-    order of first appearance in the window's stream order.
-    """
-
-    keys: tuple[str, ...]
-    window: Window
-    aggregates: Mapping[str, Aggregate]
-    release: Release
-    replicas: int = 1
-    late: Late = "drop"
-    replica: Replica | None = None
-    """In a plan: which of several this is; they share by keys."""
-    keeps_late: bool = False
-    """In a plan: whether a `LateStep` takes the rows that could not count in full."""
+    def role(self) -> Role:
+        """It is a gate."""
+        return Role.SHARED_GATE
 
     @property
-    def keep(self) -> Keep:
-        """What panes are kept by: as long as they may be corrected, by what is promised."""
-        return "promise" if self.late == "correct" else "slack"
+    def ports(self) -> tuple[int, ...]:
+        """As behind it."""
+        return self.of.ports
 
     @property
-    def window_ns(self) -> int:
-        """SW of [ssg] §2.1: how long, in event time, a row stays in the operator's state."""
-        return self.window.size_ns
+    def port_keys(self) -> tuple[tuple[str, ...], ...]:
+        """As behind it."""
+        return self.of.port_keys
+
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
+        """As behind it."""
+        return self.of.reads(position, there, needed)
+
+    @property
+    def span_ns(self) -> int:
+        """As behind it."""
+        return self.of.span_ns
+
+    @property
+    def summaries(self) -> tuple[Summary, ...]:
+        """As behind it: a gate and its replicas are one step to all others."""
+        return self.of.summaries
+
+    @property
+    def passes_on(self) -> bool:
+        """As behind it."""
+        return self.of.passes_on
+
+    @property
+    def revises(self) -> bool:
+        """As behind it."""
+        return self.of.revises
+
+    @property
+    def kept_by(self) -> Keep | None:
+        """As behind it."""
+        return self.of.kept_by
+
+    @property
+    def misses(self) -> str:
+        """As behind it."""
+        return self.of.misses
+
+    @property
+    def sharing(self) -> Sharing:
+        """How it deals."""
+        return self.of.sharing
+
+    def part(self, name: str, replica: Replica) -> GatedStep:
+        """As behind it."""
+        return self.of.part(name, replica)
+
+    def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> GateStep:
+        """It makes no columns, and keeps nothing that is late."""
+        del needed, keeps_late
+        return self
+
+    def late_columns(
+        self, inputs: Sequence[pa.Schema], *, side: Side | None, who: str
+    ) -> tuple[Mapping[str, str] | None, ...]:
+        """As behind it."""
+        return self.of.late_columns(inputs, side=side, who=who)
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """None: it has no machine but a gate."""
+        return ()
+
+    @property
+    def has_time(self) -> bool:
+        """It has none."""
+        return False
+
+    @property
+    def runs_users_code(self) -> bool:
+        """It does not."""
+        return False
+
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
+        """Yield nothing: no user has written it."""
+        del steps
+        yield from ()
+
+    def bare(self) -> GateStep:
+        """Return it with the step behind it bare."""
+        return replace(self, of=self.of.bare())
 
 
 @dataclass(frozen=True, kw_only=True)
 class LateStep(Step):
-    """The rows that could not count in full at its input, a join or an aggregate.
+    """The rows that could not count in full at its input, such as a join or an aggregate.
 
-    Columns that leave: those of `columns`, then `late_step`, of a join `late_side` ("left" or
+    Columns that leave: those of `columns`, then `late_step`, of two ports `late_side` ("left" or
     "right"), `late_event_time`, `late_by_ns` (how far what was closed was ahead of it), and
     `late_dropped` (false: it missed some of its windows only). It happens, as an event of this
     stream, when it was found late: not before what the step had promised.
@@ -220,6 +193,50 @@ class LateStep(Step):
 
     columns: tuple[Mapping[str, str] | None, ...]
     """For each port of the step {column: name it came under}; None: its rows are left out."""
+
+    @property
+    def kind(self) -> str:
+        """It is late rows."""
+        return "late"
+
+    @property
+    def role(self) -> Role:
+        """It is where late rows enter."""
+        return Role.LATE_ROWS
+
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
+        """None of what leaves the step before it: it takes other rows."""
+        del position, there, needed
+        return frozenset()
+
+    @property
+    def passes_on(self) -> bool:
+        """As every step that looks at each row alone."""
+        return True
+
+    @property
+    def revises(self) -> bool:
+        """It does not."""
+        return False
+
+    @property
+    def longest_ns(self) -> int:
+        """It looks no further than the row."""
+        return 0
+
+    @property
+    def runs_users_code(self) -> bool:
+        """It does not."""
+        return False
+
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
+        """Yield what it takes."""
+        del steps
+        yield f"takes    what came too late to count in full at {self.inputs[0]}"
+
+    def bare(self) -> LateStep:
+        """It is."""
+        return self
 
 
 SinkKind = Literal["parquet", "jsonl", "callback", "collect"]
@@ -255,3 +272,54 @@ class SinkStep(Step):
     """Where results leave."""
 
     sink: SinkSpec
+
+    @property
+    def kind(self) -> str:
+        """It is a sink."""
+        return "sink"
+
+    @property
+    def role(self) -> Role:
+        """It is a sink."""
+        return Role.SINK
+
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
+        """All there is."""
+        del position, needed
+        return there
+
+    @property
+    def passes_on(self) -> bool:
+        """Here events end."""
+        return False
+
+    @property
+    def revises(self) -> bool:
+        """It does not."""
+        return False
+
+    @property
+    def longest_ns(self) -> int:
+        """It looks no further than the row."""
+        return 0
+
+    @property
+    def runs_users_code(self) -> bool:
+        """If it is a function."""
+        return self.sink.kind == "callback"
+
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
+        """Yield where rows go, and how they are published."""
+        del steps
+        yield f"writes   {self.sink.kind}{f' {self.sink.path}' if self.sink.path else ''}"
+        if options := publishing_text(
+            rows=self.sink.rows,
+            every_ns=self.sink.every_ns,
+            overwrite=self.sink.overwrite,
+            resume=self.sink.resume,
+        ):
+            yield f"         {options}"
+
+    def bare(self) -> SinkStep:
+        """Return it without its function or place."""
+        return replace(self, sink=None)  # type: ignore[arg-type]

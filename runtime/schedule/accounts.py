@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from runtime.measure.report import StageReport
 from runtime.merge import ReplicaReads, SlackGate
 
+_OWN = frozenset({"comparisons", "let_go"})
+"""What reports have a place of its own for."""
+
 
 def count_gate(
     report: StageReport, gate: SlackGate, *, queued: int, dropped: int, names: Sequence[str]
@@ -27,6 +30,14 @@ def count_gate(
     report.in_flight = queued + gate.rows_held
     report.frontier_ns, report.newest_ns = gate.frontier_ns, gate.newest_ns
     report.waiting_for = [names[writer] for writer in gate.holders()]
+
+
+def count_in(report: StageReport, name: str, number: int) -> None:
+    """Fill in what an operator counts, under its own name or among all other counts."""
+    if name in _OWN:
+        setattr(report, name, number)
+    else:
+        report.counted[name] = number
 
 
 def count_reads(report: StageReport, reads: ReplicaReads, *, queued: int, dropped: int) -> None:

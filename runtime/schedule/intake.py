@@ -20,6 +20,7 @@ from runtime.measure.report import StageReport
 from runtime.merge import ReplicaReads, SlackGate
 from runtime.model import START_NS, Batch, Message, Released
 from runtime.plan.plan import Stage
+from runtime.plan.step import GatedStep
 from runtime.schedule.accounts import count_gate, count_reads
 from runtime.schedule.queues import PathQueues, credit_of
 from runtime.schedule.replicas import Confluence
@@ -199,7 +200,7 @@ class GateIntake(_Held):
         # Nobody else sends what is older than he has promised, or is not waited for.
         self._may_be_behind = [c.may_be_late or c.idle_ns is not None for c in stage.inputs]
         self._kept_ns: int | None = None  # how far a frontier may lag before rows wait for it
-        if getattr(stage.step, "keep", None) == "promise":
+        if isinstance(stage.step, GatedStep) and stage.step.kept_by == "promise":
             self._kept_ns = stage.window_ns
         self._silent: SilentChannels | None = None  # None: nobody is ever idle
         if any(channel.idle_ns is not None for channel in stage.inputs):

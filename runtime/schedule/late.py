@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from runtime.model import Batch, Columns, Message, concat_batches
-from runtime.operators.late_rows import LateRows
+from runtime.operators.ground import LateRows
 from runtime.plan.plan import Channel
 from runtime.schedule.outlets import Outlets
 

@@ -23,7 +23,8 @@ class Hands:
     """What a shared gate has read, on its way to the channels of the replicas."""
 
     def __init__(self, stage: Stage, step: GateStep) -> None:
-        self._dealer = Dealer(step.keys, replicas=step.replicas, share=step.share)
+        replicas, share = step.sharing
+        self._dealer = Dealer(step.port_keys, replicas=replicas, share=share)
         # {(which replica, which of its ports): the channel there}
         self._outputs = {(one.replica, one.port): one for one in stage.outputs}
         self._sends: list[tuple[Channel, Message]] = []

@@ -21,14 +21,13 @@ from runtime.model import (
     Message,
     Released,
     ReleaseRule,
-    concat_batches,
 )
-from runtime.operators.aggregate import AggregateMachine
-from runtime.operators.contract import Operator, Stateless
-from runtime.operators.join import JoinMachine
-from runtime.operators.make import make_operator, make_stateless
-from runtime.plan.plan import GATED, Channel, Stage
-from runtime.plan.steps import AggregateStep, GateStep, JoinStep, SourceStep
+from runtime.operators import make_operator, make_stateless
+from runtime.operators.ground import Operator, Stateless
+from runtime.plan.plan import Channel, Stage
+from runtime.plan.step import GatedStep, Role
+from runtime.plan.steps import GateStep, SourceStep
+from runtime.schedule.accounts import count_in
 from runtime.schedule.intake import DealtIntake, GateIntake, Intake, PassIntake
 from runtime.schedule.late import LateOutlets
 from runtime.schedule.outlets import Outlets
@@ -71,12 +70,19 @@ class StageMachine:
                 needed=stage.needed,
             )
         self._queues = PathQueues(channel.name for channel in stage.inputs)
-        self.report = StageReport(stage.name, stage.kind, node="", slot="")
+        self.report = StageReport(
+            stage.name,
+            stage.kind,
+            node="",
+            slot="",
+            has_gate=stage.is_gated,
+            passes_on=stage.step.passes_on,
+        )
         self.gate: SlackGate | None = None
         reads: ReplicaReads | None = None  # of a replica, whose gate is another stage
         if stage.replica is not None:
             reads = ReplicaReads(len(stage.inputs))
-        elif stage.kind in GATED:
+        elif stage.is_gated:
             self.gate = SlackGate(
                 [Writer(c.port, c.rank, c.is_mixed) for c in stage.inputs],
                 rule=stage.rule,
@@ -97,10 +103,15 @@ class StageMachine:
             self._intake = PassIntake(*common)
         self._hands = Hands(stage, stage.step) if isinstance(stage.step, GateStep) else None
         self.operator: Operator | None = None
-        if isinstance(stage.step, JoinStep | AggregateStep):
+        self._counters: tuple[str, ...] = ()
+        if stage.step.role is Role.BEHIND_GATE:
             self.operator = make_operator(stage.step, most_kept_rows=most_kept_rows)
+            assert isinstance(stage.step, GatedStep), "all others have no role behind a gate"
+            self._counters = stage.step.counters
+        self._passes_on = stage.step.passes_on
+        self._compares = "comparisons" in self._counters
         self._chain: list[Stateless] = [make_stateless(step) for step in stage.chain]
-        if stage.kind == "stateless":
+        if stage.step.role is Role.EACH_ROW:
             self._chain.insert(0, make_stateless(stage.step))
         late = [channel for channel in stage.outputs if channel.late is not None]
         self._late = LateOutlets(late, start_ns=start_ns) if late else None
@@ -251,10 +262,9 @@ class StageMachine:
                 late = self.operator.take_late()
                 has_late = self._late.take(late, promise_ns=self._promise_ns)
             promise_ns = self.operator.promise_ns(promise_ns)
-            batch = self._apply_chain(batch, is_input=False)
-        else:
-            batch = _joined(released)
-            batch = self._apply_chain(batch, is_input=True)
+            batch = self._apply_chain(batch, is_input=self._passes_on)
+        else:  # one message: no row is late where there is no gate
+            batch = self._apply_chain(released.ports[0], is_input=True)
         advanced = promise_ns > self._promise_ns
         self._promise_ns = max(promise_ns, self._promise_ns)
         if self._promise_ns == END_NS and not self._intake.more:
@@ -303,7 +313,10 @@ class StageMachine:
     @property
     def comparisons(self) -> int:
         """Pairs that its join has compared so far; 0 for other stages."""
-        return self.operator.pairs_compared if isinstance(self.operator, JoinMachine) else 0
+        if not self._compares:
+            return 0
+        found: int = getattr(self.operator, "comparisons")  # noqa: B009 - its step says so
+        return found
 
     def report_at(self, now_ns: int) -> StageReport:
         """Return the stage's counters as they stand."""
@@ -325,11 +338,10 @@ class StageMachine:
             self._intake.count(self.operator.late_dropped if self.operator is not None else 0)
         if self.operator is not None:
             report.held = self.operator.rows_held
-            report.comparisons = self.comparisons
-        if isinstance(self.operator, JoinMachine | AggregateMachine):
-            report.let_go = self.operator.let_go
+            for name in self._counters:
+                count_in(report, name, getattr(self.operator, name))
         if isinstance(self.stage.step, GateStep):
-            report.share = self.stage.step.share
+            report.share = self.stage.step.sharing.share
         return report
 
     def outgoing(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:
@@ -383,13 +395,3 @@ class StageMachine:
         self._promise_ns = state["promise_ns"]
         self.is_finished = state["is_finished"]
         self._moved_ns = state["moved_ns"]
-
-
-def _joined(released: Released) -> Batch | None:
-    """Return late rows, then those in order, as one batch (of a stage with one port)."""
-    late, batch = released.late[0], released.ports[0]
-    if late is None:
-        return batch
-    if batch is None:
-        return late
-    return concat_batches([late, batch])

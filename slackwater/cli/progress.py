@@ -20,7 +20,6 @@ LIVE_EVERY_S = 0.25
 LINE_EVERY_S = 2.0
 
 _RATE_OVER_S = 1.0  # a rate over less would flicker
-_GATED = frozenset({"merge", "gate", "join", "aggregate"})
 _NAMED = 2
 
 
@@ -118,7 +117,7 @@ def _lags(report: JobReport) -> Iterator[_Lag]:
     gates = {stage.name for stage in report.stages if stage.kind == "gate"}
     replicas = {channel.target for channel in report.channels if channel.source in gates}
     for stage in report.stages:
-        if stage.kind in _GATED and stage.frontier_ns != END_NS and stage.name not in replicas:
+        if stage.has_gate and stage.frontier_ns != END_NS and stage.name not in replicas:
             yield _Lag(stage.name, _lag(stage))
 
 

@@ -15,8 +15,11 @@ from hypothesis import strategies as st
 
 from runtime.expressions.expressions import col
 from runtime.model import END_NS, READY_ONLY, START_NS, Batch, Released
-from runtime.operators import Operator, make_operator
-from runtime.plan.steps import Aggregate, AggregateStep, JoinStep, Replica, Step, Window
+from runtime.operators import make_operator
+from runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
+from runtime.operators.ground import Operator
+from runtime.operators.join.step import JoinStep
+from runtime.plan.step import Replica, Step
 from tests.operators.literal import Leaves, Segment, any_row, leaves_of, reads_of, run, streams
 
 ROWS = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.float64()})

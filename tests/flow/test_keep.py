@@ -8,7 +8,7 @@ import pytest
 
 import runtime.flow as sw
 from runtime.errors import SettingError
-from runtime.plan.steps import JoinStep
+from runtime.operators.join.step import JoinStep
 from tests.support.streams import BUS, LOOP, FakeInput
 
 

@@ -16,13 +16,10 @@ from runtime.errors import (
     TypeMismatch,
 )
 from runtime.model import ReleaseRule
-from runtime.plan.steps import (
-    Aggregate,
-    FilterStep,
-    MergeStep,
-    SelectStep,
-    Window,
-)
+from runtime.operators.aggregate.step import Aggregate, Window
+from runtime.operators.filter.step import FilterStep
+from runtime.operators.merge.step import MergeStep
+from runtime.operators.select.step import SelectStep
 from tests.support.streams import (
     BUS,
     TIMES,

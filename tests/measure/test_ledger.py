@@ -19,7 +19,8 @@ from runtime.measure import (
 
 def stage(name: str, kind: str, rows_in: int, **more: int) -> StageReport:
     """A stage that used all its rows in order, but for what `more` says."""
-    made = StageReport(name, kind, "node-1", "node-1/0", rows_in=rows_in)
+    passes_on = kind in ("source", "stateless", "merge")
+    made = StageReport(name, kind, "node-1", "node-1/0", passes_on=passes_on, rows_in=rows_in)
     for key, value in more.items():
         setattr(made, key, value)
     other = made.slack_ready + made.late + made.late_dropped + made.in_flight

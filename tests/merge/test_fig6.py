@@ -19,8 +19,9 @@ import pyarrow as pa
 
 from runtime.merge import SlackGate, Writer
 from runtime.model import READY_ONLY, Batch, Released, batch_of
-from runtime.operators.join import JoinMachine
-from runtime.plan.steps import JoinStep, Keep
+from runtime.operators.join.machine import JoinMachine
+from runtime.operators.join.step import JoinStep
+from runtime.plan.step import Keep
 from tests.support.rules import rule
 
 TENTH = 1  # a tenth of the paper's time unit is 1 ns here

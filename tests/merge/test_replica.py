@@ -19,9 +19,12 @@ from runtime.errors import FrameError
 from runtime.merge import Dealer, ReplicaReads
 from runtime.merge.replica import owners
 from runtime.model import END_NS, START_NS, Message, ReadMark, Released, batch_of, concat_batches
-from runtime.operators import Operator, make_operator
-from runtime.operators.join import JoinMachine
-from runtime.plan.steps import AggregateStep, JoinStep, Replica, Share
+from runtime.operators import make_operator
+from runtime.operators.aggregate.step import AggregateStep
+from runtime.operators.ground import Operator
+from runtime.operators.join.machine import JoinMachine
+from runtime.operators.join.step import JoinStep
+from runtime.plan.step import Replica, Share
 from tests.contract.test_operators import AGGREGATE, JOIN, QUANTILES, ROWS, VALUES
 from tests.operators.literal import Leaves, Segment, leaves_of, reads_of, run, streams
 
@@ -127,8 +130,8 @@ def test_replicas_find_together_what_one_operator_finds_nothing_twice(
     else:
         assert sum(dropped) == alone.late_dropped
     if isinstance(alone, JoinMachine):
-        compared = sum(own.operator.pairs_compared for own in found)  # type: ignore[attr-defined]
-        assert compared == alone.pairs_compared
+        compared = sum(own.operator.comparisons for own in found)  # type: ignore[attr-defined]
+        assert compared == alone.comparisons
     assert all(own.operator.rows_held == 0 for own in found)
 
 

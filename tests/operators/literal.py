@@ -19,8 +19,9 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from runtime.model import END_NS, START_NS, Batch, Column, Released
-from runtime.operators import Operator
-from runtime.plan.steps import AggregateStep, JoinStep
+from runtime.operators.aggregate.step import AggregateStep
+from runtime.operators.ground import Operator
+from runtime.operators.join.step import JoinStep
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,7 @@ class LiteralJoin:
     ) -> None:
         self.step, self.schemas, self.where = step, schemas, where
         self.held: list[list[Row]] = [[], []]
-        self.late_dropped = self.pairs_compared = 0
+        self.late_dropped = self.comparisons = 0
         self.leaves: Leaves = []
 
     def run(self, segments: Sequence[Segment]) -> Leaves:
@@ -200,7 +201,7 @@ class LiteralJoin:
         keys = [one[name] for name in self.step.left_on]
         if None in keys or keys != [other[name] for name in self.step.right_on]:
             return
-        self.pairs_compared += 1
+        self.comparisons += 1
         found = one | {leaves: other[name] for name, leaves in self.step.right_names.items()}
         if self.where(found):
             values = [found[name] for name in self.step.schema.names]

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from runtime.errors import OperatorError
 from runtime.model import END_NS, READY_ONLY, START_NS, Batch, Released, batch_of
-from runtime.operators import aggregate
-from runtime.operators.aggregate import AggregateMachine
-from runtime.plan.steps import Aggregate, AggregateStep, Window
+from runtime.operators.aggregate import machine as aggregate
+from runtime.operators.aggregate.machine import AggregateMachine
+from runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
 from tests.operators.literal import (
     LiteralAggregate,
     Segment,

@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from runtime.errors import OperatorError, SettingError
 from runtime.expressions.expressions import col, event_time
 from runtime.model import END_NS, READY_ONLY, Batch, Released, batch_of
-from runtime.operators import join, join_index
-from runtime.operators.join import JoinMachine
-from runtime.plan.steps import JoinStep, Replica
+from runtime.operators.join import index as join_index
+from runtime.operators.join import machine as join
+from runtime.operators.join.machine import JoinMachine
+from runtime.operators.join.step import JoinStep
+from runtime.plan.step import Replica
 from tests.operators.literal import LiteralJoin, Segment, any_row, leaves_of, reads_of, run, streams
 
 LEFT = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.int64()})
@@ -86,7 +88,7 @@ def check_equals_literal(step: JoinStep, segments: list[Segment], cut: Random, w
         found = run(joined, reads_of(segments, SCHEMAS, cut))
     assert found == expected
     assert joined.late_dropped == literal.late_dropped
-    assert joined.pairs_compared == literal.pairs_compared
+    assert joined.comparisons == literal.comparisons
     assert joined.rows_held == 0
 
 

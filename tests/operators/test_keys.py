@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.model import Column
-from runtime.operators import codes as codes_page
-from runtime.operators.codes import IntCodes
-from runtime.operators.keys import KeyIndex, any_null
+from runtime.operators.ground import codes as codes_page
+from runtime.operators.ground.codes import IntCodes
+from runtime.operators.ground.keys import KeyIndex, any_null
 
 NAN = float("nan")
 WHOLE = st.one_of(

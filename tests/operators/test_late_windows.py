@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from runtime.merge import SlackGate, Writer
 from runtime.model import END_NS, Batch, Int64Array, Released
 from runtime.operators import make_operator
-from runtime.operators.aggregate import AggregateMachine
-from runtime.operators.codes import IntCodes
-from runtime.operators.panes import PaneCells
-from runtime.operators.window import Windows
-from runtime.plan.steps import Aggregate, AggregateStep, JoinStep, Window
+from runtime.operators.aggregate.machine import AggregateMachine
+from runtime.operators.aggregate.panes import PaneCells
+from runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
+from runtime.operators.aggregate.window import Windows
+from runtime.operators.ground.codes import IntCodes
+from runtime.operators.join.step import JoinStep
 from tests.support.rules import rule
 
 TIMES = pa.timestamp("ns")

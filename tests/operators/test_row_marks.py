@@ -10,12 +10,22 @@ import pyarrow as pa
 import pytest
 
 from runtime.merge import SlackGate, Writer
-from runtime.model import END_NS, Batch, Released, batch_of, concat_batches, row_marks
+from runtime.model import (
+    END_NS,
+    READY_ONLY,
+    Batch,
+    Released,
+    ReleaseRule,
+    batch_of,
+    concat_batches,
+    row_marks,
+)
 from runtime.model.plain import from_plain, to_plain
 from runtime.model.row_marks import REVISED, concat_marks, marked, registered
 from runtime.operators import make_operator
-from runtime.operators.contract import Operator
-from runtime.plan.steps import Aggregate, AggregateStep, JoinStep, Window
+from runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
+from runtime.operators.ground.contract import Operator
+from runtime.operators.join.step import JoinStep
 
 TIMES = pa.timestamp("ns")
 SUMS = AggregateStep(
@@ -25,7 +35,7 @@ SUMS = AggregateStep(
     keys=("key",),
     window=Window(12, 4),
     aggregates={"marks": Aggregate("max", "mark")},
-    slack_ns=None,
+    release=READY_ONLY,
 )
 PAIRS = JoinStep(
     name="pairs",
@@ -36,7 +46,7 @@ PAIRS = JoinStep(
     within_ns=5,
     where=None,
     right_names={"mark": "other"},
-    slack_ns=None,
+    release=READY_ONLY,
 )
 
 
@@ -111,7 +121,9 @@ def test_a_pair_has_the_marks_of_both_its_rows_whatever_came_before(seed: int) -
 @pytest.mark.parametrize("limit", [1, 3, 1_000])
 def test_a_gate_gives_rows_back_with_their_marks(limit: int, has_writers: bool) -> None:
     random, found = Random(limit), 0  # noqa: S311
-    gate = SlackGate([Writer(0, rank, is_mixed=has_writers) for rank in range(3)], slack_ns=5)
+    gate = SlackGate(
+        [Writer(0, rank, is_mixed=has_writers) for rank in range(3)], rule=ReleaseRule.slack(5)
+    )
     for turn in range(40):
         for writer in range(3):
             batch = rows(drawn(random, turn * 10), random if writer == turn % 3 else None)

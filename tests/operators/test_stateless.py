@@ -15,14 +15,12 @@ from runtime.errors import FlowError, OperatorError
 from runtime.expressions.expressions import col
 from runtime.model import READY_ONLY, Batch, Columns, batch_of
 from runtime.operators import make_operator, make_stateless
-from runtime.plan.steps import (
-    AssignStep,
-    FilterStep,
-    MapBatchesStep,
-    MapRowsStep,
-    MergeStep,
-    SelectStep,
-)
+from runtime.operators.assign.step import AssignStep
+from runtime.operators.filter.step import FilterStep
+from runtime.operators.map_batches.step import MapBatchesStep
+from runtime.operators.map_rows.step import MapRowsStep
+from runtime.operators.merge.step import MergeStep
+from runtime.operators.select.step import SelectStep
 
 TIMES = pa.timestamp("ns")
 
@@ -247,9 +245,10 @@ def test_what_a_row_function_returns_is_checked(returned: Any, says: str) -> Non
 
 def test_steps_of_another_kind_are_refused() -> None:
     merge = MergeStep(**named("both"), release=READY_ONLY)
-    with pytest.raises(FlowError, match=r"'both' \(MergeStep\)"):
-        make_operator(merge)
-    with pytest.raises(FlowError, match=r"'both' \(MergeStep\)"):
+    keep = SelectStep(**named("keep"), columns={})
+    with pytest.raises(FlowError, match=r"'keep' \(SelectStep\) keeps no state"):
+        make_operator(keep)
+    with pytest.raises(FlowError, match=r"'both' \(MergeStep\) does not look at each row alone"):
         make_stateless(merge)
 
 

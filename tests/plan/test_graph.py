@@ -19,14 +19,12 @@ from runtime.errors import (
     TypeMismatch,
 )
 from runtime.model import ReleaseRule
-from runtime.plan.steps import (
-    AggregateStep,
-    AssignStep,
-    FilterStep,
-    JoinStep,
-    SourceStep,
-    Step,
-)
+from runtime.operators.aggregate.step import AggregateStep
+from runtime.operators.assign.step import AssignStep
+from runtime.operators.filter.step import FilterStep
+from runtime.operators.join.step import JoinStep
+from runtime.plan.step import Step
+from runtime.plan.steps import SourceStep
 from tests.support.streams import (
     BUS,
     LOOP,

@@ -16,7 +16,7 @@ from runtime.measure.assemble import job_report
 from runtime.model import END_NS, Message, batch_of
 from runtime.plan.place import place
 from runtime.plan.plan import Plan, plan_stages
-from runtime.plan.steps import Keep, Share
+from runtime.plan.step import Keep, Share
 from runtime.schedule import Egress, Slot
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64()), "key": [1], "id": [1]})

@@ -12,7 +12,7 @@ from runtime.config import Limits
 from runtime.model import END_NS, Message, batch_of
 from runtime.plan.place import place
 from runtime.plan.plan import plan_stages
-from runtime.plan.steps import Keep
+from runtime.plan.step import Keep
 from runtime.schedule import Egress, Send, Slot
 
 ROWS = pa.table({"ts": [1, 2], "key": [1, 1]})

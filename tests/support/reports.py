@@ -29,6 +29,8 @@ def stage(name: str, kind: str, rows_in: int, rows_out: int, **more: int) -> Sta
     """A stage that released all its rows in order, but for what `more` says."""
     node = {"source": "node-1", "sink": "node-3"}.get(kind, "node-2")
     made = StageReport(name, kind, node, f"{node}/0", rows_in=rows_in, rows_out=rows_out)
+    made.passes_on = kind in ("source", "stateless", "merge")
+    made.has_gate = kind in ("merge", "gate", "join", "aggregate")
     for key, value in more.items():
         setattr(made, key, value)
     if "ready" not in more:

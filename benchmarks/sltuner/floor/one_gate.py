@@ -26,8 +26,8 @@ from benchmarks.sltuner.floor.sink_queue import RecentWork, SinkQueue
 from runtime.control import FlowGraph
 from runtime.measure.samples import by_second
 from runtime.model import END_NS, NS_PER_SECOND, Batch, concat_batches
+from runtime.operators.join.step import JoinStep
 from runtime.plan.plan import Plan
-from runtime.plan.steps import JoinStep
 from runtime.tune import Paths
 
 MOST_HOLD_S = 10

@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 from runtime.config import Tuning
+from runtime.control import SetRelease
 from runtime.measure.samples import StageSample
 from runtime.tune.decide.model_rule import FIRST_FIT_S, MODEL, ModelRule
 from runtime.tune.predict.estimator import Estimator
 from runtime.tune.predict.forecast import FloatArray
 from runtime.tune.predict.linear import LinearPredictor
-from runtime.tune.record.contract import SetRelease
 from runtime.tune.record.paths import Paths
 from tests.support.gates import PATHS, S, course, second
 

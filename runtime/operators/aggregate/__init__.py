@@ -1,0 +1,38 @@
+"""`aggregate`: what each key's rows come to in each window of event time.
+
+| page | what it has |
+| --- | --- |
+| `step.py`, `schema.py`, `stream.py`, `written.py` | what a user writes, and what that is |
+| `machine.py`, `late.py` | rows in, windows out |
+| `window.py`, `cells.py`, `panes.py` | which windows a row is in, and what is kept of each |
+| `needs.py`, `accumulators.py`, `whole_sum.py` | what is computed |
+"""
+
+from runtime.operators.aggregate.step import Aggregate, Late, Window
+from runtime.operators.aggregate.stream import Aggregating, KeyedAggregating
+from runtime.operators.aggregate.written import (
+    count,
+    max,  # noqa: A004 - read as sw.max("speed")
+    mean,
+    min,  # noqa: A004 - read as sw.min("speed")
+    quantile,
+    sliding,
+    sum,  # noqa: A004 - read as sw.sum("flow")
+    tumbling,
+)
+
+__all__ = [
+    "Aggregate",
+    "Aggregating",
+    "KeyedAggregating",
+    "Late",
+    "Window",
+    "count",
+    "max",
+    "mean",
+    "min",
+    "quantile",
+    "sliding",
+    "sum",
+    "tumbling",
+]

@@ -1,0 +1,221 @@
+"""What each cell accumulates: a running count, sum, minimum or maximum, or all its values.
+
+Rows are added one after the other in the order of the stream, so how they were cut into
+batches does not show, to the bit. Panes are combined in their order when a window closes; so
+a float sum over a sliding window may differ in its last bit from one sum over all its rows, but
+never between runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.model import Batch, Int64Array
+from runtime.model.row_marks import Marks
+from runtime.operators.ground.arrays import Growing, unfold
+
+Values = Callable[[Batch, Int64Array], tuple[Int64Array, Any]]
+"""What a batch gives to an accumulator, by the cell of each row: cells, and an array of as many
+values, or one for all. A row that gives nothing is left out."""
+
+
+class Pairs(NamedTuple):
+    """Which cells make up which result: one entry for each cell in each, by result and pane."""
+
+    cells: Int64Array
+    results: Int64Array
+    size: int
+    """How many results there are."""
+
+
+class Accumulator(Protocol):
+    """One state per cell."""
+
+    def add(self, batch: Batch, cells: Int64Array, size: int) -> None:
+        """Take rows; `cells` has shape (rows,), each less than `size`."""
+
+    def combined(self, pairs: Pairs) -> Any:
+        """Return the state of each result."""
+
+    def keep(self, cells: Int64Array, moved: Int64Array) -> None:
+        """Forget all but these cells (ascending); `moved` has the new number of each old one."""
+
+    def snapshot(self) -> list[npt.NDArray[Any]]:
+        """Return copies of all state."""
+
+    def restore(self, state: list[npt.NDArray[Any]]) -> None:
+        """Continue from a snapshot."""
+
+
+class Folded:
+    """One number per cell: `ufunc` over the values, beginning with its identity."""
+
+    def __init__(
+        self, ufunc: np.ufunc, dtype: npt.DTypeLike, identity: Any, values: Values
+    ) -> None:
+        self._ufunc, self._identity, self._values = ufunc, identity, values
+        self._state = Growing(dtype, fill=identity)
+        self._dtype = self._state.values.dtype
+
+    @property
+    def state(self) -> npt.NDArray[Any]:
+        """The number of each cell."""
+        return self._state.values
+
+    def add(self, batch: Batch, cells: Int64Array, size: int) -> None:
+        """Take rows, in order: `ufunc.at` goes from the first to the last.
+
+        NaN and infinity go their way, as documented: who adds has silenced NumPy.
+        """
+        self._fold(*self._values(batch, cells), size)
+
+    def _fold(self, cells: Int64Array, values: Any, size: int) -> None:
+        if size > len(self._state):
+            self._state.resize(size)
+        if not len(cells):  # the nulls of a column: mostly there are none
+            return
+        if isinstance(values, np.ndarray):
+            values = values.astype(self._dtype, copy=False)
+        self._ufunc.at(self.state, cells, values)
+
+    def combined(self, pairs: Pairs) -> npt.NDArray[Any]:
+        """Return `ufunc` over the cells of each result, in order."""
+        results = np.full(pairs.size, self._identity, dtype=self._dtype)
+        with np.errstate(all="ignore"):
+            self._ufunc.at(results, pairs.results, self.state.take(pairs.cells))
+        return results
+
+    def keep(self, cells: Int64Array, moved: Int64Array) -> None:  # noqa: ARG002 - has the cells
+        """Forget all but these cells."""
+        self._state.replace(self.state[cells])
+
+    def snapshot(self) -> list[npt.NDArray[Any]]:
+        """Return a copy of the numbers."""
+        return [self.state.copy()]
+
+    def restore(self, state: list[npt.NDArray[Any]]) -> None:
+        """Continue from a snapshot."""
+        self._state.replace(state[0])
+
+
+class Marked:
+    """The marks of each cell: those of all its rows. Nothing, until a row has one."""
+
+    def __init__(self) -> None:
+        self._state: Growing | None = None
+
+    def add(self, batch: Batch, cells: Int64Array, size: int) -> None:
+        """Take rows."""
+        if batch.marks is None:
+            return
+        if self._state is None:
+            self._state = Growing(np.uint8)
+        self._cover(size)
+        np.bitwise_or.at(self._state.values, cells, batch.marks)
+
+    def _cover(self, size: int) -> None:
+        if self._state is not None and size > len(self._state):
+            self._state.resize(size)
+
+    def combined(self, pairs: Pairs) -> Marks | None:
+        """Return the marks of each result; None where none has any."""
+        if self._state is None or not len(pairs.cells):
+            return None
+        self._cover(int(pairs.cells.max()) + 1)
+        results: Marks = np.zeros(pairs.size, dtype=np.uint8)
+        np.bitwise_or.at(results, pairs.results, self._state.values.take(pairs.cells))
+        return results if results.any() else None
+
+    def keep(self, cells: Int64Array, moved: Int64Array) -> None:
+        """Forget all but these cells."""
+        self._cover(len(moved))
+        if self._state is not None:
+            self._state.replace(self._state.values[cells])
+
+    def snapshot(self) -> list[npt.NDArray[Any]]:
+        """Return a copy of the marks; nothing, if no row had one."""
+        return [] if self._state is None else [self._state.values.copy()]
+
+    def restore(self, state: list[npt.NDArray[Any]]) -> None:
+        """Continue from a snapshot."""
+        self._state = None
+        if state:
+            self._state = Growing(np.uint8)
+            self._state.replace(state[0])
+
+
+class Sorted(NamedTuple):
+    """The values of each result, sorted: results follow each other, `starts` has the places."""
+
+    values: npt.NDArray[np.float64]
+    starts: Int64Array
+    counts: Int64Array
+
+
+class Kept:
+    """All values of each cell: what an exact quantile needs. Memory grows with open panes."""
+
+    def __init__(self, values: Values) -> None:
+        self._of_batch = values
+        self._cells = Growing(np.int64)
+        self._values = Growing(np.float64)
+
+    def add(self, batch: Batch, cells: Int64Array, size: int) -> None:  # noqa: ARG002 - no state per cell
+        """Take rows."""
+        cells, values = self._of_batch(batch, cells)
+        self._cells.append(cells)
+        self._values.append(values)
+
+    def combined(self, pairs: Pairs) -> Sorted:
+        """Return all values of each result, sorted."""
+        # Group the log by cell, then copy each cell's group into the results that it is part of.
+        cells = self._cells.values
+        by_cell = cells.argsort(kind="stable")
+        grouped = cells[by_cell]
+        starts = grouped.searchsorted(pairs.cells)
+        counts = grouped.searchsorted(pairs.cells, "right") - starts
+        entries, places = unfold(starts, counts)
+        results = pairs.results.take(entries)
+        values = self._values.values.take(by_cell.take(places))
+        values = values.take(np.lexsort((values, results)))
+        sizes = np.bincount(results, minlength=pairs.size)
+        return Sorted(values, sizes.cumsum() - sizes, sizes)
+
+    def keep(self, cells: Int64Array, moved: Int64Array) -> None:  # noqa: ARG002 - moved says it all
+        """Forget all but these cells."""
+        numbers = moved.take(self._cells.values)
+        stays = numbers >= 0
+        self._cells.replace(numbers[stays])
+        self._values.replace(self._values.values[stays])
+
+    def snapshot(self) -> list[npt.NDArray[Any]]:
+        """Return copies of the values and of the cell of each."""
+        return [self._cells.values.copy(), self._values.values.copy()]
+
+    def restore(self, state: list[npt.NDArray[Any]]) -> None:
+        """Continue from a snapshot."""
+        self._cells.replace(state[0])
+        self._values.replace(state[1])
+
+
+def quantile(of: Sorted, level: float) -> npt.NDArray[np.float64]:
+    """Return the quantile of each result: linear between neighbours, as `np.quantile` does it.
+
+    NaN where there are no values.
+    """
+    if not len(of.values):
+        return np.full(len(of.counts), np.nan)
+    highest = np.maximum(of.counts - 1, 0)
+    place = highest * level
+    below = np.floor(place).astype(np.int64)
+    part = place - below
+    low = of.values.take(of.starts + below, mode="clip")
+    high = of.values.take(of.starts + np.minimum(below + 1, highest), mode="clip")
+    with np.errstate(invalid="ignore"):  # inf − inf
+        step = high - low
+        found = np.where(part >= 0.5, high - step * (1 - part), low + step * part)
+    return np.where(of.counts == 0, np.nan, found)

@@ -1,0 +1,117 @@
+"""A cell is what one key has in one pane. Cells are numbered in order of first appearance."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtime.model import Int64Array
+from runtime.operators.aggregate.panes import PaneCells
+from runtime.operators.ground.arrays import Growing, slices_of_weight, starts_of_runs, unfold
+from runtime.operators.ground.codes import IntCodes
+
+_AT_ONCE = 1 << 20
+"""Panes that are looked up at once."""
+
+
+class Cells:
+    """Which cell each row falls in; the pane and the key's code of each cell."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._panes = Growing(np.int64)
+        self._codes = Growing(np.int64)
+        self._slots: dict[int, int] = {}  # {pane: its dense number}
+        self._index = IntCodes()  # slot and code, together, to cell
+        self._bits = 6  # of the code
+        self.of_panes = PaneCells()
+        """The cells of each pane, those apart that are done with and not forgotten yet."""
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @property
+    def panes(self) -> Int64Array:
+        """The pane of each cell."""
+        return self._panes.values
+
+    @property
+    def codes(self) -> Int64Array:
+        """The key's code of each cell."""
+        return self._codes.values
+
+    def of(self, panes: Int64Array, codes: Int64Array, *, keys: int) -> Int64Array:
+        """Return the cell of each row, new ones where needed.
+
+        Args:
+            panes: shape (rows,); quickest when equal ones stand together.
+            codes: shape (rows,), each less than `keys`.
+            keys: how many keys there are.
+        """
+        if keys >> self._bits:
+            self._bits = keys.bit_length() + 1
+            self._index.replace(self._together(self.panes, self.codes))
+        size = len(self)
+        cells = self._index.codes(self._together(panes, codes))
+        if len(self) > size:
+            first = np.empty(len(self) - size, dtype=np.int64)
+            is_new = np.flatnonzero(cells >= size)
+            first[cells[is_new] - size] = is_new  # any row of a cell will do
+            self.of_panes.add(panes[first], first=size)
+            self._panes.append(panes[first])
+            self._codes.append(codes[first])
+        return cells
+
+    def beside(self, cells: Int64Array, starts: Int64Array, counts: Int64Array) -> Int64Array:
+        """Return the cells, ascending, that the keys of these have in some panes.
+
+        Args:
+            cells: shape (cells,); one may be there several times, with the same panes.
+            starts: shape (cells,): the first pane that is asked for of each.
+            counts: shape (cells,): and how many.
+        """
+        cells, places = np.unique(cells, return_index=True)
+        starts, counts, codes = starts.take(places), counts.take(places), self.codes.take(cells)
+        found = []
+        for some in slices_of_weight(counts, _AT_ONCE):
+            of, panes = unfold(starts[some], counts[some])
+            found.append(self._find(panes, codes[some].take(of)))
+        return np.unique(np.concatenate(found))
+
+    def keep(self, cells: Int64Array, codes: Int64Array) -> None:
+        """Forget all but these cells (ascending); their keys now have these codes."""
+        self._panes.replace(self.panes[cells])
+        self._codes.replace(codes)
+        self._slots.clear()
+        self.of_panes = PaneCells()
+        self.of_panes.add(self.panes, first=0)
+        self._index.replace(self._together(self.panes, self.codes))
+
+    def restore(self, panes: Int64Array, codes: Int64Array) -> None:
+        """Start over with these cells."""
+        self._clear()
+        self.of(panes, codes, keys=int(codes.max(initial=0)) + 1)
+
+    def _find(self, panes: Int64Array, codes: Int64Array) -> Int64Array:
+        """Return those cells that there are of these, each a pane and a code; shape (found,)."""
+        distinct, places = np.unique(panes, return_inverse=True)
+        slots = np.array([self._slots.get(pane, -1) for pane in distinct.tolist()], np.int64)
+        slots = slots.take(places)
+        there = np.flatnonzero(slots >= 0)
+        cells = self._index.find((slots.take(there) << self._bits) | codes.take(there))
+        found: Int64Array = cells[cells >= 0]
+        return found
+
+    def _together(self, panes: Int64Array, codes: Int64Array) -> Int64Array:
+        return (self._slots_of(panes) << self._bits) | codes
+
+    def _slots_of(self, panes: Int64Array) -> Int64Array:
+        slots = self._slots
+        if not len(panes):
+            return panes
+        starts = starts_of_runs(panes)
+        if len(starts) == 1:
+            return np.array(slots.setdefault(int(panes[0]), len(slots)), dtype=np.int64)
+        found = [slots.setdefault(pane, len(slots)) for pane in panes[starts].tolist()]
+        return np.repeat(found, np.diff(starts, append=len(panes)))

@@ -1,0 +1,83 @@
+"""Which rows missed a window of theirs, and which window's row has left how often."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.model import END_NS, Batch, BoolArray, Int64Array
+from runtime.operators.aggregate.window import Windows
+from runtime.operators.ground.late_rows import LateRows
+
+
+def missed_windows(batch: Batch, panes: Int64Array, windows: Windows, last_closed: int) -> LateRows:
+    """Return those rows of an aggregate's input that missed a window.
+
+    How late: by how much the end of the last window that was done with is ahead of each.
+
+    Args:
+        batch: what has come.
+        panes: shape (rows,): of each row.
+        windows: of the aggregate.
+        last_closed: the last of them that is done with.
+    """
+    missed = np.flatnonzero(panes < windows.first_whole_pane(last_closed))
+    rows = batch.take(missed)
+    end_ns = END_NS if last_closed == END_NS else windows.end_ns(last_closed)
+    is_dropped = panes.take(missed) < windows.first_open_pane(last_closed)
+    return LateRows(0, rows, end_ns - rows.event_time_ns, is_dropped)
+
+
+class Revisions:
+    """How often the row of a window and key has left, beyond the first time.
+
+    Only what was corrected is kept, until the window is final: {window: {code: its revision}}.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, dict[int, int]] = {}
+
+    def next(self, windows: Int64Array, codes: Int64Array, *, is_first: BoolArray) -> Int64Array:
+        """Count rows that leave again, and return the revision of each.
+
+        Args:
+            windows: shape (results,), each by its k.
+            codes: shape (results,), of the keys.
+            is_first: shape (results,): nothing had come for it before, so none has left yet.
+        """
+        known, found = self._known, []
+        for window, code, first in zip(
+            windows.tolist(), codes.tolist(), is_first.tolist(), strict=True
+        ):
+            of_window = known.setdefault(window, {})
+            before = of_window.get(code, -1 if first else 0)
+            of_window[code] = before + 1
+            found.append(before + 1)
+        return np.array(found, dtype=np.int64)
+
+    def forget(self, last_final: int) -> None:
+        """Let go of windows that are final."""
+        for window in [window for window in self._known if window <= last_final]:
+            del self._known[window]
+
+    def recode(self, moved: Int64Array) -> None:
+        """Give each key its new code; `moved` has it for each old one, less than 0: gone."""
+        for window, of_window in self._known.items():
+            self._known[window] = {
+                int(moved[code]): n for code, n in of_window.items() if moved[code] >= 0
+            }
+
+    def snapshot(self) -> list[list[int]]:
+        """Return all state: [window, code, revision] of each."""
+        return [
+            [window, code, n]
+            for window, of_window in self._known.items()
+            for code, n in of_window.items()
+        ]
+
+    def restore(self, state: list[Any]) -> None:
+        """Continue from a snapshot."""
+        self._known = {}
+        for window, code, n in state:
+            self._known.setdefault(window, {})[code] = n

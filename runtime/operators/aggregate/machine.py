@@ -1,0 +1,401 @@
+"""Windowed aggregates: rows accumulate in cells (key × pane), windows leave as they close.
+
+```
+pane       0    1    2    3        watermark reaches the end of pane 2: windows that end there
+key a      ██   ██   ██   █        leave, combined from their panes; panes that are in no open
+key b           █    ██            window any more are let go
+```
+
+With late="correct" panes stay until their windows are *final*: the frontier has passed them too, so
+nothing can come for them any more. A late row before that makes its windows' rows leave again.
+
+Null keys (null text) are one key. Nulls among the values (NaN, null text) are skipped: each
+aggregate is that of the values there are, and null where there is none; `count()` counts rows,
+`count("x")` those where x is not null.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from runtime.config import Limits
+from runtime.errors import OperatorError
+from runtime.model import START_NS, Batch, Columns, Int64Array, Released, concat_batches
+from runtime.model.row_marks import REVISED, marked
+from runtime.operators.aggregate.accumulators import Accumulator, Folded, Marked, Pairs, quantile
+from runtime.operators.aggregate.cells import Cells
+from runtime.operators.aggregate.late import Revisions, missed_windows
+from runtime.operators.aggregate.needs import Need, needs_of
+from runtime.operators.aggregate.step import REVISION, Aggregate, AggregateStep
+from runtime.operators.aggregate.window import Windows
+from runtime.operators.ground.arrays import slices_of_weight, unfold
+from runtime.operators.ground.keys import KeyIndex
+from runtime.operators.ground.late_rows import LateRows
+from runtime.operators.ground.user_code import row_of, rows_of_columns
+
+Changed = tuple[Int64Array, Int64Array]
+"""Which results have changed, ascending (`_pairs_of`), and by how many rows."""
+_PAIRS_AT_ONCE = 1 << 20
+"""Windows that close together are worked off in blocks of about so many cells (or values)."""
+
+
+class AggregateMachine:
+    """The machine of an `AggregateStep`.
+
+    A row counts in those of its windows that are still open (late="correct": not yet final) when
+    it comes; if there are none, it is counted in `late_dropped`. Rows leave by window end, then by
+    first appearance of the key in the window. The stimulus time of a result is the latest of its
+    rows and of what moved the watermark past the window's end. Source: [mace] Def. 2.
+
+    Args:
+        step: what it aggregates.
+        most_kept_rows: beyond so many rows held for corrections the oldest windows are final.
+
+    Attributes:
+        let_go: rows so far that went before the frontier let them, since there were too many.
+    """
+
+    def __init__(self, step: AggregateStep, *, most_kept_rows: int = Limits.most_kept_rows) -> None:
+        self._step = step
+        self._most_kept_rows = most_kept_rows
+        self._windows = Windows(step.window)
+        (self._summary,) = step.summaries
+        self._rows = Folded(np.add, np.int64, 0, lambda _, cells: (cells, 1))
+        self._stimuli = Folded(
+            np.maximum, np.int64, START_NS, lambda batch, cells: (cells, batch.stimulus_time_ns)
+        )
+        self._accumulators: dict[Need, Accumulator] = {  # {what is needed: who has it}
+            need: need.accumulator()
+            for name, aggregate in step.aggregates.items()
+            for need in needs_of(step, name, aggregate)
+        }
+        self._marks = Marked()
+        own: list[Accumulator] = [self._rows, self._stimuli, self._marks]
+        self._all = [*own, *self._accumulators.values()]
+        self._start()
+
+    def _start(self) -> None:
+        self._keys = KeyIndex(len(self._step.keys))
+        self._cells = Cells()
+        self._last_closed = START_NS  # of the windows, by their k
+        self._last_kept = START_NS  # the last window whose panes are gone, or may go
+        self._revisions = Revisions()
+        self._late: list[LateRows] = []
+        self.let_go = 0
+        self._rows_held = 0
+        self._late_dropped = 0
+
+    def process(self, released: Released) -> Batch | None:
+        """Take rows, late ones first; return the results of the windows that close.
+
+        Before them, with late="correct", those of closed windows that late rows have changed.
+        """
+        late: list[Int64Array] = []  # the cells of rows
+        for batch in (*released.late, *released.ports):
+            if batch is not None and len(batch):
+                self._count(batch, late)
+        corrected = self._corrected(late) if late else None
+        last = self._windows.last_closed(released.watermark_ns)
+        closed = self._close(last, released.watermark_stimulus_ns)
+        self._forget(self._windows.last_closed(released.frontier_ns) if self._corrects else last)
+        if self._corrects and self._rows_held > self._most_kept_rows:
+            self._let_go()
+        if corrected is None or closed is None:
+            return closed if corrected is None else corrected
+        return concat_batches([corrected, closed])
+
+    @property
+    def _corrects(self) -> bool:
+        return self._step.late == "correct"
+
+    def take_late(self) -> list[LateRows]:
+        """Return the rows that missed a window of theirs since the last call."""
+        late, self._late = self._late, []
+        return late
+
+    def promise_ns(self, frontier_ns: int) -> int:
+        """Return the end of the earliest window still open there: nothing older will leave."""
+        return self._summary.promise_ns(frontier_ns)
+
+    @property
+    def rows_held(self) -> int:
+        """Rows in panes of windows that are open, or may still be corrected."""
+        return self._rows_held
+
+    @property
+    def late_dropped(self) -> int:
+        """Rows so far that came when all of their windows were done with."""
+        return self._late_dropped
+
+    def _count(self, batch: Batch, late: list[Int64Array]) -> None:
+        """Count rows in their cells; add those to `late` if windows that have closed change."""
+        panes = self._windows.panes_of(batch.event_time_ns)
+        oldest = panes.item(panes.argmin())  # half of what min() takes
+        if oldest < self._windows.first_whole_pane(self._last_kept):
+            in_time = np.flatnonzero(panes >= self._windows.first_open_pane(self._last_kept))
+            if self._step.keeps_late:
+                self._late.append(missed_windows(batch, panes, self._windows, self._last_kept))
+            self._late_dropped += len(batch) - len(in_time)
+            if not len(in_time):
+                return
+            if len(in_time) < len(batch):
+                batch, panes = batch.take(in_time), panes.take(in_time)
+        keys = [batch.columns[name] for name in self._step.keys]
+        codes = self._keys.codes(keys, len(batch))
+        cells = self._cells.of(panes, codes, keys=max(1, len(self._keys)))
+        size = len(self._cells)
+        try:
+            with np.errstate(all="ignore"):  # once: it costs as much as one of them
+                for accumulator in self._all:
+                    accumulator.add(batch, cells, size)
+        except OperatorError as problem:
+            row = "" if problem.place is None else f"\n{row_of(batch, problem.place)}"
+            raise OperatorError(f"step {self._step.name!r}: {problem}{row}") from problem
+        self._rows_held += len(batch)
+        if self._corrects and oldest < self._windows.first_whole_pane(self._last_closed):
+            late.append(cells)
+
+    def _close(self, last: int, stimulus_time_ns: int) -> Batch | None:
+        """Return the results of the windows up to `last` that have not left yet."""
+        if last <= self._last_closed:
+            return None
+        after, self._last_closed = self._last_closed, last
+        if not self._rows_held:
+            return None
+        of_panes = self._cells.of_panes
+        panes = of_panes.between(
+            self._windows.first_open_pane(after), self._windows.first_whole_pane(last)
+        )
+        windows = self._windows.over_any(np.array(panes, np.int64), after=after, until=last)
+        return self._left(
+            windows,
+            of_panes.cells(panes),
+            after=after,
+            until=last,
+            stimulus_time_ns=stimulus_time_ns,
+        )
+
+    def _corrected(self, late: list[Int64Array]) -> Batch | None:
+        """Return anew the results of closed windows that late rows have changed."""
+        after, until = self._last_kept, self._last_closed
+        of_rows = np.concatenate(late)
+        panes, codes = self._cells.panes.take(of_rows), self._cells.codes.take(of_rows)
+        first, last = self._windows.covering(panes, after=after, until=until)
+        rows, windows = unfold(first, np.maximum(last - first + 1, 0))
+        if not len(windows):
+            return None
+        windows, places = np.unique(windows, return_inverse=True)
+        keys = max(1, len(self._keys))
+        changed, new_rows = np.unique(places * keys + codes.take(rows), return_counts=True)
+        cells = self._cells.beside(of_rows, *self._windows.panes_of_windows(first, last))
+        only = (changed, new_rows)
+        return self._left(
+            windows, cells, after=after, until=until, stimulus_time_ns=START_NS, only=only
+        )
+
+    def _left(
+        self,
+        windows: Int64Array,
+        within: Int64Array,
+        *,
+        after: int,
+        until: int,
+        stimulus_time_ns: int,
+        only: Changed | None = None,
+    ) -> Batch | None:
+        """Return the results of these windows, of those in (after, until]; `only` some of them.
+
+        All their cells are among `within`, ascending.
+        """
+        if not len(windows):
+            return None
+        # Which of the windows each cell is in: places in `windows`.
+        panes = self._cells.panes.take(within)
+        first, final = self._windows.covering(panes, after=after, until=until)
+        first_at = windows.searchsorted(first)
+        last_at = windows.searchsorted(final, "right")
+        weights = np.zeros(len(windows) + 1, dtype=np.int64)
+        inside = np.flatnonzero(last_at > first_at)
+        load = np.ones(len(panes), dtype=np.int64)
+        if self._keeps_values:
+            load = self._rows.state.take(within)
+        np.add.at(weights, first_at[inside], load[inside])
+        np.subtract.at(weights, last_at[inside], load[inside])
+        results = []
+        for block in slices_of_weight(weights.cumsum()[:-1], _PAIRS_AT_ONCE):
+            starts = np.maximum(first_at, block.start)
+            counts = np.maximum(np.minimum(last_at, block.stop) - starts, 0)
+            entries, places = unfold(starts, counts)
+            cells = within.take(entries)
+            if only is not None:
+                wanted = np.flatnonzero(np.isin(self._pairs_of(cells, places), only[0]))
+                cells, places = cells.take(wanted), places.take(wanted)
+            results.append(self._results(windows, cells, places, stimulus_time_ns, only))
+        return concat_batches(results) if results else None
+
+    def _pairs_of(self, cells: Int64Array, places: Int64Array) -> Int64Array:
+        """Return one number for each pair of a window's place and the key of a cell."""
+        pairs: Int64Array = places * max(1, len(self._keys)) + self._cells.codes.take(cells)
+        return pairs
+
+    @property
+    def _keeps_values(self) -> bool:
+        return any(need.kind == "values" for need in self._accumulators)
+
+    def _results(
+        self,
+        windows: Int64Array,
+        cells: Int64Array,
+        places: Int64Array,
+        stimulus_time_ns: int,
+        changed: Changed | None,
+    ) -> Batch:
+        """Return the rows of some windows; cell `cells[i]` is in window `windows[places[i]]`."""
+        order = places.argsort(kind="stable")  # by window, in it by first appearance
+        cells, places = cells.take(order), places.take(order)
+        if self._windows.are_disjoint:
+            first = np.arange(len(cells))
+            pairs = Pairs(cells, first, len(first))
+        else:
+            first, pairs = self._grouped(cells, places)
+        starts, ends = self._windows.bounds_ns(windows.take(places.take(first)))
+        try:
+            states: dict[Need, Any] = {
+                need: accumulator.combined(pairs)
+                for need, accumulator in self._accumulators.items()
+            }
+        except OperatorError as problem:
+            place = problem.place or 0
+            (key,) = rows_of_columns(self._keys_of(cells.take(first[place : place + 1]))) or ({},)
+            raise OperatorError(
+                f"step {self._step.name!r}: {problem}\nwindow that starts at {starts[place]}"
+                f"{f', of key {key}' if key else ''}"
+            ) from problem
+        rows = self._rows.combined(pairs)
+        marks, columns = self._marks.combined(pairs), self._keys_of(cells.take(first))
+        columns |= {"window_start": starts, "window_end": ends}
+        for name, aggregate in self._step.aggregates.items():
+            columns[name] = self._finished(name, aggregate, rows, states)
+        if self._corrects:
+            columns[REVISION] = np.zeros(len(ends), dtype=np.int64)
+            if changed is not None:
+                pairs_left, (known, new_rows) = self._pairs_of(cells, places).take(first), changed
+                columns[REVISION] = self._revisions.next(
+                    windows.take(places.take(first)),
+                    self._cells.codes.take(cells.take(first)),
+                    is_first=rows == new_rows.take(known.searchsorted(pairs_left)),
+                )
+                marks = marked(REVISED, columns[REVISION] > 0, marks)
+        columns = {name: columns[name] for name in self._step.schema.names}
+        stimuli = np.maximum(self._stimuli.combined(pairs), stimulus_time_ns)
+        return Batch(ends, stimuli, columns, marks=marks)
+
+    def _keys_of(self, cells: Int64Array) -> Columns:
+        """Return the key columns of these cells."""
+        keys = self._keys.columns(self._cells.codes.take(cells))
+        return dict(zip(self._step.keys, keys, strict=True))
+
+    def _grouped(self, cells: Int64Array, places: Int64Array) -> tuple[Int64Array, Pairs]:
+        """Return the first entry of each (window, key), and the entries of each in pane order."""
+        both = self._pairs_of(cells, places)
+        _, first, groups = np.unique(both, return_index=True, return_inverse=True)
+        by_appearance = first.argsort()
+        rank = np.empty_like(by_appearance)  # {group in order of keys: in order of appearance}
+        rank[by_appearance] = np.arange(len(rank))
+        by_pane = self._cells.panes.take(cells).argsort(kind="stable")
+        pairs = Pairs(cells.take(by_pane), rank.take(groups).take(by_pane), len(first))
+        return first.take(by_appearance), pairs
+
+    def _finished(
+        self, name: str, aggregate: Aggregate, rows: Int64Array, states: dict[Need, Any]
+    ) -> npt.NDArray[Any]:
+        needs = needs_of(self._step, name, aggregate)
+        there = rows  # the values that are not null
+        if needs and needs[-1].kind == "nulls":
+            there = rows - states[needs[-1]]
+        found: Any = there if aggregate.kind == "count" else states[needs[0]]
+        if aggregate.kind == "mean":
+            with np.errstate(invalid="ignore"):
+                found = found / there
+        elif aggregate.kind == "quantile":
+            assert aggregate.level is not None
+            found = quantile(states[needs[0]], aggregate.level)
+        if there is not rows and aggregate.kind in ("sum", "min", "max"):
+            found = np.where(there == 0, np.nan, found)
+        values: npt.NDArray[Any] = found
+        leaves_as = self._step.schema.field(name).type
+        is_time = pa.types.is_timestamp(leaves_as)
+        return values.astype(np.int64 if is_time else leaves_as.to_pandas_dtype(), copy=False)
+
+    def _forget(self, last: int) -> None:
+        """Let go of panes that are in no window after `last`; tidy up once most cells are."""
+        if last <= self._last_kept:
+            return
+        self._last_kept = last
+        self._revisions.forget(last)
+        of_panes, first = self._cells.of_panes, self._windows.first_open_pane(last)
+        self._rows_held -= int(self._rows.state.take(of_panes.drop_before(first)).sum())
+        panes = self._cells.panes
+        if not len(panes) or (len(panes) <= 2 * len(of_panes) + 1024 and len(of_panes)):
+            return
+        kept = np.flatnonzero(panes >= first)
+        moved = np.full(len(panes), -1, dtype=np.int64)
+        moved[kept] = np.arange(len(kept))
+        for accumulator in self._all:
+            accumulator.keep(kept, moved)
+        codes = self._cells.codes[kept]
+        if self._keys.is_worth_keeping(len(panes)):
+            recoded = self._keys.keep(np.unique(codes))
+            self._revisions.recode(recoded)
+            codes = recoded.take(codes)
+        self._cells.keep(kept, codes)
+
+    def _let_go(self) -> None:
+        """Let the oldest of the closed windows go, down to a little less than the most.
+
+        A little less, so that it is done now and then, not for each read.
+        """
+        if self._last_closed <= self._last_kept:
+            return
+        panes, of = np.unique(self._cells.panes, return_inverse=True)
+        newer = np.bincount(of, weights=self._rows.state)[::-1].cumsum()[::-1]
+        most = self._most_kept_rows - self._most_kept_rows // 16
+        first = int(newer.size - newer[::-1].searchsorted(most, "right"))  # the first that stays
+        stays = panes.item(min(first, len(panes) - 1))
+        before = self._rows_held
+        self._forget(min(self._windows.last_without(stays), self._last_closed))
+        self.let_go += before - self._rows_held
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state."""
+        return {
+            "keys": self._keys.snapshot(),
+            "panes": self._cells.panes.copy(),
+            "codes": self._cells.codes.copy(),
+            "accumulators": [accumulator.snapshot() for accumulator in self._all],
+            "last_closed": self._last_closed,
+            "last_kept": self._last_kept,
+            "revisions": self._revisions.snapshot(),
+            "rows_held": self._rows_held,
+            "late_dropped": self._late_dropped,
+            "let_go": self.let_go,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot of a machine of the same step."""
+        self._start()
+        self._keys.restore(state["keys"])
+        self._cells.restore(state["panes"], state["codes"])
+        for accumulator, own in zip(self._all, state["accumulators"], strict=True):
+            accumulator.restore(own)
+        self._last_closed = state["last_closed"]
+        self._last_kept = state["last_kept"]
+        self._revisions.restore(state["revisions"])
+        self._cells.of_panes.drop_before(self._windows.first_open_pane(self._last_kept))
+        self._rows_held = state["rows_held"]
+        self._late_dropped = state["late_dropped"]
+        self.let_go = state["let_go"]

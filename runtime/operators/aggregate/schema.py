@@ -1,0 +1,75 @@
+"""What columns leave an aggregate, and whether it can be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from runtime.errors import DuplicateName, FlowError, SettingError, TypeMismatch
+from runtime.expressions.result_types import family
+from runtime.operators.aggregate.step import REVISION, Aggregate, Late
+from runtime.operators.ground.checks import column_type, is_whole, key_types, unique_columns
+
+WINDOW_COLUMNS = ("window_start", "window_end")
+
+
+def aggregated_schema(
+    schema: pa.Schema, keys: Sequence[str], aggregates: Mapping[str, Aggregate], *, step: str
+) -> pa.Schema:
+    """Return the columns that leave: keys, window_start, window_end, aggregates.
+
+    Raises:
+        FlowError: no aggregates.
+        ColumnError, TypeMismatch: a column is not there, or is no number.
+        DuplicateName: an aggregate has the name of a key or of a window's end.
+    """
+    if not aggregates:
+        raise FlowError(f"step {step!r}: there is nothing to aggregate; write n=count(), say")
+    fields = [*zip(keys, key_types(schema, keys, step=step), strict=True)]
+    fields += [(name, pa.timestamp("ns")) for name in WINDOW_COLUMNS]
+    for name, aggregate in aggregates.items():
+        if not isinstance(aggregate, Aggregate):
+            raise TypeMismatch(
+                f"step {step!r}: {name}={aggregate} is no aggregate; write count(), sum('x'), "
+                "mean('x'), min('x'), max('x') or quantile('x', 0.95)"
+            )
+        fields.append((name, _aggregate_type(name, aggregate, schema, step)))
+    names = [name for name, _ in fields]
+    unique_columns(names, step=step, way_out="give the aggregate another name")
+    return pa.schema(fields)
+
+
+def revised(schema: pa.Schema, late: Late, *, step: str) -> pa.Schema:
+    """Return what leaves an aggregate: with late="correct" there is a `revision`.
+
+    Raises:
+        SettingError: late is neither "drop" nor "correct".
+        DuplicateName: there is a column of that name.
+    """
+    if late not in ("drop", "correct"):
+        raise SettingError(f"step {step!r}: late={late!r} must be 'drop' or 'correct'")
+    if late == "drop":
+        return schema
+    if REVISION in schema.names:
+        raise DuplicateName(
+            f"step {step!r}: late='correct' adds a column {REVISION!r}, and there is one already; "
+            "give that key or aggregate another name"
+        )
+    return schema.append(pa.field(REVISION, pa.int64()))
+
+
+def _aggregate_type(name: str, aggregate: Aggregate, schema: pa.Schema, step: str) -> pa.DataType:
+    if aggregate.column is None:
+        return pa.int64()
+    kind = column_type(schema, aggregate.column, step=step)
+    if aggregate.kind == "count":
+        return pa.int64()
+    if family(kind) != "number":
+        raise TypeMismatch(
+            f"step {step!r}: {name}={aggregate.kind}({aggregate.column!r}) takes numbers, and "
+            f"{aggregate.column!r} is {kind}; cast it with .assign(x=col(...).cast('int64'))"
+        )
+    if aggregate.kind in ("min", "max"):
+        return kind
+    return pa.int64() if aggregate.kind == "sum" and is_whole(kind) else pa.float64()

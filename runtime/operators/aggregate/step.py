@@ -1,0 +1,183 @@
+"""What an aggregate is to the flow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import pyarrow as pa
+
+from runtime.model import READY_ONLY, Release, format_ns
+from runtime.operators.ground.keep import replicas_text, silent_text
+from runtime.plan.promises import Summary
+from runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
+
+AggregateName = Literal["count", "sum", "mean", "min", "max", "quantile"]
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One aggregate: `quantile` of `column` at `level`, say. `count` needs no column."""
+
+    kind: AggregateName
+    column: str | None = None
+    level: float | None = None
+
+
+@dataclass(frozen=True)
+class Window:
+    """Windows [k·slide, k·slide + size) of event time, for all whole k. Tumbling: slide = size."""
+
+    size_ns: int
+    slide_ns: int
+
+    @property
+    def is_tumbling(self) -> bool:
+        """Whether each event falls in one window."""
+        return self.size_ns == self.slide_ns
+
+
+Late = Literal["drop", "correct"]
+"""What becomes of a row that comes behind the close of its window: counted, or the window's row
+leaves again, as long as the frontier has not passed it."""
+REVISION = "revision"
+"""The column of late="correct": how often the row of a window and key had left before."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregateStep(GatedStep):
+    """Aggregates per key and window. A row leaves per key and window that had events.
+
+    Columns that leave: the keys, `window_start` and `window_end` (timestamp[ns]), then the
+    aggregates. Its event time is the window's end. Rows leave by window end, then by key in
+    order of first appearance in the window's stream order.
+    """
+
+    keys: tuple[str, ...]
+    window: Window
+    aggregates: Mapping[str, Aggregate]
+    release: Release
+    replicas: int = 1
+    late: Late = "drop"
+    replica: Replica | None = None
+    """In a plan: which of several this is; they share by keys."""
+    keeps_late: bool = False
+    """In a plan: whether a `LateStep` takes the rows that could not count in full."""
+
+    @property
+    def kind(self) -> str:
+        """It aggregates."""
+        return "aggregate"
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """One."""
+        return (0,)
+
+    @property
+    def port_keys(self) -> tuple[tuple[str, ...], ...]:
+        """A window needs all rows of its key."""
+        return (self.keys,)
+
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
+        """The keys, and what is aggregated: needed or not."""
+        del position, there, needed
+        columns = {each.column for each in self.aggregates.values() if each.column}
+        return columns | set(self.keys)
+
+    @property
+    def span_ns(self) -> int:
+        """As long as a window."""
+        return self.window.size_ns
+
+    @property
+    def summaries(self) -> tuple[Summary, ...]:
+        """The end of the earliest window that is still open."""
+        return (Summary(self.window.slide_ns, self.window.size_ns),)
+
+    @property
+    def passes_on(self) -> bool:
+        """It makes new rows."""
+        return False
+
+    @property
+    def revises(self) -> bool:
+        """If it corrects."""
+        return self.late == "correct"
+
+    @property
+    def kept_by(self) -> Keep | None:
+        """As long as panes may be corrected, by what is promised."""
+        return "promise" if self.revises else None
+
+    @property
+    def misses(self) -> str:
+        """Windows."""
+        return "windows"
+
+    @property
+    def sharing(self) -> Sharing:
+        """By keys."""
+        return Sharing(self.replicas, "keys")
+
+    def part(self, name: str, replica: Replica) -> AggregateStep:
+        """Return one replica."""
+        return replace(self, name=name, release=READY_ONLY, replica=replica)
+
+    def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> AggregateStep:
+        """Return it as it is run: it makes all its columns."""
+        del needed
+        return replace(self, keeps_late=keeps_late)
+
+    def late_columns(
+        self, inputs: Sequence[pa.Schema], *, side: Side | None, who: str
+    ) -> tuple[Mapping[str, str] | None, ...]:
+        """All columns of its rows."""
+        return all_columns(self, inputs, side=side, who=who)
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """Rows that went too soon, there being too many."""
+        return ("let_go",)
+
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
+        """Yield its keys, window, columns, and how it takes late rows."""
+        window = self.window
+        slide = "" if window.is_tumbling else f" every {format_ns(window.slide_ns)}"
+        yield f"by       {', '.join(self.keys) or 'nothing: all rows together'}"
+        yield f"window   {format_ns(window.size_ns)}{slide}"
+        for name, aggregate in self.aggregates.items():
+            yield f"gives    {name} = {_text(aggregate)}"
+        if self.late == "correct":
+            yield "late     corrects: its window's row leaves again, with the next revision"
+            yield f"keeps    {_panes_text(self, steps)}"
+        yield f"gate     {self.release.text}"
+        if self.replicas > 1:
+            yield replicas_text(self.sharing)
+
+    @property
+    def runs_users_code(self) -> bool:
+        """It does not."""
+        return False
+
+    @property
+    def has_time(self) -> bool:
+        """It goes by event time only."""
+        return False
+
+    def bare(self) -> AggregateStep:
+        """Return it: all it has is ours."""
+        return self
+
+
+def _panes_text(step: AggregateStep, steps: Mapping[str, Step]) -> str:
+    """Return how long windows that are corrected stay."""
+    silent = silent_text(steps, step.inputs)
+    text = "windows until all have promised their ends"
+    return f"{text}; {silent}: of as many rows as most_kept_rows" if silent else text
+
+
+def _text(aggregate: Aggregate) -> str:
+    level = "" if aggregate.level is None else f", {aggregate.level:g}"
+    return f"{aggregate.kind}({aggregate.column or ''}{level})"

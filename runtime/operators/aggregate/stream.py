@@ -1,0 +1,123 @@
+"""How a stream is aggregated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self, TypeVar
+
+from runtime.errors import TypeMismatch
+from runtime.operators.aggregate.machine import AggregateMachine
+from runtime.operators.aggregate.schema import aggregated_schema, revised
+from runtime.operators.aggregate.step import Aggregate, AggregateStep, Late, Window
+from runtime.operators.ground import checks
+from runtime.operators.ground.contract import Entry
+from runtime.operators.ground.streams import (
+    AnyKeyed,
+    AnyStream,
+    Names,
+    names_of,
+    refuse_revised,
+)
+from runtime.plan.slack import AS_FLOW, Slack
+from runtime.plan.step import Share
+
+
+class Aggregating(AnyStream):
+    """Streams can be aggregated."""
+
+    _entry = Entry(AggregateStep, AggregateMachine)
+
+    def aggregate(
+        self,
+        columns: Mapping[str, Aggregate] | None = None,
+        *,
+        window: Window,
+        by: Names = (),
+        slack: Slack = AS_FLOW,
+        late: Late = "drop",
+        replicas: int = 1,
+        share: Share = "keys",
+        name: str | None = None,
+        **named: Aggregate,
+    ) -> Self:
+        """Aggregate each key's rows in each window of event time.
+
+        Args:
+            columns: {column: aggregate}, for names that Python cannot spell.
+            window: tumbling("1s") or sliding("10s", "2s").
+            by: the key columns; none: all rows together.
+            slack: how long its gate waits; AS_FLOW: as the flow says.
+            late: what becomes of a row that comes behind the close of its window. "drop": it is
+                counted. "correct": the window's row leaves again, with a column `revision` (0
+                the first time), as long as its source may still have sent it; no aggregate or
+                join can follow.
+            replicas: how many work on it, each on the rows of its keys; see `join`.
+            share: "keys" only.
+            name: of the step.
+            named: column=aggregate, such as n=count().
+        """
+        name = self._step_name("aggregate", name)
+        _check_window(window, step=name)
+        keys = names_of(by)
+        aggregates = checks.together(columns, named, step=name)
+        replicas, _ = checks.replicas(replicas, share, keys=keys, is_join=False, step=name)
+        refuse_revised(self.flow, self.name, step=name)
+        schema = aggregated_schema(self.schema, keys, aggregates, step=name)
+        return self._add(
+            AggregateStep(
+                name=name,
+                inputs=self._in,
+                schema=revised(schema, late, step=name),
+                keys=keys,
+                window=window,
+                aggregates=aggregates,
+                release=self.flow.release_of(slack, step=name),
+                late=late,
+                replicas=replicas,
+            )
+        )
+
+
+A = TypeVar("A", bound=Aggregating)
+
+
+class KeyedAggregating(AnyKeyed[A]):
+    """Keyed streams can be aggregated."""
+
+    def aggregate(
+        self,
+        columns: Mapping[str, Aggregate] | None = None,
+        *,
+        window: Window,
+        slack: Slack = AS_FLOW,
+        late: Late = "drop",
+        replicas: int = 1,
+        share: Share = "keys",
+        name: str | None = None,
+        **named: Aggregate,
+    ) -> A:
+        """Aggregate by these keys; see Stream.aggregate."""
+        return self.stream.aggregate(
+            columns,
+            window=window,
+            by=self.keys,
+            slack=slack,
+            late=late,
+            replicas=replicas,
+            share=share,
+            name=name,
+            **named,
+        )
+
+
+def _check_window(given: Any, *, step: str) -> None:
+    """Check that it is a window.
+
+    Raises:
+        TypeMismatch: it is not.
+    """
+    if not isinstance(given, Window):
+        raise TypeMismatch(
+            f"step {step!r}: window={given!r} is no window; write tumbling('1s') or "
+            "sliding('10s', '2s')"
+        )

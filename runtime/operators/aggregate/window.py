@@ -1,0 +1,109 @@
+"""Windows of event time, in whole panes: which window closes when, and what it covers.
+
+```
+size 3, slide 2        panes of gcd(3, 2) = 1
+window 0  [0--)
+window 1    [2--)      window k covers the panes k·slide … k·slide + size, in panes,
+window 2      [4--)    and closes once the watermark has reached its end
+```
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+import numpy as np
+
+from runtime.model import END_NS, START_NS, Int64Array
+from runtime.operators.aggregate.step import Window
+from runtime.operators.ground.arrays import unfold
+
+
+class Windows:
+    """The arithmetic of windows [k·slide, k·slide + size), for all whole k. No state.
+
+    Windows are known by their k, panes by their p: [p·pane_ns, (p + 1)·pane_ns).
+    """
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self.pane_ns = gcd(window.size_ns, window.slide_ns)
+        self._size = window.size_ns // self.pane_ns
+        self._slide = window.slide_ns // self.pane_ns
+
+    @property
+    def are_disjoint(self) -> bool:
+        """Whether each pane is in at most one window, which then is that pane."""
+        return self._size == 1
+
+    def panes_of(self, event_time_ns: Int64Array) -> Int64Array:
+        """Return the pane of each event."""
+        return event_time_ns // self.pane_ns
+
+    def last_closed(self, watermark_ns: int) -> int:
+        """Return the last window whose end is not after the watermark; all at END_NS."""
+        if watermark_ns == END_NS:
+            return END_NS
+        return (watermark_ns - self._window.size_ns) // self._window.slide_ns
+
+    def first_open_pane(self, last_closed: int) -> int:
+        """Return the first pane that is in no closed window only; older ones are done with."""
+        return max(START_NS, min((last_closed + 1) * self._slide, END_NS))
+
+    def first_whole_pane(self, last_closed: int) -> int:
+        """Return the first pane that is in no closed window at all."""
+        if last_closed in (START_NS, END_NS):
+            return last_closed
+        return max(START_NS, min(last_closed * self._slide + self._size, END_NS))
+
+    def last_without(self, pane: int) -> int:
+        """Return the last window after whose close this pane is still in an open one."""
+        return pane // self._slide - 1
+
+    def next_end_ns(self, watermark_ns: int) -> int:
+        """Return the end of the earliest window that is still open at this watermark."""
+        if watermark_ns in (START_NS, END_NS):
+            return watermark_ns
+        first_open = self.last_closed(watermark_ns) + 1
+        return min(first_open * self._window.slide_ns + self._window.size_ns, END_NS)
+
+    def end_ns(self, window: int) -> int:
+        """Return the end of a window."""
+        return window * self._window.slide_ns + self._window.size_ns
+
+    def bounds_ns(self, windows: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Return start and end of these windows."""
+        starts = windows * self._window.slide_ns
+        return starts, starts + self._window.size_ns
+
+    def covering(
+        self, panes: Int64Array, *, after: int, until: int
+    ) -> tuple[Int64Array, Int64Array]:
+        """Return the first and last window, of those in (after, until], over each pane.
+
+        Where there is none, the last is before the first.
+        """
+        first = np.maximum((panes - self._size + self._slide) // self._slide, after + 1)
+        return first, np.minimum(panes // self._slide, until)
+
+    def panes_of_windows(
+        self, first: Int64Array, last: Int64Array
+    ) -> tuple[Int64Array, Int64Array]:
+        """Return the first pane and the number of panes from one window to another, each.
+
+        None, where the last is before the first. Panes between windows are among them.
+        """
+        return first * self._slide, np.where(
+            last >= first, (last - first) * self._slide + self._size, 0
+        )
+
+    def over_any(self, panes: Int64Array, *, after: int, until: int) -> Int64Array:
+        """Return the windows in (after, until] over any of these ascending panes, ascending.
+
+        Looks at the panes only, so a leap over years of empty windows costs nothing.
+        """
+        first, last = self.covering(panes, after=after, until=until)
+        last = np.maximum.accumulate(last)
+        first[1:] = np.maximum(first[1:], last[:-1] + 1)  # each window once
+        _, windows = unfold(first, np.maximum(last - first + 1, 0))
+        return windows

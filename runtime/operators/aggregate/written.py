@@ -1,0 +1,85 @@
+"""What an aggregate step is written with: windows of event time, and what to compute in them.
+
+areas.aggregate(window=sliding("10s", "2s"), n=count(), worst=quantile("delay", 0.95))
+"""
+
+from __future__ import annotations
+
+from runtime.errors import SettingError, TypeMismatch
+from runtime.model import Duration, duration_ns
+from runtime.operators.aggregate.step import Aggregate, AggregateName, Window
+
+
+def tumbling(size: Duration) -> Window:
+    """Return windows side by side: each event falls in one.
+
+    Raises:
+        SettingError: not a length of time, or not more than zero.
+    """
+    size_ns = duration_ns(size, what="tumbling size", positive=True)
+    return Window(size_ns, size_ns)
+
+
+def sliding(size: Duration, slide: Duration) -> Window:
+    """Return windows of `size`, one starting every `slide`: each event falls in size / slide.
+
+    Raises:
+        SettingError: not lengths of time more than zero, or slide > size, which would leave
+            events between the windows.
+    """
+    size_ns = duration_ns(size, what="sliding size", positive=True)
+    slide_ns = duration_ns(slide, what="slide", positive=True)
+    if slide_ns > size_ns:
+        raise SettingError(
+            f"slide={slide!r} must not be more than size={size!r}, or events between the "
+            "windows would be lost; filter them out first if that is meant"
+        )
+    return Window(size_ns, slide_ns)
+
+
+def count(column: str | None = None) -> Aggregate:
+    """Return how many rows there are; of a column: how many that are not null. int64."""
+    return Aggregate("count") if column is None else _of("count", column)
+
+
+def sum(column: str) -> Aggregate:  # noqa: A001 - read as sw.sum("flow"), as in every data library
+    """Return the sum of a column: int64 for integers, float64 for floats."""
+    return _of("sum", column)
+
+
+def mean(column: str) -> Aggregate:
+    """Return the mean of a column, float64."""
+    return _of("mean", column)
+
+
+def min(column: str) -> Aggregate:  # noqa: A001 - read as sw.min("speed")
+    """Return the least value of a column, of its own type."""
+    return _of("min", column)
+
+
+def max(column: str) -> Aggregate:  # noqa: A001 - read as sw.max("speed")
+    """Return the greatest value of a column, of its own type."""
+    return _of("max", column)
+
+
+def quantile(column: str, level: float) -> Aggregate:
+    """Return the value below which a share `level` of the rows lies, float64.
+
+    Raises:
+        SettingError: level is not between 0 and 1, both apart.
+    """
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        raise SettingError(
+            f"quantile({column!r}, {level!r}): the level must lie between 0 and 1, such as "
+            "0.95; for the ends take min and max"
+        )
+    return _of("quantile", column, float(level))
+
+
+def _of(kind: AggregateName, column: str, level: float | None = None) -> Aggregate:
+    if not isinstance(column, str):
+        raise TypeMismatch(
+            f"{kind}({column}) takes a column's name; give the expression a name first, "
+            "with .assign(x=...)"
+        )
+    return Aggregate(kind, column, level)

@@ -1,0 +1,27 @@
+"""Adds or replaces columns."""
+
+from __future__ import annotations
+
+from runtime.model import Batch
+from runtime.operators.assign.step import AssignStep
+from runtime.operators.ground.fit import fitted
+from runtime.operators.ground.user_code import evaluated
+
+
+class AssignMachine:
+    """Adds or replaces columns, each computed from the row as it came in."""
+
+    def __init__(self, step: AssignStep) -> None:
+        self._step = step
+        self._assigned = [
+            (name, expression, step.schema.field(name).type)
+            for name, expression in step.columns.items()
+        ]
+
+    def apply(self, batch: Batch) -> Batch:
+        """Return all rows with the columns assigned."""
+        columns = dict(batch.columns)
+        for name, expression, leaves_as in self._assigned:
+            values = evaluated(expression, batch, step=self._step.name, column=name)
+            columns[name] = fitted(values, leaves_as, name=name, step=self._step.name)
+        return batch.with_columns(columns)

@@ -1,0 +1,42 @@
+"""What an assign is to the flow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+
+from runtime.expressions.expressions import Expr
+from runtime.plan.step import EachRowStep, Step
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssignStep(EachRowStep):
+    """Adds or replaces columns, each computed from the row as it came in."""
+
+    columns: Mapping[str, Expr]
+
+    @property
+    def kind(self) -> str:
+        """It assigns."""
+        return "assign"
+
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
+        """What the expressions read, and what they leave as it was."""
+        del position, there
+        computed = {name for each in self.columns.values() for name in each.columns()}
+        return (needed - self.columns.keys()) | computed
+
+    @property
+    def runs_users_code(self) -> bool:
+        """It does not."""
+        return False
+
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
+        """Yield the columns that it makes."""
+        del steps
+        for name, expression in self.columns.items():
+            yield f"assigns  {name} = {expression}"
+
+    def bare(self) -> AssignStep:
+        """Return it: expressions are ours."""
+        return self

@@ -1,0 +1,56 @@
+"""How a stream gets new columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+import pyarrow as pa
+
+from runtime.errors import FlowError
+from runtime.expressions.expressions import Expr
+from runtime.expressions.literals import Writable
+from runtime.operators.assign.machine import AssignMachine
+from runtime.operators.assign.step import AssignStep
+from runtime.operators.ground import checks
+from runtime.operators.ground.contract import Entry
+from runtime.operators.ground.streams import AnyStream
+
+
+class Assigning(AnyStream):
+    """Streams can be given columns."""
+
+    _entry = Entry(AssignStep, AssignMachine)
+
+    def assign(
+        self,
+        columns: Mapping[str, Expr | Writable] | None = None,
+        *,
+        name: str | None = None,
+        **named: Expr | Writable,
+    ) -> Self:
+        """Add or replace columns, each computed from the row as it came in.
+
+        Args:
+            columns: {column: expression}, for names that Python cannot spell.
+            name: of the step.
+            named: column=expression.
+
+        Raises:
+            ColumnError, TypeMismatch: an expression does not fit the columns there are.
+        """
+        name = self._step_name("assign", name)
+        expressions = {
+            column: checks.expression(value, step=name, what=column)
+            for column, value in checks.together(columns, named, step=name).items()
+        }
+        if not expressions:
+            raise FlowError(
+                f"step {name!r}: there is nothing to assign; write kmh=col('mps') * 3.6"
+            )
+        types = {field.name: field.type for field in self.schema}
+        types |= {
+            column: each.type_in(self.schema, step=name) for column, each in expressions.items()
+        }
+        schema = pa.schema(list(types.items()))
+        return self._add(AssignStep(name=name, inputs=self._in, schema=schema, columns=expressions))

@@ -1,0 +1,26 @@
+"""Keeps the rows where a predicate is true."""
+
+from __future__ import annotations
+
+from runtime.model import Batch
+from runtime.operators.filter.step import FilterStep
+from runtime.operators.ground.user_code import evaluated
+
+
+class FilterMachine:
+    """Keeps the rows where the predicate is true."""
+
+    def __init__(self, step: FilterStep) -> None:
+        self._name = step.name
+        self._predicate = step.predicate
+        self._nothing: Batch | None = None  # the batch of no rows, made when first needed
+
+    def apply(self, batch: Batch) -> Batch:
+        """Return the rows that remain, in order."""
+        mask = evaluated(self._predicate, batch, step=self._name)
+        rows = mask.nonzero()[0]
+        if len(rows) == 0:  # what most batches come to where few rows pass, and batches are small
+            if self._nothing is None:
+                self._nothing = batch.take(rows)
+            return self._nothing
+        return batch if len(rows) == len(mask) else batch.take(rows)

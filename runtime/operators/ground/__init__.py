@@ -1,0 +1,15 @@
+"""What operators share, and what each promises.
+
+| page | what it has |
+| --- | --- |
+| `contract.py` | what every operator promises, and how it is registered |
+| `streams.py`, `growing.py`, `checks.py`, `keep.py` | what a stream's methods are written with |
+| `keys.py`, `codes.py`, `arrays.py` | key columns to dense codes; arrays that grow |
+| `user_code.py`, `fit.py` | the user's functions and expressions, and what they return |
+| `late_rows.py` | what came too late |
+"""
+
+from runtime.operators.ground.contract import Entry, Operator, Stateless
+from runtime.operators.ground.late_rows import LateRows
+
+__all__ = ["Entry", "LateRows", "Operator", "Stateless"]

@@ -1,0 +1,193 @@
+"""What a step may be, given the columns that reach it: checked on the call that makes it.
+
+Each check names the step and the column, says the rule, and returns what is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from runtime.errors import DuplicateName, FlowError, SchemaError, SettingError, TypeMismatch
+from runtime.expressions.expressions import Expr, lit
+from runtime.expressions.nearest import no_column
+from runtime.expressions.result_types import family, type_named
+from runtime.model.schema import inside_type
+from runtime.plan.step import Share
+
+Declared: TypeAlias = Mapping[str, str | pa.DataType] | pa.Schema
+"""What a user's function returns: {column: type, or its name}."""
+
+
+def expression(value: Any, *, step: str, what: str) -> Expr:
+    """Return an expression, or a literal made one.
+
+    Raises:
+        TypeMismatch: neither, such as a function.
+    """
+    if isinstance(value, Expr):
+        return value
+    if callable(value):
+        raise TypeMismatch(
+            f"step {step!r}: {what} takes an expression such as col('speed') < 8, not the "
+            f"function {getattr(value, '__name__', value)!r}; for functions there are "
+            "map_batches and map_rows"
+        )
+    try:
+        return lit(value)
+    except TypeMismatch as problem:
+        raise TypeMismatch(f"step {step!r}: {what}: {problem}") from None
+
+
+def predicate(value: Any, schema: pa.Schema, *, step: str, what: str) -> Expr:
+    """Return an expression that is true or false for each row.
+
+    Raises:
+        TypeMismatch: it is something else.
+        ColumnError: it reads a column that is not there.
+    """
+    checked = expression(value, step=step, what=what)
+    kind = checked.type_in(schema, step=step)
+    if kind != pa.bool_():
+        raise TypeMismatch(
+            f"step {step!r}: {what} {checked} is {kind}, and must be true or false; "
+            "compare it with something"
+        )
+    return checked
+
+
+def column_type(schema: pa.Schema, column: str, *, step: str) -> pa.DataType:
+    """Return a column's type.
+
+    Raises:
+        ColumnError: it is not there; names the nearest.
+    """
+    if not isinstance(column, str):
+        raise TypeMismatch(f"step {step!r}: {column!r} is not a column's name; write it as text")
+    if column not in schema.names:
+        raise no_column(column, schema.names, step=step)
+    return schema.field(column).type
+
+
+def unique_columns(names: Iterable[str], *, step: str, way_out: str) -> None:
+    """Check that no column comes twice.
+
+    Raises:
+        DuplicateName: one does.
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise DuplicateName(f"step {step!r}: two columns are named {name!r}; {way_out}")
+        seen.add(name)
+
+
+def key_types(schema: pa.Schema, keys: Sequence[str], *, step: str) -> list[pa.DataType]:
+    """Return the types of key columns: text, integers or booleans.
+
+    Raises:
+        ColumnError, DuplicateName, TypeMismatch: a key is not there, comes twice, is a float.
+    """
+    unique_columns(keys, step=step, way_out="name each key once")
+    types = [column_type(schema, key, step=step) for key in keys]
+    for key, kind in zip(keys, types, strict=True):
+        if not (is_whole(kind) or family(kind) in ("text", "bool")):
+            raise TypeMismatch(
+                f"step {step!r}: key {key!r} is {kind}, and keys are text, integers or "
+                "booleans; cast it, such as .assign(key=col(...).cast('int64'))"
+            )
+    return types
+
+
+def declared_schema(columns: Declared, *, step: str) -> pa.Schema:
+    """Return the schema that a user's function declares.
+
+    Args:
+        columns: {column: type}; a type of Arrow, or its name: those of `result_types.TYPES`.
+            "float" and "double" have 32 and 64 bits, as in Arrow; "int" and "long" are none.
+        step: for the errors.
+
+    Raises:
+        FlowError: no columns.
+        DuplicateName: two columns of one name.
+        TypeMismatch: no mapping; or a type that is not there, or does not travel.
+    """
+    if isinstance(columns, pa.Schema):
+        unique_columns(columns.names, step=step, way_out="each column leaves once")
+        columns = dict(zip(columns.names, columns.types, strict=True))
+    if not isinstance(columns, Mapping):
+        raise TypeMismatch(
+            f"step {step!r}: schema={columns!r} is neither a dict such as {{'kmh': 'float64'}} "
+            "nor a pyarrow schema"
+        )
+    if not columns:
+        raise FlowError(f"step {step!r}: schema= must name the columns that the function returns")
+    fields = []
+    for name, kind in columns.items():
+        try:
+            inside = inside_type(name, kind) if isinstance(kind, pa.DataType) else type_named(kind)
+        except (TypeMismatch, SchemaError) as problem:
+            raise TypeMismatch(f"step {step!r}: schema of {name!r}: {problem}") from None
+        fields.append((name, inside))
+    return pa.schema(fields)
+
+
+def replicas(
+    count: Any, share: Any, *, keys: Sequence[str], is_join: bool, step: str
+) -> tuple[int, Share]:
+    """Return how many replicas a step has, and what each of them gets.
+
+    Raises:
+        SettingError: not a whole number >= 1, or neither "keys" nor "all".
+        FlowError: its rows cannot be shared so.
+    """
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise SettingError(f"step {step!r}: replicas={count!r} must be a whole number, 1 or more")
+    if share not in ("keys", "all"):
+        raise SettingError(f"step {step!r}: share={share!r} must be 'keys' or 'all'")
+    if share == "all" and not is_join:
+        raise FlowError(
+            f"step {step!r}: share='all' is for joins: there each row is stored once and compared "
+            "everywhere, but a window needs all rows of its key in one place; leave share='keys'"
+        )
+    if count > 1 and not keys:
+        raise FlowError(
+            f"step {step!r}: replicas={count} share its rows by key, and it has none; "
+            "give it a key, by=..., or replicas=1"
+        )
+    return count, share
+
+
+def together(
+    first: Mapping[str, Any] | None, named: Mapping[str, Any], *, step: str
+) -> dict[str, Any]:
+    """Return the columns of a dict and of keywords.
+
+    Raises:
+        DuplicateName: one is in both.
+    """
+    columns = dict(first or {})
+    for name, value in named.items():
+        if name in columns:
+            raise DuplicateName(f"step {step!r}: column {name!r} is given twice; give it once")
+        columns[name] = value
+    return columns
+
+
+def function(given: Any, *, step: str) -> None:
+    """Check that it can be called.
+
+    Raises:
+        TypeMismatch: it cannot.
+    """
+    if not callable(given):
+        raise TypeMismatch(
+            f"step {step!r}: {given!r} is no function; expressions go to assign and filter"
+        )
+
+
+def is_whole(kind: pa.DataType) -> bool:
+    """Whether it is the type of whole numbers."""
+    return bool(pa.types.is_integer(kind))

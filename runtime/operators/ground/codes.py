@@ -1,0 +1,154 @@
+"""Values to dense codes 0, 1, 2 … in order of first appearance: one column's worth.
+
+Whole numbers in a small range go through a table (about 2 ns a row), all others through
+Arrow's dictionary encoding and a Python dict over what is distinct in the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.model import Int64Array
+from runtime.operators.ground.arrays import Growing
+
+_TABLE_SPAN = 1 << 20
+"""A table may always be this long (8 MB); beyond, only if at least a quarter of it is used."""
+
+
+class HashCodes:
+    """Codes for any Arrow values, nulls included. Never forgets; its owner starts a new one.
+
+    Args:
+        values: distinct ones to begin with, coded in their order.
+    """
+
+    def __init__(self, values: Sequence[Any] = ()) -> None:
+        self._code: dict[Hashable, int] = {v: code for code, v in enumerate(values)}
+        self.values: list[Any] = list(values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def codes(self, values: pa.Array) -> Int64Array:
+        """Return the code of each value, new ones for values not seen yet."""
+        encoded = values.dictionary_encode(null_encoding="encode")
+        known = self._code
+        distinct = encoded.dictionary.to_pylist()
+        codes = np.array([known.setdefault(value, len(known)) for value in distinct], np.int64)
+        if len(known) > len(self.values):
+            # Arrow lists what is distinct in order of first appearance, so new codes ascend.
+            size = len(self.values)
+            self.values += [distinct[at] for at in np.flatnonzero(codes >= size).tolist()]
+        found: Int64Array = codes.take(encoded.indices.to_numpy())
+        return found
+
+    def find(self, values: Sequence[Hashable]) -> Int64Array:
+        """Return the code of each value, −1 for values not seen yet; shape (values,)."""
+        return np.array([self._code.get(value, -1) for value in values], dtype=np.int64)
+
+
+class IntCodes:
+    """Codes for int64 values."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._values = Growing(np.int64)
+        self._base = 0
+        # {value − base: code, −1 for none}; both ends stay −1, for what is out of range.
+        self._table = np.full(2, -1, dtype=np.int64)
+        self._hash: HashCodes | None = None
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @property
+    def values(self) -> Int64Array:
+        """The value of each code."""
+        return self._values.values
+
+    def codes(self, values: Int64Array) -> Int64Array:
+        """Return the code of each value, new ones for values not seen yet; shape (rows,)."""
+        if not len(values):
+            return np.empty(0, dtype=np.int64)
+        if self._hash is not None:
+            return self._hash_codes(self._hash, values)
+        codes = self._look_up(values)
+        if codes.min() >= 0:
+            return codes
+        unknown = values[codes < 0]
+        if not self._covers(unknown):
+            self._cover(unknown)
+        if self._hash is not None:
+            return self._hash_codes(self._hash, values)
+        self._enter(unknown - self._base)
+        return self._look_up(values)
+
+    def find(self, values: Int64Array) -> Int64Array:
+        """Return the code of each value, −1 for values not seen yet; shape (rows,)."""
+        if self._hash is not None:
+            return self._hash.find(values.tolist())
+        return self._look_up(values)
+
+    def _look_up(self, values: Int64Array) -> Int64Array:
+        return self._table.take(values - self._base, mode="clip")
+
+    def _covers(self, values: Int64Array) -> bool:
+        low, high = int(values.min()), int(values.max())
+        return self._base < low and high - self._base < len(self._table) - 1
+
+    def keep(self, codes: Int64Array) -> Int64Array:
+        """Forget all but these codes (ascending); the rest close up, in the same order.
+
+        Returns:
+            The new code of each old one, shape (old length,); −1 for the forgotten.
+        """
+        moved = np.full(len(self), -1, dtype=np.int64)
+        moved[codes] = np.arange(len(codes))
+        self.replace(self.values[codes])
+        return moved
+
+    def replace(self, values: Int64Array) -> None:
+        """Start over with these distinct values, coded in their order."""
+        values = values.copy()
+        self._clear()
+        self.codes(values)
+
+    def _enter(self, places: Int64Array) -> None:
+        """Give codes to the distinct values among these places of the table."""
+        marks = -2 - np.arange(len(places))
+        self._table[places[::-1]] = marks[::-1]  # of equal places, the first one's mark stays
+        first = places[self._table.take(places) == marks]
+        self._table[first] = np.arange(len(self), len(self) + len(first))
+        self._values.append(first + self._base)
+
+    def _hash_codes(self, hashed: HashCodes, values: Int64Array) -> Int64Array:
+        size = len(hashed)
+        codes = hashed.codes(pa.array(values))
+        if len(hashed) > size:
+            self._values.append(np.array(hashed.values[size:], dtype=np.int64))
+        return codes
+
+    def _cover(self, values: Int64Array) -> None:
+        """Make the table reach these values, with room to grow; or give it up."""
+        known = self.values
+        low, high = int(values.min()), int(values.max())
+        is_downward = False
+        if len(known):
+            is_downward = low < int(known.min())
+            low, high = min(low, int(known.min())), max(high, int(known.max()))
+        span = high - low + 1
+        lowest = -(2**63) + 1  # there must be a place before that of the lowest value
+        if span > max(_TABLE_SPAN, 4 * (len(known) + len(values))) or low < lowest:
+            self._hash = HashCodes(known.tolist())
+            self._table = np.full(2, -1, dtype=np.int64)
+            return
+        size = 1 << (span - 1).bit_length()
+        self._base = (max(high + 1 - size, lowest) if is_downward else low) - 1
+        self._table = np.full(size + 2, -1, dtype=np.int64)
+        self._table[known - self._base] = np.arange(len(known))

@@ -1,0 +1,118 @@
+"""Makes what a user's function returned into columns of the types that its step promised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from runtime.errors import OperatorError, SchemaError
+from runtime.expressions.result_types import TYPES
+from runtime.model import Batch, Column
+from runtime.model.schema import column_from_arrow
+from runtime.operators.ground.user_code import row_of
+
+
+def fitted(
+    values: Any, to: pa.DataType, *, name: str, step: str, rows: Batch | None = None
+) -> Column:
+    """Return values (an array, an Arrow array or a sequence) as an inside column.
+
+    Numbers change type where no value changes: int64 to int8 if all fit, 2.0 to 2. Only text
+    and floats may have nulls. Times are whole nanoseconds, or datetimes.
+
+    Args:
+        values: a value a row.
+        to: the type inside.
+        name: of the column.
+        step: whose function returned them.
+        rows: of which they were made, for the error.
+
+    Raises:
+        OperatorError: they do not fit; names the step, the column and the row.
+    """
+    try:
+        if isinstance(values, np.ndarray) and values.dtype.kind in "biufM":
+            return _as_numbers(values, to)
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        if not isinstance(values, pa.Array):
+            values = _as_arrow(list(values), to)
+        return column_from_arrow(name, values, to, who=f"step {step!r}")
+    except _ERRORS as problem:
+        wanted = next((known for known, kind in TYPES.items() if kind == to), to)
+        raise OperatorError(
+            f"step {step!r}: column {name!r} should be {wanted}, but its function returned "
+            f"{_described(values)}: {problem}{_first_of(values, to, rows)}"
+        ) from problem
+
+
+_ERRORS = (pa.ArrowException, SchemaError, TypeError, ValueError, OverflowError)
+
+
+def _as_arrow(values: list[Any], to: pa.DataType) -> pa.Array:
+    """Return Python's values as Arrow, which would cut 1.9 to 1 and make 1e40 infinite."""
+    if pa.types.is_integer(to) or pa.types.is_timestamp(to):
+        for place, value in enumerate(values):
+            if isinstance(value, float | np.floating):
+                if not float(value).is_integer():
+                    raise ValueError(f"{value} is no whole number; round it first")
+                values[place] = int(value)
+    made = pa.array(values, from_pandas=False, type=to)
+    if to == pa.float32():
+        _refuse_infinite(np.array(values, np.float64), made.to_numpy(zero_copy_only=False))
+    return made
+
+
+def _refuse_infinite(values: npt.NDArray[Any], made: npt.NDArray[Any]) -> None:
+    if (np.isinf(made) & np.isfinite(values)).any():
+        raise ValueError("some values are too large for float32; make it float64")
+
+
+def _first_of(values: Any, to: pa.DataType, rows: Batch | None) -> str:
+    """Return the row of the first value that does not fit by itself, as text; or nothing."""
+    if rows is None or len(values) != len(rows) or getattr(values, "ndim", 1) != 1:
+        return ""
+    for place in range(len(values)):
+        try:
+            fitted(values[place : place + 1], to, name="", step="")
+        except OperatorError:
+            return f"\nfirst {values[place]}, of the {row_of(rows, place)}"
+    return ""
+
+
+def _as_numbers(values: npt.NDArray[Any], to: pa.DataType) -> npt.NDArray[Any]:
+    if pa.types.is_string(to):
+        raise ValueError("turn the numbers into text first, such as [str(x) for x in …]")
+    if values.ndim != 1:
+        raise ValueError(f"one value a row is needed, not an array of shape {values.shape}")
+    if values.dtype.kind == "M":
+        if not pa.types.is_timestamp(to):
+            raise ValueError("times are not numbers; take nanoseconds: values.astype('int64')")
+        if np.isnat(values).any():
+            raise ValueError("a time may not be null (NaT)")
+        nanoseconds = values.astype("datetime64[ns]")
+        if not np.array_equal(nanoseconds.astype(values.dtype), values):
+            raise ValueError("some times do not fit 64 bits of nanoseconds, 1677 to 2262")
+        return nanoseconds.view(np.int64)
+    dtype = np.dtype(np.int64 if pa.types.is_timestamp(to) else to.to_pandas_dtype())
+    if values.dtype == dtype:
+        return values
+    if dtype.kind == "b":
+        raise ValueError("compare to get true and false: values != 0")
+    with np.errstate(invalid="ignore", over="ignore"):
+        changed = values.astype(dtype)
+        if dtype.kind != "f" and not np.array_equal(changed, values):
+            raise ValueError("some values would change; round or clip them first")
+        if values.dtype.kind in "iu" and not np.array_equal(changed.astype(values.dtype), values):
+            raise ValueError(f"some whole numbers have no {dtype} of their own; round them first")
+        if dtype == np.float32 and values.dtype.kind == "f":
+            _refuse_infinite(values, changed)
+    return changed
+
+
+def _described(values: Any) -> str:
+    kind = values.dtype if isinstance(values, np.ndarray) else getattr(values, "type", None)
+    return type(values).__name__ + (f" of {kind}" if kind is not None else "")

@@ -1,0 +1,68 @@
+"""What operators keep their rows by, and who of them reads which: said once for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runtime.errors import SettingError
+from runtime.plan.step import Keep, Share, Sharing, Step
+from runtime.plan.steps import SourceStep
+
+_KEEPS: tuple[Keep, ...] = ("promise", "slack")
+_SHARES: dict[Share, str] = {
+    "keys": "each reads the rows of its keys",
+    "all": "each reads all rows and stores its share",
+}
+
+
+def checked_keep(keep: Any, *, who: str) -> Keep | None:
+    """Return `keep` as it was written; None: nobody wrote one.
+
+    Raises:
+        SettingError: neither "promise" nor "slack".
+    """
+    if keep is None or keep in _KEEPS:
+        found: Keep | None = keep
+        return found
+    raise SettingError(
+        f"{who}: keep={keep!r} must be 'promise' (rows stay until no partner of theirs can "
+        "follow) or 'slack' (until what was released is further past them than within=)"
+    )
+
+
+def default_keep(steps: Mapping[str, Step], inputs: Sequence[str]) -> Keep:
+    """Return what a join of these inputs keeps its rows by where nobody wrote it.
+
+    By the promise, unless there is none before an input's end: then all rows would stay till then.
+    """
+    return "slack" if silent_sources(steps, inputs) else "promise"
+
+
+def silent_sources(steps: Mapping[str, Step], inputs: Sequence[str]) -> list[str]:
+    """Return the sources, of those that feed these inputs, that promise nothing before their end.
+
+    Args:
+        steps: all steps upstream, and perhaps others.
+        inputs: names of steps.
+    """
+    reached = list(dict.fromkeys(inputs))
+    for name in reached:  # grows while we go
+        reached += [one for one in steps[name].inputs if one not in reached]
+    return [
+        name
+        for name in reached
+        if isinstance(step := steps[name], SourceStep) and step.source.promises_nothing
+    ]
+
+
+def replicas_text(sharing: Sharing) -> str:
+    """Return the line of `explain` on replicas."""
+    return f"replicas {sharing.replicas} behind that gate, {_SHARES[sharing.share]}"
+
+
+def silent_text(steps: Mapping[str, Step], inputs: Sequence[str]) -> str:
+    """Return which sources promise nothing before their end; "" if there are none."""
+    silent = silent_sources(steps, inputs)
+    who = f"{', '.join(silent)} promise{'' if len(silent) > 1 else 's'}"
+    return f"{who} nothing before its end" if silent else ""

@@ -1,0 +1,248 @@
+"""Key columns to one dense code per row, and back.
+
+```
+cell   line      code        codes are given in order of first appearance,
+7      "20"      0           so they say nothing but "equal" or "not equal"
+7      "26"      1
+7      "20"      0
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.model import BoolArray, Column, Int64Array
+from runtime.operators.ground.codes import HashCodes, IntCodes
+
+_FEW_ROWS = 8
+_MOST_KNOWN = 65_536
+
+
+class KeyIndex:
+    """Dense int codes for the values of some key columns. Stable until `keep` is called.
+
+    It grows with every new key. Bounded over long runs: whoever holds codes calls `keep` with
+    the codes still referred to, once there are more than twice as many as it needs
+    (`is_worth_keeping`), and moves its own codes accordingly.
+
+    Null text and NaN are keys like others here (one each); `any_null` tells them apart.
+    Columns given in one place must be of one kind on every call: whole numbers of any width,
+    booleans and times, or floats, or text.
+    """
+
+    def __init__(self, columns: int) -> None:
+        self._columns = columns
+        self._part: _Part = _part_of(columns)
+        self._known: dict[Any, int] = {}  # codes of keys that came a few at a time
+
+    def __len__(self) -> int:
+        return len(self._part)
+
+    def codes(self, columns: Sequence[Column], rows: int) -> Int64Array:
+        """Return the code of each row, shape (rows,)."""
+        if not self._columns:
+            return np.zeros(rows, dtype=np.int64)
+        return self._few(columns) if rows <= _FEW_ROWS else self._part.codes(columns)
+
+    def _few(self, columns: Sequence[Column]) -> Int64Array:
+        """Return the codes of a few rows: most keys were here before, and a dict is quick."""
+        values = [column.tolist() for column in columns]
+        keys = values[0] if len(values) == 1 else list(zip(*values, strict=True))
+        known = self._known
+        try:
+            return np.array([known[key] for key in keys], dtype=np.int64)
+        except KeyError:
+            codes = self._part.codes(columns)
+            if len(known) > _MOST_KNOWN:
+                known.clear()
+            known.update(zip(keys, codes.tolist(), strict=True))
+            return codes
+
+    def columns(self, codes: Int64Array) -> list[Column]:
+        """Return the key columns of these codes, as they came in."""
+        return self._part.columns(codes) if self._columns else []
+
+    def is_worth_keeping(self, referred: int) -> bool:
+        """Whether most keys are forgotten when `referred` of them, at most, stay."""
+        return len(self) > 2 * referred + 1024
+
+    def keep(self, codes: Int64Array) -> Int64Array:
+        """Forget all keys but those of `codes`, distinct and ascending.
+
+        Returns:
+            The new code of each old one, shape (old length,); −1 for the forgotten.
+        """
+        self._known.clear()
+        return self._part.keep(codes)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all keys, in the order of their codes."""
+        return self._part.snapshot()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._known.clear()
+        self._part = _part_of(self._columns)
+        self._part.restore(state)
+
+
+def any_null(columns: Sequence[Column]) -> BoolArray | None:
+    """Return for each row whether one of the columns is null or NaN; None: nowhere."""
+    found: BoolArray | None = None
+    for column in columns:
+        if isinstance(column, np.ndarray):
+            if column.dtype.kind != "f":
+                continue
+            nulls = np.isnan(column)
+        elif column.null_count:
+            nulls = column.is_null().to_numpy(zero_copy_only=False)
+        else:
+            continue
+        found = nulls if found is None else found | nulls
+    return found if found is not None and bool(found.any()) else None
+
+
+class _Part(Protocol):
+    def __len__(self) -> int: ...
+
+    def codes(self, columns: Sequence[Column]) -> Int64Array: ...
+
+    def columns(self, codes: Int64Array) -> list[Column]: ...
+
+    def keep(self, codes: Int64Array) -> Int64Array: ...
+
+    def snapshot(self) -> dict[str, Any]: ...
+
+    def restore(self, state: dict[str, Any]) -> None: ...
+
+
+def _part_of(columns: int) -> _Part:
+    return _OneColumn() if columns < 2 else _Pair(_part_of(columns - 1), _OneColumn())
+
+
+class _OneColumn:
+    """Codes of one column; what it holds shows with its first rows."""
+
+    def __init__(self) -> None:
+        self._dtype: np.dtype[Any] | None = None  # of the column; None: text, or not known yet
+        self._numbers = IntCodes()
+        # For text; and for numbers once one has come that int64 does not hold.
+        self._others: HashCodes | None = None
+
+    def __len__(self) -> int:
+        return len(self._numbers) if self._others is None else len(self._others)
+
+    def codes(self, columns: Sequence[Column]) -> Int64Array:
+        (column,) = columns
+        if not isinstance(column, np.ndarray):
+            if self._others is None:
+                self._others = HashCodes()
+            return self._others.codes(column)
+        if column.dtype != self._dtype:
+            self._dtype = _wider(self._dtype, column.dtype)
+        if self._others is None and column.dtype == np.uint64 and (column >> 63).any():
+            self._others = HashCodes()
+            self._others.codes(pa.array(self._numbers.values))
+        if self._others is not None:
+            return self._others.codes(pa.array(column))
+        return self._numbers.codes(_as_int64(column))
+
+    def columns(self, codes: Int64Array) -> list[Column]:
+        if self._others is not None:
+            values = [self._others.values[code] for code in codes.tolist()]
+            return [np.array(values, self._dtype) if self._dtype else pa.array(values, pa.string())]
+        numbers = self._numbers.values.take(codes)
+        dtype = self._dtype or np.dtype(np.int64)
+        return [(numbers.view(np.float64) if dtype.kind == "f" else numbers).astype(dtype)]
+
+    def keep(self, codes: Int64Array) -> Int64Array:
+        if self._others is None:
+            return self._numbers.keep(codes)
+        moved = np.full(len(self), -1, dtype=np.int64)
+        moved[codes] = np.arange(len(codes))
+        self._others = HashCodes([self._others.values[code] for code in codes.tolist()])
+        return moved
+
+    def snapshot(self) -> dict[str, Any]:
+        return {
+            "dtype": self._dtype and self._dtype.str,
+            "numbers": self._numbers.values.copy(),
+            "others": None if self._others is None else list(self._others.values),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._dtype = state["dtype"] and np.dtype(state["dtype"])
+        self._numbers.replace(state["numbers"])
+        self._others = None if state["others"] is None else HashCodes(state["others"])
+
+
+class _Pair:
+    """Codes of what two parts are together: the left code in the high bits, the right below."""
+
+    def __init__(self, left: _Part, right: _Part) -> None:
+        self._left, self._right = left, right
+        self._both = IntCodes()
+        self._bits = 6  # of the right code
+
+    def __len__(self) -> int:
+        return len(self._both)
+
+    def codes(self, columns: Sequence[Column]) -> Int64Array:
+        left = self._left.codes(columns[:-1])
+        right = self._right.codes(columns[-1:])
+        if len(self._right) >> self._bits:
+            lefts, rights = self._split(self._both.values)
+            self._bits = len(self._right).bit_length() + 1
+            self._both.replace((lefts << self._bits) | rights)
+        return self._both.codes((left << self._bits) | right)
+
+    def columns(self, codes: Int64Array) -> list[Column]:
+        left, right = self._split(self._both.values.take(codes))
+        return [*self._left.columns(left), *self._right.columns(right)]
+
+    def keep(self, codes: Int64Array) -> Int64Array:
+        moved = self._both.keep(codes)
+        left, right = self._split(self._both.values)
+        left = self._left.keep(np.unique(left)).take(left)
+        right = self._right.keep(np.unique(right)).take(right)
+        self._both.replace((left << self._bits) | right)
+        return moved
+
+    def snapshot(self) -> dict[str, Any]:
+        return {
+            "left": self._left.snapshot(),
+            "right": self._right.snapshot(),
+            "both": self._both.values.copy(),
+            "bits": self._bits,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._left.restore(state["left"])
+        self._right.restore(state["right"])
+        self._both.replace(state["both"])
+        self._bits = state["bits"]
+
+    def _split(self, both: Int64Array) -> tuple[Int64Array, Int64Array]:
+        return both >> self._bits, both & ((1 << self._bits) - 1)
+
+
+def _as_int64(column: Column) -> Int64Array:
+    """Return numbers as whole ones, equal exactly where they are: floats by their bits."""
+    if column.dtype.kind == "f":
+        floats = column.astype(np.float64) + 0.0  # −0.0 becomes 0.0
+        floats[np.isnan(floats)] = np.nan  # one NaN of the many
+        return floats.view(np.int64)
+    return column.astype(np.int64, copy=False)
+
+
+def _wider(one: np.dtype[Any] | None, other: np.dtype[Any]) -> np.dtype[Any]:
+    """Return a type that holds whole numbers of both, unless only Python's own does."""
+    if one is None:
+        return other
+    both = np.promote_types(one, other)
+    return np.dtype(object) if both.kind == "f" and "f" not in (one.kind, other.kind) else both

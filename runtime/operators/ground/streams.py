@@ -1,0 +1,109 @@
+"""What a stream is to the methods that operators add: its flow, its columns, a step more.
+
+`runtime/flow/stream.py` has the stream that users know, which has all of those methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Self, TypeVar
+
+import pyarrow as pa
+
+from runtime.errors import FlowError, TypeMismatch
+from runtime.operators.ground.growing import GrowingFlow
+from runtime.plan.step import Role, Step
+
+Names = str | Sequence[str]
+
+
+class AnyStream:
+    """What leaves one step of a flow."""
+
+    def __init__(self, flow: GrowingFlow, step: Step) -> None:
+        self.flow = flow
+        self.name = step.name
+        self.schema: pa.Schema = step.schema
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{field.name}: {field.type}" for field in self.schema)
+        return f"<{type(self).__name__} {self.name!r} ({columns})>"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return tuple(self.schema.names)
+
+    @property
+    def _in(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def _add(self, step: Step) -> Self:
+        self.flow.put(step)
+        return type(self)(self.flow, step)
+
+    def _step_name(self, kind: str, name: Any) -> str:
+        """Return the step's name, where `name=` could have been meant for a column."""
+        if name is not None and (not isinstance(name, str) or name in self.columns):
+            raise FlowError(
+                f"{kind} on {self.name!r}: name={name} would name the step; for a column called "
+                "'name' write {'name': ...} as the first argument"
+            )
+        return self.flow.name_for(kind, name)
+
+
+S = TypeVar("S", bound=AnyStream)
+
+
+@dataclass(frozen=True)
+class AnyKeyed(Generic[S]):
+    """A stream and the columns that tell its rows apart."""
+
+    stream: S
+    keys: tuple[str, ...]
+
+
+def check_own(flow: GrowingFlow, stream: Any, *, step: str) -> None:
+    """Check that a stream belongs to this flow.
+
+    Raises:
+        FlowError: it does not.
+        TypeMismatch: it is no stream.
+    """
+    if isinstance(stream, AnyKeyed):
+        raise TypeMismatch(
+            f"step {step!r}: {stream.stream.name!r} is keyed; key both streams of a join by "
+            "key_by, or none; a merge takes none that is keyed"
+        )
+    if not isinstance(stream, AnyStream):
+        raise TypeMismatch(f"step {step!r}: {stream!r} is no stream")
+    if stream.flow is not flow:
+        raise FlowError(
+            f"step {step!r}: stream {stream.name!r} belongs to dataflow "
+            f"{stream.flow.name!r}, not to {flow.name!r}; build both in one flow"
+        )
+
+
+def names_of(given: Names) -> tuple[str, ...]:
+    """Return column names as a tuple, of one as of several."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def refuse_revised(flow: GrowingFlow, *inputs: str, step: str) -> None:
+    """Check that no corrected row reaches a step with state: it would count twice.
+
+    Raises:
+        FlowError: one does; names both steps.
+    """
+    steps, waiting = flow.steps, list(inputs)
+    for name in waiting:  # grows while we go
+        behind = steps[name]
+        if behind.revises:
+            raise FlowError(
+                f"step {step!r} is behind {name!r}, whose windows leave again when late rows "
+                "correct them, and would count each revision; write late='drop' there, or let a "
+                "sink keep the highest revision"
+            )
+        if behind.passes_on and behind.role is not Role.LATE_ROWS:
+            waiting += [one for one in behind.inputs if one not in waiting]

@@ -1,0 +1,110 @@
+"""Runs what the user wrote, and says whose it was when it fails."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from runtime.errors import OperatorError
+from runtime.expressions.expressions import Expr
+from runtime.model import Batch, Column, Columns
+from runtime.model.whose_code import RUNNING, USERS_FAULTS, raised
+
+_T = TypeVar("_T")
+_SAMPLE_ROWS = 3
+
+
+def called(function: Callable[..., _T], *arguments: object, step: str, batch: Batch) -> _T:
+    """Return what the user's function returns.
+
+    Raises:
+        OperatorError: it raised, or called `sys.exit()`; with the step's name, the traceback from
+            the function on, and the first rows of the batch.
+    """
+    token = RUNNING.set(step)
+    try:
+        return function(*arguments)
+    except USERS_FAULTS as problem:
+        # The first frame is ours.
+        lines = traceback.format_exception(
+            type(problem), problem, problem.__traceback__ and problem.__traceback__.tb_next
+        )
+        raise OperatorError(
+            f"step {step!r}: its function {raised(problem)}\n"
+            f"{''.join(lines).rstrip()}\n{sample_of(batch)}"
+        ) from problem
+    finally:
+        RUNNING.reset(token)
+
+
+def evaluated(expression: Expr, batch: Batch, *, step: str, column: str | None = None) -> Column:
+    """Return the values of an expression, shape (rows,).
+
+    Raises:
+        OperatorError: it could not be computed (a sum that does not fit its type); with the
+            step's name, the column to be made, the expression, and the row; or, if it is no one
+            row's, the first ones.
+    """
+    try:
+        return expression.evaluate(batch)
+    except Exception as problem:
+        what = f"{expression}" if column is None else f"column {column!r}, {expression},"
+        place = getattr(problem, "place", None)
+        shown = sample_of(batch) if place is None else row_of(batch, place)
+        raise OperatorError(
+            f"step {step!r}: {what} could not be computed: {problem}\n{shown}"
+        ) from problem
+
+
+def sample_of(batch: Batch) -> str:
+    """Return the first rows as text, one a line."""
+    rows = rows_of(batch.slice(0, _SAMPLE_ROWS))
+    return "\n".join(
+        [f"first {len(rows)} of its {len(batch)} rows:", *(f"  {row}" for row in rows)]
+    )
+
+
+def row_of(batch: Batch, place: int) -> str:
+    """Return one row as text, with its event time."""
+    time_ns = int(batch.event_time_ns[place])
+    row = rows_of(batch.slice(place, place + 1))[0]
+    return f"row with event_time_ns={time_ns}:\n  {row}"
+
+
+def rows_of(batch: Batch) -> list[dict[str, object]]:
+    """Return the rows as plain values, {column: value}; times as whole nanoseconds."""
+    if not batch.columns:
+        return [{} for _ in range(len(batch))]
+    return rows_of_columns(batch.columns)
+
+
+def rows_of_columns(columns: Columns) -> list[dict[str, object]]:
+    """The same of columns, of one length; none if there are no columns."""
+    values = [
+        column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
+        for column in columns.values()
+    ]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def check_names(returned: Mapping[str, Any], names: list[str], *, step: str, batch: Batch) -> None:
+    """Check that what a user's function returned has the columns of its schema, and no others.
+
+    Raises:
+        OperatorError: it has not; with the first rows of the batch.
+    """
+    missing = [name for name in names if name not in returned]
+    extra = [str(name) for name in returned if name not in names]
+    if missing or extra:
+        wrong = [
+            f"{what} {', '.join(which)}"
+            for what, which in (("lacks", missing), ("has besides", extra))
+            if which
+        ]
+        raise OperatorError(
+            f"step {step!r}: what its function returned {' and '.join(wrong)}; its schema, "
+            f"given when the step was made, is {', '.join(names)}\n{sample_of(batch)}"
+        )

@@ -1,0 +1,12 @@
+"""`join`: pairs of rows of two streams with equal keys and close event times.
+
+| page | what it has |
+| --- | --- |
+| `step.py`, `schema.py`, `stream.py` | what a user writes, and what it is to the flow |
+| `machine.py`, `late.py` | rows in, pairs out |
+| `state.py`, `rows.py`, `columns.py`, `index.py` | the rows that wait for partners |
+"""
+
+from runtime.operators.join.stream import Joining, KeyedJoining
+
+__all__ = ["Joining", "KeyedJoining"]

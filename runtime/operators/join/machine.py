@@ -1,0 +1,401 @@
+"""Sliding-window join of two streams: pairs of equal keys whose event times are close.
+
+```
+within 2   left   1a      4a             row by row in the order (event time, port):
+           right     2a  3b  5a          2a finds 1a;  4a finds 2a;  5a finds 4a
+```
+
+Rows are worked off many at a time, and the results put into the order that one at a time would
+have given. A join of a stream with itself gives every pair (i, j) and (j, i), and each row
+with itself. Null keys (NaN, null text) equal nothing, as in SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from runtime.errors import SettingError
+from runtime.model import (
+    END_NS,
+    START_NS,
+    Batch,
+    BoolArray,
+    Columns,
+    Int64Array,
+    Released,
+    concat_batches,
+    format_ns,
+)
+from runtime.operators.ground.keys import KeyIndex, any_null
+from runtime.operators.ground.late_rows import LateRows
+from runtime.operators.ground.user_code import evaluated
+from runtime.operators.join.late import partly_late
+from runtime.operators.join.rows import Arrivals, order_of_pairs
+from runtime.operators.join.state import JoinState
+from runtime.operators.join.step import JoinStep
+from runtime.plan.step import Replica
+
+Pairs = tuple[Int64Array, Int64Array]
+"""Positions of left rows, and of the right row that each is paired with."""
+Names = tuple[dict[str, str], dict[str, str]]
+"""Columns of the left and of the right: {name they leave under: name they came under}."""
+_LEFT, _RIGHT = 0, 1
+_NONE = np.empty(0, dtype=np.int64)
+_FEW_ROWS = 8
+_COMPARED_AT_MOST = 65_536  # about 30 µs; to search an index takes longer
+_LONGEST_WITHIN_NS = 1 << 61
+"""73 years: sums of an event time of our age and a few times this fit in 64 bits."""
+
+
+class JoinMachine:
+    """The machine of a `JoinStep`.
+
+    A row is held until the frontier (`keep="promise"`) or the watermark (`keep="slack"`) is more
+    than `within_ns` past it; it finds those rows of the other side that came before it and are
+    held. Late rows are treated likewise, before the rows in order, and find rows that are ahead
+    of them too; a late row that would not be held finds nothing and is counted in `late_dropped`.
+    Event and stimulus time of a pair are the later ones of its rows. Source: [mace] Def. 2.
+
+    By the frontier every row finds all its partners: none that follows is older than that, so
+    none is a partner of what has gone. By the watermark, as in [ssg], late rows may miss some.
+
+    Args:
+        step: what it joins.
+        most_kept_rows: beyond so many rows held the oldest go as under `keep="slack"`.
+
+    Attributes:
+        comparisons: pairs so far with equal keys and close times, `where` apart.
+        let_go: rows so far that went before the frontier let them, since there were too many.
+
+    Raises:
+        SettingError: `within_ns` is more than 73 years.
+    """
+
+    def __init__(self, step: JoinStep, *, most_kept_rows: int) -> None:
+        if step.within_ns > _LONGEST_WITHIN_NS:
+            raise SettingError(
+                f"step {step.name!r}: within={format_ns(step.within_ns)} is more than 73 years, "
+                "the most that a join takes; give the events nearer times"
+            )
+        self._step = step
+        self._most_kept_rows = most_kept_rows
+        renamed = {leaves: name for name, leaves in step.right_names.items()}
+        leaving = step.schema.names
+        self._names: Names = (
+            {name: name for name in leaving if name not in renamed},
+            {name: renamed[name] for name in leaving if name in renamed},
+        )
+        asked = step.where.columns() if step.where is not None else frozenset()
+        left, right = self._names
+        self._where_columns: Names = (
+            {name: left[name] for name in left if name in asked},
+            {name: right[name] for name in right if name in asked},
+        )
+        replica = step.replica
+        self._replica = replica if replica is not None and replica.share == "all" else None
+        self._start()
+
+    def _start(self) -> None:
+        left, right = (tuple(names.values()) for names in self._names)
+        self._state = JoinState(left, right, within_ns=self._step.within_ns)
+        self._keys = KeyIndex(len(self._step.left_on))
+        self._passed_ns = START_NS  # what rows are held by: the frontier, or the watermark
+        self._late_dropped = 0
+        self._rows_seen = 0
+        self._late: list[LateRows] = []
+        self.comparisons = 0
+        self.let_go = 0
+
+    def process(self, released: Released) -> Batch | None:
+        """Take rows, late ones first; return the pairs that they make."""
+        late, results = self._join(*released.late), self._join(*released.ports)
+        is_by_promise = self._step.keep == "promise"
+        passed_ns = released.frontier_ns if is_by_promise else released.watermark_ns
+        if passed_ns > self._passed_ns:
+            self._passed_ns = passed_ns
+            if self._state.expire(max(self._horizon_ns(passed_ns), self._state.horizon_ns)):
+                self._forget_keys()
+        else:
+            self._state.tidy()
+        if is_by_promise and len(self._state.rows) > self._most_kept_rows:
+            self._let_go(released.watermark_ns)
+        if late is None or results is None:
+            return results if late is None else late
+        return concat_batches([late, results])
+
+    def _horizon_ns(self, passed_ns: int) -> int:
+        """Return the event time before which rows are held no more."""
+        if passed_ns == END_NS:
+            return END_NS
+        return max(START_NS, passed_ns - self._step.within_ns)
+
+    def _let_go(self, watermark_ns: int) -> None:
+        """Let the oldest rows go, down to a little less than the most, where the slack allows it.
+
+        A little less, so that it is done now and then, not for each read.
+        """
+        state = self._state
+        excess = len(state.rows) - self._most_kept_rows + self._most_kept_rows // 16
+        horizon_ns = min(state.rows.newest_of(excess) + 1, self._horizon_ns(watermark_ns))
+        if horizon_ns <= state.horizon_ns or not state.rows.would_drop(horizon_ns):
+            return
+        self.let_go += state.count_between(state.horizon_ns, horizon_ns)
+        state.expire(horizon_ns)
+        self._forget_keys()
+
+    def promise_ns(self, frontier_ns: int) -> int:
+        """Return the frontier: a pair is as old as its later row."""
+        return frontier_ns
+
+    @property
+    def rows_held(self) -> int:
+        """Rows of both sides that may still find a partner."""
+        return len(self._state.rows)
+
+    @property
+    def late_dropped(self) -> int:
+        """Rows so far that were more than `within_ns` behind what rows are held by."""
+        return self._late_dropped
+
+    def take_late(self) -> list[LateRows]:
+        """Return the rows since the last call that missed a partner that had gone."""
+        late, self._late = self._late, []
+        return late
+
+    # -- rows in ------------------------------------------------------------------------
+
+    def _join(self, left: Batch | None, right: Batch | None) -> Batch | None:
+        if left is None and right is None:
+            return None
+        if left is not None:
+            left = self._admitted(left, _LEFT)
+        if right is not None:
+            right = self._admitted(right, _RIGHT)
+        if left is None and right is None:
+            return None
+        new = Arrivals(left, right, self._codes(left, _LEFT), self._codes(right, _RIGHT))
+        if self._replica is not None:
+            return self._join_share(new, self._replica)
+        return self._join_new(new)
+
+    def _join_share(self, new: Arrivals, replica: Replica) -> Batch | None:
+        """Return the pairs whose earlier row is ours, and hold of the new rows only our own.
+
+        Row number j, over all that could find a partner, is that of replica j mod n. So each
+        pair is found by one replica, and each compares all rows with 1/n of them.
+        Source: ScaleJoin, [8] in [ssg].
+        """
+        state = self._state
+        is_ours = new.turns % replica.of == (replica.index - self._rows_seen) % replica.of
+        self._rows_seen += len(new.keys)
+        if state.horizon_ns > self._horizon_ns(self._passed_ns):
+            # How much it has let go is each replica's own matter; the numbers are those of all.
+            is_held = new.times >= state.horizon_ns
+            self.let_go += int((~is_held & is_ours).sum())
+            still = new.keep(is_held)
+            if still is None:
+                return None
+            new, is_ours = still, is_ours[is_held]
+        state.make_fit(new, keys=2 * len(self._keys))
+        state.settle(_LEFT, _RIGHT)
+        first = state.rows.end
+        state.rows.append(new)
+        results = self._found(self._shared_candidates(new, is_ours, first), first)
+        state.rows.drop_from(first)
+        stored = new.keep(is_ours)
+        if stored is not None:
+            state.append(stored)
+        return results
+
+    def _shared_candidates(self, new: Arrivals, is_ours: BoolArray, first: int) -> Iterator[Pairs]:
+        """Yield the pairs of a new row with one held, then of ours with a later new one."""
+        positions = new.turns + first
+        for side in (_LEFT, _RIGHT):
+            rows = slice(0, new.lefts) if side == _LEFT else slice(new.lefts, len(positions))
+            for search, held in self._state.partners(new.keys[rows], new.times[rows]):
+                yield _sided(positions[rows].take(search), held, side)
+            ours = is_ours[rows].nonzero()[0] + rows.start
+            for own, other in self._state.partners_among(new, ours):
+                later = (new.turns.take(other) > new.turns.take(own)).nonzero()[0]
+                pair = positions.take(own.take(later)), positions.take(other.take(later))
+                yield _sided(*pair, side)
+
+    def _join_new(self, new: Arrivals) -> Batch | None:
+        first = self._state.rows.end
+        rows = len(new.keys)
+        if rows <= _FEW_ROWS and rows * len(self._state.rows) <= _COMPARED_AT_MOST:
+            self._state.append(new)
+            pairs = self._selected(self._state.scan(first))
+            return self._results(pairs) if len(pairs[_LEFT]) else None
+        return self._found(self._candidates(new), first)
+
+    def _found(self, candidates: Iterator[Pairs], first: int) -> Batch | None:
+        """Return the results of those candidates that are pairs."""
+        found = [
+            self._selected(pairs if self._state.is_exact else self._close_ones(pairs))
+            for pairs in candidates
+        ]
+        found = [pairs for pairs in found if len(pairs[_LEFT])]
+        if not found:
+            return None
+        lefts, rights = zip(*found, strict=True)
+        pairs = (np.concatenate(lefts), np.concatenate(rights)) if len(found) > 1 else found[0]
+        return self._results(_take(pairs, order_of_pairs(pairs, first, self._state.rows.start)))
+
+    def _admitted(self, batch: Batch, side: int) -> Batch | None:
+        """Return the rows that may find a partner; None for none."""
+        rows = len(batch)
+        if not rows:
+            return None
+        # All replicas that share the rows number those alike that this lets in.
+        is_shared = self._replica is not None
+        horizon_ns = self._horizon_ns(self._passed_ns) if is_shared else self._state.horizon_ns
+        # Where each replica sees all rows the first one speaks for all.
+        if self._step.keeps_late and (self._replica is None or self._replica.index == 0):
+            gone_ns, within_ns = self._state.horizon_ns, self._step.within_ns
+            self._late += partly_late(
+                batch, side, gone_ns, dropped_ns=horizon_ns, within_ns=within_ns
+            )
+        if batch.event_time_ns.item(0) < horizon_ns:
+            batch = batch.keep(batch.event_time_ns >= horizon_ns)
+            self._late_dropped += rows - len(batch)
+        nulls = any_null([batch.columns[name] for name in self._on(side)])
+        if nulls is not None:
+            batch = batch.keep(~nulls)
+        return batch if len(batch) else None
+
+    def _codes(self, batch: Batch | None, side: int) -> Int64Array:
+        if batch is None:
+            return _NONE
+        return self._keys.codes([batch.columns[name] for name in self._on(side)], len(batch))
+
+    def _on(self, side: int) -> tuple[str, ...]:
+        return self._step.right_on if side else self._step.left_on
+
+    def _candidates(self, new: Arrivals) -> Iterator[Pairs]:
+        """Take the new rows in; yield all pairs with a new row in them, each once.
+
+        The side with fewer new rows searches all of the other one. What it held before is
+        matched with the other's new rows, whichever of the two are fewer.
+        """
+        state = self._state
+        first = state.rows.end
+        large = _LEFT if 2 * new.lefts > len(new.keys) else _RIGHT
+        small = 1 - large
+        searches, held = new.count(small), state.held(small)
+        near = state.reach(new, large) if held else 0
+        is_turned = near > 4 * held
+        state.make_fit(new, keys=2 * len(self._keys))
+        if is_turned:
+            state.settle(large)  # so that the new rows become a run of their own
+        state.append(new)
+        if not searches and not near:
+            return
+        first_run = state.runs
+        state.settle(*((_LEFT, _RIGHT) if searches or is_turned else (small,)))
+        if searches or not is_turned:
+            yield from self._found_by(new, small, 0 if is_turned else near, first)
+        if is_turned:
+            older = state.held_rows(small, first)
+            keys, times = state.rows.keys_at(older), state.rows.event_time_ns(older)
+            for search, row in state.partners(keys, times, first_run=first_run):
+                yield _sided(older.take(search), row, small)
+
+    def _found_by(self, new: Arrivals, small: int, near: int, first: int) -> Iterator[Pairs]:
+        """Yield what the new rows of the smaller side find, and `near` new rows of the larger.
+
+        The latter leave out new rows: those have found them already.
+        """
+        keys, times, rows = new.keys, new.times, new.turns + first
+        lefts, rights = (new.lefts, near) if small == _LEFT else (near, len(keys) - new.lefts)
+        if lefts + rights < len(keys):
+            which = np.arange(lefts + rights)
+            which[lefts:] += (new.lefts if small == _LEFT else len(keys) - rights) - lefts
+            keys, times, rows = keys.take(which), times.take(which), rows.take(which)
+        for search, found in self._state.partners(keys, times):
+            if not lefts or not rights:
+                yield _sided(rows.take(search), found, _RIGHT if rights else _LEFT)
+                continue
+            is_left = search < lefts
+            is_small = is_left if small == _LEFT else ~is_left
+            kept = (is_small | (found < first)).nonzero()[0]
+            own, other = rows.take(search.take(kept)), found.take(kept)
+            is_left = is_left.take(kept)
+            yield np.where(is_left, own, other), np.where(is_left, other, own)
+
+    def _selected(self, pairs: Pairs) -> Pairs:
+        """Return those pairs for which the predicate holds."""
+        self.comparisons += len(pairs[_LEFT])
+        if self._step.where is None or not len(pairs[_LEFT]):
+            return pairs
+        event_time_ns, _ = self._state.rows.later(pairs)
+        # No expression sees stimulus times, so the event times stand in for them.
+        batch = Batch(event_time_ns, event_time_ns, self._columns(self._where_columns, pairs))
+        mask = evaluated(self._step.where, batch, step=self._step.name)
+        return _take(pairs, np.asarray(mask).nonzero()[0])
+
+    def _close_ones(self, pairs: Pairs) -> Pairs:
+        """Return those pairs that are held and not more than `within_ns` apart."""
+        rows = self._state.rows
+        pairs = _take(pairs, (np.minimum(*pairs) >= rows.start).nonzero()[0])
+        left, right = rows.event_time_ns(pairs[_LEFT]), rows.event_time_ns(pairs[_RIGHT])
+        is_close = np.abs(left - right) <= self._step.within_ns
+        is_close &= np.minimum(left, right) >= self._state.horizon_ns
+        return _take(pairs, is_close.nonzero()[0])
+
+    # -- pairs out ----------------------------------------------------------------------
+
+    def _results(self, pairs: Pairs) -> Batch:
+        """Return the rows that leave, of pairs in order."""
+        event_time_ns, stimulus_time_ns = self._state.rows.later(pairs)
+        columns, marks = self._columns(self._names, pairs), self._state.rows.marks(pairs)
+        return Batch(event_time_ns, stimulus_time_ns, columns, marks=marks)
+
+    def _columns(self, names: Names, pairs: Pairs) -> Columns:
+        found: Columns = {}
+        for side in (_LEFT, _RIGHT):
+            if names[side]:
+                held = self._state.rows.columns(names[side].values(), pairs[side], side=side)
+                found.update(zip(names[side], held, strict=True))
+        return found
+
+    # -- state --------------------------------------------------------------------------
+
+    def _forget_keys(self) -> None:
+        if self._keys.is_worth_keeping(self.rows_held):
+            self._state.recode(self._keys.keep(np.unique(self._state.codes())))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state."""
+        return {
+            "keys": self._keys.snapshot(),
+            "state": self._state.snapshot(),
+            "passed_ns": self._passed_ns,
+            "late_dropped": self._late_dropped,
+            "rows_seen": self._rows_seen,
+            "comparisons": self.comparisons,
+            "let_go": self.let_go,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot of a machine of the same step."""
+        self._start()
+        self._keys.restore(state["keys"])
+        self._state.restore(state["state"])
+        self._passed_ns = state["passed_ns"]
+        self._late_dropped = state["late_dropped"]
+        self._rows_seen = state["rows_seen"]
+        self.comparisons = state["comparisons"]
+        self.let_go = state["let_go"]
+
+
+def _sided(rows: Int64Array, others: Int64Array, side: int) -> Pairs:
+    """Return rows of one side, and their partners, as left and right."""
+    return (rows, others) if side == _LEFT else (others, rows)
+
+
+def _take(pairs: Pairs, places: Int64Array) -> Pairs:
+    return pairs[_LEFT].take(places), pairs[_RIGHT].take(places)

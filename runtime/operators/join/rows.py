@@ -1,0 +1,333 @@
+"""The rows that a join holds, of both sides, in the order in which they were processed.
+
+A row is known by its position: 0 for the first row ever, whether it is still held or not. Times
+and keys of both sides stand in one array, the columns of each side in arrays of its own.
+
+```
+position  7  8  9 10 11         start 7: rows 0…6 have gone
+side      L  R  R  L  R
+place     3  4  5  4  6         where in its side's columns
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime.model import START_NS, Batch, BoolArray, Column, Int64Array
+from runtime.model.row_marks import Marks
+from runtime.operators.join.columns import HeldColumns
+
+_LEFT, _RIGHT = 0, 1
+_ARRAYS = ("_keys", "_times", "_stimuli", "_places", "_newest")
+
+
+class Arrivals:
+    """New rows of both sides, each in event-time order: all left ones, then all right ones.
+
+    Attributes:
+        batches: left and right rows; None for none.
+        lefts: how many of them are left.
+        keys: shape (rows,), as in `HeldRows`.
+        times: shape (rows,), the event times.
+        turns: shape (rows,), where each row stands in the order (event time, side).
+    """
+
+    __slots__ = ("batches", "keys", "lefts", "times", "turns")
+
+    def __init__(
+        self, left: Batch | None, right: Batch | None, left_codes: Int64Array, codes: Int64Array
+    ) -> None:
+        self.batches = (left, right)
+        self.lefts = len(left_codes)
+        if left is None or right is None:
+            one = left if right is None else right
+            assert one is not None
+            self.keys = left_codes << 1 if right is None else (codes << 1) | 1
+            self.times = one.event_time_ns
+            self.turns = np.arange(len(self.times))
+        else:
+            self.keys = np.concatenate([left_codes, codes]) << 1
+            self.keys[self.lefts :] |= 1
+            self.times = np.concatenate([left.event_time_ns, right.event_time_ns])
+            self.turns = _turns(left.event_time_ns, right.event_time_ns)
+
+    def keep(self, mask: BoolArray) -> Arrivals | None:
+        """Return the rows where `mask`, shape (rows,), is true; None for none."""
+        if not mask.any():
+            return None
+        masks, codes = (mask[: self.lefts], mask[self.lefts :]), self.keys >> 1
+        left, right = (
+            batch.keep(own) if batch is not None and own.any() else None
+            for batch, own in zip(self.batches, masks, strict=True)
+        )
+        return Arrivals(left, right, codes[: self.lefts][masks[0]], codes[self.lefts :][masks[1]])
+
+    def count(self, side: int) -> int:
+        """Return how many rows are of one side (0 left, 1 right)."""
+        return len(self.keys) - self.lefts if side else self.lefts
+
+    def keys_of(self, side: int) -> Int64Array:
+        """Return the keys of one side."""
+        return self.keys[self.lefts :] if side else self.keys[: self.lefts]
+
+    def times_of(self, side: int) -> Int64Array:
+        """Return the event times of one side."""
+        return self.times[self.lefts :] if side else self.times[: self.lefts]
+
+
+def _turns(left: Int64Array, right: Int64Array) -> Int64Array:
+    """Return the place of each time, left ones first, in the merged order; left before right.
+
+    Both are ascending. The one with fewer rows is looked up in the other.
+    """
+    turns = np.arange(len(left) + len(right))
+    turns[len(left) :] -= len(left)
+    if len(left) <= len(right):
+        before = right.searchsorted(left)  # right rows before each left one
+        turns[: len(left)] += before
+        turns[len(left) :] += np.bincount(before, minlength=len(right)).cumsum()[: len(right)]
+    else:
+        before = left.searchsorted(right, "right")  # left rows before each right one
+        turns[len(left) :] += before
+        turns[: len(left)] += np.bincount(before, minlength=len(left)).cumsum()[: len(left)]
+    return turns
+
+
+class HeldRows:
+    """A queue of rows: they come at the end, leave at the front, and are read anywhere.
+
+    A row's key is twice the code of its key, plus one on the right side: so the rows that it
+    may be paired with have its key with the last bit turned.
+
+    Args:
+        left: the left columns to hold.
+        right: the right ones.
+    """
+
+    def __init__(self, left: Sequence[str], right: Sequence[str]) -> None:
+        self._names = (tuple(left), tuple(right))
+        self._clear()
+
+    def _clear(self) -> None:
+        self.sides = (HeldColumns(self._names[0]), HeldColumns(self._names[1]))
+        self._keys = np.empty(64, dtype=np.int64)
+        self._times = np.empty(64, dtype=np.int64)
+        self._stimuli = np.empty(64, dtype=np.int64)
+        self._places = np.empty(64, dtype=np.int64)
+        self._newest = np.empty(64, dtype=np.int64)  # the newest event time up to each row
+        self._marks: Marks | None = None  # None: no row has ever had one
+        self.origin = 0
+        """Position of the first place of the arrays; changes with `append` only."""
+        self.start = 0
+        """Position of the first row held."""
+        self.end = 0
+        """Position of the next row to come."""
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+    def append(self, new: Arrivals) -> None:
+        """Add rows."""
+        before_ns, rows = self.newest_ns, len(new.keys)
+        self._make_room(rows)
+        first = self.end - self.origin
+        last = first + rows
+        self.end += rows
+        left, right = new.batches
+        if left is None or right is None:
+            side = _LEFT if right is None else _RIGHT
+            self._add_side(side, new, slice(first, last))
+        else:
+            at = new.turns + first
+            self._add_side(_LEFT, new, at[: new.lefts])
+            self._add_side(_RIGHT, new, at[new.lefts :])
+        newest = self._newest[first:last]
+        np.maximum.accumulate(self._times[first:last], out=newest)
+        if before_ns > newest.item(0):
+            np.maximum(newest, before_ns, out=newest)
+
+    def _add_side(self, side: int, new: Arrivals, at: slice | Int64Array) -> None:
+        batch = new.batches[side]
+        assert batch is not None
+        columns = self.sides[side]
+        self._keys[at] = new.keys_of(side)
+        self._times[at] = batch.event_time_ns
+        self._stimuli[at] = batch.stimulus_time_ns
+        self._places[at] = np.arange(columns.end, columns.end + len(batch.event_time_ns))
+        if batch.marks is not None and self._marks is None:
+            self._marks = np.zeros(len(self._keys), dtype=np.uint8)
+        if self._marks is not None:
+            self._marks[at] = 0 if batch.marks is None else batch.marks
+        columns.append(batch)
+
+    def _make_room(self, rows: int) -> None:
+        first, last = self.start - self.origin, self.end - self.origin
+        capacity = len(self._keys)
+        if last + rows <= capacity:
+            return
+        capacity = max(capacity, 2 * (last - first + rows))
+        for name in _ARRAYS:
+            grown = np.empty(capacity, dtype=np.int64)
+            grown[: last - first] = getattr(self, name)[first:last]
+            setattr(self, name, grown)
+        if self._marks is not None:
+            marks = np.zeros(capacity, dtype=np.uint8)
+            marks[: last - first] = self._marks[first:last]
+            self._marks = marks
+        self.origin = self.start
+
+    @property
+    def newest_ns(self) -> int:
+        """The newest event time held; START_NS for none."""
+        if self.end == self.start:
+            return START_NS
+        return self._newest.item(self.end - self.origin - 1)
+
+    def keys(self, start: int, stop: int) -> Int64Array:
+        """Return the keys of the rows at positions [start, stop): a view."""
+        return self._keys[start - self.origin : stop - self.origin]
+
+    def times(self, start: int, stop: int) -> Int64Array:
+        """Return the event times of the rows at positions [start, stop): a view."""
+        return self._times[start - self.origin : stop - self.origin]
+
+    def keys_at(self, positions: Int64Array) -> Int64Array:
+        """Return the keys of the rows at these positions."""
+        return self._keys.take(positions - self.origin)
+
+    def event_time_ns(self, positions: Int64Array) -> Int64Array:
+        """Return the event times of the rows at these positions."""
+        return self._times.take(positions - self.origin)
+
+    def columns(self, names: Iterable[str], positions: Int64Array, *, side: int) -> list[Column]:
+        """Return columns of the rows at these positions, all of one side (0 left, 1 right)."""
+        places = self._places.take(positions - self.origin)
+        return self.sides[side].take(names, places)
+
+    def partners_before(
+        self, position: int, *, within_ns: int, since_ns: int
+    ) -> tuple[int, list[int]]:
+        """Return a row's side, and the positions of all before it that it may be paired with.
+
+        Each row is looked at: among a few thousand that is quicker than any index.
+
+        Args:
+            position: of the row that searches.
+            within_ns: how far apart in event time the two may be.
+            since_ns: leave out rows older than this.
+        """
+        at, first = position - self.origin, self.start - self.origin
+        key, time_ns = self._keys.item(at), self._times.item(at)
+        found = (self._keys[first:at] == key ^ 1).nonzero()[0]
+        if not len(found):
+            return key & 1, []
+        times = self._times[first:at].take(found)
+        is_near = times >= max(time_ns - within_ns, since_ns)
+        is_near &= times <= time_ns + within_ns
+        found = found[is_near]
+        found += self.start
+        return key & 1, found.tolist()
+
+    def later(self, pairs: tuple[Int64Array, Int64Array]) -> tuple[Int64Array, Int64Array]:
+        """Return of each pair of rows the later event time, and the later stimulus time."""
+        left, right = pairs[0] - self.origin, pairs[1] - self.origin
+        times, stimuli = self._times, self._stimuli
+        return (
+            np.maximum(times.take(left), times.take(right)),
+            np.maximum(stimuli.take(left), stimuli.take(right)),
+        )
+
+    def marks(self, pairs: tuple[Int64Array, Int64Array]) -> Marks | None:
+        """Return the marks of each pair, those of both its rows; None where none has any."""
+        if self._marks is None:
+            return None
+        left, right = (self._marks.take(rows - self.origin) for rows in pairs)
+        both: Marks = left | right
+        return both if both.any() else None
+
+    def recode(self, moved: Int64Array) -> None:
+        """Give each row the key of its new code; `moved` has it for each old code."""
+        keys = self.keys(self.start, self.end)
+        keys[:] = (moved.take(keys >> 1) << 1) | (keys & 1)
+
+    def newest_of(self, rows: int) -> int:
+        """Return the newest event time of the first so many rows held, at least one."""
+        return self._newest.item(self.start - self.origin + rows - 1)
+
+    def would_drop(self, event_time_ns: int) -> bool:
+        """Whether enough rows at the front are older to be worth the effort."""
+        first, last = self.start - self.origin, self.end - self.origin
+        probe = first + (last - first) // 32
+        return first != last and self._newest.item(probe) < event_time_ns
+
+    def drop_older_than(self, event_time_ns: int) -> bool:
+        """Let the rows at the front go that are older; none, until they are worth the effort.
+
+        Return whether some went.
+
+        A late row is let go with the rows that came before it.
+        """
+        if not self.would_drop(event_time_ns):
+            return False
+        first, last = self.start - self.origin, self.end - self.origin
+        newest = self._newest[first:last]
+        self.drop_before(self.start + int(newest.searchsorted(event_time_ns)))
+        return True
+
+    def drop_from(self, position: int) -> None:
+        """Let the rows from this position on go; the next to come has it again."""
+        rows = self.end - position
+        right = int(np.bitwise_and(self.keys(position, self.end), 1).sum())
+        self.end = position
+        for side, gone in zip(self.sides, (rows - right, right), strict=True):
+            side.drop_last(gone)
+
+    def drop_before(self, position: int) -> None:
+        """Let the rows before this position go."""
+        rows = position - self.start
+        right = int(np.bitwise_and(self.keys(self.start, position), 1).sum())
+        self.start = position
+        for side, gone in zip(self.sides, (rows - right, right), strict=True):
+            side.drop(gone)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the rows held."""
+        held = slice(self.start - self.origin, self.end - self.origin)
+        own = {name: getattr(self, name)[held].copy() for name in _ARRAYS}
+        for number, side in enumerate(self.sides):
+            own["_places"][(own["_keys"] & 1) == number] -= side.start
+        return {
+            "own": own,
+            "marks": None if self._marks is None else self._marks[held].copy(),
+            "columns": [side.snapshot() for side in self.sides],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot; the rows get positions from 0 on."""
+        self._clear()
+        rows = len(state["own"]["_keys"])
+        self._make_room(rows)
+        self.end = rows
+        for name in _ARRAYS:
+            getattr(self, name)[:rows] = state["own"][name]
+        if state["marks"] is not None:
+            self._marks = np.zeros(len(self._keys), dtype=np.uint8)
+            self._marks[:rows] = state["marks"]
+        for side, columns in zip(self.sides, state["columns"], strict=True):
+            side.restore(columns)
+
+
+def order_of_pairs(pairs: tuple[Int64Array, Int64Array], first: int, start: int) -> Int64Array:
+    """Return the order of row-by-row processing: by the later row's turn, then the earlier's."""
+    if len(pairs[0]) == 1:
+        return np.zeros(1, dtype=np.int64)
+    later, earlier = np.maximum(*pairs) - first, np.minimum(*pairs) - start
+    bits = int(earlier.max()).bit_length()
+    if int(later.max()) >> (63 - bits):
+        return np.lexsort((earlier, later))
+    turns: Int64Array = (later << bits) | earlier
+    return turns.argsort()

@@ -1,0 +1,63 @@
+"""What columns leave a join, and whether it can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from runtime.errors import FlowError, TypeMismatch
+from runtime.operators.ground.checks import is_whole, key_types, unique_columns
+
+
+def joined_schema(
+    left: pa.Schema,
+    right: pa.Schema,
+    on: tuple[Sequence[str], Sequence[str]],
+    *,
+    suffix: str,
+    step: str,
+) -> tuple[pa.Schema, dict[str, str]]:
+    """Return what leaves a join, and {right column: name it leaves under}, keys apart.
+
+    Args:
+        left: columns of the left rows; they keep their names.
+        right: columns of the right rows; a name that the left has too gets `suffix`.
+        on: keys of the left, keys of the right, pairwise.
+        suffix: for right columns.
+        step: for the errors.
+
+    Raises:
+        FlowError: no keys, or not pairwise.
+        ColumnError, TypeMismatch: a key is not there, or two cannot be equal.
+        DuplicateName: two columns would leave under one name.
+    """
+    left_on, right_on = on
+    if not left_on or len(left_on) != len(right_on):
+        raise FlowError(
+            f"step {step!r}: a join needs keys, as many on the left ({len(left_on)}) as on the "
+            f"right ({len(right_on)}): on='area', or left_on= and right_on=; to pair every row "
+            "with every other, assign the same literal to both sides"
+        )
+    pairs = zip(
+        left_on,
+        key_types(left, left_on, step=step),
+        right_on,
+        key_types(right, right_on, step=step),
+        strict=True,
+    )
+    for left_key, left_type, right_key, right_type in pairs:
+        if left_type != right_type and not (is_whole(left_type) and is_whole(right_type)):
+            raise TypeMismatch(
+                f"step {step!r}: left key {left_key!r} is {left_type} and right key "
+                f"{right_key!r} is {right_type}; such values are never equal, cast one of them"
+            )
+    right_names = {
+        name: name + suffix if name in left.names else name
+        for name in right.names
+        if name not in right_on
+    }
+    way_out = "choose another suffix=, or rename with .select(new='old') before the join"
+    unique_columns([*left.names, *right_names.values()], step=step, way_out=way_out)
+    fields = [pa.field(leaves, right.field(name).type) for name, leaves in right_names.items()]
+    return pa.schema([*left, *fields]), right_names

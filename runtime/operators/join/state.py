@@ -1,0 +1,214 @@
+"""What a join holds: rows, and an index over them that is made only when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime.model import END_NS, START_NS, Int64Array
+from runtime.operators.join.index import Layout, RunIndex
+from runtime.operators.join.rows import Arrivals, HeldRows
+
+Found = Iterator[tuple[Int64Array, Int64Array]]
+"""(place among the searches, position of a row found), some at a time."""
+_FITS_NOTHING = Layout(END_NS, 0, 0)
+
+
+class JoinState:
+    """The rows of both sides that may still find a partner.
+
+    Rows are indexed when the other side first searches for them: where one side is rare, most
+    of the other's rows expire before that.
+
+    Args:
+        left: the left columns that are needed later.
+        right: the right ones.
+        within_ns: how far apart partners may be.
+    """
+
+    def __init__(self, left: Sequence[str], right: Sequence[str], *, within_ns: int) -> None:
+        self._within_ns = within_ns
+        self.rows = HeldRows(left, right)
+        self._newest_ns = [START_NS, START_NS]  # of each side
+        self._oldest_ns = END_NS  # of all rows since the layout was made
+        self.horizon_ns = START_NS
+        """Rows older than this are not held."""
+        self._layout = _FITS_NOTHING  # so that the first rows decide
+        self._forget_index()
+
+    def _forget_index(self) -> None:
+        self._index = RunIndex()
+        self._is_untidy = False  # a run was added, or rows went, since the last `tidy`
+        self._indexed = self.rows.start  # position of the first row that is not in it yet
+        self._waiting = [True, True]  # whether there may be such rows, of each side
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether a search finds no row that is too far away, or not held any more."""
+        return self._layout.is_exact
+
+    def held(self, side: int) -> int:
+        """Return how many rows of one side are held."""
+        return len(self.rows.sides[side])
+
+    def append(self, new: Arrivals) -> None:
+        """Hold these rows too."""
+        self.rows.append(new)
+        for side in (0, 1):
+            batch = new.batches[side]
+            if batch is not None:
+                times = batch.event_time_ns
+                self._oldest_ns = min(self._oldest_ns, times.item(0))
+                self._newest_ns[side] = max(self._newest_ns[side], times.item(-1))
+                self._waiting[side] = True
+
+    def make_fit(self, new: Arrivals, *, keys: int) -> None:
+        """See to it that these rows, and searches for them, have entries.
+
+        So have the rows appended since the layout was made without asking here.
+
+        Args:
+            new: rows that are to be appended.
+            keys: all keys are less than this.
+        """
+        within_ns, rows = self._within_ns, self.rows
+        times = [batch.event_time_ns for batch in new.batches if batch is not None]
+        start = min(t.item(0) for t in times)
+        end = max(t.item(-1) for t in times)
+        if self._layout.fits(
+            min(start, self._oldest_ns) - within_ns, max(end, *self._newest_ns) + within_ns, keys
+        ):
+            return
+        self._forget_index()
+        if len(rows):
+            held = rows.times(rows.start, rows.end)
+            start, end = min(start, int(held.min())), max(end, int(held.max()))
+        self._oldest_ns = start
+        start, end = start - within_ns, end + within_ns
+        # Late rows may come from a little before all these, and down to the horizon.
+        before = max(START_NS, start - 2 * within_ns, end - END_NS)
+        if self.horizon_ns > START_NS:
+            before = min(before, max(self.horizon_ns - within_ns, end - END_NS))
+        self._layout = Layout.for_span(min(start, before), end, keys)
+
+    def reach(self, new: Arrivals, side: int) -> int:
+        """Return how many of a side's new rows are near enough to any of the other that is held."""
+        reach_ns = self._newest_ns[1 - side] + self._within_ns
+        return int(new.times_of(side).searchsorted(reach_ns, "right"))
+
+    def settle(self, *sides: int) -> None:
+        """Bring all rows of these sides into the index, and others that wait, as one run."""
+        if not any(self._waiting[side] for side in sides):
+            return
+        start, end = max(self._indexed, self.rows.start), self.rows.end
+        if start < end:
+            keys, times = self.rows.keys(start, end), self.rows.times(start, end)
+            self._index.add(self._layout.pack(keys, times), start)
+            self._is_untidy = True
+        self._indexed = end
+        self._waiting = [False, False]
+
+    def scan(self, first: int) -> tuple[Int64Array, Int64Array]:
+        """Return (left, right): all pairs of a row from `first` on and one before it.
+
+        In the order of row-by-row processing; for a few rows, which then need no index.
+        """
+        rows = self.rows
+        lefts: list[int] = []
+        rights: list[int] = []
+        for position in range(first, rows.end):
+            side, partners = rows.partners_before(
+                position, within_ns=self._within_ns, since_ns=self.horizon_ns
+            )
+            own = [position] * len(partners)
+            lefts += partners if side else own
+            rights += own if side else partners
+        return np.array(lefts, dtype=np.int64), np.array(rights, dtype=np.int64)
+
+    @property
+    def runs(self) -> int:
+        """How many runs the index has."""
+        return self._index.runs
+
+    def partners(self, keys: Int64Array, times: Int64Array, *, first_run: int = 0) -> Found:
+        """Yield what may be paired with rows of these keys and event times, of those indexed."""
+        keys = keys ^ 1  # the other side
+        within_ns, layout = self._within_ns, self._layout
+        low, high = times - within_ns, times + within_ns
+        if self.horizon_ns > START_NS:
+            np.maximum(low, self.horizon_ns, out=low)
+        return self._index.matches(
+            layout.pack(keys, low), layout.pack(keys, high), first_run=first_run
+        )
+
+    def partners_among(self, new: Arrivals, which: Int64Array) -> Found:
+        """Yield what may be paired with these of the new rows, of the new rows.
+
+        Both are places among the new rows; the layout must fit them (`make_fit`).
+        """
+        index, layout, within_ns = RunIndex(), self._layout, self._within_ns
+        index.add(layout.pack(new.keys, new.times), 0)
+        keys, times = new.keys.take(which) ^ 1, new.times.take(which)
+        low, high = layout.pack(keys, times - within_ns), layout.pack(keys, times + within_ns)
+        for search, found in index.matches(low, high):
+            yield which.take(search), found
+
+    def held_rows(self, side: int, before: int) -> Int64Array:
+        """Return the positions of one side's rows before a position that are not too old."""
+        keys = self.rows.keys(self.rows.start, before)
+        times = self.rows.times(self.rows.start, before)
+        is_held = ((keys & 1) == side) & (times >= self.horizon_ns)
+        found: Int64Array = is_held.nonzero()[0] + self.rows.start
+        return found
+
+    def expire(self, horizon_ns: int) -> bool:
+        """Let rows go that are older than this; END_NS: all. Return whether some went."""
+        self.horizon_ns = horizon_ns
+        rows, have_gone = self.rows, True
+        if horizon_ns == END_NS:
+            rows.drop_before(rows.end)
+        else:
+            have_gone = rows.drop_older_than(horizon_ns)
+        self._is_untidy = self._is_untidy or have_gone
+        self.tidy()
+        return have_gone
+
+    def tidy(self) -> None:
+        """Keep the index short, also where no rows go."""
+        if self._is_untidy:
+            self._index.tidy(self.rows.start, max(self._indexed - self.rows.start, 0))
+            self._is_untidy = False
+
+    def count_between(self, start_ns: int, end_ns: int) -> int:
+        """Return how many rows are held whose event time is in [start, end)."""
+        times = self.rows.times(self.rows.start, self.rows.end)
+        return int(((times >= start_ns) & (times < end_ns)).sum())
+
+    def codes(self) -> Int64Array:
+        """Return the codes of the keys of all rows held."""
+        return self.rows.keys(self.rows.start, self.rows.end) >> 1
+
+    def recode(self, moved: Int64Array) -> None:
+        """Give each row's key its new code; `moved` has it for each old one."""
+        self.rows.recode(moved)
+        self._forget_index()
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the rows held; the index follows from them."""
+        return {
+            "rows": self.rows.snapshot(),
+            "newest_ns": list(self._newest_ns),
+            "horizon_ns": self.horizon_ns,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self.rows.restore(state["rows"])
+        self._newest_ns = list(state["newest_ns"])
+        self.horizon_ns = state["horizon_ns"]
+        held = self.rows.times(self.rows.start, self.rows.end)
+        self._oldest_ns = int(held.min()) if len(held) else END_NS
+        self._layout = _FITS_NOTHING
+        self._forget_index()

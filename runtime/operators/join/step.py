@@ -1,0 +1,169 @@
+"""What a join is to the flow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from runtime.expressions.expressions import Expr
+from runtime.model import READY_ONLY, Release, format_ns
+from runtime.operators.ground.keep import replicas_text, silent_text
+from runtime.plan.promises import PASSES, Summary
+from runtime.plan.step import GatedStep, Keep, Replica, Share, Sharing, Side, Step
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinStep(GatedStep):
+    """Sliding-window join of two streams: pairs with equal keys, |Δ event time| ≤ within.
+
+    The row that leaves has the left columns, then the right ones; a right column whose name
+    the left has too, keys apart, gets `suffix`. Its event time is the later of the two.
+    """
+
+    left_on: tuple[str, ...]
+    right_on: tuple[str, ...]
+    within_ns: int
+    where: Expr | None
+    """Over the columns that leave."""
+    right_names: Mapping[str, str]
+    """{right column: name it leaves under}; the right keys are not in it."""
+    release: Release
+    keep: Keep = "promise"
+    replicas: int = 1
+    share: Share = "keys"
+    replica: Replica | None = None
+    """In a plan: which of several this is."""
+    keeps_late: bool = False
+    """In a plan: whether a `LateStep` takes the rows that could not count in full."""
+
+    @property
+    def kind(self) -> str:
+        """It joins."""
+        return "join"
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """Left and right."""
+        return (0, 1)
+
+    @property
+    def port_keys(self) -> tuple[tuple[str, ...], ...]:
+        """Rows are partners only if these are equal."""
+        return (self.left_on, self.right_on)
+
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
+        """The keys, and what leaves or is asked for by `where`."""
+        del there
+        wanted = needed | self._asked
+        if position == 0:
+            return wanted | set(self.left_on)
+        read = {column for column, name in self.right_names.items() if name in wanted}
+        return read | set(self.right_on)
+
+    @property
+    def _asked(self) -> frozenset[str]:
+        return frozenset() if self.where is None else self.where.columns()
+
+    @property
+    def span_ns(self) -> int:
+        """As long as a partner may be away."""
+        return self.within_ns
+
+    @property
+    def summaries(self) -> tuple[Summary, ...]:
+        """As they come: a pair is as old as its later row."""
+        return (PASSES, PASSES)
+
+    @property
+    def passes_on(self) -> bool:
+        """It makes new rows."""
+        return False
+
+    @property
+    def revises(self) -> bool:
+        """It does not."""
+        return False
+
+    @property
+    def kept_by(self) -> Keep | None:
+        """As it is written."""
+        return self.keep
+
+    @property
+    def misses(self) -> str:
+        """Partners."""
+        return "partners"
+
+    @property
+    def sharing(self) -> Sharing:
+        """As it is written."""
+        return Sharing(self.replicas, self.share)
+
+    def part(self, name: str, replica: Replica) -> JoinStep:
+        """Return one replica."""
+        return replace(self, name=name, release=READY_ONLY, replica=replica)
+
+    def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> JoinStep:
+        """Return it without columns that nobody needs."""
+        wanted = needed | self._asked
+        schema = pa.schema([field for field in self.schema if field.name in wanted])
+        return replace(self, schema=schema, keeps_late=keeps_late)
+
+    def late_columns(
+        self, inputs: Sequence[pa.Schema], *, side: Side | None, who: str
+    ) -> tuple[Mapping[str, str] | None, ...]:
+        """The keys of both sides, or all of one."""
+        del who
+        if side is None:
+            return tuple(
+                dict(zip(self.left_on, keys, strict=True)) for keys in (self.left_on, self.right_on)
+            )
+        return tuple(
+            {column: column for column in schema.names} if side == own else None
+            for own, schema in zip(("left", "right"), inputs, strict=True)
+        )
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """Pairs compared, and rows that went too soon, there being too many."""
+        return ("comparisons", "let_go")
+
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
+        """Yield its keys, what else pairs must satisfy, and how long rows stay."""
+        keys = zip(self.left_on, self.right_on, strict=True)
+        equal = ", ".join(a if a == b else f"{a} = {b}" for a, b in keys)
+        yield f"on       {equal}, within {format_ns(self.within_ns)}"
+        if self.where is not None:
+            yield f"where    {self.where}"
+        yield f"gate     {self.release.text}"
+        if self.release != READY_ONLY:
+            yield f"keeps    {_keep_text(self, steps)}"
+        if self.replicas > 1:
+            yield replicas_text(self.sharing)
+
+    @property
+    def runs_users_code(self) -> bool:
+        """It does not."""
+        return False
+
+    @property
+    def has_time(self) -> bool:
+        """It goes by event time only."""
+        return False
+
+    def bare(self) -> JoinStep:
+        """Return it: all it has is ours."""
+        return self
+
+
+def _keep_text(step: JoinStep, steps: Mapping[str, Step]) -> str:
+    """Return what a join keeps its rows by."""
+    within = format_ns(step.within_ns)
+    silent = silent_text(steps, step.inputs)
+    if step.keep == "promise":
+        text = f"rows until all have promised {within} more, so that late ones find all partners"
+        return f"{text}; {silent}: as many as most_kept_rows" if silent else text
+    text = f"rows until {within} more were released; late ones may miss partners"
+    return f"{text} ({silent}; keep='promise' would keep all)" if silent else text

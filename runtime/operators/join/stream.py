@@ -1,0 +1,139 @@
+"""How two streams are joined."""
+
+from __future__ import annotations
+
+from typing import Self, TypeVar
+
+from runtime.errors import FlowError, TypeMismatch
+from runtime.expressions.expressions import Expr
+from runtime.model import Duration, duration_ns
+from runtime.operators.ground import checks
+from runtime.operators.ground.contract import Entry
+from runtime.operators.ground.streams import (
+    AnyKeyed,
+    AnyStream,
+    Names,
+    check_own,
+    names_of,
+    refuse_revised,
+)
+from runtime.operators.join.machine import JoinMachine
+from runtime.operators.join.schema import joined_schema
+from runtime.operators.join.step import JoinStep
+from runtime.plan.slack import AS_FLOW, Slack
+from runtime.plan.step import Keep, Share
+
+
+class Joining(AnyStream):
+    """Streams can be joined."""
+
+    _entry = Entry(JoinStep, JoinMachine)
+
+    def join(  # noqa: PLR0913 - each option is one word of what a join means
+        self,
+        other: Self,
+        on: Names = (),
+        *,
+        within: Duration,
+        left_on: Names = (),
+        right_on: Names = (),
+        where: Expr | None = None,
+        suffix: str = "_right",
+        slack: Slack = AS_FLOW,
+        keep: Keep | None = None,
+        replicas: int = 1,
+        share: Share = "keys",
+        name: str | None = None,
+    ) -> Self:
+        """Pair rows of two streams with equal keys and event times at most `within` apart.
+
+        Args:
+            other: the right stream; may be this one.
+            on: key columns of both; or `left_on` and `right_on`, pairwise.
+            within: how far apart, "5s".
+            left_on: keys of this stream.
+            right_on: keys of the other; they do not leave, being equal to the left ones.
+            where: what else a pair must satisfy, over the columns that leave.
+            suffix: for right columns whose name the left has too.
+            slack: how long its gate waits; AS_FLOW: as the flow says.
+            keep: "promise": a row stays until no partner of it can follow, so that late rows find
+                all of theirs. "slack": until what was released is more than `within` past it, as
+                in [ssg]; late rows may miss some. None: as the flow says.
+            replicas: how many work on it, in slots of their own, behind one gate that is a
+                stage of its own. 1: gate and join are one stage.
+            share: "keys": each replica gets the rows of its keys. "all": each gets all rows,
+                stores its share of them, and compares all with what it stores: for few keys,
+                or some with most of the rows.
+            name: of the step.
+        """
+        name = self.flow.name_for("join", name)
+        check_own(self.flow, other, step=name)
+        refuse_revised(self.flow, self.name, other.name, step=name)
+        if on and (left_on or right_on):
+            raise FlowError(f"step {name!r}: give on=, or left_on= and right_on=, not both")
+        left_keys, right_keys = names_of(left_on), names_of(right_on)
+        if on:
+            left_keys = right_keys = names_of(on)
+        schema, right_names = joined_schema(
+            self.schema, other.schema, (left_keys, right_keys), suffix=suffix, step=name
+        )
+        replicas, share = checks.replicas(replicas, share, keys=left_keys, is_join=True, step=name)
+        if where is not None:
+            where = checks.predicate(where, schema, step=name, what="where")
+        inputs = (self.name, other.name)
+        return self._add(
+            JoinStep(
+                name=name,
+                inputs=inputs,
+                schema=schema,
+                left_on=left_keys,
+                right_on=right_keys,
+                within_ns=duration_ns(within, what=f"step {name!r}: within", positive=True),
+                where=where,
+                right_names=right_names,
+                release=self.flow.release_of(slack, step=name),
+                keep=self.flow.keep_of(keep, inputs=inputs, step=name),
+                replicas=replicas,
+                share=share,
+            )
+        )
+
+
+J = TypeVar("J", bound=Joining)
+
+
+class KeyedJoining(AnyKeyed[J]):
+    """Keyed streams can be joined."""
+
+    def join(  # noqa: PLR0913 - as Stream.join
+        self,
+        other: AnyKeyed[J],
+        *,
+        within: Duration,
+        where: Expr | None = None,
+        suffix: str = "_right",
+        slack: Slack = AS_FLOW,
+        keep: Keep | None = None,
+        replicas: int = 1,
+        share: Share = "keys",
+        name: str | None = None,
+    ) -> J:
+        """Join on these keys and the other's, pairwise; see Stream.join."""
+        if not isinstance(other, AnyKeyed):
+            raise TypeMismatch(
+                f"join on {self.stream.name!r} after key_by takes a stream after key_by, "
+                f"not {other!r}; write other.key_by(...), or join before key_by with on="
+            )
+        return self.stream.join(
+            other.stream,
+            within=within,
+            left_on=self.keys,
+            right_on=other.keys,
+            where=where,
+            suffix=suffix,
+            slack=slack,
+            keep=keep,
+            replicas=replicas,
+            share=share,
+            name=name,
+        )

@@ -1,0 +1,70 @@
+"""Calls the user's function with the columns of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sized
+
+import numpy as np
+
+from runtime.errors import OperatorError
+from runtime.model import Batch, Column, Columns
+from runtime.operators.ground.fit import fitted
+from runtime.operators.ground.user_code import called, check_names, sample_of
+from runtime.operators.map_batches.step import MapBatchesStep
+
+
+class MapBatchesMachine:
+    """Calls the user's function with columns; it returns columns, as many rows.
+
+    The arrays it is given are read-only: other steps may see the same ones.
+    """
+
+    def __init__(self, step: MapBatchesStep) -> None:
+        self._step = step
+
+    def apply(self, batch: Batch) -> Batch:
+        """Return all rows with the columns that the function returned."""
+        given = {name: _read_only(column) for name, column in batch.columns.items()}
+        returned = called(self._step.function, given, step=self._step.name, batch=batch)
+        self._check(returned, batch)
+        columns: Columns = {
+            field.name: fitted(
+                returned[field.name], field.type, name=field.name, step=self._step.name, rows=batch
+            )
+            for field in self._step.schema
+        }
+        return batch.with_columns(columns)
+
+    def _check(self, returned: object, batch: Batch) -> None:
+        names = self._step.schema.names
+        if not isinstance(returned, Mapping):
+            raise OperatorError(
+                f"step {self._step.name!r}: its function returned a {type(returned).__name__}; "
+                f"it must return a dict of columns: {', '.join(names)}\n{sample_of(batch)}"
+            )
+        check_names(returned, names, step=self._step.name, batch=batch)
+        for name in names:
+            values = returned[name]
+            if not isinstance(values, Sized) or isinstance(values, str) or _is_scalar(values):
+                raise OperatorError(
+                    f"step {self._step.name!r}: its function returned {values!r} as column "
+                    f"{name!r}; a column is an array with one value for each row, such as "
+                    f"np.full(rows, value)\n{sample_of(batch)}"
+                )
+            if len(values) != len(batch):
+                raise OperatorError(
+                    f"step {self._step.name!r}: its function returned {len(values)} values in "
+                    f"column {name!r} for {len(batch)} rows; it must return one for each row "
+                    f"(drop rows with filter)\n{sample_of(batch)}"
+                )
+
+
+def _is_scalar(values: object) -> bool:
+    return isinstance(values, np.ndarray) and values.ndim == 0
+
+
+def _read_only(column: Column) -> Column:
+    if isinstance(column, np.ndarray):
+        column = column.view()
+        column.flags.writeable = False
+    return column

@@ -1,0 +1,41 @@
+"""How a stream goes through a function of batches."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from runtime.operators.ground import checks
+from runtime.operators.ground.contract import Entry
+from runtime.operators.ground.streams import AnyStream
+from runtime.operators.map_batches.machine import MapBatchesMachine
+from runtime.operators.map_batches.step import BatchFunction, MapBatchesStep
+
+
+class MappingBatches(AnyStream):
+    """Streams can go through a function of batches."""
+
+    _entry = Entry(MapBatchesStep, MapBatchesMachine)
+
+    def map_batches(
+        self,
+        function: BatchFunction,
+        schema: checks.Declared,
+        *,
+        name: str | None = None,
+    ) -> Self:
+        """Compute columns with a vectorised function: {name: column} in, {name: column} out.
+
+        Numbers are NumPy arrays, text is an Arrow array. It returns a value for each row, in
+        the same order, and only the columns of `schema` leave.
+
+        Args:
+            function: must give the same for a row whatever rows come with it; must pickle.
+            schema: {column: type}, such as {"kmh": "float64"}, or a pyarrow schema.
+            name: of the step.
+        """
+        name = self.flow.name_for("map", name)
+        checks.function(function, step=name)
+        declared = checks.declared_schema(schema, step=name)
+        return self._add(
+            MapBatchesStep(name=name, inputs=self._in, schema=declared, function=function)
+        )

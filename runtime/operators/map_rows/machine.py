@@ -1,0 +1,52 @@
+"""Calls the user's function with a row at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from runtime.errors import OperatorError
+from runtime.model import Batch, Columns
+from runtime.operators.ground.fit import fitted
+from runtime.operators.ground.user_code import called, check_names, rows_of, sample_of
+from runtime.operators.map_rows.step import MapRowsStep
+
+
+class MapRowsMachine:
+    """Calls the user's function with each row, a dict; it returns a row, or None to drop it."""
+
+    def __init__(self, step: MapRowsStep) -> None:
+        self._step = step
+
+    def apply(self, batch: Batch) -> Batch:
+        """Return the rows that the function returned, in order."""
+        step, names = self._step, self._step.schema.names
+        kept: list[int] = []
+        made: list[Mapping[str, Any]] = []
+        for place, row in enumerate(rows_of(batch)):
+            only = batch.slice(place, place + 1)
+            returned = called(step.function, row, step=step.name, batch=only)
+            if returned is None:
+                continue
+            if not isinstance(returned, Mapping):
+                raise OperatorError(
+                    f"step {step.name!r}: its function returned a {type(returned).__name__}; it "
+                    f"must return a dict of {', '.join(names)}, or None\n{sample_of(only)}"
+                )
+            check_names(returned, names, step=step.name, batch=only)
+            kept.append(place)
+            made.append(returned)
+        rows = batch.take(np.array(kept, dtype=np.int64))
+        columns: Columns = {
+            field.name: fitted(
+                [row[field.name] for row in made],
+                field.type,
+                name=field.name,
+                step=step.name,
+                rows=rows,
+            )
+            for field in step.schema
+        }
+        return rows.with_columns(columns)

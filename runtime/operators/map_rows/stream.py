@@ -1,0 +1,38 @@
+"""How a stream goes through a function of rows."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from runtime.operators.ground import checks
+from runtime.operators.ground.contract import Entry
+from runtime.operators.ground.streams import AnyStream
+from runtime.operators.map_rows.machine import MapRowsMachine
+from runtime.operators.map_rows.step import MapRowsStep, RowFunction
+
+
+class MappingRows(AnyStream):
+    """Streams can go through a function of rows."""
+
+    _entry = Entry(MapRowsStep, MapRowsMachine)
+
+    def map_rows(
+        self,
+        function: RowFunction,
+        schema: checks.Declared,
+        *,
+        name: str | None = None,
+    ) -> Self:
+        """Compute rows one at a time, the slow path: a dict in, a dict out, or None to drop it.
+
+        Args:
+            function: must pickle.
+            schema: {column: type} of the rows it returns, or a pyarrow schema.
+            name: of the step.
+        """
+        name = self.flow.name_for("map", name)
+        checks.function(function, step=name)
+        declared = checks.declared_schema(schema, step=name)
+        return self._add(
+            MapRowsStep(name=name, inputs=self._in, schema=declared, function=function)
+        )

@@ -1,0 +1,79 @@
+"""How streams are merged: by one of them, or by their flow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Self, TypeVar
+
+import pyarrow as pa
+
+from runtime.errors import FlowError, TypeMismatch
+from runtime.operators.ground.contract import Entry
+from runtime.operators.ground.growing import GrowingFlow
+from runtime.operators.ground.streams import AnyStream, check_own
+from runtime.operators.merge.machine import MergeMachine
+from runtime.operators.merge.step import MergeStep
+from runtime.plan.slack import AS_FLOW, Slack
+
+S = TypeVar("S", bound=AnyStream)
+
+
+class FlowMerging(GrowingFlow):
+    """Flows can merge their streams."""
+
+    def merge(self, *streams: S, slack: Slack = AS_FLOW, name: str | None = None) -> S:
+        """Put the rows of streams with the same columns into one, in event-time order.
+
+        Raises:
+            TypeMismatch: the columns differ; says which one.
+            FlowError: no streams, or a stream of another flow.
+        """
+        return _merged(self, streams, slack=slack, name=name)
+
+
+class Merging(AnyStream):
+    """Streams can be merged."""
+
+    _entry = Entry(MergeStep, MergeMachine)
+
+    def merge(self, *others: Self, slack: Slack = AS_FLOW, name: str | None = None) -> Self:
+        """Put the rows of several streams into one, in event-time order; see Dataflow.merge."""
+        return _merged(self.flow, (self, *others), slack=slack, name=name)
+
+
+def _merged(flow: GrowingFlow, streams: Sequence[S], *, slack: Slack, name: str | None) -> S:
+    name = flow.name_for("merge", name)
+    if not streams:
+        raise FlowError(f"step {name!r}: there is nothing to merge")
+    for stream in streams:
+        check_own(flow, stream, step=name)
+    step = MergeStep(
+        name=name,
+        inputs=tuple(stream.name for stream in streams),
+        schema=merged_schema({stream.name: stream.schema for stream in streams}, step=name),
+        release=flow.release_of(slack, step=name),
+    )
+    flow.put(step)
+    return type(streams[0])(flow, step)
+
+
+def merged_schema(inputs: Mapping[str, pa.Schema], *, step: str) -> pa.Schema:
+    """Return the schema that all inputs ({name: schema}) share, columns in the first one's order.
+
+    Raises:
+        FlowError: they differ; names the column and both inputs.
+    """
+    (first, schema), *others = inputs.items()
+    for name, other in others:
+        for column in dict.fromkeys([*schema.names, *other.names]):
+            kinds = [
+                str(each.field(column).type) if column in each.names else "missing"
+                for each in (schema, other)
+            ]
+            if kinds[0] != kinds[1]:
+                raise TypeMismatch(
+                    f"step {step!r}: merged streams must have the same columns, and {column!r} "
+                    f"is {kinds[0]} in {first!r} and {kinds[1]} in {name!r}; "
+                    "select or assign before the merge"
+                )
+    return schema

@@ -1,0 +1,103 @@
+"""All operators there are: a line for each method by which a stream gets one.
+
+An operator is its folder and its line here. What it is to the plan its step says
+(`runtime/plan/step.py`), what its machine promises `runtime/operators/ground/contract.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from runtime.config import Limits
+from runtime.errors import FlowError
+from runtime.operators.aggregate import Aggregating, KeyedAggregating
+from runtime.operators.assign import Assigning
+from runtime.operators.filter import Filtering
+from runtime.operators.ground.contract import Entry, Operator, Stateless
+from runtime.operators.ground.streams import AnyKeyed, AnyStream
+from runtime.operators.join import Joining, KeyedJoining
+from runtime.operators.map_batches import MappingBatches
+from runtime.operators.map_rows import MappingRows
+from runtime.operators.merge import FlowMerging, Merging
+from runtime.operators.select import Selecting
+from runtime.plan.step import EachRowStep, Step
+
+
+class StreamMethods(
+    Filtering,
+    Assigning,
+    Selecting,
+    MappingBatches,
+    MappingRows,
+    Merging,
+    Aggregating,
+    Joining,
+    AnyStream,
+):
+    """What every stream can become."""
+
+
+S = TypeVar("S", bound=StreamMethods)
+
+
+class KeyedMethods(
+    KeyedAggregating[S],
+    KeyedJoining[S],
+    AnyKeyed[S],
+):
+    """What a stream whose rows have keys can become."""
+
+
+class FlowMethods(
+    FlowMerging,
+):
+    """What several streams of a flow can become."""
+
+
+ENTRIES: dict[type[Step], Entry] = {
+    entry.step: entry
+    for methods in (StreamMethods, KeyedMethods, FlowMethods)
+    for one in methods.__mro__
+    if isinstance(entry := vars(one).get("_entry"), Entry)
+}
+"""{class of step: its entry}."""
+
+
+def make_operator(step: Step, *, most_kept_rows: int = Limits.most_kept_rows) -> Operator:
+    """Return a fresh machine for a step behind a gate.
+
+    Args:
+        step: what it does.
+        most_kept_rows: see Limits.
+
+    Raises:
+        FlowError: a step of another kind.
+    """
+    made: Operator = _entry_of(step, is_each_row=False).machine(step, most_kept_rows=most_kept_rows)
+    return made
+
+
+def make_stateless(step: Step) -> Stateless:
+    """Return a machine for a step that looks at each row alone.
+
+    Raises:
+        FlowError: a step of another kind.
+    """
+    made: Stateless = _entry_of(step, is_each_row=True).machine(step)
+    return made
+
+
+def _entry_of(step: Step, *, is_each_row: bool) -> Entry:
+    entry = ENTRIES.get(type(step))
+    if entry is None or issubclass(entry.step, EachRowStep) is not is_each_row:
+        what = "does not look at each row alone" if is_each_row else "keeps no state"
+        takes = [
+            one.__name__.removesuffix("Step")
+            for one in ENTRIES
+            if issubclass(one, EachRowStep) is is_each_row
+        ]
+        raise FlowError(
+            f"step {step.name!r} ({type(step).__name__}) {what}; here are machines for "
+            f"{', '.join(takes)}"
+        )
+    return entry

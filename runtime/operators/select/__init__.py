@@ -1,0 +1,5 @@
+"""`select` and `drop`: some columns, perhaps under new names."""
+
+from runtime.operators.select.stream import Selecting
+
+__all__ = ["Selecting"]

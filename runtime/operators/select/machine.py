@@ -1,0 +1,18 @@
+"""Keeps some columns."""
+
+from __future__ import annotations
+
+from runtime.model import Batch
+from runtime.operators.select.step import SelectStep
+
+
+class SelectMachine:
+    """Keeps some columns, perhaps under new names."""
+
+    def __init__(self, step: SelectStep) -> None:
+        self._names = dict(step.columns)
+
+    def apply(self, batch: Batch) -> Batch:
+        """Return all rows with the columns selected."""
+        had = batch.columns
+        return batch.with_columns({new: had[old] for new, old in self._names.items()})

@@ -1,0 +1,62 @@
+"""How a stream's columns are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+import pyarrow as pa
+
+from runtime.errors import FlowError
+from runtime.operators.ground import checks
+from runtime.operators.ground.contract import Entry
+from runtime.operators.ground.streams import AnyStream
+from runtime.operators.select.machine import SelectMachine
+from runtime.operators.select.step import SelectStep
+
+
+class Selecting(AnyStream):
+    """Streams can be cut to some columns."""
+
+    _entry = Entry(SelectStep, SelectMachine)
+
+    def select(
+        self, *keep: str | Mapping[str, str], name: str | None = None, **renamed: str
+    ) -> Self:
+        """Keep these columns only, in this order, some under new names.
+
+        Args:
+            keep: columns that keep their names, or {new name: old name}.
+            name: of the step.
+            renamed: new_name="old name".
+
+        Raises:
+            ColumnError: a column is not there.
+            DuplicateName: two columns would have one name.
+        """
+        name = self._step_name("select", name)
+        pairs = [
+            pair
+            for each in (*keep, renamed)
+            for pair in (each.items() if isinstance(each, Mapping) else [(each, each)])
+        ]
+        checks.unique_columns(
+            [new for new, _ in pairs], step=name, way_out="keep it once, or rename one"
+        )
+        if not pairs:
+            raise FlowError(f"step {name!r}: no column would be left; name one to keep")
+        schema = pa.schema(
+            [(new, checks.column_type(self.schema, old, step=name)) for new, old in pairs]
+        )
+        return self._add(SelectStep(name=name, inputs=self._in, schema=schema, columns=dict(pairs)))
+
+    def drop(self, *columns: str, name: str | None = None) -> Self:
+        """Keep all columns but these.
+
+        Raises:
+            ColumnError: a column is not there.
+        """
+        name = self._step_name("drop", name)
+        for column in columns:
+            checks.column_type(self.schema, column, step=name)
+        return self.select(*[kept for kept in self.columns if kept not in columns], name=name)

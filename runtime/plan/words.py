@@ -1,0 +1,53 @@
+"""Settings of sources and sinks, as `explain` prints them."""
+
+from __future__ import annotations
+
+from runtime.model import format_ns
+from runtime.sources.spec import SourceSpec
+
+
+def times_text(spec: SourceSpec) -> str:
+    """Return how a source has time: which columns, what it promises, how far it may be out."""
+    words = [
+        spec.event_time
+        if spec.time_unit in (None, "ns")
+        else f"{spec.event_time} in {spec.time_unit}"
+    ]
+    if spec.arrival is not None:
+        words.append(f"arrives by {spec.arrival}")
+    if spec.speed is not None:
+        words.append(f"replayed at {spec.speed:g}×")
+    if spec.writer is not None:
+        words.append(f"a writer for each {spec.writer}")
+    if spec.promise is not None:
+        words.append(f"promises {spec.promise}")
+    if spec.promises_nothing:
+        words.append("promises nothing before its end, so that a gate keeps all its rows")
+    if spec.idle_ns is not None:
+        words.append(f"idle after {format_ns(spec.idle_ns)}")
+    if spec.ahead_ns is not None:
+        words.append(f"held if ahead by more than {format_ns(spec.ahead_ns)}")
+    words.append(
+        {
+            "error": "in order, or an error",
+            "sort": f"sorted within {format_ns(spec.disorder_ns)}",
+            "late": f"late behind {format_ns(spec.disorder_ns)}",
+        }[spec.out_of_order]
+    )
+    return ", ".join(words)
+
+
+def publishing_text(
+    *, rows: int | None, every_ns: int | None, overwrite: bool, resume: bool
+) -> str:
+    """Return how a sink publishes; "" if it says nothing of that."""
+    words = []
+    if rows is not None:
+        words.append(f"a part for {rows:,} rows")
+    if every_ns is not None:
+        words.append(f"published every {format_ns(every_ns)}")
+    if overwrite:
+        words.append("replaces what our manifest there names")
+    if resume:
+        words.append("goes on behind what is committed")
+    return ", ".join(words)

@@ -1,0 +1,145 @@
+"""An operator is one folder and its line in the registry: nobody else knows which there are."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from runtime.errors import FlowError
+from runtime.operators.registry import ENTRIES, FlowMethods, KeyedMethods, StreamMethods
+from runtime.plan.step import EachRowStep, GatedStep, Step
+from runtime.plan.steps import GateStep, LateStep, SinkStep, SourceStep
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+HOME = ROOT / "runtime/operators"
+OTHER_CALLS = {"join"}  # also how the control of a slot's actor is called: it joins its thread
+NO_COLUMNS = pa.schema([])
+
+
+@cache
+def kinds() -> dict[str, str]:
+    """Return {word in reports and `explain`: name of the step's class}."""
+    return {str(kind_of(step)): step.__name__ for step in ENTRIES}
+
+
+def kind_of(step: type[Step]) -> Any:
+    getter = vars(step)["kind"].fget
+    return getter(None)
+
+
+@cache
+def classes() -> frozenset[str]:
+    """Return the names of the classes of operators: their steps, machines and methods."""
+    methods = {*StreamMethods.__mro__, *KeyedMethods.__mro__, *FlowMethods.__mro__}
+    machines = [entry.machine for entry in ENTRIES.values()]
+    named = [*ENTRIES, *machines, *methods]
+    return frozenset(
+        one.__name__ for one in named if re.match(r"runtime\.operators\.(?!ground)", one.__module__)
+    ) - {"StreamMethods", "KeyedMethods", "FlowMethods"}
+
+
+def elsewhere() -> Iterator[Path]:
+    for package in ("runtime", "actors", "slackwater"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            inside = path.is_relative_to(HOME) and path.parent != HOME
+            if (not inside or path.parent.name == "ground") and path != HOME / "registry.py":
+                yield path
+
+
+def docstrings(tree: ast.AST) -> set[ast.AST]:
+    return {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+
+
+def names_of_operators(source: str, *, calls: set[str] = OTHER_CALLS) -> list[str]:
+    """Return what a file names of operators in its code: their classes, and kinds as text."""
+    tree, found, known = ast.parse(source), [], classes()
+    texts = docstrings(tree)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
+                if name.rpartition(".")[2] in known:
+                    found.append(name)
+            case ast.Constant(value=str() as text) if node not in texts:
+                if text in kinds() and text not in calls:
+                    found.append(text)
+    return found
+
+
+def test_no_other_file_names_an_operator() -> None:
+    named = {
+        str(path.relative_to(ROOT)): found
+        for path in elsewhere()
+        if (found := names_of_operators(path.read_text(encoding="utf-8")))
+    }
+    assert not named
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from runtime.operators.aggregate.step import AggregateStep",
+        "x = steps.JoinStep",
+        "isinstance(step, MapRowsStep)",
+        "GATED = {'merge', 'gate'}",
+        "if stage.kind == 'aggregate': pass",
+        "Joining.join",
+    ],
+)
+def test_the_rule_sees_an_operator_however_it_is_named(source: str) -> None:
+    assert names_of_operators(source)
+
+
+def test_the_rule_lets_words_go_by() -> None:
+    assert not names_of_operators('"""A join."""\ngate.kind == "gate"\nprint("a join of two")')
+
+
+def test_every_folder_is_registered() -> None:
+    folders = {path.parent.name for path in HOME.glob("*/step.py")}
+    assert {step.__module__.split(".")[2] for step in ENTRIES} == folders
+
+
+def test_kinds_are_told_apart() -> None:
+    assert len(kinds()) == len(ENTRIES)
+
+
+@pytest.mark.parametrize("kind", [Step, EachRowStep, GatedStep])
+def test_a_step_that_leaves_something_out_is_refused_as_the_flow_is_built(
+    kind: type[Step],
+) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Half(kind):  # type: ignore[valid-type, misc]
+        @property
+        def kind(self) -> str:
+            return "half"
+
+    with pytest.raises(FlowError, match=r"Half is no whole step yet: .*\bbare\b.*\breads\b"):
+        Half(name="half", inputs=("rows",), schema=NO_COLUMNS)
+
+
+def test_no_step_says_by_default_what_each_must_say_by_itself() -> None:
+    asked = GatedStep.__abstractmethods__
+    assert {
+        "ports", "port_keys", "reads", "span_ns", "summaries", "passes_on", "sharing", "explained",
+        "counters", "bare", "late_columns", "kept_by", "misses", "has_time", "pruned", "revises",
+    } <= asked  # fmt: skip
+    for step in ENTRIES:
+        base = GatedStep if issubclass(step, GatedStep) else EachRowStep
+        left_out = [name for name in base.__abstractmethods__ if name not in vars(step)]
+        assert not left_out, f"{step.__name__} takes {left_out} from a base"
+
+
+def test_what_no_operator_is_is_whole_too() -> None:
+    for step in (SourceStep, SinkStep, LateStep, GateStep):
+        assert not getattr(step, "__abstractmethods__", None)
