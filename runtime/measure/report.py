@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from runtime.measure.checked import checked
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.series import LatencySeries
+from runtime.measure.step_report import StepReport
 from runtime.measure.tuning import TuningReport
 
 
@@ -60,6 +61,8 @@ class StageReport:
     """Pairs of rows with equal keys and close times that a join compared."""
     counted: dict[str, int] = field(default_factory=dict)
     """{what else its operator counts: how many}."""
+    steps: list[StepReport] = field(default_factory=list)
+    """Its own step, then those fused behind it."""
     share: str = ""
     """Of a gate: what each of the replicas behind it gets, "keys" or "all"."""
     batches: int = 0
@@ -303,6 +306,8 @@ class JobReport:
         )
         for stage, row in zip(self.stages, plain["stages"], strict=True):
             row["selectivity"] = stage.selectivity
+            for step, counts in zip(stage.steps, row["steps"], strict=True):
+                counts["selectivity"] = step.selectivity
             row["service_per_row_ns"] = stage.service_per_row_ns
             row["balanced"] = stage.is_balanced
         plain["ledger"]["balanced"] = self.ledger.is_balanced
@@ -329,7 +334,7 @@ class JobReport:
         tuning = plain.get("tuning")
         parts = {
             "tuning": None if tuning is None else TuningReport.from_json(tuning),
-            "stages": [_made(StageReport, stage) for stage in plain["stages"]],
+            "stages": [_stage(stage) for stage in plain["stages"]],
             "channels": [_made(ChannelReport, channel) for channel in plain["channels"]],
             "sinks": [_made(SinkReport, sink) for sink in sinks],
             "ledger": _made(Ledger, plain["ledger"]),
@@ -339,9 +344,15 @@ class JobReport:
         return checked(_made(cls, {**plain, **parts}))
 
 
+def _stage(plain: Mapping[str, Any]) -> StageReport:
+    steps = [_made(StepReport, step) for step in plain.get("steps", [])]
+    return _made(StageReport, {**plain, "steps": steps})
+
+
 _Part = TypeVar(
     "_Part",
     StageReport,
+    StepReport,
     ChannelReport,
     SinkReport,
     ClockReport,
