@@ -13,6 +13,7 @@ from runtime.measure.report import (
 )
 from runtime.measure.series import LatencySeries, SeriesBin
 from runtime.measure.standstill import standing, standstills
+from runtime.measure.step_report import StepReport
 from runtime.measure.tuning import GateTuning, TuningReport
 from runtime.measure.tuning_series import GateSpan, TuningSeries, TuningSpan
 
@@ -29,6 +30,7 @@ __all__ = [
     "SinkReport",
     "StageReport",
     "Standstill",
+    "StepReport",
     "TuningReport",
     "TuningSeries",
     "TuningSpan",

@@ -22,6 +22,7 @@ from runtime.measure.outcomes import (
     Place,
 )
 from runtime.measure.series import LatencySeries
+from runtime.measure.step_report import StepReport
 from runtime.measure.tuning import TuningReport
 
 
@@ -63,6 +64,8 @@ class StageReport:
     """Pairs of rows with equal keys and close times that a join compared."""
     counted: dict[str, int] = field(default_factory=dict)
     """{what else its operator counts: how many}."""
+    steps: list[StepReport] = field(default_factory=list)
+    """Its own step, then those fused behind it."""
     share: str = ""
     """Of a gate: what each of the replicas behind it gets, "keys" or "all"."""
     batches: int = 0
@@ -145,7 +148,8 @@ class StageReport:
         Raises:
             TypeError: it has no name, kind, node or slot.
         """
-        return _made(cls, {**plain, "counts": Counts.from_names(plain)})
+        steps = [_made(StepReport, step) for step in plain.get("steps", [])]
+        return _made(cls, {**plain, "counts": Counts.from_names(plain), "steps": steps})
 
 
 @dataclass
@@ -303,6 +307,7 @@ class JobReport:
                 "selectivity": stage.selectivity,
                 "service_per_row_ns": stage.service_per_row_ns,
                 "balanced": stage.is_balanced,
+                "steps": [step.to_plain() for step in stage.steps],
             }
             for stage in self.stages
         ]
@@ -343,6 +348,7 @@ class JobReport:
 _Part = TypeVar(
     "_Part",
     StageReport,
+    StepReport,
     ChannelReport,
     SinkReport,
     ClockReport,

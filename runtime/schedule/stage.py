@@ -22,12 +22,11 @@ from runtime.model import (
     Released,
     ReleaseRule,
 )
-from runtime.operators import make_operator, make_stateless
-from runtime.operators.ground import Operator, Stateless
+from runtime.operators.ground import Operator
 from runtime.plan.plan import Channel, Stage
 from runtime.plan.step import GatedStep, Role
 from runtime.plan.steps import GateStep, SourceStep
-from runtime.schedule.accounts import count_in
+from runtime.schedule.chain import Chain, Seat, count_alone, restore_report, steps_counted
 from runtime.schedule.intake import DealtIntake, GateIntake, Intake, PassIntake
 from runtime.schedule.late import LateOutlets
 from runtime.schedule.outlets import Outlets
@@ -102,17 +101,12 @@ class StageMachine:
         else:
             self._intake = PassIntake(*common)
         self._hands = Hands(stage, stage.step) if isinstance(stage.step, GateStep) else None
-        self.operator: Operator | None = None
-        self._counters: tuple[str, ...] = ()
-        if stage.step.role is Role.BEHIND_GATE:
-            self.operator = make_operator(stage.step, most_kept_rows=most_kept_rows)
-            assert isinstance(stage.step, GatedStep), "all others have no role behind a gate"
-            self._counters = stage.step.counters
-        self._passes_on = stage.step.passes_on
-        self._compares = "comparisons" in self._counters
-        self._chain: list[Stateless] = [make_stateless(step) for step in stage.chain]
-        if stage.step.role is Role.EACH_ROW:
-            self._chain.insert(0, make_stateless(stage.step))
+        self._seat: Seat | None = None
+        if isinstance(stage.step, GatedStep) and self._hands is None:
+            self._seat = Seat(stage.step, most_kept_rows=most_kept_rows)
+        is_alone = stage.step.role is Role.EACH_ROW
+        self._chain = Chain((stage.step, *stage.chain) if is_alone else stage.chain)
+        self.report.steps = steps_counted(stage, self._seat, self._chain)
         late = [channel for channel in stage.outputs if channel.late is not None]
         self._late = LateOutlets(late, start_ns=start_ns) if late else None
         results = [channel for channel in stage.outputs if channel.late is None]
@@ -146,7 +140,7 @@ class StageMachine:
             return due_ns if self._is_paced else now_ns
         if self._intake.more:
             return START_NS
-        due_ns = self._hold_ends_ns()
+        due_ns = self._by_clock_ns(now_ns)
         if due_ns is not None and due_ns <= now_ns:
             return due_ns
         waiting_ns = self._queues.earliest_stimulus_ns()
@@ -173,7 +167,7 @@ class StageMachine:
         silent channel. Nothing is due before the start. The first call opens the input.
         """
         if self.source is None:
-            ends = (self._hold_ends_ns(), self._intake.silent_ns())
+            ends = (self._by_clock_ns(now_ns), self._intake.silent_ns())
             return min([at_ns for at_ns in ends if at_ns is not None], default=None)
         if self.is_finished:
             return None
@@ -182,8 +176,12 @@ class StageMachine:
             return due_ns
         return self._next_take_ns
 
-    def _hold_ends_ns(self) -> int | None:
-        return None if self.gate is None else self.gate.hold_ends_ns()
+    def _by_clock_ns(self, now_ns: int) -> int | None:
+        """Return when the gate must let rows go, or the operator is due; None: not known."""
+        hold_ns = None if self.gate is None else self.gate.hold_ends_ns()
+        if self._seat is None or (due_ns := self._seat.due_ns(now_ns)) is None:
+            return hold_ns
+        return due_ns if hold_ns is None else min(due_ns, hold_ns)
 
     # -- doing it -----------------------------------------------------------------------
 
@@ -236,9 +234,13 @@ class StageMachine:
         released = intake.take(now_ns, max_rows=max_rows)
         self.rows_worked = intake.rows_worked
         if released is None:
-            return None, intake.work
+            if self._seat is None or (due_ns := self._seat.due_ns(now_ns)) is None:
+                return None, intake.work
+            if due_ns > now_ns:
+                return None, intake.work
+            released = self._seat.nothing_new()
         self._moved_ns = now_ns
-        return self._emit(released), intake.work
+        return self._emit(released, now_ns), intake.work
 
     def _emit_source(self, message: Message) -> Message:
         self.report.batches += 1
@@ -249,20 +251,22 @@ class StageMachine:
             return message
         return Message(batch, message.promise_ns, message.promise_stimulus_ns)
 
-    def _emit(self, released: Released) -> Message | None:
+    def _emit(self, released: Released, now_ns: int) -> Message | None:
         self.report.batches += 1
         batch: Batch | None = None
         has_late = False
         promise_ns = released.frontier_ns
         if self._hands is not None:
             self.report.rows_out += self._hands.deal(released)
-        elif self.operator is not None:
-            batch = self.operator.process(released)
+        elif (seat := self._seat) is not None:
+            batch = seat.work(released, now_ns)
             if self._late is not None:
-                late = self.operator.take_late()
+                late = seat.operator.take_late()
                 has_late = self._late.take(late, promise_ns=self._promise_ns)
-            promise_ns = self.operator.promise_ns(promise_ns)
-            batch = self._apply_chain(batch, is_input=self._passes_on)
+            promise_ns = seat.operator.promise_ns(promise_ns)
+            if self.report.passes_on:  # what it has kept to itself is as good as filtered
+                self.report.filtered += seat.taken - (0 if batch is None else len(batch))
+            batch = self._apply_chain(batch, is_input=self.report.passes_on)
         else:  # one message: no row is late where there is no gate
             batch = self._apply_chain(released.ports[0], is_input=True)
         advanced = promise_ns > self._promise_ns
@@ -277,12 +281,7 @@ class StageMachine:
         before = 0 if batch is None else len(batch.event_time_ns)
         if batch is None or not before:
             return None
-        rows = before
-        for step in self._chain:
-            batch = step.apply(batch)
-            rows = len(batch.event_time_ns)
-            if not rows:
-                break
+        batch, rows = self._chain.apply(batch)
         report = self.report
         if is_input:
             report.counts[FILTERED] += before - rows
@@ -313,10 +312,12 @@ class StageMachine:
     @property
     def comparisons(self) -> int:
         """Pairs that its join has compared so far; 0 for other stages."""
-        if not self._compares:
-            return 0
-        found: int = getattr(self.operator, "comparisons")  # noqa: B009 - its step says so
-        return found
+        return 0 if self._seat is None else self._seat.comparisons
+
+    @property
+    def operator(self) -> Operator | None:
+        """The machine behind its gate; None: it has none, or its gate is all it is."""
+        return None if self._seat is None else self._seat.operator
 
     def report_at(self, now_ns: int) -> StageReport:
         """Return the stage's counters as they stand."""
@@ -335,11 +336,11 @@ class StageMachine:
             holder = self.source.holder
             report.waiting_for = [] if holder is None else [holder]
         else:
-            self._intake.count(self.operator.late_dropped if self.operator is not None else 0)
-        if self.operator is not None:
-            report.held = self.operator.rows_held
-            for name in self._counters:
-                count_in(report, name, getattr(self.operator, name))
+            self._intake.count(0 if self.operator is None else self.operator.late_dropped)
+        if self._seat is not None:
+            self._seat.fill(report)
+        elif self.stage.step.role is not Role.EACH_ROW:
+            count_alone(report)
         if isinstance(self.stage.step, GateStep):
             report.share = self.stage.step.sharing.share
         return report
@@ -363,7 +364,7 @@ class StageMachine:
             "queues": self._queues.snapshot(),
             "intake": self._intake.snapshot(),
             "hands": self._hands.snapshot() if self._hands else None,
-            "operator": self.operator.snapshot() if self.operator else None,
+            "operator": self._seat.snapshot() if self._seat else None,
             "source": self.source.snapshot() if self.source else None,
             "watch": self._watch.snapshot() if self._watch else None,
             "outlets": self._outlets.snapshot(),
@@ -377,13 +378,13 @@ class StageMachine:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot of the same stage, in a new machine."""
-        vars(self.report).update(vars(StageReport.from_plain(state["report"])))
+        restore_report(self.report, state["report"])
         self._queues.restore(state["queues"])
         self._intake.restore(state["intake"])
         if self._hands is not None:
             self._hands.restore(state["hands"])
-        if self.operator is not None:
-            self.operator.restore(state["operator"])
+        if self._seat is not None:
+            self._seat.restore(state["operator"])
         if self.source is not None:
             self.source.restore(state["source"])
         if self._watch is not None:

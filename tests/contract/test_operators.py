@@ -164,7 +164,7 @@ def test_snapshot_and_restore_change_nothing(case: Case, data: st.DataObject, cu
         operator = case.make()
         operator.restore(state)
         assert (operator.rows_held, operator.late_dropped) == before
-        leaves += leaves_of([operator.process(released)])
+        leaves += leaves_of([operator.process(released, now_ns=0)])
     assert leaves == expected
 
 
@@ -195,7 +195,7 @@ def test_operator_keeps_no_view_of_the_rows_it_was_given(
     operator = case.make()
     leaves: Leaves = []
     for released in reads_of(segments, case.schemas, cut):
-        leaves += leaves_of([operator.process(released)])
+        leaves += leaves_of([operator.process(released, now_ns=0)])
         for batch in (*released.ports, *released.late):
             overwrite(batch)
     assert leaves == expected
@@ -223,7 +223,7 @@ def test_promise_is_kept_and_grows_with_the_watermark(
     operator = case.make()
     promise_ns = START_NS
     for released in reads_of(draw_stream(case, data, late=False), case.schemas, cut):
-        batch = operator.process(released)
+        batch = operator.process(released, now_ns=0)
         if batch is not None:
             times = batch.event_time_ns.tolist()
             assert times == sorted(times)
@@ -240,5 +240,8 @@ def test_read_without_rows_gives_nothing(case: Case) -> None:
     operator = case.make()
     nothing: list[Batch | None] = [None] * case.ports
     for watermark_ns in (START_NS, -5, 0, 10**18, END_NS):
-        assert operator.process(Released(nothing, nothing, watermark_ns, 0, watermark_ns)) is None
+        assert (
+            operator.process(Released(nothing, nothing, watermark_ns, 0, watermark_ns), now_ns=0)
+            is None
+        )
     assert operator.rows_held == operator.late_dropped == 0

@@ -158,7 +158,7 @@ def leaves_of(results: Sequence[Batch | None]) -> Leaves:
 
 
 def run(operator: Operator, reads: Iterator[Released]) -> Leaves:
-    return leaves_of([operator.process(released) for released in reads])
+    return leaves_of([operator.process(released, now_ns=0) for released in reads])
 
 
 class LiteralJoin:

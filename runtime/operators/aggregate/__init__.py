@@ -3,7 +3,7 @@
 | page | what it has |
 | --- | --- |
 | `step.py`, `schema.py`, `stream.py`, `written.py` | what a user writes, and what that is |
-| `machine.py`, `late.py` | rows in, windows out |
+| `machine.py`, `closing.py`, `late.py` | rows in, windows out; when they close |
 | `window.py`, `cells.py`, `panes.py` | which windows a row is in, and what is kept of each |
 | `needs.py`, `accumulators.py`, `whole_sum.py` | what is computed |
 """

@@ -19,18 +19,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
 from runtime.config import Limits
 from runtime.errors import OperatorError
 from runtime.model import START_NS, Batch, Columns, Int64Array, Released, concat_batches
 from runtime.model.row_marks import REVISED, marked
-from runtime.operators.aggregate.accumulators import Accumulator, Folded, Marked, Pairs, quantile
+from runtime.operators.aggregate.accumulators import Accumulator, Folded, Marked, Pairs
 from runtime.operators.aggregate.cells import Cells
+from runtime.operators.aggregate.closing import ByWatermark, Closing
 from runtime.operators.aggregate.late import Revisions, missed_windows
-from runtime.operators.aggregate.needs import Need, needs_of
-from runtime.operators.aggregate.step import REVISION, Aggregate, AggregateStep
+from runtime.operators.aggregate.needs import Need, finished, needs_of
+from runtime.operators.aggregate.step import REVISION, AggregateStep
 from runtime.operators.aggregate.window import Windows
 from runtime.operators.ground.arrays import slices_of_weight, unfold
 from runtime.operators.ground.keys import KeyIndex
@@ -54,13 +53,21 @@ class AggregateMachine:
     Args:
         step: what it aggregates.
         most_kept_rows: beyond so many rows held for corrections the oldest windows are final.
+        closing: says when windows close.
 
     Attributes:
         let_go: rows so far that went before the frontier let them, since there were too many.
     """
 
-    def __init__(self, step: AggregateStep, *, most_kept_rows: int = Limits.most_kept_rows) -> None:
+    def __init__(
+        self,
+        step: AggregateStep,
+        *,
+        most_kept_rows: int = Limits.most_kept_rows,
+        closing: Closing | None = None,
+    ) -> None:
         self._step = step
+        self._closing = closing or ByWatermark()
         self._most_kept_rows = most_kept_rows
         self._windows = Windows(step.window)
         (self._summary,) = step.summaries
@@ -89,7 +96,7 @@ class AggregateMachine:
         self._rows_held = 0
         self._late_dropped = 0
 
-    def process(self, released: Released) -> Batch | None:
+    def process(self, released: Released, now_ns: int) -> Batch | None:
         """Take rows, late ones first; return the results of the windows that close.
 
         Before them, with late="correct", those of closed windows that late rows have changed.
@@ -99,9 +106,11 @@ class AggregateMachine:
             if batch is not None and len(batch):
                 self._count(batch, late)
         corrected = self._corrected(late) if late else None
-        last = self._windows.last_closed(released.watermark_ns)
+        until_ns = self._closing.until_ns(released, now_ns)
+        last = self._windows.last_closed(until_ns)
         closed = self._close(last, released.watermark_stimulus_ns)
-        self._forget(self._windows.last_closed(released.frontier_ns) if self._corrects else last)
+        final_ns = min(released.frontier_ns, until_ns) if self._corrects else until_ns
+        self._forget(self._windows.last_closed(final_ns))
         if self._corrects and self._rows_held > self._most_kept_rows:
             self._let_go()
         if corrected is None or closed is None:
@@ -119,7 +128,11 @@ class AggregateMachine:
 
     def promise_ns(self, frontier_ns: int) -> int:
         """Return the end of the earliest window still open there: nothing older will leave."""
-        return self._summary.promise_ns(frontier_ns)
+        return self._summary.promise_ns(self._closing.sure_ns(frontier_ns))
+
+    def due_ns(self, now_ns: int) -> int | None:
+        """Return when windows close by the clock."""
+        return self._closing.due_ns(now_ns)
 
     @property
     def rows_held(self) -> int:
@@ -279,7 +292,7 @@ class AggregateMachine:
         marks, columns = self._marks.combined(pairs), self._keys_of(cells.take(first))
         columns |= {"window_start": starts, "window_end": ends}
         for name, aggregate in self._step.aggregates.items():
-            columns[name] = self._finished(name, aggregate, rows, states)
+            columns[name] = finished(self._step, name, aggregate, rows=rows, states=states)
         if self._corrects:
             columns[REVISION] = np.zeros(len(ends), dtype=np.int64)
             if changed is not None:
@@ -309,27 +322,6 @@ class AggregateMachine:
         by_pane = self._cells.panes.take(cells).argsort(kind="stable")
         pairs = Pairs(cells.take(by_pane), rank.take(groups).take(by_pane), len(first))
         return first.take(by_appearance), pairs
-
-    def _finished(
-        self, name: str, aggregate: Aggregate, rows: Int64Array, states: dict[Need, Any]
-    ) -> npt.NDArray[Any]:
-        needs = needs_of(self._step, name, aggregate)
-        there = rows  # the values that are not null
-        if needs and needs[-1].kind == "nulls":
-            there = rows - states[needs[-1]]
-        found: Any = there if aggregate.kind == "count" else states[needs[0]]
-        if aggregate.kind == "mean":
-            with np.errstate(invalid="ignore"):
-                found = found / there
-        elif aggregate.kind == "quantile":
-            assert aggregate.level is not None
-            found = quantile(states[needs[0]], aggregate.level)
-        if there is not rows and aggregate.kind in ("sum", "min", "max"):
-            found = np.where(there == 0, np.nan, found)
-        values: npt.NDArray[Any] = found
-        leaves_as = self._step.schema.field(name).type
-        is_time = pa.types.is_timestamp(leaves_as)
-        return values.astype(np.int64 if is_time else leaves_as.to_pandas_dtype(), copy=False)
 
     def _forget(self, last: int) -> None:
         """Let go of panes that are in no window after `last`; tidy up once most cells are."""
@@ -383,6 +375,7 @@ class AggregateMachine:
             "rows_held": self._rows_held,
             "late_dropped": self._late_dropped,
             "let_go": self.let_go,
+            "closing": self._closing.snapshot(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -399,3 +392,4 @@ class AggregateMachine:
         self._rows_held = state["rows_held"]
         self._late_dropped = state["late_dropped"]
         self.let_go = state["let_go"]
+        self._closing.restore(state["closing"])

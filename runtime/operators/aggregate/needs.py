@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from runtime.model import Batch, Int64Array
-from runtime.operators.aggregate.accumulators import Accumulator, Folded, Kept, Values
+from runtime.operators.aggregate.accumulators import Accumulator, Folded, Kept, Values, quantile
 from runtime.operators.aggregate.step import Aggregate, AggregateStep
 from runtime.operators.aggregate.whole_sum import WholeSum
 
@@ -55,6 +57,42 @@ def needs_of(step: AggregateStep, name: str, aggregate: Aggregate) -> tuple[Need
     if pa.types.is_floating(leaves_as):
         return Need(aggregate.kind, column, "float64"), nulls
     return (Need(aggregate.kind, column, "uint64" if leaves_as == pa.uint64() else "int64"),)
+
+
+def finished(
+    step: AggregateStep,
+    name: str,
+    aggregate: Aggregate,
+    *,
+    rows: Int64Array,
+    states: Mapping[Need, Any],
+) -> npt.NDArray[Any]:
+    """Return a column that leaves, shape (results,).
+
+    Args:
+        step: of the aggregate.
+        name: of the column.
+        aggregate: what is in it.
+        rows: shape (results,): how many there are.
+        states: {what is needed: what it comes to for each result}.
+    """
+    needs = needs_of(step, name, aggregate)
+    there = rows  # the values that are not null
+    if needs and needs[-1].kind == "nulls":
+        there = rows - states[needs[-1]]
+    found: Any = there if aggregate.kind == "count" else states[needs[0]]
+    if aggregate.kind == "mean":
+        with np.errstate(invalid="ignore"):
+            found = found / there
+    elif aggregate.kind == "quantile":
+        assert aggregate.level is not None
+        found = quantile(states[needs[0]], aggregate.level)
+    if there is not rows and aggregate.kind in ("sum", "min", "max"):
+        found = np.where(there == 0, np.nan, found)
+    values: npt.NDArray[Any] = found
+    leaves_as = step.schema.field(name).type
+    is_time = pa.types.is_timestamp(leaves_as)
+    return values.astype(np.int64 if is_time else leaves_as.to_pandas_dtype(), copy=False)
 
 
 def _values_of(column: str) -> Values:

@@ -9,7 +9,7 @@
 | `late_rows.py` | what came too late |
 """
 
-from runtime.operators.ground.contract import Entry, Operator, Stateless
+from runtime.operators.ground.contract import ByEventTime, Entry, Operator, Stateless
 from runtime.operators.ground.late_rows import LateRows
 
-__all__ = ["Entry", "LateRows", "Operator", "Stateless"]
+__all__ = ["ByEventTime", "Entry", "LateRows", "Operator", "Stateless"]

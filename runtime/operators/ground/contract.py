@@ -28,16 +28,27 @@ class Entry:
 class Operator(Protocol):
     """One machine between a gate and the stages behind it. Deterministic; no I/O, no clock.
 
-    Contract (tests/contract/test_operators.py): any cut of the same released order into
+    Contract (`slackwater/testing.py` tries it): any cut of the same released order into
     reads gives the same rows in the same order, to the bit; snapshot and restore change
-    nothing; `rows_held` is zero after the end.
+    nothing; `rows_held` is zero after the end. One whose step says `has_time` may go by `now_ns`;
+    all others pay no heed to it.
     """
 
-    def process(self, released: Released) -> Batch | None:
+    def process(self, released: Released, now_ns: int) -> Batch | None:
         """Take what a gate released; return the rows that this gives, in event-time order.
+
+        One whose step `passes_on` returns each row with the read that has it, or never.
 
         The stimulus time of each row is the latest of its lineage; for a window, of its
         rows and of the watermark that closed it. Source: [mace] Def. 2, NOTES.
+        """
+        ...
+
+    def due_ns(self, now_ns: int) -> int | None:
+        """Return when it has something to do by the clock; None: at no time that is known.
+
+        It is called then, if nothing else has been, with a read without rows. Nothing is due
+        after the end. Only one whose step says `has_time` is asked.
         """
         ...
 
@@ -69,6 +80,14 @@ class Operator(Protocol):
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         ...
+
+
+class ByEventTime:
+    """What an operator says that does not go by the clock."""
+
+    def due_ns(self, now_ns: int) -> None:
+        """Return None."""
+        del now_ns
 
 
 class Stateless(Protocol):

@@ -29,17 +29,16 @@ from runtime.model import (
     concat_batches,
     format_ns,
 )
+from runtime.operators.ground.contract import ByEventTime
 from runtime.operators.ground.keys import KeyIndex, any_null
 from runtime.operators.ground.late_rows import LateRows
 from runtime.operators.ground.user_code import evaluated
 from runtime.operators.join.late import partly_late
-from runtime.operators.join.rows import Arrivals, order_of_pairs
+from runtime.operators.join.rows import Arrivals, Pairs, order_of_pairs, sided, take_pairs
 from runtime.operators.join.state import JoinState
 from runtime.operators.join.step import JoinStep
 from runtime.plan.step import Replica
 
-Pairs = tuple[Int64Array, Int64Array]
-"""Positions of left rows, and of the right row that each is paired with."""
 Names = tuple[dict[str, str], dict[str, str]]
 """Columns of the left and of the right: {name they leave under: name they came under}."""
 _LEFT, _RIGHT = 0, 1
@@ -50,7 +49,7 @@ _LONGEST_WITHIN_NS = 1 << 61
 """73 years: sums of an event time of our age and a few times this fit in 64 bits."""
 
 
-class JoinMachine:
+class JoinMachine(ByEventTime):
     """The machine of a `JoinStep`.
 
     A row is held until the frontier (`keep="promise"`) or the watermark (`keep="slack"`) is more
@@ -109,8 +108,9 @@ class JoinMachine:
         self.comparisons = 0
         self.let_go = 0
 
-    def process(self, released: Released) -> Batch | None:
+    def process(self, released: Released, now_ns: int) -> Batch | None:
         """Take rows, late ones first; return the pairs that they make."""
+        del now_ns
         late, results = self._join(*released.late), self._join(*released.ports)
         is_by_promise = self._step.keep == "promise"
         passed_ns = released.frontier_ns if is_by_promise else released.watermark_ns
@@ -216,12 +216,12 @@ class JoinMachine:
         for side in (_LEFT, _RIGHT):
             rows = slice(0, new.lefts) if side == _LEFT else slice(new.lefts, len(positions))
             for search, held in self._state.partners(new.keys[rows], new.times[rows]):
-                yield _sided(positions[rows].take(search), held, side)
+                yield sided(positions[rows].take(search), held, side)
             ours = is_ours[rows].nonzero()[0] + rows.start
             for own, other in self._state.partners_among(new, ours):
                 later = (new.turns.take(other) > new.turns.take(own)).nonzero()[0]
                 pair = positions.take(own.take(later)), positions.take(other.take(later))
-                yield _sided(*pair, side)
+                yield sided(*pair, side)
 
     def _join_new(self, new: Arrivals) -> Batch | None:
         first = self._state.rows.end
@@ -243,7 +243,9 @@ class JoinMachine:
             return None
         lefts, rights = zip(*found, strict=True)
         pairs = (np.concatenate(lefts), np.concatenate(rights)) if len(found) > 1 else found[0]
-        return self._results(_take(pairs, order_of_pairs(pairs, first, self._state.rows.start)))
+        return self._results(
+            take_pairs(pairs, order_of_pairs(pairs, first, self._state.rows.start))
+        )
 
     def _admitted(self, batch: Batch, side: int) -> Batch | None:
         """Return the rows that may find a partner; None for none."""
@@ -302,7 +304,7 @@ class JoinMachine:
             older = state.held_rows(small, first)
             keys, times = state.rows.keys_at(older), state.rows.event_time_ns(older)
             for search, row in state.partners(keys, times, first_run=first_run):
-                yield _sided(older.take(search), row, small)
+                yield sided(older.take(search), row, small)
 
     def _found_by(self, new: Arrivals, small: int, near: int, first: int) -> Iterator[Pairs]:
         """Yield what the new rows of the smaller side find, and `near` new rows of the larger.
@@ -317,7 +319,7 @@ class JoinMachine:
             keys, times, rows = keys.take(which), times.take(which), rows.take(which)
         for search, found in self._state.partners(keys, times):
             if not lefts or not rights:
-                yield _sided(rows.take(search), found, _RIGHT if rights else _LEFT)
+                yield sided(rows.take(search), found, _RIGHT if rights else _LEFT)
                 continue
             is_left = search < lefts
             is_small = is_left if small == _LEFT else ~is_left
@@ -335,16 +337,16 @@ class JoinMachine:
         # No expression sees stimulus times, so the event times stand in for them.
         batch = Batch(event_time_ns, event_time_ns, self._columns(self._where_columns, pairs))
         mask = evaluated(self._step.where, batch, step=self._step.name)
-        return _take(pairs, np.asarray(mask).nonzero()[0])
+        return take_pairs(pairs, np.asarray(mask).nonzero()[0])
 
     def _close_ones(self, pairs: Pairs) -> Pairs:
         """Return those pairs that are held and not more than `within_ns` apart."""
         rows = self._state.rows
-        pairs = _take(pairs, (np.minimum(*pairs) >= rows.start).nonzero()[0])
+        pairs = take_pairs(pairs, (np.minimum(*pairs) >= rows.start).nonzero()[0])
         left, right = rows.event_time_ns(pairs[_LEFT]), rows.event_time_ns(pairs[_RIGHT])
         is_close = np.abs(left - right) <= self._step.within_ns
         is_close &= np.minimum(left, right) >= self._state.horizon_ns
-        return _take(pairs, is_close.nonzero()[0])
+        return take_pairs(pairs, is_close.nonzero()[0])
 
     # -- pairs out ----------------------------------------------------------------------
 
@@ -390,12 +392,3 @@ class JoinMachine:
         self._rows_seen = state["rows_seen"]
         self.comparisons = state["comparisons"]
         self.let_go = state["let_go"]
-
-
-def _sided(rows: Int64Array, others: Int64Array, side: int) -> Pairs:
-    """Return rows of one side, and their partners, as left and right."""
-    return (rows, others) if side == _LEFT else (others, rows)
-
-
-def _take(pairs: Pairs, places: Int64Array) -> Pairs:
-    return pairs[_LEFT].take(places), pairs[_RIGHT].take(places)

@@ -21,6 +21,8 @@ from runtime.model import START_NS, Batch, BoolArray, Column, Int64Array
 from runtime.model.row_marks import Marks
 from runtime.operators.join.columns import HeldColumns
 
+Pairs = tuple[Int64Array, Int64Array]
+"""Positions of left rows, and of the right row that each is paired with."""
 _LEFT, _RIGHT = 0, 1
 _ARRAYS = ("_keys", "_times", "_stimuli", "_places", "_newest")
 
@@ -321,7 +323,7 @@ class HeldRows:
             side.restore(columns)
 
 
-def order_of_pairs(pairs: tuple[Int64Array, Int64Array], first: int, start: int) -> Int64Array:
+def order_of_pairs(pairs: Pairs, first: int, start: int) -> Int64Array:
     """Return the order of row-by-row processing: by the later row's turn, then the earlier's."""
     if len(pairs[0]) == 1:
         return np.zeros(1, dtype=np.int64)
@@ -331,3 +333,13 @@ def order_of_pairs(pairs: tuple[Int64Array, Int64Array], first: int, start: int)
         return np.lexsort((earlier, later))
     turns: Int64Array = (later << bits) | earlier
     return turns.argsort()
+
+
+def sided(rows: Int64Array, others: Int64Array, side: int) -> Pairs:
+    """Return rows of one side, and their partners, as left and right."""
+    return (rows, others) if side == _LEFT else (others, rows)
+
+
+def take_pairs(pairs: Pairs, places: Int64Array) -> Pairs:
+    """Return the pairs at these places."""
+    return pairs[_LEFT].take(places), pairs[_RIGHT].take(places)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.model import Batch, Released, concat_batches
+from runtime.operators.ground.contract import ByEventTime
 from runtime.operators.ground.late_rows import LateRows
 from runtime.operators.merge.step import MergeStep
 
 
-class MergeMachine:
+class MergeMachine(ByEventTime):
     """The machine of a `MergeStep`: all that it does is done by its gate.
 
     Attributes:
@@ -22,8 +23,9 @@ class MergeMachine:
         self.rows_held = 0
         self.late_dropped = 0
 
-    def process(self, released: Released) -> Batch | None:
+    def process(self, released: Released, now_ns: int) -> Batch | None:
         """Return what was released."""
+        del now_ns
         late, batch = released.late[0], released.ports[0]
         if late is None:
             return batch

@@ -1,0 +1,155 @@
+"""What a stage does to rows: its operator, and the steps behind it that look at each row alone.
+
+```
+gate ─▶ Seat ─▶ Chain ─▶ outlets        each counts, step by step, what went in and what came out
+        join    filter ▸ select
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runtime.measure.report import StageReport
+from runtime.measure.step_report import StepReport
+from runtime.model import START_NS, Batch, Released
+from runtime.operators import make_operator, make_stateless
+from runtime.plan.plan import Stage
+from runtime.plan.step import GatedStep, Role, Step
+from runtime.schedule.accounts import count_in
+
+
+class Chain:
+    """Steps that look at each row alone, one after the other.
+
+    Attributes:
+        counts: of each step.
+    """
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.counts = [StepReport(step.name, step.kind, [0]) for step in steps]
+        self._steps = list(zip(map(make_stateless, steps), self.counts, strict=True))
+
+    def apply(self, batch: Batch) -> tuple[Batch, int]:
+        """Return the rows that remain, in order, and how many; there is at least one before."""
+        rows = len(batch.event_time_ns)
+        for machine, counts in self._steps:
+            counts.rows_in[0] += rows
+            batch = machine.apply(batch)
+            rows = len(batch.event_time_ns)
+            counts.rows_out += rows
+            if not rows:
+                break
+        return batch, rows
+
+
+class Seat:
+    """An operator in its stage: what it is given, when it is due by the clock, what it counts.
+
+    Args:
+        step: of the operator.
+        most_kept_rows: see Limits.
+
+    Attributes:
+        operator: its machine.
+        counts: of the step.
+        taken: rows of the last read that were not too late for it.
+    """
+
+    def __init__(self, step: GatedStep, *, most_kept_rows: int) -> None:
+        self.operator = make_operator(step, most_kept_rows=most_kept_rows)
+        self._ports = range(max(step.ports) + 1)
+        self.counts = StepReport(step.name, step.kind, [0 for _ in self._ports])
+        self.taken = 0
+        self._counters, self._passes_on = step.counters, step.passes_on
+        self._compares = "comparisons" in step.counters
+        self._has_time = step.has_time
+        self._told = (START_NS, 0, START_NS)  # watermark, its stimulus, frontier: of the last read
+
+    def work(self, released: Released, now_ns: int) -> Batch | None:
+        """Hand a read to the operator; return what leaves it."""
+        operator, rows_in = self.operator, self.counts.rows_in
+        rows = 0
+        for port in self._ports:
+            in_order, late = released.ports[port], released.late[port]
+            if in_order is not None:
+                came = len(in_order.event_time_ns)
+                rows_in[port] += came
+                rows += came
+            if late is not None:
+                came = len(late.event_time_ns)
+                rows_in[port] += came
+                rows += came
+        if self._passes_on:
+            dropped = operator.late_dropped
+            batch = operator.process(released, now_ns)
+            self.taken = rows - (operator.late_dropped - dropped)
+        else:
+            batch = operator.process(released, now_ns)
+        if self._has_time:
+            self._told = (
+                released.watermark_ns,
+                released.watermark_stimulus_ns,
+                released.frontier_ns,
+            )
+        if batch is not None:
+            self.counts.rows_out += len(batch.event_time_ns)
+        return batch
+
+    def due_ns(self, now_ns: int) -> int | None:
+        """Return when the operator is due by the clock; None: at no time that is known."""
+        return self.operator.due_ns(now_ns) if self._has_time else None
+
+    def nothing_new(self) -> Released:
+        """Return a read without rows, which is as far as the last one: for when it is due."""
+        none: list[Batch | None] = [None for _ in self._ports]
+        return Released(none, none, *self._told)
+
+    @property
+    def comparisons(self) -> int:
+        """Pairs that the operator has compared so far; 0 for one that does not say."""
+        if not self._compares:
+            return 0
+        found: int = self.operator.comparisons  # type: ignore[attr-defined]  # its step says so
+        return found
+
+    def fill(self, report: StageReport) -> None:
+        """Fill in what the operator holds and counts."""
+        report.held = self.operator.rows_held
+        for name in self._counters:
+            count_in(report, name, getattr(self.operator, name))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, counts apart."""
+        return {"operator": self.operator.snapshot(), "told": self._told}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self.operator.restore(state["operator"])
+        watermark_ns, stimulus_ns, frontier_ns = state["told"]
+        self._told = (watermark_ns, stimulus_ns, frontier_ns)
+
+
+def steps_counted(stage: Stage, seat: Seat | None, chain: Chain) -> list[StepReport]:
+    """Return the counts of a stage's steps: its own, then those behind it."""
+    if seat is not None:
+        return [seat.counts, *chain.counts]
+    if stage.step.role is Role.EACH_ROW:
+        return list(chain.counts)
+    ports = [0] if stage.inputs else []
+    return [StepReport(stage.name, stage.step.kind, ports), *chain.counts]
+
+
+def count_alone(report: StageReport) -> None:
+    """Count the step of a source, a gate or a sink: its rows are those of the stage."""
+    own = report.steps[0]
+    own.rows_in, own.rows_out = [report.used for _ in own.rows_in], report.used
+
+
+def restore_report(report: StageReport, state: Mapping[str, Any]) -> None:
+    """Go on with a report of a snapshot; the counts of steps stay those that are counted on."""
+    steps, found = report.steps, StageReport.from_plain(state)
+    vars(report).update({**vars(found), "steps": steps})
+    for own, counted in zip(steps, found.steps, strict=True):
+        own.rows_in[:], own.rows_out = counted.rows_in, counted.rows_out
