@@ -15,7 +15,7 @@ import pytest
 
 import slackwater as sw
 from benchmarks.offline import pairs_within
-from examples import city_congestion, warsaw_crawl
+from examples import city_congestion, own_policy, warsaw_crawl
 from tests.support.flows import city_tables, offline_congestion, sorted_rows
 from tests.support.processes import QUICK_JVM
 
@@ -49,7 +49,8 @@ def test_the_city_generates_and_runs_by_itself() -> None:
 
 def test_the_page_on_deadlines_runs_as_it_is_printed(tmp_path: Path) -> None:
     page = (ROOT / "docs/deadlines.md").read_text(encoding="utf-8")
-    flow, history = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    flow, history, policy = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert policy in (ROOT / "examples/own_policy.py").read_text(encoding="utf-8")
     assert flow.count("SECONDS, EVERY_MS = 90, 10") == 1
     shorter = flow.replace("SECONDS, EVERY_MS = 90, 10", "SECONDS, EVERY_MS = 6, 50")
     (tmp_path / "slow_buses.py").write_text(shorter, encoding="utf-8")
@@ -65,6 +66,18 @@ def test_the_page_on_deadlines_runs_as_it_is_printed(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "samples of 1 earlier jobs" in done.stdout
     assert (tmp_path / "jams.jsonl").stat().st_size > 0
+
+
+def test_a_policy_of_ones_own_keeps_its_deadline() -> None:
+    flow = own_policy.build()
+    with sw.Simulation() as nodes:
+        report = nodes.submit(flow, tuning=sw.Tuning(policy=own_policy.Leftover)).wait()
+    assert report.ledger.is_balanced
+    tuning = report.tuning
+    assert tuning is not None
+    assert (tuning.policy, tuning.over, tuning.errors) == ("leftover", 0, 0)
+    assert tuning.gates[0].by == "leftover"
+    assert tuning.gates[0].slack_ready > 0
 
 
 @pytest.mark.ray
