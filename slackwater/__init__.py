@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ingest import blocks, csv, jsonl, parquet, table
 from runtime.config import Limits, Tuning
+from runtime.control import Command, FlowGraph, SetRelease, Warn
 from runtime.errors import SlackwaterError
 from runtime.flow import (
     Dataflow,
@@ -42,6 +43,8 @@ from runtime.flow import (
     where,
 )
 from runtime.measure import JobReport
+from runtime.measure.samples import StageSample
+from runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
 from runtime.plan.steps import SinkSpec
 from runtime.simulate import CostModel, LinkModel
 from runtime.sources.spec import Input, SourceSpec
@@ -54,23 +57,31 @@ if TYPE_CHECKING:
 
 __version__ = version("slackwater")
 __all__ = [
+    "ON_ARRIVAL",
+    "READY_ONLY",
     "Cluster",
+    "Command",
     "CostModel",
     "Dataflow",
     "Expr",
+    "FlowGraph",
     "Input",
     "Job",
     "JobReport",
     "KeyedStream",
     "Limits",
     "LinkModel",
+    "ReleaseRule",
+    "SetRelease",
     "SimulatedJob",
     "Simulation",
     "SinkSpec",
     "SlackwaterError",
     "SourceSpec",
+    "StageSample",
     "Stream",
     "Tuning",
+    "Warn",
     "__version__",
     "blocks",
     "callback_sink",

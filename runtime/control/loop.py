@@ -166,7 +166,6 @@ class ControlLoop:
         self._is_asking = self._is_deciding = self._is_over = False
         self._due: deque[tuple[int, Samples]] = deque()
         self._wanted: list[Command] = []
-        self._told: dict[tuple[str, str], Command] = {}  # {(kind, stage): what was told last}
         self._turn, self._sent = turn, 0
         self._samples: deque[StageSample] = deque(maxlen=keeps)
         self._heard = 0
@@ -308,21 +307,10 @@ class ControlLoop:
             else:
                 newest[type(command).__name__, command.stage] = command
         tells = []
-        for subject, command in newest.items():
+        for command in newest.values():
             slot = self._slot_of[command.stage]
             if slot not in self._slots:
                 continue
-            if _is_same(self._told.get(subject), command):
-                self.told(Tell(slot, command, (self._turn, self._sent)))  # perhaps by another rule
-                continue
-            self._told[subject] = command
             self._sent += 1
             tells.append(Tell(slot, command, (self._turn, self._sent)))
         return tells
-
-
-def _is_same(one: Command | None, other: Command) -> bool:
-    """Whether two commands are the same to a slot, whoever has decided."""
-    if isinstance(one, SetRelease) and isinstance(other, SetRelease):
-        return (one.rule, one.trials) == (other.rule, other.trials)
-    return one == other

@@ -16,14 +16,13 @@ from runtime.control import (
     FlowGraph,
     LoopState,
     Move,
-    SetRelease,
     StageNode,
     Tell,
     WakeAt,
     Warn,
 )
 from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND, ReleaseRule
+from runtime.model import NS_PER_SECOND
 from runtime.tune import TuningRecord
 from tests.support.rules import release
 
@@ -138,17 +137,6 @@ def test_seconds_that_came_together_are_shown_one_by_one_and_the_last_word_is_se
     assert [*decides(one.decided([release("gate", 1)], S))] == [1]
     assert [*decides(one.decided([release("gate", 2)], S))] == [2]
     assert told(one.decided([], S)) == [(release("gate", 2), (0, 1))]
-
-
-def test_what_a_slot_knows_already_is_not_sent_but_whose_it_is_now_is_noted() -> None:
-    one, rule = loop_of(), ReleaseRule.slack(5)
-    actions = one.begin(0, [SetRelease("gate", rule, by="first")])
-    one.told(next(action for action in actions if isinstance(action, Tell)))
-    one.tick(S)
-    answer(one, "abc", 0, S)
-    assert told(one.decided([SetRelease("gate", rule, by="second")], S)) == []
-    (gate,) = one.state().report.gates
-    assert (gate.rule, gate.by) == (rule, "second")
 
 
 def test_a_rule_counts_as_set_only_once_it_was_sent() -> None:

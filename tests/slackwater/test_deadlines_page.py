@@ -13,9 +13,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_the_page_on_deadlines_runs_as_it_is_printed(tmp_path: Path) -> None:
     page = (ROOT / "docs/deadlines.md").read_text(encoding="utf-8")
-    flow, history = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert flow.count("SECONDS, EVERY_MS = 90, 10") == 1
-    shorter = flow.replace("SECONDS, EVERY_MS = 90, 10", "SECONDS, EVERY_MS = 6, 50")
+    flow, history, policy = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert policy in (ROOT / "examples/own_policy.py").read_text(encoding="utf-8")
+    assert flow.count("SECONDS, EVERY_MS = 60, 20") == 1
+    shorter = flow.replace("SECONDS, EVERY_MS = 60, 20", "SECONDS, EVERY_MS = 6, 50")
     (tmp_path / "slow_buses.py").write_text(shorter, encoding="utf-8")
     done = subprocess.run(  # noqa: S603 - our own page
         [sys.executable, "-c", history],

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import actors.tuning.tuner
+from runtime.control import Command, Move, Warn
 from runtime.measure.samples import StageSample
 from runtime.tune import SetRelease
 from tests.support.rules import release
@@ -31,6 +32,17 @@ class DifficultPolicy:
         if second == 1:
             raise ZeroDivisionError("no model fits")
         return [release("gate", -7)] if second == 2 else []
+
+
+class OwnPolicy:
+    """As a user writes one: wants what no slot can do yet, and warns."""
+
+    def begin(self) -> Sequence[Command]:
+        return [release("gate", SLACK_NS), Move("gate", "node-9")]
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[Command]:
+        del second, samples
+        return [Warn("gate", "buses are late")]
 
 
 class DifficultTuner(actors.tuning.tuner.Tuner):

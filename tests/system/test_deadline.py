@@ -15,6 +15,7 @@ import pytest
 import slackwater as sw
 from actors.tuning import care as tuner_care
 from actors.tuning.sample_history import SampleHistory
+from runtime.control import FlowGraph
 from runtime.errors import SettingError
 from runtime.measure import StageReport, TuningReport
 from runtime.measure.samples import StageSample
@@ -24,7 +25,7 @@ from runtime.tune.decide.tuner import MODEL, SAFE_RULE
 from tests.support.flows import late_pair
 from tests.support.gates import course
 from tests.support.processes import below, command_lines
-from tests.support.tuners import SLACK_NS, SLOW_S, DifficultTuner
+from tests.support.tuners import SLACK_NS, SLOW_S, DifficultTuner, OwnPolicy
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.ray
@@ -217,6 +218,23 @@ def test_a_detached_job_keeps_a_deadline_in_the_care_of_its_coordinator(
     assert job.report().to_json() == report.to_json()
 
 
+@pytest.mark.parametrize("detach", [False, True])
+def test_a_policy_of_the_users_travels_and_what_no_slot_can_do_is_its_mistake(
+    cluster: sw.Cluster, tmp_path: Path, detach: bool
+) -> None:
+    flow = late_pair("late own", over=tmp_path / "over", deadline="1s")
+    job = cluster.submit(flow, detach=detach, tuning=sw.Tuning(policy=OwnPolicy()))
+    until(lambda: tuning_of(job).errors, within_s=LIMIT_S, what="a slot to refuse")
+    report = end(job, tmp_path / "over")
+    tuning = report.tuning
+    assert tuning is not None
+    assert (tuning.policy, tuning.errors) == ("OwnPolicy", 1)
+    assert "stage 'gate' cannot move to slot 'node-9'" in (tuning.last_error or "")
+    assert (tuning.gates[0].rule.slack_ns, tuning.gates[0].by) == (SLACK_NS, "OwnPolicy")
+    assert list(tuning.warnings) == ["gate: buses are late"]
+    assert any("warns of gate: buses are late" in note for note in report.notes)
+
+
 def known_to_gain(seconds: int) -> list[StageSample]:
     """Samples of an earlier job of `late_pair` in which the models lost half of the rows."""
     names = {"join": "gate", "buses": "slow", "loops": "fast", "out": "out"}
@@ -233,9 +251,8 @@ def test_gaussian_processes_rule_on_ray_from_the_start_if_their_record_says_so(
 ) -> None:
     flow = late_pair("late", over=tmp_path / "over", deadline="1s")
     history = tmp_path / "history"
-    problem = SampleHistory(history, cluster.plan(flow), most=10_000).save(
-        known_to_gain(60), job="0"
-    )
+    graph = FlowGraph.of(cluster.plan(flow))
+    problem = SampleHistory(history, graph, most=10_000).save(known_to_gain(60), job="0")
     assert problem is None
     job = cluster.submit(flow, tuning=sw.Tuning(history=str(history)))
     until(lambda: tuning_of(job).gates[0].by == MODEL, within_s=LIMIT_S, what="the models to rule")

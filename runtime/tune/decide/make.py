@@ -71,7 +71,13 @@ def make_policy(
 def _own(policy: Any, graph: FlowGraph) -> SlackPolicy:
     """Return the user's policy; of an object a copy, so that no job teaches it for the next."""
     if not makes_policy(policy):
-        own: SlackPolicy = copy.deepcopy(policy)
+        try:
+            own: SlackPolicy = copy.deepcopy(policy)
+        except Exception as problem:
+            raise SettingError(
+                f"policy={policy!r} cannot be copied for a job, nor sent to it: {problem}; give a "
+                "function that makes it from the flow's graph"
+            ) from problem
         return own
     own = policy(graph)
     if missing := missing_of(own):

@@ -1,0 +1,110 @@
+"""A policy of the user's: an object, a class or a function; each job has its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+import slackwater as sw
+from runtime.config import Tuning
+from runtime.control import FlowGraph, SetRelease, StageNode
+from runtime.errors import SettingError
+from runtime.measure.samples import StageSample
+from runtime.tune import make_policy
+from tests.support.flows import late_pair
+from tests.support.rules import release
+
+GRAPH = FlowGraph(
+    flow="one",
+    stages=(StageNode(name="gate", slot="a", is_tuned=True), StageNode(name="out", slot="a")),
+    deadline_ns=10**9,
+)
+
+
+class Mine:
+    """Counts the seconds that it was shown, and sets as many milliseconds."""
+
+    def __init__(self, gate: str = "gate") -> None:
+        self.gate, self.seen = gate, 0
+
+    def begin(self) -> Sequence[SetRelease]:
+        return [release(self.gate, 0)]
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
+        del second, samples
+        self.seen += 1
+        return [release(self.gate, self.seen * 10**6)]
+
+    def status(self) -> Mapping[str, object]:
+        return {"seen": self.seen}
+
+
+class ByGraph(Mine):
+    def __init__(self, graph: FlowGraph) -> None:
+        super().__init__(graph.tuned[0])
+
+
+class Half:
+    def begin(self) -> Sequence[SetRelease]:
+        return []
+
+
+def made(policy: Any) -> Any:
+    return make_policy(GRAPH, Tuning(policy=policy))
+
+
+@pytest.mark.parametrize("policy", [Mine(), ByGraph, lambda graph: Mine(graph.tuned[0])])
+def test_each_job_has_its_own_with_what_it_was_given(policy: Any) -> None:
+    one, other = made(policy), made(policy)
+    one.decide(0, {})
+    assert (one.seen, other.seen) == (1, 0)
+    assert list(other.begin()) == [release("gate", 0)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "says"),
+    [
+        (7, r"policy=7 is a int without begin\(\) and decide\(second, samples\)"),
+        (Half(), r"is a Half without decide\(second, samples\): a policy of your own has begin"),
+        (None, "is a NoneType without"),
+    ],
+)
+def test_what_is_no_policy_is_refused_with_the_rule(policy: Any, says: str) -> None:
+    with pytest.raises(SettingError, match=says):
+        Tuning(policy=policy)
+
+
+def test_what_a_function_makes_must_be_a_policy() -> None:
+    with pytest.raises(SettingError, match=r"which is no policy for it lacks decide\("):
+        made(lambda _: Half())
+
+
+def test_what_cannot_be_copied_is_refused_as_it_could_not_be_sent() -> None:
+    own = Mine()
+    own.lock = threading.Lock()  # type: ignore[attr-defined]
+    with pytest.raises(SettingError, match="cannot be copied for a job, nor sent to it"):
+        made(own)
+
+
+@pytest.mark.parametrize(
+    ("policy", "name"),
+    [("even split", "even split"), (Mine(), "Mine"), (ByGraph, "ByGraph"), (made, "made")],
+)
+def test_a_policy_has_a_name_before_it_is_made(policy: Any, name: str) -> None:
+    assert Tuning(policy=policy).policy_name == name
+
+
+def test_the_report_knows_it_by_its_class_and_has_what_it_says_of_itself() -> None:
+    policy = Mine()
+    with sw.Simulation(2) as nodes:
+        flow = late_pair("late", seconds=4, deadline="1s")
+        report = nodes.submit(flow, tuning=sw.Tuning(policy=policy)).wait()
+    tuning = report.tuning
+    assert tuning is not None
+    assert (tuning.policy, tuning.gates[0].by) == ("Mine", "Mine")
+    assert tuning.status == {"seen": tuning.seconds}
+    assert tuning.gates[0].rule.slack_ns == tuning.seconds * 10**6
+    assert policy.seen == 0
