@@ -5,6 +5,7 @@ Each check names the step and the column, says the rule, and returns what leaves
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -276,9 +277,7 @@ def declared_schema(columns: Declared, *, step: str) -> pa.Schema:
     return pa.schema(fields)
 
 
-def replicas(
-    count: Any, share: Any, *, keys: Sequence[str], is_join: bool, step: str
-) -> tuple[int, Share]:
+def replicas(count: Any, share: Any, *, keys: Sequence[str], step: str) -> tuple[int, Share]:
     """Return how many replicas a step has, and what each of them gets.
 
     Raises:
@@ -289,17 +288,39 @@ def replicas(
         raise SettingError(f"step {step!r}: replicas={count!r} must be a whole number, 1 or more")
     if share not in ("keys", "all"):
         raise SettingError(f"step {step!r}: share={share!r} must be 'keys' or 'all'")
-    if share == "all" and not is_join:
-        raise FlowError(
-            f"step {step!r}: share='all' is for joins: there each row is stored once and compared "
-            "everywhere, but a window needs all rows of its key in one place; leave share='keys'"
-        )
     if count > 1 and not keys:
         raise FlowError(
             f"step {step!r}: replicas={count} share its rows by key, and it has none; "
             "give it a key, by=..., or replicas=1"
         )
     return count, share
+
+
+def no_share(share: Any, *, step: str, stacklevel: int) -> None:
+    """Warn of `share` at an aggregate, which goes with the next release.
+
+    Args:
+        share: as it was given; None: it was not.
+        step: the aggregate.
+        stacklevel: how far up the line is that the user wrote.
+
+    Raises:
+        FlowError: replicas of an aggregate cannot share so.
+    """
+    if share is None:
+        return
+    if share != "keys":
+        raise FlowError(
+            f"step {step!r}: share={share!r} is for joins: there each row is stored once and "
+            "compared everywhere, but a window needs all rows of its key in one place; leave "
+            "share away"
+        )
+    warnings.warn(
+        f"step {step!r}: aggregate(share=...) goes with the next release; leave it away: replicas "
+        "of an aggregate share by keys",
+        FutureWarning,  # a DeprecationWarning in a user's file is not shown
+        stacklevel=stacklevel,
+    )
 
 
 def together(

@@ -60,7 +60,7 @@ class Stream(Rows):
         slack: Slack = AS_FLOW,
         late: Late = "drop",
         replicas: int = 1,
-        share: Share = "keys",
+        share: Share | None = None,
         name: str | None = None,
         **named: Aggregate,
     ) -> Stream:
@@ -76,7 +76,7 @@ class Stream(Rows):
                 the first time), as long as its source may still have sent it; no aggregate or
                 join can follow.
             replicas: how many work on it, each on the rows of its keys; see `join`.
-            share: "keys" only.
+            share: goes with the next release: replicas of an aggregate share by keys.
             name: of the step.
             named: column=aggregate, such as n=count().
         """
@@ -84,7 +84,8 @@ class Stream(Rows):
         checks.window(window, step=name)
         keys = _names(by)
         aggregates = checks.together(columns, named, step=name)
-        replicas, _ = checks.replicas(replicas, share, keys=keys, is_join=False, step=name)
+        checks.no_share(share, step=name, stacklevel=3)
+        replicas, _ = checks.replicas(replicas, "keys", keys=keys, step=name)
         late_rows.refuse_corrected(self.flow.steps, self.name, step=name)
         schema = checks.aggregated_schema(self.schema, keys, aggregates, step=name)
         return self._add(
@@ -147,7 +148,7 @@ class Stream(Rows):
         schema, right_names = checks.joined_schema(
             self.schema, other.schema, (left_keys, right_keys), suffix=suffix, step=name
         )
-        replicas, share = checks.replicas(replicas, share, keys=left_keys, is_join=True, step=name)
+        replicas, share = checks.replicas(replicas, share, keys=left_keys, step=name)
         if where is not None:
             where = checks.predicate(where, schema, step=name, what="where")
         inputs = (self.name, other.name)
@@ -214,11 +215,12 @@ class KeyedStream:
         slack: Slack = AS_FLOW,
         late: Late = "drop",
         replicas: int = 1,
-        share: Share = "keys",
+        share: Share | None = None,
         name: str | None = None,
         **named: Aggregate,
     ) -> Stream:
         """Aggregate by these keys; see Stream.aggregate."""
+        checks.no_share(share, step=name or "aggregate", stacklevel=3)
         return self.stream.aggregate(
             columns,
             window=window,
@@ -226,7 +228,6 @@ class KeyedStream:
             slack=slack,
             late=late,
             replicas=replicas,
-            share=share,
             name=name,
             **named,
         )

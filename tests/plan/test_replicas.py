@@ -102,10 +102,18 @@ def test_a_share_that_is_not_there_is_refused() -> None:
 def test_a_window_is_shared_by_keys_only() -> None:
     _, left, _ = streams()
     share: Any = "all"
-    with pytest.raises(FlowError, match=r"share='all' is for joins.*leave share='keys'"):
+    with pytest.raises(FlowError, match=r"share='all' is for joins.*leave share away"):
         left.aggregate(by="key", window=sw.tumbling("1s"), n=sw.count(), replicas=2, share=share)
     with pytest.raises(FlowError, match="it has none; give it a key"):
         left.aggregate(window=sw.tumbling("1s"), n=sw.count(), replicas=2)
+
+
+def test_share_at_an_aggregate_is_warned_of_where_it_is_written() -> None:
+    _, left, _ = streams()
+    with pytest.warns(FutureWarning, match="share.*goes with the next release") as told:
+        left.aggregate(by="key", window=sw.tumbling("1s"), n=sw.count(), share="keys")
+        left.key_by("key").aggregate(window=sw.tumbling("1s"), n=sw.count(), share="keys")
+    assert [one.filename for one in told] == [__file__] * 2
 
 
 def test_a_step_may_not_have_the_name_of_a_replica() -> None:
