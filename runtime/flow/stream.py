@@ -228,6 +228,7 @@ class KeyedStream:
             slack=slack,
             late=late,
             replicas=replicas,
+            share=None,
             name=name,
             **named,
         )
