@@ -21,6 +21,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "hop": ("engine.hop", "a batch between two nodes and back: our channel, a Ray actor call"),
     "join-throughput": ("engine.join_throughput", "4 M events through the join, sparse and dense"),
     "aggregate": ("engine.aggregate", "5 M events, 10 % late, mean and count per key and second"),
+    "cores": ("engine.cores", "join and aggregate on 1 and 2 slots of a node, simulated to 64"),
     "join-latency": ("engine.join_latency", "the join at 1k, 10k, 50k/s: on arrival, in order"),
     "multinode": ("engine.multinode", "the join on 1 to 3 hosts, and what links' delays look like"),
     "sink-kill": ("engine.sinks.kill", "a hundred kills during live sinks: what readers see"),

@@ -169,7 +169,8 @@ class Cluster(_Nodes):
     def _take_over(self) -> None:
         """Take note of the nodes as they were last seen."""
         self.nodes = [node.name for node in self._ray.nodes]
-        self.slots, self._free = self._ray.slots, self._ray.free
+        self.slots = slots_of_nodes({node.name: node.cores for node in self._ray.nodes})
+        self._free = self._ray.free
 
     def submit(
         self,

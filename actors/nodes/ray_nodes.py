@@ -22,7 +22,6 @@ from actors.nodes.connecting import (
 from actors.nodes.gateway import usable_nodes
 from actors.nodes.local import LocalNodes
 from actors.nodes.placement import LOOK_EVERY_S, NodeInfo
-from runtime.plan.slots import SlotPlace, slots_of_nodes
 
 __all__ = ["RayNodes"]
 
@@ -132,15 +131,6 @@ class RayNodes:
     def is_client(self) -> bool:
         """Whether we are outside the cluster, behind Ray's client."""
         return self.address.startswith(CLIENT)
-
-    @property
-    def slots(self) -> tuple[SlotPlace, ...]:
-        """The slots of these nodes, whether their CPUs are free or not.
-
-        Raises:
-            SettingError: two slots would have one name.
-        """
-        return slots_of_nodes({node.name: node.cores for node in self.nodes})
 
     @property
     def free(self) -> dict[str, int]:

@@ -39,7 +39,7 @@ def run(options: Options) -> Result:
         f"at most 10,000 rows at a time, {repetitions} repetitions after one to warm up",
         ["where", "M events/s", "busy ns a row, by stage"],
     )
-    expected = _offline(events)
+    expected = offline(events)
     with tempfile.TemporaryDirectory() as folder, sw.Cluster.local(nodes=3) as cluster:
         source = write(table, Path(folder) / "events")
         for place, placement in PLACES.items():
@@ -70,7 +70,7 @@ def run(options: Options) -> Result:
     return result
 
 
-def counting_flow(source: Mapped, sink: sw.SinkSpec) -> sw.Dataflow:
+def counting_flow(source: Mapped, sink: sw.SinkSpec, *, replicas: int = 1) -> sw.Dataflow:
     """Return the flow; its sink is `counts`."""
     flow = sw.Dataflow("aggregate")
     flow.source(
@@ -80,20 +80,25 @@ def counting_flow(source: Mapped, sink: sw.SinkSpec) -> sw.Dataflow:
         time_unit="ms",
         out_of_order="sort",
         disorder="500ms",
-    ).aggregate(by="key", window=sw.tumbling("1s"), mean=sw.mean("value"), n=sw.count()).sink(
-        "counts", sink
-    )
+    ).aggregate(
+        by="key",
+        window=sw.tumbling("1s"),
+        mean=sw.mean("value"),
+        n=sw.count(),
+        replicas=replicas,
+    ).sink("counts", sink)
     return flow
 
 
-def _offline(events: Arrays) -> Arrays:
+def offline(events: Arrays) -> Arrays:
+    """Return what the aggregate must give: `window_start`, `key`, `count` and `mean`."""
     keys = events["key"].astype(np.int64)
     return mean_count_per_second(events["ts"] * MS, keys, events["value"])
 
 
 def _offline_rate(events: Arrays) -> float:
     began_s = time.perf_counter()
-    _offline(events)
+    offline(events)
     return len(events["ts"]) / (time.perf_counter() - began_s) / 1e6
 
 

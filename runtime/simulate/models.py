@@ -20,6 +20,7 @@ class CostModel:
     Attributes:
         per_slice_ns: fixed cost of a slice, >= 0.
         per_row_ns: cost of a row, >= 0; `stages` sets it for single stages: {stage: ns}.
+        slices: the same for `per_slice_ns`: {stage: ns}.
         per_comparison_ns: cost of each pair that a join compares, >= 0; counted in `per_row_ns`
             as long as this is 0.
         jitter: each slice takes between 1 and 1 + jitter times as long, >= 0.
@@ -30,13 +31,14 @@ class CostModel:
     per_slice_ns: float = 50_000
     per_row_ns: float = 250
     stages: Mapping[str, float] = field(default_factory=dict)
+    slices: Mapping[str, float] = field(default_factory=dict)
     per_comparison_ns: float = 0.0
     jitter: float = 0.0
     load: Mapping[str, Callable[[int], float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         costs = (self.per_slice_ns, self.per_row_ns, self.per_comparison_ns, self.jitter)
-        if min(*costs, *self.stages.values()) < 0:
+        if min(*costs, *self.stages.values(), *self.slices.values()) < 0:
             raise SettingError(f"costs cannot be negative: {self}")
 
     def slice_ns(
@@ -49,7 +51,8 @@ class CostModel:
         now_ns: int = 0,
     ) -> int:
         """Return how long a slice that begins now takes in virtual time."""
-        cost = self.per_slice_ns + rows * self.stages.get(stage, self.per_row_ns)
+        cost = self.slices.get(stage, self.per_slice_ns)
+        cost += rows * self.stages.get(stage, self.per_row_ns)
         cost += comparisons * self.per_comparison_ns
         if stage in self.load:
             cost *= self.load[stage](now_ns)

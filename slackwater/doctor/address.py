@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from actors.nodes.versions import own_versions
 from runtime.errors import ClusterError
-from runtime.plan.slots import slots_of_nodes
 from slackwater.doctor.clock import ask_clock
-from slackwater.doctor.findings import Finding, judge_clock, judge_host, ok, problem, warning
+from slackwater.doctor.findings import (
+    Finding,
+    judge_clock,
+    judge_host,
+    judge_slots,
+    ok,
+    problem,
+    warning,
+)
 from slackwater.doctor.own_token import judge_own_token
 
 if TYPE_CHECKING:
@@ -59,27 +66,13 @@ def _examine_nodes(nodes: RayNodes) -> Iterator[Finding]:
             yield problem(about, known)
             continue
         yield from judge_host(about, known, ours=own_versions(), is_running=True)
-        yield _slots_of(about, node)
+        yield judge_slots(about, node)
         try:
             best = ask_clock(lambda node=node: _clock_of(node))  # type: ignore[misc]
         except Exception as error:  # Ray's kinds are many; the node answered a moment ago
             yield problem(about, f"its clock cannot be asked: {type(error).__name__}")
             continue
         yield judge_clock(about, best.offset_ns, best.error_ns(best.t4_ns))
-
-
-def _slots_of(about: str, node: NodeInfo) -> Finding:
-    """Return what is to be said of the slots that a node offers."""
-    text = f"{node.free_cpus:g} of {node.cpus:g} CPUs are free"
-    if not node.cores:
-        return ok(about, f"{text}; it offers no slot, so no stage will run there")
-    own = slots_of_nodes({node.name: node.cores})
-    names = own[0].name if len(own) == 1 else f"{own[0].name} to {own[-1].name}"
-    offers = f"it offers {len(own)} slot{'s' if len(own) > 1 else ''} ({names})"
-    if not node.free_slots:
-        return warning(about, f"{text}: no slot fits; stop what holds them; {offers}")
-    some = "" if node.free_slots == node.cores else f", {node.free_slots} of them now"
-    return ok(about, f"{text}; {offers}{some}")
 
 
 def _facts(nodes: Sequence[NodeInfo]) -> Mapping[str, dict[str, Any] | str]:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from runtime.plan.slots import slots_of_nodes
+
+if TYPE_CHECKING:
+    from actors.nodes.placement import NodeInfo
 
 Level = Literal["ok", "warning", "problem"]
 GB = 10**9
@@ -104,6 +109,20 @@ def judge_ports(about: str, facts: Mapping[str, Any]) -> Iterator[Finding]:
                 f"port {port} ({purpose}) is taken by {owner or 'a process of another user'}: end "
                 "that, or give Ray another port in head_start_ray_commands",
             )
+
+
+def judge_slots(about: str, node: NodeInfo) -> Finding:
+    """Return what is to be said of the slots that a node offers."""
+    text = f"{node.free_cpus:g} of {node.cpus:g} CPUs are free"
+    if not node.cores:
+        return ok(about, f"{text}; it offers no slot, so no stage will run there")
+    own = slots_of_nodes({node.name: node.cores})
+    names = own[0].name if len(own) == 1 else f"{own[0].name} to {own[-1].name}"
+    offers = f"it offers {len(own)} slot{'s' if len(own) > 1 else ''} ({names})"
+    if not node.free_slots:
+        return warning(about, f"{text}: no slot fits; stop what holds them; {offers}")
+    some = "" if node.free_slots == node.cores else f", {node.free_slots} of them now"
+    return ok(about, f"{text}; {offers}{some}")
 
 
 def judge_clock(about: str, offset_ns: int, error_ns: int) -> Finding:

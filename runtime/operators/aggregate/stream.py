@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 
-from runtime.errors import TypeMismatch
+from runtime.errors import FlowError, TypeMismatch
 from runtime.operators.aggregate.machine import AggregateMachine
 from runtime.operators.aggregate.schema import aggregated_schema, revised
 from runtime.operators.aggregate.step import Aggregate, AggregateStep, Late, Window
@@ -36,7 +37,7 @@ class Aggregating(AnyStream):
         slack: Slack = AS_FLOW,
         late: Late = "drop",
         replicas: int = 1,
-        share: Share = "keys",
+        share: Share | None = None,
         name: str | None = None,
         **named: Aggregate,
     ) -> Self:
@@ -52,7 +53,7 @@ class Aggregating(AnyStream):
                 the first time), as long as its source may still have sent it; no aggregate or
                 join can follow.
             replicas: how many work on it, each on the rows of its keys; see `join`.
-            share: "keys" only.
+            share: goes with the next release: replicas of an aggregate share by keys.
             name: of the step.
             named: column=aggregate, such as n=count().
         """
@@ -60,7 +61,8 @@ class Aggregating(AnyStream):
         _check_window(window, step=name)
         keys = names_of(by)
         aggregates = checks.together(columns, named, step=name)
-        replicas, _ = checks.replicas(replicas, share, keys=keys, is_join=False, step=name)
+        _refuse_share(share, step=name, stacklevel=3)
+        replicas, _ = checks.replicas(replicas, "keys", keys=keys, step=name)
         refuse_revised(self.flow, self.name, step=name)
         schema = aggregated_schema(self.schema, keys, aggregates, step=name)
         return self._add(
@@ -92,11 +94,12 @@ class KeyedAggregating(AnyKeyed[A]):
         slack: Slack = AS_FLOW,
         late: Late = "drop",
         replicas: int = 1,
-        share: Share = "keys",
+        share: Share | None = None,
         name: str | None = None,
         **named: Aggregate,
     ) -> A:
         """Aggregate by these keys; see Stream.aggregate."""
+        _refuse_share(share, step=name or "aggregate", stacklevel=3)
         return self.stream.aggregate(
             columns,
             window=window,
@@ -104,7 +107,7 @@ class KeyedAggregating(AnyKeyed[A]):
             slack=slack,
             late=late,
             replicas=replicas,
-            share=share,
+            share=None,
             name=name,
             **named,
         )
@@ -121,3 +124,30 @@ def _check_window(given: Any, *, step: str) -> None:
             f"step {step!r}: window={given!r} is no window; write tumbling('1s') or "
             "sliding('10s', '2s')"
         )
+
+
+def _refuse_share(share: Any, *, step: str, stacklevel: int) -> None:
+    """Warn of `share`, which goes with the next release.
+
+    Args:
+        share: as it was given; None: it was not.
+        step: the aggregate.
+        stacklevel: how far up the line is that the user wrote.
+
+    Raises:
+        FlowError: replicas of an aggregate cannot share so.
+    """
+    if share is None:
+        return
+    if share != "keys":
+        raise FlowError(
+            f"step {step!r}: share={share!r} is for joins: there each row is stored once and "
+            "compared everywhere, but a window needs all rows of its key in one place; leave "
+            "share away"
+        )
+    warnings.warn(
+        f"step {step!r}: aggregate(share=...) goes with the next release; leave it away: replicas "
+        "of an aggregate share by keys",
+        FutureWarning,  # a DeprecationWarning in a user's file is not shown
+        stacklevel=stacklevel,
+    )

@@ -134,9 +134,7 @@ def declared_schema(columns: Declared, *, step: str) -> pa.Schema:
     return pa.schema(fields)
 
 
-def replicas(
-    count: Any, share: Any, *, keys: Sequence[str], is_join: bool, step: str
-) -> tuple[int, Share]:
+def replicas(count: Any, share: Any, *, keys: Sequence[str], step: str) -> tuple[int, Share]:
     """Return how many replicas a step has, and what each of them gets.
 
     Raises:
@@ -147,11 +145,6 @@ def replicas(
         raise SettingError(f"step {step!r}: replicas={count!r} must be a whole number, 1 or more")
     if share not in ("keys", "all"):
         raise SettingError(f"step {step!r}: share={share!r} must be 'keys' or 'all'")
-    if share == "all" and not is_join:
-        raise FlowError(
-            f"step {step!r}: share='all' is for joins: there each row is stored once and compared "
-            "everywhere, but a window needs all rows of its key in one place; leave share='keys'"
-        )
     if count > 1 and not keys:
         raise FlowError(
             f"step {step!r}: replicas={count} share its rows by key, and it has none; "

@@ -77,7 +77,7 @@ class Joining(AnyStream):
         schema, right_names = joined_schema(
             self.schema, other.schema, (left_keys, right_keys), suffix=suffix, step=name
         )
-        replicas, share = checks.replicas(replicas, share, keys=left_keys, is_join=True, step=name)
+        replicas, share = checks.replicas(replicas, share, keys=left_keys, step=name)
         if where is not None:
             where = checks.predicate(where, schema, step=name, what="where")
         inputs = (self.name, other.name)

@@ -167,6 +167,8 @@ def test_the_status_file_is_there_while_the_job_runs(host: FakeHost) -> None:
         (["--nodes", "5"], {"nodes": 5, "address": None, "simulate": False}),
         (["--address", "auto"], {"nodes": 3, "address": "auto", "simulate": False}),
         (["--simulate"], {"nodes": 3, "address": None, "simulate": True}),
+        (["--nodes", "1", "--cores", "8"], {"nodes": 1, "cores": 8, "address": None}),
+        (["--simulate"], {"nodes": 3, "cores": 1}),
         (["--simulate", "--nodes", "9"], {"nodes": 9, "address": None, "simulate": True}),
     ],
 )
@@ -184,6 +186,8 @@ def test_the_options_choose_the_host(
         ["run", "city.py", "--nodes", "0"],
         ["run", "city.py", "--nodes", "2", "--address", "auto"],
         ["run", "city.py", "--address", "auto", "--simulate"],
+        ["run", "city.py", "--address", "auto", "--cores", "2"],
+        ["run", "city.py", "--cores", "0"],
         ["run"],
         ["explain", "nowhere.py:flow"],
         ["frobnicate"],

@@ -17,11 +17,12 @@ import typer
 from typer.testing import CliRunner
 
 from actors.nodes.host_facts import host_facts
+from actors.nodes.placement import NodeInfo
 from actors.nodes.versions import own_versions
 from runtime.measure.clock import Exchange
 from slackwater.cli.doctor_command import doctor as command
 from slackwater.doctor import clock
-from slackwater.doctor.findings import Finding, judge_clock, judge_host, judge_ports
+from slackwater.doctor.findings import Finding, judge_clock, judge_host, judge_ports, judge_slots
 from slackwater.doctor.launcher_file import examine_file, read_launcher_file
 from slackwater.doctor.visit import Login, visit
 
@@ -308,3 +309,22 @@ def test_as_json_it_is_one_object(tmp_path: Path) -> None:
     assert (code, plain["well"]) == (1, False)
     assert plain["findings"][0]["level"] == "problem"
     assert set(plain["findings"][0]) == {"level", "about", "text"}
+
+
+@pytest.mark.parametrize(
+    ("cores", "free", "level", "said"),
+    [
+        (8, 8.0, "ok", "8 of 8 CPUs are free; it offers 8 slots (h/1 to h/8)"),
+        (8, 2.5, "ok", "2.5 of 8 CPUs are free; it offers 8 slots (h/1 to h/8), 2 of them now"),
+        (1, 4.0, "ok", "4 of 8 CPUs are free; it offers 1 slot (h)"),
+        (2, 0.0, "warning", "0 of 8 CPUs are free: no slot fits; stop what holds them; it offers"),
+        (0, 8.0, "ok", "8 of 8 CPUs are free; it offers no slot, so no stage will run there"),
+    ],
+)
+def test_a_node_is_told_with_the_slots_that_it_offers(
+    cores: int, free: float, level: str, said: str
+) -> None:
+    node = NodeInfo("h", "id", "10.0.0.9", 8.0, free, 0, is_head=False, cores=cores)
+    found = judge_slots("h", node)
+    assert found.level == level
+    assert found.text.startswith(said)
