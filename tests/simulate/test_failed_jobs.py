@@ -269,6 +269,8 @@ def test_a_stop_at_any_moment_publishes_all_there_is_and_is_no_failure(
     job = host.submit(chain(sink), placement=CHAIN, faults=[stops])
     report = job.wait()
     assert job._run.now_ns < stops.at_ns + S
+    (out,) = (stage for stage in report.stages if stage.name == "out")
+    assert out.rows_in == report.sinks[0].rows  # a slice that was under way came to its end
     assert (report.state, report.error, report.heard) == ("stopped", None, [])
     assert pq.read_table(tmp_path / "out")["n"].to_pylist() == list(range(report.sinks[0].rows))
     assert report.ledger.is_balanced
