@@ -68,12 +68,9 @@ def render_report(report: JobReport, console: Console) -> None:
     say(console, ledger_line(report))
     for problem in imbalances(report):
         say(console, Text(f"  {problem}", style="red"))
-    for note in _notes(report):
-        say(console, Text(f"note: {note}", style="dim"))
-    if report.heard:
-        say(console, Text("What the job heard last (seconds since its start):", style="dim"))
-    for line in report.heard:
-        say(console, Text(f"  {line}", style="dim"))
+    heard = [f"heard at {line}" for line in report.heard]
+    for line in [*(f"note: {note}" for note in _notes(report)), *heard]:
+        say(console, Text(line, style="dim"))
 
 
 def report_text(report: JobReport) -> str:

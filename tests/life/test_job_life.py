@@ -178,10 +178,18 @@ def test_a_stop_that_is_asked_for_behind_a_failure_changes_nothing(told: Told) -
     assert stop == StopSlots(("node-1", "node-3"), "step 'halve': it raised")
 
 
+def test_of_each_slot_the_first_end_counts(told: Told) -> None:
+    told.hears(done("node-1"), SlotDied("node-1", "its actor was let go"))
+    told.hears(done("node-2"), own("node-2"))
+    assert told.ends(done("node-3")) == End("done", None)
+
+
 def test_nothing_is_done_behind_the_end(told: Told) -> None:
     told.ends(*map(done, SLOTS))
     late: Sequence[Stimulus] = (own("node-1"), ClusterGone("it"), StopAsked(), TimePassed())
+    heard = told.life.heard
     assert told.hears(*late, after_s=60) == []
+    assert told.life.heard == heard
     assert (told.life.status, told.life.cause) == ("done", None)
 
 

@@ -13,6 +13,7 @@ from runtime.life import Patience
 from runtime.measure import JobReport, imbalances
 from runtime.simulate import (
     ClusterGoes,
+    CostModel,
     Fault,
     HostFallsSilent,
     LinkModel,
@@ -48,6 +49,7 @@ class Run:
             egress=self._egress,
             close=self._close,
             seed=seed,
+            cost=CostModel(per_slice_ns=3 * MS, jitter=2.0),  # so that many are hit in a slice
             link=LinkModel(jitter_ns=20 * MS),
             limits=limits,
             faults=self.faults,

@@ -194,6 +194,32 @@ def test_a_worker_that_dies_is_named_whoever_misses_it_first(slot: str, seed: in
     assert 3 < report.elapsed_s < 3 + Patience().settle_s + 1
 
 
+def test_what_is_sent_to_a_worker_that_died_does_not_arrive() -> None:
+    for seed in SEEDS:
+        report = ends(seed, SlotDies(slot="node-2", at_ns=3 * S))
+        (into, _) = report.channels
+        assert into.rows_received == 300, f"seed {seed}"  # a hundred a second
+        assert into.rows_sent >= 300, f"seed {seed}"
+
+
+def test_who_has_all_from_a_worker_that_dies_does_not_miss_it() -> None:
+    flow, short = ticking("two", seconds=1)
+    where = {"*": "node-1", "had-it-all": "node-2", "left": "node-3"}
+    short.sink("had-it-all", sw.callback_sink(len))
+    n = pa.table({"ts": pa.array([k * S for k in range(60)], pa.timestamp("ns"))})
+    for name, sink in (("long", "left"), ("other", "beside")):
+        stream = flow.source(name, sw.table(n), event_time="ts", speed=1)
+        stream.sink(sink, sw.callback_sink(len))
+    where |= {"other": "node-2", "beside": "node-2"}
+    for seed in SEEDS:
+        job = sw.Simulation(nodes=3, seed=seed).submit(
+            flow, placement=where, faults=[SlotDies(slot="node-1", at_ns=3 * S)]
+        )
+        with pytest.raises(WorkerDied):
+            job.wait()
+        assert any("'node-2' ended as stopped" in line for line in job.report().heard), seed
+
+
 def test_a_worker_that_dies_shows_no_half_file_and_the_report_counts_what_is_missing(
     tmp_path: Path,
 ) -> None:
@@ -237,7 +263,14 @@ def test_a_stop_at_any_moment_publishes_all_there_is_and_is_no_failure(
     seed: int, tmp_path: Path
 ) -> None:
     sink = sw.parquet_sink(tmp_path / "out", rows=1_000)
-    report = ends(seed, UserStops(at_ns=(seed + 1) * 700 * MS), sink=sink)
+    stops = UserStops(at_ns=(seed + 1) * 700 * MS)
+    slow = sw.CostModel(per_slice_ns=8 * MS)  # so that the stop comes in the middle of a slice
+    host = sw.Simulation(nodes=3, seed=seed, cost=slow)
+    job = host.submit(chain(sink), placement=CHAIN, faults=[stops])
+    report = job.wait()
+    assert job._run.now_ns < stops.at_ns + S
+    (out,) = (stage for stage in report.stages if stage.name == "out")
+    assert out.rows_in == report.sinks[0].rows  # a slice that was under way came to its end
     assert (report.state, report.error, report.heard) == ("stopped", None, [])
     assert pq.read_table(tmp_path / "out")["n"].to_pylist() == list(range(report.sinks[0].rows))
     assert report.ledger.is_balanced

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import threading
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -205,6 +206,30 @@ def test_a_killed_worker_fails_the_job_by_name_and_stops_the_rest(
         assert any(note in one for one in job.report().notes)
     with pytest.raises(WorkerDied):
         job.wait()
+
+
+def test_a_status_that_is_read_neither_waits_nor_ends_a_job_that_nobody_waits_for(
+    cluster: sw.Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.jobs.carrier.PATIENCE", Patience(stop_s=3.0))
+    flow, numbers = endless()
+    hangs = sw.callback_sink(partial(hang, str(tmp_path / "reached")))
+    numbers.merge(name="gate").sink("calls", hangs)
+    job = cluster.submit(flow, placement={"gate": "node-2", "calls": "node-3"})
+    until((tmp_path / "reached").exists, within_s=SOON_S, what="the function to hang")
+    workers = [psutil.Process(pid) for pid in job.workers().values()]
+    psutil.Process(job.workers()["node-2"]).kill()
+    took_s = []
+
+    def has_failed() -> bool:
+        began_s = time.monotonic()
+        status, _ = job.status, job.metrics
+        took_s.append(time.monotonic() - began_s)
+        return status == "failed"
+
+    until(has_failed, within_s=SOON_S, what="the end, which is not waited for")
+    assert max(took_s) < 1.0  # the slot that hangs was given three
+    assert psutil.wait_procs(workers, timeout=SOON_S)[1] == []
 
 
 def test_a_sink_whose_worker_is_killed_shows_no_half_file(

@@ -175,7 +175,7 @@ def test_the_error_of_a_failed_run_is_shown() -> None:
 def test_the_report_of_a_failed_run_ends_with_what_it_heard_last() -> None:
     heard = ["3.210 slot 'node-2' died: its process was killed", "3.400 the cluster answers"]
     lines = report_text(replace(city_report(state="failed"), heard=heard)).splitlines()
-    assert lines[-2:] == [f"  {line}" for line in heard]
+    assert lines[-2:] == [f"heard at {line}" for line in heard]
     assert not any("heard" in line for line in report_text(city_report()).splitlines())
     plain = replace(city_report(state="failed"), heard=heard).to_json()
     assert JobReport.from_json(plain).heard == heard
