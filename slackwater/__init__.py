@@ -48,9 +48,10 @@ from runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
 from runtime.plan.steps import SinkSpec
 from runtime.simulate import CostModel, LinkModel
 from runtime.sources.spec import Input, SourceSpec
-from slackwater.cluster import Cluster, Simulation
+from slackwater.cluster import Cluster
 from slackwater.jobs import Job
 from slackwater.simulated_job import SimulatedJob
+from slackwater.simulation import Simulation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,4 +1,4 @@
-"""Where flows run: local nodes, an existing Ray cluster, or the simulator.
+"""Where flows run for real: local nodes, or an existing Ray cluster.
 
 The one place that joins `actors` and `ingest`: it starts Java's settings before Ray, and Spark
 (through RayDP) on the same cluster when asked.
@@ -6,28 +6,19 @@ The one place that joins `actors` and `ingest`: it starts Java's settings before
 
 from __future__ import annotations
 
-import logging
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from runtime.config import Limits, Tuning
 from runtime.errors import ClusterError, FlowError
 from runtime.flow.dataflow import Dataflow
-from runtime.measure.deadline import unpaced
-from runtime.plan.marks import sink_marks
-from runtime.plan.place import place
-from runtime.plan.placement_text import placement_lines
-from runtime.plan.plan import Plan, plan_stages
-from runtime.plan.slots import SlotPlace, slots_of_nodes
+from runtime.plan.plan import Plan
+from runtime.plan.slots import slots_of_nodes
 from runtime.plan.steps import SourceStep
-from runtime.simulate import CostModel, Fault, LinkModel
 from runtime.tune import check_deadline, chosen_tuning
 from slackwater.jobs import Job
-from slackwater.simulated_job import SimulatedJob
+from slackwater.places import Places, tell
 
 if TYPE_CHECKING:
     from actors.nodes.ray_nodes import RayNodes
@@ -39,52 +30,7 @@ SETTLES_S = 1.0
 """Ray says within about so long that CPUs are free again, those of the job before, say."""
 
 
-class _Nodes(ABC):
-    """Named nodes that flows are placed on; a context manager that closes what they hold.
-
-    Attributes:
-        nodes: their names.
-        slots: what they offer: a slot for each core.
-    """
-
-    nodes: list[str]
-    slots: tuple[SlotPlace, ...]
-    _free: Mapping[str, int] | None = None  # {node: how many of its slots have a free CPU}
-
-    def plan(self, flow: Dataflow, *, placement: Mapping[str, str] | None = None) -> Plan:
-        """Return the stages of a flow and the slot of each, without running it."""
-        placed = place(
-            flow.name,
-            plan_stages(flow.graph),
-            self.slots,
-            placement=placement,
-            deadline_ns=flow.deadline_ns,
-            free=self._free,
-        )
-        return replace(placed, marks=sink_marks(flow.steps))
-
-    def explain(self, flow: Dataflow, *, placement: Mapping[str, str] | None = None) -> str:
-        """Return the flow's graph, where each stage will run, and why some share a slot."""
-        plan = self.plan(flow, placement=placement)
-        return "\n".join([flow.explain(), "", "placement", *placement_lines(plan)])
-
-    @abstractmethod
-    def close(self) -> None:
-        """Let go of everything. Safe to call twice."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class Cluster(_Nodes):
+class Cluster(Places):
     """A Ray cluster to submit flows to. Use it as a context manager, from one thread.
 
     Attributes:
@@ -205,7 +151,7 @@ class Cluster(_Nodes):
 
         plan = self.plan(flow, placement=placement)
         check_deadline(plan, source_gap_ns=(limits or Limits()).source_gap_ns)
-        _tell(plan)
+        tell(plan)
         tuning = chosen_tuning(plan, tuning)
         where = {node.name: node for node in self._ray.nodes}
         nodes = {slot: where[plan.places[slot].node] for slot in plan.slot_names}
@@ -322,84 +268,3 @@ class Cluster(_Nodes):
             f"node {node.name} is left out: its raylet on host {node.ip} does not answer"
             for node in self._ray.silent
         ]
-
-
-class Simulation(_Nodes):
-    """The simulator as a place to submit flows to: virtual time, repeatable by its seed.
-
-    Args:
-        nodes: how many it has.
-        cores: of each node; its slots are `node-1/1`, `node-1/2` and so on, one alone is `node-1`.
-        seed: of the costs and delays that are drawn.
-        cost: what work costs; None: the defaults of CostModel.
-        link: what distance costs.
-    """
-
-    def __init__(
-        self,
-        nodes: int = 3,
-        *,
-        cores: int = 1,
-        seed: int = 0,
-        cost: CostModel | None = None,
-        link: LinkModel | None = None,
-    ) -> None:
-        self.nodes = [f"node-{n}" for n in range(1, nodes + 1)]
-        self.slots = slots_of_nodes(dict.fromkeys(self.nodes, cores))
-        self._seed, self._cost, self._link = seed, cost, link
-        self._jobs: list[SimulatedJob] = []
-
-    def submit(
-        self,
-        flow: Dataflow,
-        *,
-        placement: Mapping[str, str] | None = None,
-        limits: Limits | None = None,
-        tuning: Tuning | None = None,
-        faults: Sequence[Fault] = (),
-    ) -> SimulatedJob:
-        """Take a flow; it runs when the job is waited for.
-
-        Args:
-            flow: checked here once more.
-            placement: {stage: node} for some stages, or {"*": node} for all.
-            limits: what bounds memory and slices.
-            tuning: how the deadline of the flow is kept; None: as well as we can.
-            faults: what goes wrong while it runs (`runtime.simulate`: SlotDies, UserStops, …); how
-                late who hears of it is drawn by the seed.
-
-        Raises:
-            FlowError: the flow or the placement is wrong, or no slack can keep the deadline.
-            SettingError: `tuning` is wrong, or the flow has no deadline for it; or a fault names
-                no slot of the plan.
-        """
-        plan = self.plan(flow, placement=placement)
-        check_deadline(
-            plan,
-            source_gap_ns=(limits or Limits()).source_gap_ns,
-            hop_ns=(self._link or LinkModel()).delay_ns,
-        )
-        _tell(plan)
-        tuning = chosen_tuning(plan, tuning)
-        job = SimulatedJob(
-            plan,
-            seed=self._seed,
-            cost=self._cost,
-            link=self._link,
-            limits=limits,
-            tuning=tuning,
-            faults=faults,
-        )
-        self._jobs.append(job)
-        return job
-
-    def close(self) -> None:
-        """Let go of the jobs' sinks."""
-        for job in self._jobs:
-            job.close()
-
-
-def _tell(plan: Plan) -> None:
-    """Say at submit what a user should know before the job runs; the report says it, too."""
-    if (note := unpaced(plan)) is not None:
-        logging.getLogger("slackwater").warning("%s: %s", plan.flow, note)

@@ -226,7 +226,8 @@ def open_host(
     """
     from ray import cloudpickle  # noqa: PLC0415 (slow to import)
 
-    from slackwater.cluster import Cluster, Simulation  # noqa: PLC0415 (brings in Ray)
+    from slackwater.cluster import Cluster  # noqa: PLC0415 (brings in Ray)
+    from slackwater.simulation import Simulation  # noqa: PLC0415
 
     host: AbstractContextManager[Host]
     if simulate:

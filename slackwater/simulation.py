@@ -1,0 +1,88 @@
+"""The simulator as a place where flows run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from runtime.config import Limits, Tuning
+from runtime.flow.dataflow import Dataflow
+from runtime.plan.slots import slots_of_nodes
+from runtime.simulate import CostModel, Fault, LinkModel
+from runtime.tune import check_deadline, chosen_tuning
+from slackwater.places import Places, tell
+from slackwater.simulated_job import SimulatedJob
+
+
+class Simulation(Places):
+    """The simulator as a place to submit flows to: virtual time, repeatable by its seed.
+
+    Args:
+        nodes: how many it has.
+        cores: of each node; its slots are `node-1/1`, `node-1/2` and so on, one alone is `node-1`.
+        seed: of the costs and delays that are drawn.
+        cost: what work costs; None: the defaults of CostModel.
+        link: what distance costs.
+    """
+
+    def __init__(
+        self,
+        nodes: int = 3,
+        *,
+        cores: int = 1,
+        seed: int = 0,
+        cost: CostModel | None = None,
+        link: LinkModel | None = None,
+    ) -> None:
+        self.nodes = [f"node-{n}" for n in range(1, nodes + 1)]
+        self.slots = slots_of_nodes(dict.fromkeys(self.nodes, cores))
+        self._seed, self._cost, self._link = seed, cost, link
+        self._jobs: list[SimulatedJob] = []
+
+    def submit(
+        self,
+        flow: Dataflow,
+        *,
+        placement: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+        tuning: Tuning | None = None,
+        faults: Sequence[Fault] = (),
+    ) -> SimulatedJob:
+        """Take a flow; it runs when the job is waited for.
+
+        Args:
+            flow: checked here once more.
+            placement: {stage: node} for some stages, or {"*": node} for all.
+            limits: what bounds memory and slices.
+            tuning: how the deadline of the flow is kept; None: as well as we can.
+            faults: what goes wrong while it runs (`runtime.simulate`: SlotDies, UserStops, …); how
+                late who hears of it is drawn by the seed.
+
+        Raises:
+            FlowError: the flow or the placement is wrong, or no slack can keep the deadline.
+            SettingError: `tuning` is wrong, or the flow has no deadline for it; or a fault names
+                no slot of the plan.
+        """
+        plan = self.plan(flow, placement=placement)
+        check_deadline(
+            plan,
+            source_gap_ns=(limits or Limits()).source_gap_ns,
+            hop_ns=(self._link or LinkModel()).delay_ns,
+        )
+        tell(plan)
+        tuning = chosen_tuning(plan, tuning)
+        job = SimulatedJob(
+            plan,
+            seed=self._seed,
+            cost=self._cost,
+            link=self._link,
+            limits=limits,
+            tuning=tuning,
+            faults=faults,
+        )
+        self._jobs.append(job)
+        return job
+
+    def close(self) -> None:
+        """Let go of the jobs' sinks."""
+        for job in self._jobs:
+            job.close()
