@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.life import (
@@ -27,6 +27,7 @@ from runtime.life import (
     StopSlots,
     TimePassed,
 )
+from tests.support.examples import five_times
 from tests.support.lives import NODE_IDS, PATIENCE, SLOTS, S, Told
 
 LONGEST_S = sum(
@@ -110,7 +111,7 @@ class World:
             self.hear(answer)
 
 
-@settings(max_examples=300, deadline=None)
+@five_times
 @given(mood=st.data(), run=st.lists(st.tuples(st.floats(0, 4), heard), max_size=25))
 def test_a_life_in_which_anything_happens_ends_in_time_and_once(
     mood: st.DataObject, run: list[tuple[float, Any]]
