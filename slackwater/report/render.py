@@ -26,7 +26,7 @@ from runtime.measure import (
     imbalances,
     standing,
 )
-from runtime.model import ReleaseRule, format_ns
+from runtime.model import NS_PER_SECOND, ReleaseRule, format_ns
 from slackwater.report.harmless import harmless, harmless_line
 
 PLAIN_COLUMNS = 100
@@ -301,7 +301,9 @@ def kept(tuning: TuningReport) -> str:
     """Return how well a deadline was kept: 'kept in 329 of 330 seconds (sltuner)'."""
     if not tuning.seconds:
         return f"no second is over yet ({tuning.policy})"
-    kept_in = f"kept in {tuning.seconds - tuning.over:,} of {tuning.seconds:,} seconds"
+    length = tuning.interval_ns
+    what = "seconds" if length == NS_PER_SECOND else f"intervals of {format_ns(length)}"
+    kept_in = f"kept in {tuning.seconds - tuning.over:,} of {tuning.seconds:,} {what}"
     return f"{kept_in} ({tuning.policy})"
 
 
