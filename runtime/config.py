@@ -51,8 +51,19 @@ class Limits:
     """A job of which nothing has moved for so long says so, and whom it waits for. Two polls of a
     feed of every 12 s fit, and a busy machine's pauses; longer ones are worth a word."""
 
+    order: Any = None
+    """Which stage of a slot goes next: an object with `first(stages, now_ns)`, which returns one of
+    the views that it is given (`runtime/schedule/order.py`). None: the earliest stimulus first."""
+
     def __post_init__(self) -> None:
+        if self.order is not None and not callable(getattr(self.order, "first", None)):
+            raise SettingError(
+                f"order={self.order!r} is a {type(self.order).__name__} without first(stages, "
+                "now_ns), which returns the one of the stages that goes next; or leave it out"
+            )
         for field in fields(self):
+            if field.name == "order":
+                continue
             if getattr(self, field.name) < 1:
                 raise SettingError(f"{field.name}={getattr(self, field.name)} must be at least 1")
 

@@ -106,18 +106,16 @@ class Coordinator:
         pickled: bytes,
         *,
         nodes: Mapping[str, NodeInfo],
-        limits: Limits | None,
         notes: Sequence[str],
         folder: str,
     ) -> JobRecord:
         """Start the slots; return the record, which then says where they run.
 
         Args:
-            pickled: the plan, and how its slacks are to be set. A module that they need may be
-                missing here; so we unpickle them, and not Ray, whose client would lose its
-                connection over that.
+            pickled: the plan, what bounds memory and slices, and how slacks are to be set. A module
+                that they need may be missing here; so we unpickle them, and not Ray, whose client
+                would lose its connection over that.
             nodes: {slot: the node it runs on}.
-            limits: what bounds memory and slices.
             notes: what the report must say about these nodes.
             folder: what sinks' relative paths are meant from.
 
@@ -126,7 +124,7 @@ class Coordinator:
         """
         try:
             self._write()
-            plan, tuning = _unpickled(pickled)
+            plan, limits, tuning = _unpickled(pickled)
             check_room({slot: node.node_id for slot, node in nodes.items()})
             job = RayJob(
                 plan,
@@ -312,13 +310,13 @@ class Coordinator:
         self._records.write(self._record, report)
 
 
-def _unpickled(data: bytes) -> tuple[Plan, Tuning | None]:
+def _unpickled(data: bytes) -> tuple[Plan, Limits | None, Tuning | None]:
     try:
-        plan, tuning = pickle.loads(data)  # noqa: S301 from a submitter, who may run what he likes here
+        plan, limits, tuning = pickle.loads(data)  # noqa: S301 from a submitter, who may run what he likes here
     except ImportError as problem:
         raise not_importable(problem.name or str(problem)) from problem
     assert isinstance(plan, Plan)
-    return plan, tuning
+    return plan, limits, tuning
 
 
 def _here() -> Worker:

@@ -99,13 +99,12 @@ def submit_detached(
         scheduling_strategy=place,
     )
     actor = within(START_S, chosen.remote, record, what=f"that job {record.id} may be")
-    pickled: bytes = cloudpickle.dumps((plan, tuning))  # type: ignore[no-untyped-call]
+    pickled: bytes = cloudpickle.dumps((plan, limits, tuning))  # type: ignore[no-untyped-call]
     try:
         started = _got(
             actor.start.remote(
                 pickled,
                 nodes=dict(nodes),
-                limits=limits,
                 notes=list(notes),
                 folder=os.getcwd(),
             ),

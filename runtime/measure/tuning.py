@@ -102,4 +102,6 @@ class TuningReport:
         known["latency"] = LatencyHistogram.from_json(plain["latency"])
         known["gates"] = [GateTuning.from_json(gate) for gate in plain["gates"]]
         known["series"] = TuningSeries.from_json(plain["series"])
+        if known.get("interval_ns", 1) < 1:
+            raise ValueError(f"interval_ns={known['interval_ns']} is no length of time")
         return cls(**known)

@@ -19,6 +19,7 @@ from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, READY_ONLY, Batch, Message
 from runtime.model.plain import from_plain, to_plain
 from runtime.plan.plan import Channel, Stage
+from runtime.schedule.order import Order, StageView
 from runtime.schedule.queues import credit_of
 from runtime.schedule.stage import StageMachine
 
@@ -102,6 +103,7 @@ class Slot:
     ) -> None:
         self.name = name
         self._limits = limits or Limits()
+        self._order: Order | None = self._limits.order
         self._stages = {
             s.name: StageMachine(
                 s,
@@ -146,6 +148,10 @@ class Slot:
         A stage one of whose outputs has no credit cannot run: so back-pressure travels upstream.
         """
         chosen: StageMachine | None = None
+        if self._order is not None:
+            chosen = self._ordered(self._order, now_ns)
+            return None if chosen is None else self._run(chosen, now_ns)
+        # StimulusOrder, without a view of each stage before each slice.
         first = (0, 0)
         for machine in self._stages.values():
             urgency = machine.urgency_ns(now_ns)
@@ -157,6 +163,23 @@ class Slot:
             if all(self._credit[c.name] > 0 for c in machine.stage.outputs):
                 chosen, first = machine, key
         return None if chosen is None else self._run(chosen, now_ns)
+
+    def _ordered(self, order: Order, now_ns: int) -> StageMachine | None:
+        views = [
+            StageView(name, machine.stage.kind, urgency, machine.progress_ns, machine.rows_waiting)
+            for name, machine in self._stages.items()
+            if (urgency := machine.urgency_ns(now_ns)) is not None
+            and all(self._credit[c.name] > 0 for c in machine.stage.outputs)
+        ]
+        if not views:
+            return None
+        first = views[0] if len(views) == 1 else order.first(views, now_ns)
+        if first not in views:
+            raise SettingError(
+                f"order={order!r} chose {first!r}, which is none of the stages that it was shown "
+                f"({listed([view.name for view in views])}); let first() return one of them"
+            )
+        return self._stages[first.name]
 
     def _run(self, machine: StageMachine, now_ns: int) -> Slice:
         name = self.at_work = machine.stage.name
@@ -245,7 +268,10 @@ class Slot:
         subject = f"{type(command).__name__} {command.stage}"
         if number and number <= self._newest.get(subject, ()):
             return
-        machine.set_rule(command.rule, trials=command.trials)
+        try:
+            machine.set_rule(command.rule, trials=command.trials)
+        except SettingError as problem:
+            raise SettingError(f"stage {command.stage!r}: {problem}") from None
         self._newest[subject] = number
 
     def samples(self, now_ns: int) -> list[StageSample]:

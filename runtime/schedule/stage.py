@@ -194,14 +194,10 @@ class StageMachine:
         Raises:
             SettingError: the stage has no gate, or one that cannot hold rows by the clock.
         """
-        gate = self.gate
-        if gate is None:
-            raise SettingError(f"stage {self.stage.name!r} has no gate, so no rule to be set")
+        if (gate := self.gate) is None:
+            raise SettingError("it has no gate, so no rule to be set")
         before = gate.rule
-        try:
-            gate.set_rule(rule)
-        except SettingError as problem:
-            raise SettingError(f"stage {self.stage.name!r}: {problem}") from None
+        gate.set_rule(rule)
         if replace(rule, hold_ns=None) != replace(before, hold_ns=None):
             # What may go now need not wait for a message.
             self._intake.more = self._intake.more or gate.may_release()
@@ -308,6 +304,11 @@ class StageMachine:
     def may_grant(self, channel: str, limits: Limits) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
         return self._intake.may_grant(channel, limits)
+
+    @property
+    def rows_waiting(self) -> int:
+        """Rows in its queue and its gate."""
+        return self._queues.rows + (self.gate.rows_held if self.gate is not None else 0)
 
     @property
     def comparisons(self) -> int:

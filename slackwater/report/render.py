@@ -26,7 +26,7 @@ from runtime.measure import (
     standing,
 )
 from runtime.measure.outcomes import Place, at_stages
-from runtime.model import ReleaseRule, format_ns
+from runtime.model import NS_PER_SECOND, ReleaseRule, format_ns
 from runtime.model.row_marks import row_marks
 from slackwater.report.harmless import harmless, harmless_line
 from slackwater.report.ledger_text import ledger_line
@@ -291,7 +291,9 @@ def kept(tuning: TuningReport) -> str:
     """Return how well a deadline was kept: 'kept in 329 of 330 seconds (sltuner)'."""
     if not tuning.seconds:
         return f"no second is over yet ({tuning.policy})"
-    kept_in = f"kept in {tuning.seconds - tuning.over:,} of {tuning.seconds:,} seconds"
+    length = tuning.interval_ns
+    what = "seconds" if length == NS_PER_SECOND else f"intervals of {format_ns(length)}"
+    kept_in = f"kept in {tuning.seconds - tuning.over:,} of {tuning.seconds:,} {what}"
     return f"{kept_in} ({tuning.policy})"
 
 

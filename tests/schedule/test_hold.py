@@ -198,7 +198,7 @@ def test_what_waits_for_credit_does_not_hide_when_another_stage_is_due() -> None
 @pytest.mark.parametrize(
     ("stage", "slack_ns", "hold_ns", "says"),
     [
-        ("out", 5, None, "'out' has no gate"),
+        ("out", 5, None, "'out': it has no gate"),
         ("both", -2, None, "slack_ns=-2"),
         ("both", None, -1, "hold_ns=-1"),
         ("left", 5, None, "has no stage 'left'"),

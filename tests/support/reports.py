@@ -19,6 +19,7 @@ from runtime.measure import (
     ledger_of,
 )
 from runtime.measure.outcomes import READY
+from runtime.model import ReleaseRule
 
 MS = 10**6
 SECOND = 10**9
@@ -103,7 +104,9 @@ def with_deadline(report: JobReport, *, seconds: int = 330) -> JobReport:
         tuning.series.add(TuningSpan(second, 1, latency_ns, is_over, 10, {"jams": gate}))
         tuning.latency.add(np.array([latency_ns]))
         tuning.seconds, tuning.over = tuning.seconds + 1, tuning.over + is_over
-        tuning.gates = [GateTuning("jams", 4 * SECOND, "climb", slack_ready=18, late=5)]
+        tuning.gates = [
+            GateTuning("jams", ReleaseRule.slack(4 * SECOND), "climb", slack_ready=18, late=5)
+        ]
     return replace(report, tuning=tuning)
 
 

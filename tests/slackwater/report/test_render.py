@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 from rich.console import Console
 
-from runtime.measure import JobReport
+from runtime.measure import JobReport, TuningReport
 from runtime.measure.outcomes import LATE, SLACK_READY, Counts
 from slackwater.report.ledger_text import ledger_line
-from slackwater.report.render import format_count, render_report, report_text
-from tests.support.reports import city_report, with_clocks, with_deadline, with_lost_rows
+from slackwater.report.render import format_count, kept, render_report, report_text
+from tests.support.reports import SECOND, city_report, with_clocks, with_deadline, with_lost_rows
 
 BOX_DRAWING = set("─│┌┐└┘├┤┬┴┼━┃╭╮╰╯═║")
 
@@ -136,6 +136,14 @@ def test_a_deadline_tells_how_it_was_kept_and_what_that_cost_in_order() -> None:
     assert row.split() == ["jams", "4.00", "s", "climb", "18", "1.2", "%", "5", "0"]
     assert "a second counts by the sum of its stages' worst: p50 5.0" in text
     assert "Deadline" not in report_text(city_report())
+
+
+def test_what_is_counted_in_other_intervals_than_seconds_is_said_so() -> None:
+    assert kept(TuningReport(SECOND, "mine", seconds=4, over=1)).startswith(
+        "kept in 3 of 4 seconds"
+    )
+    halves = TuningReport(SECOND, "mine", seconds=4, over=1, interval_ns=SECOND // 2)
+    assert kept(halves) == "kept in 3 of 4 intervals of 500 ms (mine)"
 
 
 def test_the_share_of_results_in_time_is_counted_one_by_one_and_never_rounded_up() -> None:
