@@ -31,7 +31,7 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
         alone = first.slice(start, stop)
         if alone.writers is None:
             return alone
-        return Batch(alone.event_time_ns, alone.stimulus_time_ns, alone.columns, marks=alone.marks)
+        return Batch(alone.event_time_ns, alone.stimulus_time_ns, alone.columns, None, alone.marks)
     # This runs once for every small read, so it is spelt out, in one pass over the pieces: a call
     # per column and piece would take as long as the merging.
     time_parts: list[Int64Array] = []
@@ -53,7 +53,7 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
     marks = _marks(pieces) if has_marks else None
     if is_sorted:
         columns = {name: concat_columns(parts) for name, parts in column_parts}
-        return Batch(times, stimuli, columns, marks=marks)
+        return Batch(times, stimuli, columns, None, marks)
     if has_writers:
         order = np.lexsort((np.concatenate([_writers(piece, ranks) for piece in pieces]), times))
     else:
@@ -66,7 +66,7 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
         else:
             columns[name] = concat_columns(parts).take(order)
     marks = None if marks is None else marks[order]
-    return Batch(times[order], stimuli[order], columns, marks=marks)
+    return Batch(times[order], stimuli[order], columns, None, marks)
 
 
 def _marks(pieces: Sequence[Piece]) -> Marks | None:

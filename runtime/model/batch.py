@@ -111,8 +111,10 @@ def concat_batches(batches: Sequence[Batch]) -> Batch:
     if first.writers is not None:
         writers = np.concatenate([batch.writers for batch in batches])
     marks = None
-    if any(batch.marks is not None for batch in batches):
-        marks = concat_marks((batch.marks, len(batch)) for batch in batches)
+    for batch in batches:
+        if batch.marks is not None:
+            marks = concat_marks((one.marks, len(one)) for one in batches)
+            break
     return Batch(
         np.concatenate([batch.event_time_ns for batch in batches]),
         np.concatenate([batch.stimulus_time_ns for batch in batches]),

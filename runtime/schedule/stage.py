@@ -279,9 +279,9 @@ class StageMachine:
             return None
         batch, rows = self._chain.apply(batch)
         report = self.report
-        if is_input:
+        if is_input and rows < before:
             report.counts[FILTERED] += before - rows
-        else:
+        elif rows < before:
             report.results_filtered += before - rows
         report.rows_out += rows
         return batch if rows else None

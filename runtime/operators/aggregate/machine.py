@@ -305,7 +305,7 @@ class AggregateMachine:
                 marks = marked(REVISED, columns[REVISION] > 0, marks)
         columns = {name: columns[name] for name in self._step.schema.names}
         stimuli = np.maximum(self._stimuli.combined(pairs), stimulus_time_ns)
-        return Batch(ends, stimuli, columns, marks=marks)
+        return Batch(ends, stimuli, columns, None, marks)
 
     def _keys_of(self, cells: Int64Array) -> Columns:
         """Return the key columns of these cells."""

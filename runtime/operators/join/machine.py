@@ -354,7 +354,7 @@ class JoinMachine(ByEventTime):
         """Return the rows that leave, of pairs in order."""
         event_time_ns, stimulus_time_ns = self._state.rows.later(pairs)
         columns, marks = self._columns(self._names, pairs), self._state.rows.marks(pairs)
-        return Batch(event_time_ns, stimulus_time_ns, columns, marks=marks)
+        return Batch(event_time_ns, stimulus_time_ns, columns, None, marks)
 
     def _columns(self, names: Names, pairs: Pairs) -> Columns:
         found: Columns = {}
