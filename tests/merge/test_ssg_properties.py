@@ -74,7 +74,7 @@ class Play:
     @property
     def is_compatible(self) -> bool:
         """SLT-compatible: max_ts − merge_ts ≤ SLT."""
-        gate, slack_ns = self.gate, self.gate.rule.slack_ns
+        gate, slack_ns = self.gate, self.gate.rule.lead_ns
         return slack_ns is None or gate.newest_ns - gate.frontier_ns <= slack_ns
 
 
