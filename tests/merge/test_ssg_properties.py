@@ -74,10 +74,8 @@ class Play:
     @property
     def is_compatible(self) -> bool:
         """SLT-compatible: max_ts − merge_ts ≤ SLT."""
-        gate, rule = self.gate, self.gate.rule
-        if rule.slack_ns is None:
-            return rule.mode == "ready-only"  # on arrival nothing is within the slack
-        return gate.newest_ns - gate.frontier_ns <= rule.slack_ns
+        gate, slack_ns = self.gate, self.gate.rule.lead_ns
+        return slack_ns is None or gate.newest_ns - gate.frontier_ns <= slack_ns
 
 
 @given(ONE_SLACK, SLACK)

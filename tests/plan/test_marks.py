@@ -15,6 +15,7 @@ import pytest
 
 import slackwater as sw
 from runtime.errors import FlowError, SinkError
+from runtime.plan.canonical import canonical_step
 from runtime.plan.marks import sink_marks
 from tests.support.endless import EndlessInput
 
@@ -140,6 +141,20 @@ def test_a_mark_is_that_of_the_steps_and_of_the_functions_code() -> None:
     assert mark(build=bound(2)) == marks[4]
     assert mark(source={"speed": 10.0}) == mark()
     assert mark(source={"time_unit": "s"}) != mark()
+
+
+@pytest.mark.parametrize(
+    ("settings", "number"),
+    [({}, "None"), ({"slack": "0s"}, "-1"), ({"slack": "1us"}, "1000"), ({"deadline": "1s"}, "-2")],
+)
+def test_a_rule_counts_as_the_number_that_it_was_so_that_older_output_can_be_gone_on_with(
+    settings: dict[str, str], number: str
+) -> None:
+    flow = sw.Dataflow("f", **settings)
+    window(flow.source("numbers", sw.table(TABLE), event_time="ts"), flow)
+    text = canonical_step(flow.steps["seconds"])
+    assert f"slack_ns={number}" in text
+    assert "release" not in text
 
 
 @pytest.mark.parametrize("option", ["overwrite", "resume"])
