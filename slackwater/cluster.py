@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 
-SETTLES_S = 1.0
-"""Ray says within about so long that CPUs are free again, those of the job before, say."""
+SETTLES_S = 1.5
+"""Ray takes about a second to say that CPUs are free again, those of the job before, say."""
 
 
 class Cluster(Places):

@@ -60,7 +60,7 @@ class Work:
         name: for people.
         events: that its sources read.
         build: the flow with so many replicas, its one sink a collect sink.
-        light: the same, hardly comparing.
+        light: the same, hardly comparing; `build` if nothing is compared.
         verify: raises if a run's results are not those of the offline query.
         operator: the step that has the replicas.
     """
@@ -106,7 +106,9 @@ def run(options: Options) -> Result:
                 reports = _measured(cluster, work, sizes.repetitions)
                 _report_real(result, work, reports)
                 if work.name in [one.name for one in small]:
-                    costs[work.name] = measured_costs(cluster, work, reports[PARTS][-1])
+                    costs[work.name] = measured_costs(
+                        cluster, work, alone=reports[ONE][-1], parts=reports[PARTS][-1]
+                    )
         gain = _ceiling()
         for work in small:
             report_simulated(result, work, costs[work.name])
@@ -225,14 +227,17 @@ def _aggregate_work(seed: int, events: int, folder: Path) -> Work:
 def _measured(cluster: sw.Cluster, work: Work, repetitions: int) -> Reports:
     """Return the reports of each kind of run, made in turns."""
     reports: Reports = {ONE: [], TWO: [], PARTS: []}
-    for _ in range(repetitions + 1):
+    for turn in range(repetitions + 1):
         for kind, own in reports.items():
+            if turn == 0 and kind == PARTS:  # the first turn warms up, which one slot has by now
+                continue
             flow = work.build(1 if kind == ONE else 2)
             report = _finished(cluster, work, flow, None if kind == TWO else ALL_IN_ONE)
             used, expected = {stage.slot for stage in report.stages}, 2 if kind == TWO else 1
             check(len(used) == expected, f"{work.name}: {len(used)} slots, not {expected}")
-            own.append(report)
-    return {kind: own[1:] for kind, own in reports.items()}
+            if turn > 0:
+                own.append(report)
+    return reports
 
 
 def _finished(

@@ -65,18 +65,23 @@ class Costs:
         )
 
 
-def measured_costs(cluster: sw.Cluster, work: Work, parts: sw.JobReport) -> Costs:
+def measured_costs(
+    cluster: sw.Cluster, work: Work, *, alone: sw.JobReport, parts: sw.JobReport
+) -> Costs:
     """Return the costs of a flow.
 
     Args:
         cluster: to run it on in one slot, hardly comparing.
         work: the flow.
+        alone: a report of it in one slot, without replicas.
         parts: a report of it with two replicas, all in one slot.
     """
-    long, short, many = (
-        _light(cluster, work, replicas, rows=rows)
-        for replicas, rows in ((2, LONG), (2, SHORT), (MANY, LONG))
-    )
+    if work.light is work.build:
+        long, whole = parts, alone
+    else:
+        long, whole = (_light(cluster, work, replicas, rows=LONG) for replicas in (2, 1))
+    short, cut = (_light(cluster, work, replicas, rows=SHORT) for replicas in (2, 1))
+    many = _light(cluster, work, MANY, rows=LONG)
     operator = next(s.kind for s in parts.stages if s.kind in ("join", "aggregate"))
     costs = {
         stage.name: _cost(long, short, [stage.name])
@@ -85,8 +90,7 @@ def measured_costs(cluster: sw.Cluster, work: Work, parts: sw.JobReport) -> Cost
     }
     for key, kind in (("gate", "gate"), ("replica", operator)):
         costs[key] = _cost(long, short, [s.name for s in parts.stages if s.kind == kind])
-    alone = [_light(cluster, work, 1, rows=rows) for rows in (LONG, SHORT)]
-    costs["whole"] = _cost(alone[0], alone[1], [work.operator])
+    costs["whole"] = _cost(whole, cut, [work.operator])
     # A light run of a join has other results than the flow, so its sink is that of the flow.
     costs |= {s.name: _cost(parts, parts, [s.name]) for s in parts.stages if s.kind == "sink"}
     heavy = [stage for stage in parts.stages if stage.kind == operator]

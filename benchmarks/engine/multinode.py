@@ -109,7 +109,8 @@ def _measured(
     delays = {}
     if cables_ms is not None:
         delays = {f"host-{n}": max(ms, LEAST_MS) for n, ms in enumerate(cables_ms, 1)}
-    with Hosts(count, delay_ms=delays) as hosts, started(hosts) as environment:
+    # A slot to a host: what distribution costs, not what more cores of a host gain.
+    with Hosts(count, delay_ms=delays) as hosts, started(hosts, slots=1) as environment:
         head = hosts.hosts[0]
         address = f"{head.ip}:{GCS_PORT}"
         said = json.dumps({**task, "address": address})

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+from actors.nodes.placement import SLOTS
 from tests.hosts.hosts import HOME, ROOT, TOKEN, Host, Hosts
 
 __all__ = ["GCS_PORT", "started"]
@@ -15,11 +17,15 @@ START_S = 90.0
 
 
 @contextlib.contextmanager
-def started(hosts: Hosts) -> Iterator[dict[str, str]]:
+def started(hosts: Hosts, *, slots: int | None = None) -> Iterator[dict[str, str]]:
     """Start Ray with authentication on every host, the first as the head.
 
     It ends with the hosts. Workers find this checkout, so that functions and inputs of tests and
     benchmarks need not be installed.
+
+    Args:
+        hosts: all with 4 CPUs, as Ray counts them.
+        slots: of each host; None: one for each CPU.
 
     Returns:
         What a driver on one of the hosts must have in its environment.
@@ -30,8 +36,10 @@ def started(hosts: Hosts) -> Iterator[dict[str, str]]:
         "PYTHONPATH": str(ROOT),
     }
     head, *others = hosts.hosts
-    _start(head, ["--head", "--include-dashboard=false", f"--port={GCS_PORT}"], hosts, environment)
-    role = [f"--address={head.ip}:{GCS_PORT}"]
+    more = [] if slots is None else [f"--resources={json.dumps({SLOTS: slots})}"]
+    role = ["--head", "--include-dashboard=false", f"--port={GCS_PORT}", *more]
+    _start(head, role, hosts, environment)
+    role = [f"--address={head.ip}:{GCS_PORT}", *more]
     with ThreadPoolExecutor() as pool:
         list(pool.map(lambda host: _start(host, role, hosts, environment), others))
     yield environment
