@@ -58,5 +58,6 @@ def _whole(
         late=late,
         late_dropped=dropped,
         in_flight=gate.in_flight + on_the_wire + sum(replica.in_flight for replica in replicas),
+        filtered=sum(replica.filtered for replica in replicas),
         rows_out=sum(by_name[name].rows_out for name in names if name in by_name),
     )
