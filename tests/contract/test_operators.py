@@ -1,4 +1,4 @@
-"""What every operator promises, whatever it does (`runtime/operators/contract.py`)."""
+"""What every operator promises, whatever it does (`runtime/operators/ground/contract.py`)."""
 
 from __future__ import annotations
 
