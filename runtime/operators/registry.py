@@ -12,6 +12,7 @@ from runtime.config import Limits
 from runtime.errors import FlowError
 from runtime.operators.aggregate import Aggregating, KeyedAggregating
 from runtime.operators.assign import Assigning
+from runtime.operators.dedupe import Deduping
 from runtime.operators.filter import Filtering
 from runtime.operators.ground.contract import Entry, Operator, Stateless
 from runtime.operators.ground.streams import AnyKeyed, AnyStream
@@ -19,6 +20,7 @@ from runtime.operators.join import Joining, KeyedJoining
 from runtime.operators.map_batches import MappingBatches
 from runtime.operators.map_rows import MappingRows
 from runtime.operators.merge import FlowMerging, Merging
+from runtime.operators.process import KeyedProcessing
 from runtime.operators.select import Selecting
 from runtime.plan.step import EachRowStep, Step
 
@@ -32,6 +34,7 @@ class StreamMethods(
     Merging,
     Aggregating,
     Joining,
+    Deduping,
     AnyStream,
 ):
     """What every stream can become."""
@@ -43,6 +46,7 @@ S = TypeVar("S", bound=StreamMethods)
 class KeyedMethods(
     KeyedAggregating[S],
     KeyedJoining[S],
+    KeyedProcessing[S],
     AnyKeyed[S],
 ):
     """What a stream whose rows have keys can become."""

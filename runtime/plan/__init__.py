@@ -2,9 +2,10 @@
 
 | page | what it has |
 | --- | --- |
-| `steps.py`, `slack.py` | the steps, and how long their gates wait |
+| `step.py`, `steps.py`, `slack.py` | what every step says; sources, sinks, gates; slack as written |
+| `promises.py` | what becomes of promises on their way |
 | `graph.py` | the steps as a graph: their order, whether they can run, which columns they need |
 | `marks.py`, `canonical.py` | what a sink's output depends on, so that a run may be resumed |
 | `draft.py`, `plan.py`, `place.py` | from steps to stages and channels, and to slots |
-| `unpaced.py` | what a deadline means for history that is read as fast as possible |
+| `words.py`, `unpaced.py` | sources and sinks explained; deadlines of unpaced history |
 """

@@ -1,4 +1,4 @@
-"""What every operator promises, whatever it does (`runtime/operators/contract.py`)."""
+"""What every operator promises, whatever it does (`runtime/operators/ground/contract.py`)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from runtime.expressions.expressions import col
 from runtime.model import END_NS, READY_ONLY, START_NS, Batch, Released
 from runtime.operators import make_operator
 from runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
+from runtime.operators.dedupe.step import DedupeStep
 from runtime.operators.ground import Operator
 from runtime.operators.join.step import JoinStep
+from runtime.operators.process.step import ProcessStep
 from runtime.plan.step import Replica, Step
 from tests.operators.literal import Leaves, Segment, any_row, leaves_of, reads_of, run, streams
 
@@ -89,7 +91,42 @@ JOIN = JoinStep(
     right_names={"line": "other", "delay": "other_delay"},
     release=READY_ONLY,
 )
+DEDUPE = DedupeStep(
+    name="first", inputs=("rows",), schema=ROWS, on=("line",), within_ns=6, release=READY_ONLY
+)
+
+
+class Sums:
+    """What comes in at one time, added up; and all of it, 4 behind the last row."""
+
+    def __init__(self) -> None:
+        self.seen: list[float] = []
+        self.due_ns: int | None = None
+
+    def on_rows(self, key: Any, rows: Any) -> list[dict[str, Any]]:
+        self.seen.append(sum(row["delay"] for row in rows))
+        self.due_ns = rows.event_time_ns + 4
+        return [{"line": key, "n": len(rows), "delay": self.seen[-1]}]
+
+    def on_time(self, key: Any, t: int) -> list[dict[str, Any]]:
+        made = [{"line": key, "n": t, "delay": sum(self.seen)}]
+        self.seen.clear()
+        return made
+
+
+PROCESS = ProcessStep(
+    name="sums",
+    inputs=("rows",),
+    schema=pa.schema({"line": pa.string(), "n": pa.int64(), "delay": pa.float64()}),
+    keys=("line",),
+    operator=Sums(),
+    within_ns=9,
+    release=READY_ONLY,
+)
 CASES = [
+    Case("dedupe", DEDUPE, 1),
+    Case("dedupe by two keys, for long", replace(DEDUPE, on=("line", "area"), within_ns=30), 1),
+    Case("an operator of one's own", PROCESS, 1),
     Case("tumbling", AGGREGATE, 1),
     Case("sliding", replace(AGGREGATE, window=Window(12, 5)), 1),
     Case("tumbling quantiles", QUANTILES, 1),

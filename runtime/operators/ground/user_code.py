@@ -24,6 +24,13 @@ def called(function: Callable[..., _T], *arguments: object, step: str, batch: Ba
         OperatorError: it raised, or called `sys.exit()`; with the step's name, the traceback from
             the function on, and the first rows of the batch.
     """
+    return called_about(function, *arguments, step=step, shown=lambda: sample_of(batch))
+
+
+def called_about(
+    function: Callable[..., _T], *arguments: object, step: str, shown: Callable[[], str]
+) -> _T:
+    """The same of a function that is given no batch; `shown` says what it was called about."""
     token = RUNNING.set(step)
     try:
         return function(*arguments)
@@ -33,8 +40,7 @@ def called(function: Callable[..., _T], *arguments: object, step: str, batch: Ba
             type(problem), problem, problem.__traceback__ and problem.__traceback__.tb_next
         )
         raise OperatorError(
-            f"step {step!r}: its function {raised(problem)}\n"
-            f"{''.join(lines).rstrip()}\n{sample_of(batch)}"
+            f"step {step!r}: its function {raised(problem)}\n{''.join(lines).rstrip()}\n{shown()}"
         ) from problem
     finally:
         RUNNING.reset(token)
@@ -90,11 +96,13 @@ def rows_of_columns(columns: Columns) -> list[dict[str, object]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 
-def check_names(returned: Mapping[str, Any], names: list[str], *, step: str, batch: Batch) -> None:
+def check_names(
+    returned: Mapping[str, Any], names: list[str], *, step: str, shown: Callable[[], str]
+) -> None:
     """Check that what a user's function returned has the columns of its schema, and no others.
 
     Raises:
-        OperatorError: it has not; with the first rows of the batch.
+        OperatorError: it has not; with what `shown` says it was called about.
     """
     missing = [name for name in names if name not in returned]
     extra = [str(name) for name in returned if name not in names]
@@ -106,5 +114,5 @@ def check_names(returned: Mapping[str, Any], names: list[str], *, step: str, bat
         ]
         raise OperatorError(
             f"step {step!r}: what its function returned {' and '.join(wrong)}; its schema, "
-            f"given when the step was made, is {', '.join(names)}\n{sample_of(batch)}"
+            f"given when the step was made, is {', '.join(names)}\n{shown()}"
         )

@@ -42,7 +42,7 @@ class MapBatchesMachine:
                 f"step {self._step.name!r}: its function returned a {type(returned).__name__}; "
                 f"it must return a dict of columns: {', '.join(names)}\n{sample_of(batch)}"
             )
-        check_names(returned, names, step=self._step.name, batch=batch)
+        check_names(returned, names, step=self._step.name, shown=lambda: sample_of(batch))
         for name in names:
             values = returned[name]
             if not isinstance(values, Sized) or isinstance(values, str) or _is_scalar(values):

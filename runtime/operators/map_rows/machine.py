@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ class MapRowsMachine:
                     f"step {step.name!r}: its function returned a {type(returned).__name__}; it "
                     f"must return a dict of {', '.join(names)}, or None\n{sample_of(only)}"
                 )
-            check_names(returned, names, step=step.name, batch=only)
+            check_names(returned, names, step=step.name, shown=partial(sample_of, only))
             kept.append(place)
             made.append(returned)
         rows = batch.take(np.array(kept, dtype=np.int64))

@@ -1,0 +1,244 @@
+"""Of rows that are alike, the first: who has left is known for as long as another may follow.
+
+```
+within 3   key a   1  2     5  8        1 leaves; 2 is like it; 5 is not, and leaves; 8 is like 5
+                   ├──────┤ ├──────┤
+```
+
+Rows in order are like the one of their key that left last, or like none. A late row may be like
+any that has left. It is let go unseen only where somebody may have been forgotten: so no two
+alike ever leave, and in an order that is complete none is missing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from typing import Any
+
+import numpy as np
+
+from runtime.model import END_NS, START_NS, Batch, Int64Array, Released, concat_batches
+from runtime.operators.dedupe.step import DedupeStep
+from runtime.operators.ground.arrays import Growing
+from runtime.operators.ground.contract import ByEventTime
+from runtime.operators.ground.keys import KeyIndex
+from runtime.operators.ground.late_rows import LateRows
+
+_FEW_ROWS = 16
+_ROUNDS = 3
+"""How many rows of one key that leave with one read are found all at once."""
+
+
+class DedupeMachine(ByEventTime):
+    """The machine of a `DedupeStep`.
+
+    Args:
+        step: what it looks at.
+        most_kept_rows: beyond so many rows known the oldest are forgotten, as far as rows in
+            order do not need them.
+
+    Attributes:
+        duplicates: rows so far that were like one that had left.
+        let_go: rows so far that were forgotten before the frontier let them, being too many.
+        late_dropped: rows so far that may have been like one that was forgotten.
+    """
+
+    def __init__(self, step: DedupeStep, *, most_kept_rows: int) -> None:
+        self._step = step
+        self._most_kept_rows = most_kept_rows
+        self._start()
+
+    def _start(self) -> None:
+        self._keys = KeyIndex(len(self._step.on))
+        # Of the rows that have left and are known, in the order in which they left:
+        self._codes, self._times = Growing(np.int64), Growing(np.int64)
+        self._newest = Growing(np.int64, fill=START_NS)  # by code: when its newest happened
+        self._by_code: dict[int, list[int]] | None = None  # their times; made for late rows
+        self._horizon_ns = START_NS  # who happened before this is not known any more
+        self._tidied = 0  # how many there were when the forgotten ones were last cleared away
+        self._late: list[LateRows] = []
+        self.duplicates = self.let_go = self.late_dropped = 0
+
+    def process(self, released: Released, now_ns: int) -> Batch | None:
+        """Take rows, late ones first; return those that are like none that has left."""
+        del now_ns
+        late, in_order = released.late[0], released.ports[0]
+        leaves = [
+            self._of_late(late) if late is not None and len(late) else None,
+            self._of_ordered(in_order) if in_order is not None and len(in_order) else None,
+        ]
+        self._forget(released)
+        found = [batch for batch in leaves if batch is not None]
+        return concat_batches(found) if found else None
+
+    def promise_ns(self, frontier_ns: int) -> int:
+        """Return the frontier: rows leave with their own times."""
+        return frontier_ns
+
+    @property
+    def rows_held(self) -> int:
+        """Rows that have left, of which the times are known."""
+        return len(self._times)
+
+    def take_late(self) -> list[LateRows]:
+        """Return the rows since the last call of which nobody knew any more."""
+        late, self._late = self._late, []
+        return late
+
+    # -- rows in, rows out --------------------------------------------------------------
+
+    def _of_ordered(self, batch: Batch) -> Batch | None:
+        if batch.event_time_ns.item(0) - self._step.within_ns < self._horizon_ns:
+            return self._of_late(batch)  # behind the end, say
+        codes, times = self._codes_of(batch), batch.event_time_ns
+        newest, within_ns = self._newest.values, self._step.within_ns
+        leaves: list[Int64Array] = []
+        rest = (times - within_ns > newest.take(codes)).nonzero()[0]
+        for _ in range(_ROUNDS if len(batch) > _FEW_ROWS else 0):
+            if not len(rest):
+                break
+            of_rest, first = np.unique(codes.take(rest), return_index=True)
+            first = rest.take(first)
+            newest[of_rest] = times.take(first)
+            leaves.append(first)
+            rest = rest[times.take(rest) - within_ns > newest.take(codes.take(rest))]
+        slow: list[int] = []
+        for place, code, time_ns in zip(
+            rest.tolist(), codes.take(rest).tolist(), times.take(rest).tolist(), strict=True
+        ):
+            if time_ns - within_ns > newest.item(code):
+                newest[code] = time_ns
+                slow.append(place)
+        places = np.concatenate([*leaves, np.array(slow, dtype=np.int64)])
+        places.sort()
+        return self._left(batch, codes, places)
+
+    def _of_late(self, batch: Batch) -> Batch | None:
+        codes, known = self._codes_of(batch), self._known_by_code()
+        newest, within_ns, horizon_ns = self._newest.values, self._step.within_ns, self._horizon_ns
+        leaves: list[int] = []
+        unknown: list[int] = []
+        for place, (code, time_ns) in enumerate(
+            zip(codes.tolist(), batch.event_time_ns.tolist(), strict=True)
+        ):
+            of_key = known.setdefault(code, [])
+            at = bisect_left(of_key, max(time_ns - within_ns, horizon_ns))
+            if at < len(of_key) and of_key[at] <= time_ns + within_ns:
+                self.duplicates += 1
+            elif time_ns - within_ns < horizon_ns:
+                unknown.append(place)
+            else:
+                insort(of_key, time_ns)
+                newest[code] = max(newest.item(code), time_ns)
+                leaves.append(place)
+        if unknown:
+            self._miss(batch.take(np.array(unknown)))
+        duplicates = self.duplicates  # counted above, as those that were missed are not alike
+        left = self._left(batch, codes, np.array(leaves, dtype=np.int64), is_known=True)
+        self.duplicates = duplicates
+        return left
+
+    def _miss(self, rows: Batch) -> None:
+        self.late_dropped += len(rows)
+        if self._step.keeps_late:
+            reach_ns = min(self._horizon_ns, END_NS - self._step.within_ns) + self._step.within_ns
+            late_by_ns = np.maximum(reach_ns - rows.event_time_ns, 1)
+            self._late.append(LateRows(0, rows, late_by_ns, np.ones(len(rows), dtype=np.bool_)))
+
+    def _left(
+        self, batch: Batch, codes: Int64Array, places: Int64Array, *, is_known: bool = False
+    ) -> Batch | None:
+        """Return the rows at these places, and know them from now on."""
+        self.duplicates += len(batch) - len(places)
+        if not len(places):
+            return None
+        own_codes, own_times = codes.take(places), batch.event_time_ns.take(places)
+        self._codes.append(own_codes)
+        self._times.append(own_times)
+        if self._by_code is not None and not is_known:
+            for code, time_ns in zip(own_codes.tolist(), own_times.tolist(), strict=True):
+                insort(self._by_code.setdefault(code, []), time_ns)
+        return batch if len(places) == len(batch) else batch.take(places)
+
+    def _codes_of(self, batch: Batch) -> Int64Array:
+        codes = self._keys.codes([batch.columns[name] for name in self._step.on], len(batch))
+        self._newest.resize(len(self._keys))
+        return codes
+
+    def _known_by_code(self) -> dict[int, list[int]]:
+        if self._by_code is None:
+            self._by_code = {}
+            order = self._times.values.argsort(kind="stable")
+            codes, times = self._codes.values.take(order), self._times.values.take(order)
+            for code, time_ns in zip(codes.tolist(), times.tolist(), strict=True):
+                self._by_code.setdefault(code, []).append(time_ns)
+        return self._by_code
+
+    # -- state --------------------------------------------------------------------------
+
+    def _forget(self, released: Released) -> None:
+        self._horizon_ns = max(self._horizon_ns, self._before(released.frontier_ns))
+        is_end = self._horizon_ns == END_NS
+        if is_end or len(self._times) > 2 * self._tidied + 1024:
+            self._tidy()
+        if len(self._times) > self._most_kept_rows:
+            self._tidy()
+            self._let_go(self._before(released.watermark_ns))
+
+    def _before(self, passed_ns: int) -> int:
+        """Return before what time nobody is needed by rows from this time on."""
+        return END_NS if passed_ns == END_NS else max(START_NS, passed_ns - self._step.within_ns)
+
+    def _let_go(self, most_ns: int) -> None:
+        """Forget the oldest, down to a little less than the most, as far as that is allowed."""
+        before = len(self._times)
+        excess = before - self._most_kept_rows + self._most_kept_rows // 16
+        if excess <= 0:
+            return
+        oldest = np.partition(self._times.values, excess - 1)
+        self._horizon_ns = max(self._horizon_ns, min(oldest.item(excess - 1) + 1, most_ns))
+        self._tidy()
+        self.let_go += before - len(self._times)
+
+    def _tidy(self) -> None:
+        """Clear away who is forgotten, and keys that nobody has."""
+        stays = self._times.values >= self._horizon_ns
+        self._codes.replace(self._codes.values[stays])
+        self._times.replace(self._times.values[stays])
+        self._by_code = None
+        if self._horizon_ns == END_NS or self._keys.is_worth_keeping(len(self._codes)):
+            moved = self._keys.keep(np.unique(self._codes.values))
+            self._codes.replace(moved.take(self._codes.values))
+            self._know_newest()
+        self._tidied = len(self._times)
+
+    def _know_newest(self) -> None:
+        self._newest = Growing(np.int64, fill=START_NS)
+        self._newest.resize(len(self._keys))
+        np.maximum.at(self._newest.values, self._codes.values, self._times.values)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state."""
+        return {
+            "keys": self._keys.snapshot(),
+            "codes": self._codes.values.copy(),
+            "times": self._times.values.copy(),
+            "horizon_ns": self._horizon_ns,
+            "tidied": self._tidied,
+            "late_dropped": self.late_dropped,
+            "duplicates": self.duplicates,
+            "let_go": self.let_go,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot of a machine of the same step."""
+        self._start()
+        self._keys.restore(state["keys"])
+        self._codes.replace(state["codes"])
+        self._times.replace(state["times"])
+        self._know_newest()
+        self._horizon_ns = state["horizon_ns"]
+        self._tidied = state["tidied"]
+        self.late_dropped = state["late_dropped"]
+        self.duplicates = state["duplicates"]
+        self.let_go = state["let_go"]

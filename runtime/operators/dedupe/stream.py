@@ -1,0 +1,68 @@
+"""How rows that are alike are left out of a stream."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from runtime.errors import FlowError
+from runtime.model import Duration, duration_ns
+from runtime.operators.dedupe.machine import DedupeMachine
+from runtime.operators.dedupe.step import DedupeStep
+from runtime.operators.ground import checks
+from runtime.operators.ground.contract import Entry
+from runtime.operators.ground.streams import AnyStream, Names, names_of, refuse_revised
+from runtime.plan.slack import AS_FLOW, Slack
+
+
+class Deduping(AnyStream):
+    """Streams can do without rows that are alike."""
+
+    _entry = Entry(DedupeStep, DedupeMachine)
+
+    def dedupe(
+        self,
+        on: Names,
+        *,
+        within: Duration,
+        slack: Slack = AS_FLOW,
+        replicas: int = 1,
+        name: str | None = None,
+    ) -> Self:
+        """Keep of rows with equal keys and event times at most `within` apart only the first.
+
+        The first in the order of the stream leaves; the next of its key is the first that is more
+        than `within` behind it. The others count as filtered, and as `duplicates` in the report.
+
+        Args:
+            on: the key columns; nulls are equal to each other.
+            within: how far apart, "5s". So long a key is known, by what all have promised.
+            slack: how long its gate waits; AS_FLOW: as the flow says. With one, a late row leaves
+                if none like it has left.
+            replicas: how many work on it, each on the rows of its keys; see `join`.
+            name: of the step.
+
+        Raises:
+            FlowError: no key, or windows that are corrected would come in.
+            ColumnError, TypeMismatch: a key is not there, or is neither text nor whole.
+            SettingError: `within` is no length of time.
+        """
+        name = self.flow.name_for("dedupe", name)
+        keys = names_of(on)
+        if not keys:
+            raise FlowError(
+                f"step {name!r}: rows are alike by their keys; name one, such as on='id'"
+            )
+        checks.key_types(self.schema, keys, step=name)
+        replicas, _ = checks.replicas(replicas, "keys", keys=keys, step=name)
+        refuse_revised(self.flow, self.name, step=name)
+        return self._add(
+            DedupeStep(
+                name=name,
+                inputs=self._in,
+                schema=self.schema,
+                on=keys,
+                within_ns=duration_ns(within, what=f"step {name!r}: within", positive=True),
+                release=self.flow.release_of(slack, step=name),
+                replicas=replicas,
+            )
+        )

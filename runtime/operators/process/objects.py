@@ -1,0 +1,175 @@
+"""The user's objects, one for each key, and what is kept beside each."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.errors import OperatorError
+from runtime.model import END_NS, START_NS, Batch
+from runtime.model.plain import from_plain, to_plain
+from runtime.operators.ground.user_code import called, called_about, check_names, sample_of
+from runtime.operators.process.step import ProcessStep
+
+
+class KeyedRows(list[dict[str, Any]]):
+    """The rows of one key at one event time, in order, each {column: value}.
+
+    Attributes:
+        event_time_ns: when they happened.
+    """
+
+    def __init__(self, rows: list[dict[str, Any]], event_time_ns: int) -> None:
+        super().__init__(rows)
+        self.event_time_ns = event_time_ns
+
+
+@dataclass
+class Keyed:
+    """A key's object.
+
+    Attributes:
+        number: in the order in which objects began.
+        key: the value of the key column, or those of several.
+        operator: the object.
+        last_row_ns: when its last row happened.
+        stimulus_ns: the latest of its rows.
+        due_ns: when it wants to be called, by event time; None: not.
+    """
+
+    number: int
+    key: Any
+    operator: Any
+    last_row_ns: int = START_NS
+    stimulus_ns: int = START_NS
+    due_ns: int | None = None
+
+
+class Objects:
+    """Makes objects, calls them, and sees to it that what they say is right.
+
+    Args:
+        step: whose objects they are.
+    """
+
+    def __init__(self, step: ProcessStep) -> None:
+        self._step = step
+        self._names = step.schema.names
+        self.by_key: dict[Any, Keyed] = {}
+        self._number = 0
+
+    def of(self, key: Any, time_ns: int) -> Keyed:
+        """Return the object of a key at an event time: a new one, if the old one's is over."""
+        found = self.by_key.get(key)
+        if found is None or time_ns - self._step.within_ns > found.last_row_ns:
+            found = Keyed(self._number, key, copy.deepcopy(self._step.operator))
+            self._number += 1
+            self.by_key[key] = found
+        return found
+
+    def take_rows(self, one: Keyed, rows: KeyedRows, batch: Batch) -> list[Mapping[str, Any]]:
+        """Hand an object its rows; return what it makes of them. `batch` is for the error."""
+        one.last_row_ns = rows.event_time_ns
+        made = called(one.operator.on_rows, one.key, rows, step=self._step.name, batch=batch)
+        return self._checked(one, made, rows.event_time_ns, "on_rows", sample_of(batch))
+
+    def call_in_time(self, one: Keyed, time_ns: int) -> list[Mapping[str, Any]]:
+        """Call an object at the event time it has asked for; return what it makes."""
+        one.due_ns = one.operator.due_ns = None
+        shown = f"key {one.key!r} at event_time_ns={time_ns}"
+        call: Callable[..., Any] | None = getattr(one.operator, "on_time", None)
+        if call is None:
+            raise OperatorError(
+                f"step {self._step.name!r}: {self._who} has set due_ns, and has no "
+                f"on_time(key, t) to be called by\n{shown}"
+            )
+        made = called_about(call, one.key, time_ns, step=self._step.name, shown=lambda: shown)
+        return self._checked(one, made, time_ns, "on_time", shown)
+
+    def _checked(
+        self, one: Keyed, made: Any, now_ns: int, method: str, shown: str
+    ) -> list[Mapping[str, Any]]:
+        self._set_due(one, now_ns, shown)
+        if made is None:
+            return []
+        if isinstance(made, Mapping | str | bytes) or not hasattr(made, "__iter__"):
+            raise OperatorError(
+                f"step {self._step.name!r}: {self._who}.{method} returned a "
+                f"{type(made).__name__}; it must return a list of rows, each a dict of "
+                f"{', '.join(self._names)}, or None\n{shown}"
+            )
+        rows = list(made)
+        for row in rows:
+            if not isinstance(row, Mapping):
+                raise OperatorError(
+                    f"step {self._step.name!r}: {self._who}.{method} returned {row!r} among its "
+                    f"rows; each must be a dict of {', '.join(self._names)}\n{shown}"
+                )
+            check_names(row, self._names, step=self._step.name, shown=lambda: shown)
+        return rows
+
+    def _set_due(self, one: Keyed, now_ns: int, shown: str) -> None:
+        due_ns = getattr(one.operator, "due_ns", None)
+        if due_ns == one.due_ns:
+            return
+        latest_ns = one.last_row_ns + self._step.within_ns
+        if due_ns is not None and (type(due_ns) is not int or not now_ns < due_ns <= latest_ns):
+            raise OperatorError(
+                f"step {self._step.name!r}: {self._who} has set due_ns={due_ns!r}; it must be None "
+                f"or whole nanoseconds of event time, behind {now_ns} and up to {latest_ns}, which "
+                f"is within= behind the last row of its key\n{shown}"
+            )
+        one.due_ns = due_ns
+
+    @property
+    def _who(self) -> str:
+        return type(self._step.operator).__qualname__
+
+    def forget_before(self, done_ns: int) -> None:
+        """Let objects go for which no row from this event time on can come; END_NS: all."""
+        within_ns = self._step.within_ns
+        self.by_key = {
+            key: one
+            for key, one in self.by_key.items()
+            if done_ns != END_NS and one.last_row_ns + within_ns >= done_ns
+        }
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all objects, as plain values.
+
+        Raises:
+            OperatorError: one has something else in it; names the key and the attribute.
+        """
+        return {
+            "number": self._number,
+            "objects": [
+                {
+                    "number": one.number,
+                    "key": one.key,
+                    "state": self._plain(one),
+                    "last_row_ns": one.last_row_ns,
+                    "stimulus_ns": one.stimulus_ns,
+                    "due_ns": one.due_ns,
+                }
+                for one in self.by_key.values()
+            ],
+        }
+
+    def _plain(self, one: Keyed) -> Any:
+        try:
+            return copy.deepcopy(to_plain(vars(one.operator), where=self._who))
+        except TypeError as problem:
+            raise OperatorError(
+                f"step {self._step.name!r}: the state of key {one.key!r} cannot be kept: {problem}"
+            ) from problem
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._number, self.by_key = state["number"], {}
+        for own in state["objects"]:
+            operator = copy.copy(self._step.operator)
+            operator.__dict__ = copy.deepcopy(from_plain(own["state"]))
+            known = {name: own[name] for name in own if name != "state"}
+            self.by_key[own["key"]] = Keyed(operator=operator, **known)

@@ -1,0 +1,90 @@
+"""How a keyed stream goes through an operator of the user's own."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from runtime.errors import TypeMismatch
+from runtime.model import Duration, duration_ns
+from runtime.operators.ground import checks
+from runtime.operators.ground.contract import Entry
+from runtime.operators.ground.streams import AnyKeyed, AnyStream, refuse_revised
+from runtime.operators.process.machine import ProcessMachine
+from runtime.operators.process.step import ProcessStep
+from runtime.plan.slack import AS_FLOW, Slack
+
+P = TypeVar("P", bound=AnyStream)
+
+
+class KeyedProcessing(AnyKeyed[P]):
+    """Keyed streams can go through an operator of one's own."""
+
+    _entry = Entry(ProcessStep, ProcessMachine)
+
+    def process(
+        self,
+        operator: Any,
+        schema: checks.Declared,
+        *,
+        within: Duration,
+        slack: Slack = AS_FLOW,
+        replicas: int = 1,
+        name: str | None = None,
+    ) -> P:
+        """Give each key an object of one's own, which takes the key's rows and makes others.
+
+        It has two methods, in order of event time; each returns a list of rows, dicts of the
+        columns of `schema`, or None:
+
+        * `on_rows(key, rows)`: all rows of its key at one event time, `rows.event_time_ns`, each
+          {column: value}, times as whole nanoseconds. They leave with that time.
+        * `on_time(key, t)`: called at the event time that it has set as `self.due_ns`, behind
+          the time of the call in which it sets it. Called once; it may set the next.
+
+        What it knows is in its attributes: numbers, text, lists, dicts, arrays. The same rows make
+        the same calls, wherever it runs. A row that comes when its time is done with is late:
+        it is counted, and `.late()` has it.
+
+        Args:
+            operator: a class, made without arguments, or an object: each key begins with a copy.
+            schema: {column: type} of the rows it returns, or a pyarrow schema.
+            within: how long an object is kept, in event time, behind the last row of its key, and
+                how far behind it `due_ns` may be. A row further away begins with a new one.
+            slack: how long its gate waits; AS_FLOW: as the flow says.
+            replicas: how many work on it, each on the rows of its keys; see `join`.
+            name: of the step.
+
+        Raises:
+            TypeMismatch: it has no `on_rows`, or its state is not in attributes.
+            FlowError: windows that are corrected would come in.
+            SettingError: `within` is no length of time.
+        """
+        stream = self.stream
+        name = stream.flow.name_for("process", name)
+        if isinstance(operator, type):
+            try:
+                operator = operator()
+            except Exception as problem:
+                raise TypeMismatch(
+                    f"step {name!r}: {operator.__qualname__}() could not be made without "
+                    f"arguments: {problem}; make one, and give it instead"
+                ) from problem
+        if not callable(getattr(operator, "on_rows", None)) or not hasattr(operator, "__dict__"):
+            raise TypeMismatch(
+                f"step {name!r}: {operator!r} must be a class or an object with "
+                "on_rows(key, rows), and keep what it knows in its attributes"
+            )
+        replicas, _ = checks.replicas(replicas, "keys", keys=self.keys, step=name)
+        refuse_revised(stream.flow, stream.name, step=name)
+        step = ProcessStep(
+            name=name,
+            inputs=(stream.name,),
+            schema=checks.declared_schema(schema, step=name),
+            keys=self.keys,
+            operator=operator,
+            within_ns=duration_ns(within, what=f"step {name!r}: within", positive=True),
+            release=stream.flow.release_of(slack, step=name),
+            replicas=replicas,
+        )
+        stream.flow.put(step)
+        return type(stream)(stream.flow, step)
