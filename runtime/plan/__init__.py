@@ -2,7 +2,7 @@
 
 | page | what it has |
 | --- | --- |
-| `step.py`, `steps.py`, `slack.py` | what every step says; sources, sinks, gates; slack as written |
+| `step.py`, `steps.py`, `slack.py` | what every step says; sources, sinks, gates; slack |
 | `promises.py` | what becomes of promises on their way |
 | `graph.py` | the steps as a graph: their order, whether they can run, which columns they need |
 | `marks.py`, `canonical.py` | what a sink's output depends on, so that a run may be resumed |
