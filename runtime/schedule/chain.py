@@ -54,23 +54,25 @@ class Seat:
     Attributes:
         operator: its machine.
         counts: of the step.
-        taken: rows of the last read that were not too late for it.
     """
 
     def __init__(self, step: GatedStep, *, most_kept_rows: int) -> None:
         self.operator = make_operator(step, most_kept_rows=most_kept_rows)
         self._ports = range(max(step.ports) + 1)
         self.counts = StepReport(step.name, step.kind, [0 for _ in self._ports])
-        self.taken = 0
         self._counters, self._passes_on = step.counters, step.passes_on
         self._compares = "comparisons" in step.counters
         self._has_time = step.has_time
         self._told = (START_NS, 0, START_NS)  # watermark, its stimulus, frontier: of the last read
 
-    def work(self, released: Released, now_ns: int) -> Batch | None:
-        """Hand a read to the operator; return what leaves it."""
+    def work(self, released: Released, now_ns: int) -> tuple[Batch | None, int]:
+        """Hand a read to the operator; return what leaves it, and how many rows it kept for good.
+
+        The second counts where rows leave as they came: those are as good as filtered. It is 0
+        for an operator that makes rows of its own.
+        """
         operator, rows_in = self.operator, self.counts.rows_in
-        rows = 0
+        rows = kept = 0
         for port in self._ports:
             in_order, late = released.ports[port], released.late[port]
             if in_order is not None:
@@ -84,7 +86,8 @@ class Seat:
         if self._passes_on:
             dropped = operator.late_dropped
             batch = operator.process(released, now_ns)
-            self.taken = rows - (operator.late_dropped - dropped)
+            left = 0 if batch is None else len(batch.event_time_ns)
+            kept = rows - (operator.late_dropped - dropped) - left
         else:
             batch = operator.process(released, now_ns)
         if self._has_time:
@@ -95,7 +98,7 @@ class Seat:
             )
         if batch is not None:
             self.counts.rows_out += len(batch.event_time_ns)
-        return batch
+        return batch, kept
 
     def due_ns(self, now_ns: int) -> int | None:
         """Return when the operator is due by the clock; None: at no time that is known."""

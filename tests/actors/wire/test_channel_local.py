@@ -18,7 +18,7 @@ from actors.kernel import boot
 from actors.slot.host import SlotHost
 from actors.wire.channel import Receiver, Sender
 from actors.wire.local_sockets import host_identity
-from runtime.plan.plan import Plan, plan_stages
+from runtime.plan.plan import plan_stages
 from slackwater import Dataflow, collect_sink, table
 from tests.actors.wire.links import KEYS, ROOT, Link, codec, message, receive, speeds, until
 
@@ -206,8 +206,8 @@ def sink_slot() -> SlotHost:
     events = table(pa.table({"ts": pa.array([1, 2], pa.timestamp("ns"))}))
     flow.source("numbers", events, event_time="ts").sink("out", collect_sink())
     stages = plan_stages(flow.graph)
-    plan = Plan(flow.name, stages, (), {"numbers": "node-1", "out": "node-2"})
-    return SlotHost("node-2", plan.stages_of("node-2"), keys=KEYS, host=HERE)
+    out = [stage for stage in stages if stage.name == "out"]
+    return SlotHost("node-2", tuple(out), keys=KEYS, host=HERE)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="hosts are told apart on Linux only")

@@ -28,7 +28,7 @@ from actors.wire.channel import ChannelKeys
 from actors.wire.channel_end import PIECE_BYTES
 from runtime.flow.dataflow import Dataflow
 from runtime.flow.sinks import collect_sink
-from runtime.plan.plan import Plan, plan_stages
+from runtime.plan.plan import plan_stages
 from runtime.sources.spec import END_OF_INPUT, EndOfInput
 from tests.actors.wire.links import KEYS, Link, codec, message, receive, speeds, until
 from tests.support import waiting
@@ -85,8 +85,10 @@ class Job:
     def __init__(self, fed: FedInput) -> None:
         flow = Dataflow("numbers")
         flow.source("numbers", fed, event_time="ts").sink("out", collect_sink())
-        plan = Plan(flow.name, plan_stages(flow.graph), (), {"numbers": "node-1", "out": "node-2"})
-        self.slots = [SlotHost(n, plan.stages_of(n), keys=KEYS) for n in ("node-1", "node-2")]
+        where = {"numbers": "node-1", "out": "node-2"}
+        self.slots = [
+            SlotHost(where[stage.name], (stage,), keys=KEYS) for stage in plan_stages(flow.graph)
+        ]
         hosts = {"numbers": None, "out": None}
         endpoints: dict[str, str] = {}
         for slot in self.slots:
