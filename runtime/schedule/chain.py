@@ -54,21 +54,24 @@ class Seat:
     Attributes:
         operator: its machine.
         counts: of the step.
-        taken: rows of the last read that were not too late for it.
     """
 
     def __init__(self, step: GatedStep, *, most_kept_rows: int) -> None:
         self.operator = make_operator(step, most_kept_rows=most_kept_rows)
         self._ports = range(max(step.ports) + 1)
         self.counts = StepReport(step.name, step.kind, [0 for _ in self._ports])
-        self.taken = 0
         self._counters, self._passes_on = step.counters, step.passes_on
         self._compares = "comparisons" in step.counters
         self._has_time = step.has_time
         self._told = (START_NS, 0, START_NS)  # watermark, its stimulus, frontier: of the last read
 
-    def work(self, released: Released, now_ns: int) -> Batch | None:
-        """Hand a read to the operator; return what leaves it."""
+    def work(self, released: Released, now_ns: int) -> tuple[Batch | None, int]:
+        """Hand a read to the operator.
+
+        Returns:
+            What leaves it; and of one that passes rows on how many it has kept to itself, those
+            apart that were too late for it.
+        """
         operator, rows_in = self.operator, self.counts.rows_in
         rows = 0
         for port in self._ports:
@@ -81,21 +84,19 @@ class Seat:
                 came = len(late.event_time_ns)
                 rows_in[port] += came
                 rows += came
-        if self._passes_on:
-            dropped = operator.late_dropped
-            batch = operator.process(released, now_ns)
-            self.taken = rows - (operator.late_dropped - dropped)
-        else:
-            batch = operator.process(released, now_ns)
+        dropped = operator.late_dropped if self._passes_on else 0
+        batch = operator.process(released, now_ns)
         if self._has_time:
             self._told = (
                 released.watermark_ns,
                 released.watermark_stimulus_ns,
                 released.frontier_ns,
             )
-        if batch is not None:
-            self.counts.rows_out += len(batch.event_time_ns)
-        return batch
+        left = 0 if batch is None else len(batch.event_time_ns)
+        self.counts.rows_out += left
+        if not self._passes_on:
+            return batch, 0
+        return batch, rows - left - (operator.late_dropped - dropped)
 
     def due_ns(self, now_ns: int) -> int | None:
         """Return when the operator is due by the clock; None: at no time that is known."""

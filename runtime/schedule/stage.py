@@ -254,13 +254,12 @@ class StageMachine:
         if self._hands is not None:
             self.report.rows_out += self._hands.deal(released)
         elif (seat := self._seat) is not None:
-            batch = seat.work(released, now_ns)
+            batch, kept = seat.work(released, now_ns)
+            self.report.filtered += kept
             if self._late is not None:
                 late = seat.operator.take_late()
                 has_late = self._late.take(late, promise_ns=self._promise_ns)
             promise_ns = seat.operator.promise_ns(promise_ns)
-            if self.report.passes_on:  # what it has kept to itself is as good as filtered
-                self.report.filtered += seat.taken - (0 if batch is None else len(batch))
             batch = self._apply_chain(batch, is_input=self.report.passes_on)
         else:  # one message: no row is late where there is no gate
             batch = self._apply_chain(released.ports[0], is_input=True)
