@@ -35,7 +35,7 @@ START = {  # how each block of the README begins: {start: the test that has it}
     "make setup": "the commands",
     "00:00 to": "hello",
     "import slackwater": "the flow",
-    "Ledger(": "the flow",
+    "137,214 in": "the flow",
     ".venv/bin/slackwater explain": "the commands, and the run",
     ". .venv/bin/activate": "the commands",
     'flow = sw.Dataflow("congestion", deadline': "the deadline",

@@ -66,13 +66,14 @@ class Seat:
         self._told = (START_NS, 0, START_NS)  # watermark, its stimulus, frontier: of the last read
 
     def work(self, released: Released, now_ns: int) -> tuple[Batch | None, int]:
-        """Hand a read to the operator; return what leaves it, and how many rows it kept for good.
+        """Hand a read to the operator.
 
-        The second counts where rows leave as they came: those are as good as filtered. It is 0
-        for an operator that makes rows of its own.
+        Returns:
+            What leaves it; and of one that passes rows on how many it has kept to itself, those
+            apart that were too late for it.
         """
         operator, rows_in = self.operator, self.counts.rows_in
-        rows = kept = 0
+        rows = 0
         for port in self._ports:
             in_order, late = released.ports[port], released.late[port]
             if in_order is not None:
@@ -83,22 +84,19 @@ class Seat:
                 came = len(late.event_time_ns)
                 rows_in[port] += came
                 rows += came
-        if self._passes_on:
-            dropped = operator.late_dropped
-            batch = operator.process(released, now_ns)
-            left = 0 if batch is None else len(batch.event_time_ns)
-            kept = rows - (operator.late_dropped - dropped) - left
-        else:
-            batch = operator.process(released, now_ns)
+        dropped = operator.late_dropped if self._passes_on else 0
+        batch = operator.process(released, now_ns)
         if self._has_time:
             self._told = (
                 released.watermark_ns,
                 released.watermark_stimulus_ns,
                 released.frontier_ns,
             )
-        if batch is not None:
-            self.counts.rows_out += len(batch.event_time_ns)
-        return batch, kept
+        left = 0 if batch is None else len(batch.event_time_ns)
+        self.counts.rows_out += left
+        if not self._passes_on:
+            return batch, 0
+        return batch, rows - left - (operator.late_dropped - dropped)
 
     def due_ns(self, now_ns: int) -> int | None:
         """Return when the operator is due by the clock; None: at no time that is known."""

@@ -21,7 +21,7 @@ from runtime.plan.steps import GateStep, LateStep, SinkStep, SourceStep
 ROOT = Path(__file__).resolve().parent.parent.parent
 HOME = ROOT / "runtime/operators"
 WORDS = {  # that are no operators: a slot's thread is joined, and a computer has processes
-    "actors/jobs/job.py": {"join"},
+    "actors/jobs/carrier.py": {"join"},
     "actors/jobs/slot_actors.py": {"join"},
     "actors/slot/actor.py": {"join"},
     "actors/tuning/process.py": {"process"},

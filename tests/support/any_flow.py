@@ -33,6 +33,25 @@ NOBODY = sw.table(
 NODES = ("node-1", "node-2", "node-3")
 
 
+RECENT = {"text": "string", "n": "int64", "value": "float64"}
+
+
+class Recent:
+    """What came of a text so far, and that it has been silent for 40 ms."""
+
+    def __init__(self) -> None:
+        self.values: list[float] = []
+        self.due_ns: int | None = None
+
+    def on_rows(self, text: str, rows: Any) -> list[dict[str, Any]]:
+        self.values += [row["value"] for row in rows]
+        self.due_ns = rows.event_time_ns + 40 * MS
+        return [{"text": text, "n": len(self.values), "value": sum(self.values)}]
+
+    def on_time(self, text: str, t: int) -> list[dict[str, Any]]:
+        return [{"text": text, "n": -t, "value": self.values.pop()}]
+
+
 def any_source(flow: sw.Dataflow, name: str, chance: Random) -> sw.Stream:
     """Some 60 rows over up to 2 s, in one of the ways in which a source may be written."""
     rng = np.random.default_rng(chance.randrange(2**32))
@@ -101,6 +120,15 @@ def any_flow(seed: int) -> tuple[Plan, Limits]:
         first = flow.merge(first, streams[-1], name="both")
     if chance.random() < 0.5:
         first = first.filter(sw.col("value") < chance.choice([0.2, 0.9]))
+    own = Random(seed + 2**32)  # noqa: S311 - drawn apart, so that seeds stay
+    if own.random() < 0.4:
+        alike = own.choice(["key", ("key", "text")])
+        first = first.dedupe(alike, within="30ms", replicas=own.choice([1, 2]), name="once")
+    if own.random() < 0.4:
+        recent = second.key_by("text").process(
+            Recent, RECENT, within="100ms", replicas=own.choice([1, 2]), name="recent"
+        )
+        recent.sink("recent-out", sw.collect_sink())
     fans_out = chance.random() < 0.3
     replicas = chance.choice([1, 2, 2])
     if chance.random() < 0.6:

@@ -119,6 +119,9 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("Cells", "_index"): ("a way to look cells up", len),
     ("Cells", "_bits"): ("a way to look cells up", _nothing),
     ("KeyIndex", "_known"): ("a way to look codes up", _nothing),
+    ("DedupeMachine", "_by_code"): ("made when late rows come", _nothing),
+    ("ProcessMachine", "_due"): ("without calls that were thought better of", _nothing),
+    ("ProcessMachine", "_waiting"): ("put together", lambda own: _rows_of(own._waiting)),
     ("Slot", "at_work"): ("whom to name if a slice never ends; none has begun", _nothing),
 }  # fmt: skip
 

@@ -1,110 +1,18 @@
-"""`dedupe` and an operator of one's own: the same in the simulator, on Ray, and however shared."""
+"""`dedupe` and an operator of one's own on Ray."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-import pyarrow as pa
 import pytest
 
 import slackwater as sw
 from examples import own_operator
-from runtime.errors import FlowError, OperatorError, SettingError, TypeMismatch
-from runtime.measure import JobReport, imbalances
-from slackwater.testing import verify_operator
-from tests.support.flows import simulated, sorted_rows
+from runtime.measure import imbalances
+from tests.support.flows import sorted_rows
+from tests.support.own_operators import EXPECTED, flow_of, run
 
-WHAT = {"bus": "string", "what": "string", "seconds": "float64"}
-EXPECTED = [
-    {"bus": "7", "what": "stood", "seconds": 40.0},
-    {"bus": "12", "what": "stood", "seconds": 30.0},
-    {"bus": "7", "what": "lost", "seconds": 60.0},
-    {"bus": "12", "what": "lost", "seconds": 60.0},
-]
+pytestmark = pytest.mark.ray
 
 
-def rows(seed: int, size: int = 600) -> pa.Table:
-    rng = np.random.default_rng(seed)
-    ts = np.sort(rng.integers(0, 900, size))
-    arrival = np.maximum.accumulate(ts + rng.integers(0, 90, size)) * 10**9
-    return pa.table(
-        {
-            "ts": ts,
-            "arrival": pa.array(arrival, pa.timestamp("ns")),
-            "bus": [str(n) for n in rng.integers(0, 9, size)],
-            "speed": rng.choice([0.0, 0.0, 5.0], size),
-        }
-    )
-
-
-def flow_of(*, replicas: int = 1, slack: str | None = None, late: bool = False) -> sw.Dataflow:
-    flow = sw.Dataflow("own", slack=slack)
-    options: dict[str, Any] = {"event_time": "ts", "time_unit": "s", "arrival": "arrival"}
-    a, b = (flow.source(n, sw.table(rows(i)), speed=1e3, **options) for i, n in enumerate("ab"))
-    once = flow.merge(a, b).dedupe("bus", within="5s", replicas=replicas, name="once")
-    stops = once.key_by("bus").process(
-        own_operator.Stops, WHAT, within="2m", replicas=replicas, name="stops"
-    )
-    stops.sink("out", sw.collect_sink())
-    once.filter(sw.col("speed") > 0, name="moving").sink("seen", sw.collect_sink())
-    if late:
-        stops.late().sink("late", sw.collect_sink())
-    return flow
-
-
-def run(flow: sw.Dataflow, **options: Any) -> tuple[Any, JobReport]:
-    job, report = simulated(flow, **options)
-    assert not imbalances(report)
-    assert report.ledger.is_balanced
-    return job, report
-
-
-def test_the_example_does_what_its_page_says() -> None:
-    job, _ = run(own_operator.flow())
-    assert job.result("out").to_pylist() == EXPECTED
-    verify_operator(
-        lambda s: s.key_by("bus").process(own_operator.Stops, WHAT, within="2m"), rows(3), tries=3
-    )
-
-
-@pytest.mark.parametrize("replicas", [2, 3])
-def test_replicas_make_what_one_makes(replicas: int) -> None:
-    one, first = run(flow_of())
-    several, second = run(flow_of(replicas=replicas))
-    for sink in ("out", "seen"):
-        assert sorted_rows(several.result(sink)) == sorted_rows(one.result(sink))
-    assert second.ledger.filtered == first.ledger.filtered > 0
-    assert second.ledger.out == first.ledger.out
-
-
-def test_a_row_that_is_like_another_counts_as_filtered_once() -> None:
-    job, report = run(flow_of())
-    (once,) = [stage for stage in report.stages if stage.name == "once"]
-    assert once.counted["duplicates"] + once.rows_out == once.rows_in == 1_200
-    assert once.passes_on
-    times: dict[str, int] = {}
-    data = pa.concat_tables([rows(0), rows(1)]).sort_by("ts").to_pylist()
-    firsts = 0
-    for row in data:  # event by event, as its docs say
-        if row["ts"] - times.get(row["bus"], -100) > 5:
-            times[row["bus"]] = row["ts"]
-            firsts += 1
-    assert once.rows_out == firsts
-    assert report.ledger.filtered >= once.counted["duplicates"]
-    assert job.result("seen").num_rows <= firsts
-
-
-def test_late_rows_of_an_operator_of_ones_own_are_a_stream() -> None:
-    job, report = run(flow_of(slack="1s", late=True))
-    (stops,) = [stage for stage in report.stages if stage.name == "stops"]
-    late = job.result("late")
-    assert late.num_rows == stops.late_dropped > 0
-    assert {"bus", "speed", "late_step", "late_by_ns"} <= {*late.schema.names}
-    assert "late_side" not in late.schema.names
-
-
-@pytest.mark.ray
 def test_ray_and_the_simulator_give_the_same(cluster: sw.Cluster) -> None:
     flow = own_operator.flow()
     job = cluster.submit(flow)
@@ -117,59 +25,3 @@ def test_ray_and_the_simulator_give_the_same(cluster: sw.Cluster) -> None:
     wide.wait()
     simulated_job, _ = run(flow_of(replicas=2))
     assert sorted_rows(wide.result("out")) == sorted_rows(simulated_job.result("out"))
-
-
-class Failing:
-    """Fails in one of its methods."""
-
-    def __init__(self, method: str) -> None:
-        self.method = method
-        self.due_ns: int | None = None
-
-    def on_rows(self, key: str, rows: Any) -> Any:  # noqa: ARG002
-        self.due_ns = rows.event_time_ns + 1
-        if self.method == "on_rows":
-            raise KeyError("nothing of the kind")
-        if self.method == "far":
-            self.due_ns = rows.event_time_ns + 10**18
-        return {"a": 1} if self.method == "dict" else [{"a": 1}] if self.method == "names" else None
-
-    def on_time(self, key: str, t: int) -> Any:  # noqa: ARG002
-        raise ValueError("out of time")
-
-
-@pytest.mark.parametrize(
-    ("method", "problem"),
-    [
-        ("on_rows", r"step 'own': .*KeyError.*\n(.*\n)*.*nothing of the kind(.*\n)*first"),
-        ("on_time", r"step 'own': .*ValueError: out of time\n(.*\n)*key '\d' at event_time_ns="),
-        ("far", r"step 'own': Failing has set due_ns=\d+; .*within= behind the last row"),
-        ("dict", r"step 'own': Failing.on_rows returned a dict; it must return a list of rows"),
-        ("names", r"step 'own': what its function returned lacks bus and has besides a"),
-    ],
-)
-def test_what_goes_wrong_in_it_names_the_step(method: str, problem: str) -> None:
-    flow = sw.Dataflow("failing")
-    stream = flow.source("rows", sw.table(rows(0)), event_time="ts", time_unit="s")
-    own = stream.key_by("bus").process(Failing(method), {"bus": "string"}, within="1m", name="own")
-    own.sink("out", sw.collect_sink())
-    job = sw.Simulation(nodes=1).submit(flow)
-    with pytest.raises(OperatorError, match=problem):
-        job.wait()
-
-
-def test_what_is_no_operator_is_refused_where_it_is_written() -> None:
-    flow = sw.Dataflow("refused")
-    stream = flow.source("rows", sw.table(rows(0)), event_time="ts", time_unit="s")
-    keyed = stream.key_by("bus")
-    with pytest.raises(TypeMismatch, match=r"must be a class or an object with on_rows"):
-        keyed.process(len, WHAT, within="1m")
-    with pytest.raises(TypeMismatch, match=r"Failing\(\) could not be made without arguments"):
-        keyed.process(Failing, WHAT, within="1m")
-    with pytest.raises(SettingError, match=r"'process-1': within"):
-        keyed.process(own_operator.Stops, WHAT, within="0s")
-    with pytest.raises(FlowError, match=r"'dedupe-1': rows are alike by their keys"):
-        stream.dedupe((), within="1s")
-    counts = stream.aggregate(by="bus", window=sw.tumbling("1m"), n=sw.count(), late="correct")
-    with pytest.raises(FlowError, match="whose windows leave again"):
-        counts.dedupe("bus", within="1s")

@@ -209,13 +209,10 @@ class DedupeMachine(ByEventTime):
         if self._horizon_ns == END_NS or self._keys.is_worth_keeping(len(self._codes)):
             moved = self._keys.keep(np.unique(self._codes.values))
             self._codes.replace(moved.take(self._codes.values))
-            self._know_newest()
+            newest = np.full(len(self._keys), START_NS)
+            np.maximum.at(newest, self._codes.values, self._times.values)
+            self._newest.replace(newest)
         self._tidied = len(self._times)
-
-    def _know_newest(self) -> None:
-        self._newest = Growing(np.int64, fill=START_NS)
-        self._newest.resize(len(self._keys))
-        np.maximum.at(self._newest.values, self._codes.values, self._times.values)
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state."""
@@ -223,6 +220,7 @@ class DedupeMachine(ByEventTime):
             "keys": self._keys.snapshot(),
             "codes": self._codes.values.copy(),
             "times": self._times.values.copy(),
+            "newest": self._newest.values.copy(),
             "horizon_ns": self._horizon_ns,
             "tidied": self._tidied,
             "late_dropped": self.late_dropped,
@@ -236,7 +234,7 @@ class DedupeMachine(ByEventTime):
         self._keys.restore(state["keys"])
         self._codes.replace(state["codes"])
         self._times.replace(state["times"])
-        self._know_newest()
+        self._newest.replace(state["newest"])
         self._horizon_ns = state["horizon_ns"]
         self._tidied = state["tidied"]
         self.late_dropped = state["late_dropped"]
