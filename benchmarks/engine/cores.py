@@ -12,7 +12,7 @@ import multiprocessing
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ import pyarrow as pa
 
 import slackwater as sw
 from benchmarks.engine.aggregate import counting_flow, offline, verify
-from benchmarks.engine.cores_simulated import measured_costs, report_simulated
+from benchmarks.engine.cores_simulated import Work, measured_costs, report_simulated
 from benchmarks.engine.running import TIMEOUT_S, Arrays, arrays_of, same_rows
 from benchmarks.engine.workload import (
     DELAY_OVER,
@@ -50,27 +50,6 @@ TURNS_S = 120.0
 
 
 Reports = dict[str, list[sw.JobReport]]  # {kind of run: its reports}
-
-
-@dataclass(frozen=True)
-class Work:
-    """What runs: a flow with so many replicas, and what must come out.
-
-    Attributes:
-        name: for people.
-        events: that its sources read.
-        build: the flow with so many replicas, its one sink a collect sink.
-        light: the same, hardly comparing; `build` if nothing is compared.
-        verify: raises if a run's results are not those of the offline query.
-        operator: the step that has the replicas.
-    """
-
-    name: str
-    events: int
-    build: Callable[[int], sw.Dataflow]
-    light: Callable[[int], sw.Dataflow]
-    verify: Callable[[pa.Table], None]
-    operator: str
 
 
 @dataclass(frozen=True)

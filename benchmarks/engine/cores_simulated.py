@@ -6,16 +6,14 @@ is taken from runs in one slot, where nothing else of the job competes for the c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 import slackwater as sw
 from benchmarks.engine.running import TIMEOUT_S
 from benchmarks.frame import Result, check
-
-if TYPE_CHECKING:
-    from benchmarks.engine.cores import Work
 
 SLOTS = (1, 2, 4, 8, 16, 32, 64)
 MANY = 16  # replicas, to see what each of them more costs the gate
@@ -23,6 +21,27 @@ LONG, SHORT = 10_000, 500  # rows of a slice at most
 ONE_SLOT = {"*": "node-1/1"}
 WORTH_TELLING = 0.05  # of the time
 ROLES = {"source": "source", "gate": "the gate", "sink": "the sink"}
+
+
+@dataclass(frozen=True)
+class Work:
+    """What runs: a flow with so many replicas, and what must come out.
+
+    Attributes:
+        name: for people.
+        events: that its sources read.
+        build: the flow with so many replicas, its one sink a collect sink.
+        light: the same, hardly comparing; `build` if nothing is compared.
+        verify: raises if a run's results are not those of the offline query.
+        operator: the step that has the replicas.
+    """
+
+    name: str
+    events: int
+    build: Callable[[int], sw.Dataflow]
+    light: Callable[[int], sw.Dataflow]
+    verify: Callable[[pa.Table], None]
+    operator: str
 
 
 @dataclass(frozen=True)
