@@ -20,7 +20,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -362,9 +361,7 @@ class SlotHost:
         """Make a report that the loop does not change any more: other threads read it."""
         self._wants_report.clear()
         assert self._slot is not None
-        live_stages, live_channels = self._slot.reports(self._clock.now_ns())
-        stages = [replace(stage) for stage in live_stages]
-        channels = [replace(channel) for channel in live_channels]
+        stages, channels = self._slot.reports(self._clock.now_ns())
         for stage in stages:
             stage.slot, stage.node = self._name, self._node
         for channel in channels:

@@ -157,6 +157,10 @@ class Counts(dict[Outcome, int]):
 
     __hash__ = None
 
+    def copy(self) -> Counts:
+        """Return the same counts, apart from these."""
+        return Counts(self)
+
     def at(self, *places: Place) -> int:
         """Return how many rows have an outcome at these places."""
         return sum([rows for one, rows in self.items() if one.place in places])

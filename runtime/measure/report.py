@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from runtime.measure.balance import Ledger
@@ -134,6 +134,15 @@ class StageReport:
     def is_balanced(self) -> bool:
         """Whether every row that came in is accounted for."""
         return self.missing == 0
+
+    def copy(self) -> StageReport:
+        """Return the report as it stands: its stage goes on counting in the other one."""
+        made = replace(self)
+        for name, one in vars(self).items():
+            if isinstance(one, dict | list):
+                setattr(made, name, one.copy())
+        made.steps = [step.copy() for step in self.steps]
+        return made
 
     def to_plain(self) -> dict[str, Any]:
         """Return everything as plain values, each outcome under its name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 
@@ -21,6 +21,10 @@ class StepReport:
     kind: str
     rows_in: list[int]
     rows_out: int = 0
+
+    def copy(self) -> StepReport:
+        """Return the counts as they stand."""
+        return replace(self, rows_in=[*self.rows_in])
 
     def to_plain(self) -> dict[str, Any]:
         """Return everything as plain values, and what follows from it."""

@@ -7,7 +7,7 @@ slice of work, carries out its actions, and says how long it took.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from runtime.config import Limits
@@ -313,9 +313,9 @@ class Slot:
         return self._stages
 
     def reports(self, now_ns: int) -> tuple[list[StageReport], list[ChannelReport]]:
-        """Return the counters of all stages and channels as they stand."""
-        stages = [machine.report_at(now_ns) for machine in self._stages.values()]
-        return stages, list(self._reports.values())
+        """Return the counters of all stages and channels as they stand; they change no more."""
+        stages = [machine.report_at(now_ns).copy() for machine in self._stages.values()]
+        return stages, [replace(report) for report in self._reports.values()]
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state between two steps, as plain values (runtime/model/plain.py).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -106,6 +107,15 @@ def test_rows_are_accounted_for_at_every_moment() -> None:
         assert all(stage.is_balanced for stage in stages)
     assert out == 200
     assert slot.is_finished
+
+
+def test_a_report_stays_as_it_was_while_the_slot_goes_on() -> None:
+    slot = slot_of(planned(two_sources("5ns")), "a", max_slice_rows=7, min_slice_rows=1)
+    stages, channels = slot.reports(0)
+    before = [stage.to_plain() for stage in stages], [asdict(channel) for channel in channels]
+    while (done := slot.step(1_000)) is not None:
+        slot.charge(done, 1_000)
+    assert ([stage.to_plain() for stage in stages], [asdict(one) for one in channels]) == before
 
 
 def test_the_end_passes_through_and_closes_the_sink_once() -> None:
