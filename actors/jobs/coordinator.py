@@ -306,8 +306,11 @@ class Coordinator:
         self._recorded_s = time.monotonic()
         if self._job is not None:
             changes["tuner_pids"] = list(self._job.tuner.pids)
-        self._record = replace(self._record, updated_ns=time.time_ns(), **changes)
-        self._records.write(self._record, report)
+        record = replace(self._record, updated_ns=time.time_ns(), **changes)
+        try:
+            self._records.write(record, report)
+        finally:  # only now: whom `wait` tells that the job has ended finds its last report
+            self._record = record
 
 
 def _unpickled(data: bytes) -> tuple[Plan, Limits | None, Tuning | None]:

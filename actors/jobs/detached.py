@@ -191,6 +191,10 @@ class DetachedJob:
             if data is not None:
                 return JobReport.from_json(json.loads(data))
         found = self._records.report(self.record.id)
+        if found is None or found.state != self.record.state:  # the store has not taken the last
+            data = self._ask("report")
+            if data is not None:
+                return JobReport.from_json(json.loads(data))
         if found is None:
             raise ClusterError(
                 f"job {self.record.id} is {self.record.state} and left no report: it ended within "
