@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from runtime.errors import SchemaError
-from runtime.model.batch import Batch, Column, Columns
+from runtime.model.batch import Batch, Column
 
 
 def inside_type(name: str, outside: pa.DataType) -> pa.DataType:
@@ -93,14 +93,6 @@ def column_to_arrow(values: Column, inside: pa.DataType) -> pa.Array:
             return pa.array(values.astype(np.int64, copy=False)).view(inside)
         return pa.array(values, type=inside)
     return values
-
-
-def columns_from_arrow(block: pa.RecordBatch, schema: pa.Schema, *, who: str) -> Columns:
-    """Return the columns of `schema` out of a block, as they are kept inside."""
-    return {
-        field.name: column_from_arrow(field.name, block.column(field.name), field.type, who=who)
-        for field in schema
-    }
 
 
 class ArrowRows:

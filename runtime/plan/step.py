@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -83,7 +83,7 @@ class Step(ABC):
         if missing := sorted(getattr(cls, "__abstractmethods__", ())):
             raise FlowError(
                 f"{cls.__name__} is no whole step yet: it does not say {', '.join(missing)}; "
-                "what each means is written at Step, in runtime/plan/steps.py"
+                "what each means is written at Step, in runtime/plan/step.py"
             )
         return super().__new__(cls)
 
@@ -203,9 +203,13 @@ class GatedStep(Step):
     def sharing(self) -> Sharing:
         """How many replicas it has, and what each of them gets."""
 
-    @abstractmethod
-    def part(self, name: str, replica: Replica) -> GatedStep:
-        """Return one replica of it, under that name, whose gate is another stage."""
+    def part(self, name: str, replica: Replica) -> Self:
+        """Return one replica of it, under that name, whose gate is another stage.
+
+        A class of steps that can have replicas has a field `replica`, too.
+        """
+        own: dict[str, Any] = {"release": READY_ONLY, "replica": replica}
+        return replace(self, name=name, **own)
 
     @abstractmethod
     def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> GatedStep:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from runtime.model import Release
 from runtime.plan.promises import Summary
-from runtime.plan.step import GatedStep, Keep, Replica, Role, Sharing, Side, Step
+from runtime.plan.step import GatedStep, Keep, Role, Sharing, Side, Step
 from runtime.plan.words import publishing_text, times_text
 from runtime.sources.spec import SourceSpec
 
@@ -140,10 +140,6 @@ class GateStep(GatedStep):
     def sharing(self) -> Sharing:
         """How it deals."""
         return self.of.sharing
-
-    def part(self, name: str, replica: Replica) -> GatedStep:
-        """As behind it."""
-        return self.of.part(name, replica)
 
     def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> GateStep:
         """It makes no columns, and keeps nothing that is late."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from runtime.model import READY_ONLY, Release, format_ns
+from runtime.model import Release, format_ns
 from runtime.operators.ground.keep import replicas_text, silent_text
 from runtime.plan.promises import Summary
 from runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
@@ -120,10 +120,6 @@ class AggregateStep(GatedStep):
     def sharing(self) -> Sharing:
         """By keys."""
         return Sharing(self.replicas, "keys")
-
-    def part(self, name: str, replica: Replica) -> AggregateStep:
-        """Return one replica."""
-        return replace(self, name=name, release=READY_ONLY, replica=replica)
 
     def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> AggregateStep:
         """Return it as it is run: it makes all its columns."""

@@ -60,13 +60,6 @@ class Windows:
         """Return the last window after whose close this pane is still in an open one."""
         return pane // self._slide - 1
 
-    def next_end_ns(self, watermark_ns: int) -> int:
-        """Return the end of the earliest window that is still open at this watermark."""
-        if watermark_ns in (START_NS, END_NS):
-            return watermark_ns
-        first_open = self.last_closed(watermark_ns) + 1
-        return min(first_open * self._window.slide_ns + self._window.size_ns, END_NS)
-
     def end_ns(self, window: int) -> int:
         """Return the end of a window."""
         return window * self._window.slide_ns + self._window.size_ns

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from runtime.model import READY_ONLY, Release, format_ns
+from runtime.model import Release, format_ns
 from runtime.operators.ground.keep import replicas_text, silent_text
 from runtime.plan.promises import PASSES, Summary
 from runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
@@ -83,10 +83,6 @@ class DedupeStep(GatedStep):
     def sharing(self) -> Sharing:
         """By keys."""
         return Sharing(self.replicas, "keys")
-
-    def part(self, name: str, replica: Replica) -> DedupeStep:
-        """Return one replica."""
-        return replace(self, name=name, release=READY_ONLY, replica=replica)
 
     def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> DedupeStep:
         """Return it as it is run: it makes no columns."""

@@ -101,10 +101,6 @@ class JoinStep(GatedStep):
         """As it is written."""
         return Sharing(self.replicas, self.share)
 
-    def part(self, name: str, replica: Replica) -> JoinStep:
-        """Return one replica."""
-        return replace(self, name=name, release=READY_ONLY, replica=replica)
-
     def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> JoinStep:
         """Return it without columns that nobody needs."""
         wanted = needed | self._asked

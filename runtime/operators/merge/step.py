@@ -10,7 +10,7 @@ import pyarrow as pa
 from runtime.errors import FlowError
 from runtime.model import Release
 from runtime.plan.promises import PASSES, Summary
-from runtime.plan.step import NO_LATE, GatedStep, Keep, Replica, Sharing, Side, Step
+from runtime.plan.step import NO_LATE, GatedStep, Keep, Sharing, Side, Step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,15 +73,6 @@ class MergeStep(GatedStep):
     def sharing(self) -> Sharing:
         """It is one: several could not put rows into one order."""
         return Sharing(1, "keys")
-
-    def part(self, name: str, replica: Replica) -> GatedStep:
-        """It has none.
-
-        Raises:
-            FlowError: always.
-        """
-        del replica
-        raise FlowError(f"step {self.name!r}: a merge has no replicas, and {name!r} would be one")
 
     def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> MergeStep:
         """It makes no columns."""

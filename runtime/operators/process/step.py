@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from runtime.model import READY_ONLY, Release, format_ns
+from runtime.model import Release, format_ns
 from runtime.operators.ground.keep import replicas_text
 from runtime.plan.promises import PASSES, Summary
 from runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
@@ -84,10 +84,6 @@ class ProcessStep(GatedStep):
     def sharing(self) -> Sharing:
         """By keys."""
         return Sharing(self.replicas, "keys")
-
-    def part(self, name: str, replica: Replica) -> ProcessStep:
-        """Return one replica."""
-        return replace(self, name=name, release=READY_ONLY, replica=replica)
 
     def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> ProcessStep:
         """Return it as it is run: the user's object makes all columns."""
