@@ -3,7 +3,7 @@
 | room | what it does |
 | --- | --- |
 | `kernel` | what this host's kernel says of processes and files |
-| `doorway` | who calls at a socket that listens |
+| `connections` | connections to a listening socket that have not shown a key |
 | `wire` | messages between slots |
 | `sinks` | results, to where they leave |
 | `nodes` | the Ray nodes there are |

@@ -18,8 +18,8 @@ import slackwater as sw
 from examples import city_congestion, warsaw_crawl
 from examples.city import POLICIES, City, generate
 from runtime.errors import IngestError
+from slackwater.cli.follow import follow
 from slackwater.cli.progress import Progress
-from slackwater.cli.watch import watch
 from slackwater.report.picture import sparkline
 from slackwater.report.render import render_report, report_text
 
@@ -40,7 +40,7 @@ def main() -> int:
             progress.say("where it runs:")
             for stage, node in cluster.plan(flow).slots.items():
                 progress.say(f"  {stage:<12} {node}")
-            report = watch(cluster.submit(flow), out, show=progress.update)
+            report = follow(cluster.submit(flow), out, show=progress.update)
     except sw.SlackwaterError as problem:
         console.print(f"demo: {problem}", style="red", markup=False)
         return 1

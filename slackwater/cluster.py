@@ -17,8 +17,8 @@ from runtime.plan.plan import Plan
 from runtime.plan.slots import slots_of_nodes
 from runtime.plan.steps import SourceStep
 from runtime.tune import check_deadline, chosen_tuning
+from slackwater.flow_host import FlowHost, tell
 from slackwater.jobs import Job
-from slackwater.places import Places, tell
 
 if TYPE_CHECKING:
     from actors.nodes.ray_nodes import RayNodes
@@ -30,7 +30,7 @@ SETTLES_S = 1.5
 """Ray takes about a second to say that CPUs are free again, those of the job before, say."""
 
 
-class Cluster(Places):
+class Cluster(FlowHost):
     """A Ray cluster to submit flows to. Use it as a context manager, from one thread.
 
     Attributes:

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 
-from runtime.model import END_NS, START_NS, Batch, Int64Array, Released, concat_batches
+from runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array, concat_batches
 
 _LATE = 0.15
 """Which part of the rows come late."""
@@ -40,7 +40,7 @@ class Reads:
         self._turns = _turns(ports)
         self._segments = _segments(ports, Random(seed), late=late)  # noqa: S311 - no secret
 
-    def cut(self, cut: Random | None = None) -> Iterator[Released]:
+    def cut(self, cut: Random | None = None) -> Iterator[GateRead]:
         """Yield the segments as reads, each as one or cut anywhere; then the end."""
         none: list[Batch | None] = [None for _ in self._ports]
         watermark_ns = frontier_ns = START_NS
@@ -48,15 +48,15 @@ class Reads:
             late = list(self._parts(segment.late, cut))
             parts = list(self._parts(segment.ordered, cut))
             for part in late[:-1]:
-                yield Released(none, part, watermark_ns, 0, frontier_ns)
+                yield GateRead(none, part, watermark_ns, 0, frontier_ns)
             for number, part in enumerate(parts):
                 newest_ns = [rows.event_time_ns.item(-1) for rows in part if rows is not None]
                 watermark_ns = max([watermark_ns, *newest_ns])
                 if number == len(parts) - 1:
                     watermark_ns = segment.watermark_ns
                 frontier_ns = max(frontier_ns, min(watermark_ns, segment.frontier_ns))
-                yield Released(part, none if number else late[-1], watermark_ns, 0, frontier_ns)
-        yield Released(none, none, END_NS, 0, END_NS)
+                yield GateRead(part, none if number else late[-1], watermark_ns, 0, frontier_ns)
+        yield GateRead(none, none, END_NS, 0, END_NS)
 
     def _parts(
         self, of_ports: Sequence[Int64Array], cut: Random | None

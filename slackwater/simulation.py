@@ -9,11 +9,11 @@ from runtime.flow.dataflow import Dataflow
 from runtime.plan.slots import slots_of_nodes
 from runtime.simulate import CostModel, Fault, LinkModel
 from runtime.tune import check_deadline, chosen_tuning
-from slackwater.places import Places, tell
+from slackwater.flow_host import FlowHost, tell
 from slackwater.simulated_job import SimulatedJob
 
 
-class Simulation(Places):
+class Simulation(FlowHost):
     """The simulator as a place to submit flows to: virtual time, repeatable by its seed.
 
     Args:

@@ -27,7 +27,7 @@ from ingest import table
 from runtime.config import Limits
 from runtime.errors import SettingError
 from runtime.flow import Dataflow, Stream
-from runtime.model import END_NS, START_NS, Batch, Released, concat_batches
+from runtime.model import END_NS, START_NS, Batch, GateRead, concat_batches
 from runtime.model.plain import from_plain, to_plain
 from runtime.operators import make_operator, make_stateless
 from runtime.operators.ground import Operator
@@ -202,7 +202,7 @@ class _Gated:
     def _same(self, found: Leaves, expected: Leaves, problem: str) -> None:
         self._verify(found == expected, f"{problem}: {_difference(found, expected)}")
 
-    def _run(self, machine: Operator, reads: list[Released], *, spoils: bool = False) -> Leaves:
+    def _run(self, machine: Operator, reads: list[GateRead], *, spoils: bool = False) -> Leaves:
         leaves: Leaves = []
         for read in reads:
             left = machine.process(read, 0)
@@ -217,7 +217,7 @@ class _Gated:
         self._verify(machine.rows_held == 0, f"it holds {machine.rows_held} rows after the end")
         self._verify(machine.promise_ns(END_NS) == END_NS, "it does not promise the end")
 
-    def _verify_restored(self, reads: list[Released], whole: Leaves) -> None:
+    def _verify_restored(self, reads: list[GateRead], whole: Leaves) -> None:
         machine = self._made()
         leaves: Leaves = []
         for read in reads:
@@ -237,7 +237,7 @@ class _Gated:
         self._run(machine, reads[half:])
         self._verify(pickle.dumps(plain) == kept, "a snapshot changes when it goes on")
 
-    def _verify_promises(self, reads: list[Released]) -> None:
+    def _verify_promises(self, reads: list[GateRead]) -> None:
         """Verify, where no row is late, that what leaves is in order and behind no promise."""
         machine, promised_ns = self._made(), START_NS
         for read in reads:
@@ -277,7 +277,7 @@ class _Gated:
             leaves == Counter(whole), f"{_REPLICAS} replicas make other rows than one does"
         )
 
-    def _cut(self, reads: Reads, turn: int) -> list[Released]:
+    def _cut(self, reads: Reads, turn: int) -> list[GateRead]:
         return list(reads.cut(Random(f"{self._seed}/{turn}")))  # noqa: S311 - no secret
 
     def _share(self, rows: Batch | None, port: int, replica: int) -> Batch | None:

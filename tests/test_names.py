@@ -22,9 +22,9 @@ JOINTS = ("/", ".", "→", ":")
 NAMES = {"name", "stage", "step", "slot", "node", "channel", "sink", "origin", "target", "source"}
 PARTS = (".gate", "→")
 """What only the file that makes names may write."""
-MAKERS = {"runtime/plan/draft.py": ".gate", "runtime/plan/plan.py": "→"}
+MAKERS = {"runtime/plan/planned_stages.py": ".gate", "runtime/plan/plan.py": "→"}
 NOT_OURS = {
-    ("actors/sinks/place.py", "path.name"),  # of a file
+    ("actors/sinks/output_path.py", "path.name"),  # of a file
     ("slackwater/cli/userfile.py", "target"),  # FLOW.py:name, as one types it
 }
 

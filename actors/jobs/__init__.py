@@ -8,8 +8,8 @@
 | `detached.py` | a detached job as others hold it |
 | `records.py` | what is known of detached jobs, also later |
 | `results.py` | what collect sinks have gathered |
-| `logs.py`, `echo.py` | what its processes have printed: later, and at once |
-| `last_heard.py` | what each slot last said of itself |
-| `obituary.py`, `own_errors.py` | how an end is explained; Ray's errors as ours |
-| `regular_calls.py` | calls to slots, made now and then |
+| `logs.py`, `user_output_relay.py` | what its processes have printed: later, and at once |
+| `latest_reports.py` | what each slot last said of itself |
+| `failure_report.py`, `ray_errors.py` | how an end is explained; Ray's errors as ours |
+| `periodic_calls.py` | calls to slots, made now and then |
 """

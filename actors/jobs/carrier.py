@@ -1,7 +1,7 @@
 """Carries a job from the start of its slots to its end, in a thread of the job's own.
 
 ```
-ends of slots, hosts, lifeline, a wish to stop ──▶ JobLife ──▶ stop · ask · fetch · end
+ends of slots, hosts, cluster, a wish to stop ──▶ JobLife ──▶ stop · ask · fetch · end
                                  stimuli              ▲               │
                                                       └── answers ────┘
 ```
@@ -24,16 +24,16 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from actors.jobs.echo import Echo
-from actors.jobs.last_heard import LastHeard
+from actors.jobs.latest_reports import LatestReports
 from actors.jobs.results import Results
-from actors.jobs.slot_actors import end_actors, last_words
-from actors.nodes.bounded import attempt
-from actors.nodes.hosts import HostWatch
-from actors.nodes.lifeline import Lifeline
+from actors.jobs.slot_actors import end_actors, final_reports
+from actors.jobs.user_output_relay import UserOutputRelay
+from actors.nodes.cluster_monitor import ClusterMonitor
+from actors.nodes.host_monitor import HostMonitor
 from actors.nodes.placement import NodeInfo, dead_nodes
+from actors.nodes.time_limits import attempt
 from actors.slot.report import SlotReport
-from actors.tuning.care import TunerCare
+from actors.tuning.supervisor import TunerSupervisor
 from runtime.errors import ClusterError, SlackwaterError
 from runtime.life import (
     Action,
@@ -41,28 +41,28 @@ from runtime.life import (
     CheckCluster,
     ClusterGone,
     ClusterThere,
+    CollectFinalReports,
     DeadNodes,
     End,
     FetchResults,
-    HearLastWords,
+    FinalReportsCollected,
     HomeNode,
     HostSilent,
     JobLife,
-    LastWordsHeard,
-    Patience,
     ResultsFetched,
     SlotDied,
     SlotEnded,
     Stimulus,
     StopAsked,
     StopSlots,
+    TimeLimits,
     TimePassed,
 )
 from runtime.plan.plan import Plan
 
 __all__ = ["JobCarrier"]
 
-PATIENCE = Patience()
+TIME_LIMITS = TimeLimits()
 CALL_TIMEOUT_S = 10.0
 LOOK_S = 0.25
 """How long to rest before hosts are looked at again. A slot that ends, and a stop, end the rest."""
@@ -79,7 +79,7 @@ class JobCarrier:
         plan: every stage in a slot.
         nodes: {slot: the node it runs on}.
         actors: {slot: its actor}.
-        lifeline: of this process.
+        cluster_monitor: of this process.
         hosts: of the slots.
         tuner: who sets the slacks.
         echoes: whether this process prints what users' functions print in the slots.
@@ -101,18 +101,18 @@ class JobCarrier:
         nodes: Mapping[str, NodeInfo],
         actors: Mapping[str, Any],
         *,
-        lifeline: Lifeline,
-        hosts: HostWatch,
-        tuner: TunerCare,
+        cluster_monitor: ClusterMonitor,
+        hosts: HostMonitor,
+        tuner: TunerSupervisor,
         echoes: bool,
     ) -> None:
         self._plan, self._actors = plan, actors
-        self._lifeline, self._hosts, self._tuner = lifeline, hosts, tuner
+        self._cluster_monitor, self._hosts, self._tuner = cluster_monitor, hosts, tuner
         homes = {
             slot: HomeNode(nodes[slot].node_id, nodes[slot].name, nodes[slot].ip)
             for slot in plan.slot_names
         }
-        self.life = JobLife(plan, homes, patience=PATIENCE)
+        self.life = JobLife(plan, homes, time_limits=TIME_LIMITS)
         self.reports: dict[str, SlotReport] = {}
         self.results = Results(plan, actors)
         self.notes: list[str] = []
@@ -120,8 +120,8 @@ class JobCarrier:
         self.error: SlackwaterError | None = None
         self.elapsed_s: float | None = None
         self.lock = threading.RLock()
-        self._heard = LastHeard(actors, self.reports)
-        self._echo = Echo(plan, actors) if echoes else None
+        self._heard = LatestReports(actors, self.reports)
+        self._echo = UserOutputRelay(plan, actors) if echoes else None
         self._silent: set[str] = set()  # ids of nodes that the machine knows not to answer
         self._joins: dict[Any, str] = {}
         self._start_ns, self._began_s = 0, time.monotonic()  # of the sources, by two clocks
@@ -163,7 +163,7 @@ class JobCarrier:
         try:
             self._fetch_reports()
         except OSError as problem:  # the next look ends the job
-            self._lifeline.broke(problem)
+            self._cluster_monitor.broke(problem)
 
     def _fetch_reports(self) -> None:
         calls = {self._actors[name].call.remote("report"): name for name in self.life.living}
@@ -171,7 +171,7 @@ class JobCarrier:
         done: list[Any] = []
         while len(done) < len(calls) and (left := deadline_s - time.monotonic()) > 0:
             done, _ = ray.wait(list(calls), num_returns=len(calls), timeout=min(left, LOOK_S))
-            if self.life.is_ending or self._lifeline.lost is not None:
+            if self.life.is_ending or self._cluster_monitor.lost is not None:
                 break  # some may never answer
         with self.lock:
             self._heard.take({ref: calls[ref] for ref in done}, self.life.ended)
@@ -210,13 +210,15 @@ class JobCarrier:
     def _news(self) -> list[Stimulus]:
         """Return what has happened since the last look; waits for nothing."""
         if not ray.is_initialized():  # asked now, it would start a cluster of its own
-            self._lifeline.lost = "this process closed its connection to Ray under a job that ran"
-        if (gone := self._lifeline.look()) is not None:
+            self._cluster_monitor.lost = (
+                "this process closed its connection to Ray under a job that ran"
+            )
+        if (gone := self._cluster_monitor.look()) is not None:
             return [ClusterGone(gone)]
         try:
             news: list[Stimulus] = self._ends()
         except OSError as problem:  # Ray's own, of its socket
-            return [ClusterGone(self._lifeline.broke(problem))]
+            return [ClusterGone(self._cluster_monitor.broke(problem))]
         silent = {node: why for node, why in self._hosts.look().items() if node not in self._silent}
         self._silent.update(silent)
         news += [HostSilent(node, why) for node, why in silent.items()]
@@ -250,7 +252,7 @@ class JobCarrier:
             if self._echo is not None:
                 self._echo.look(self.life.ended)
         except OSError as problem:  # the next look says so
-            self._lifeline.broke(problem)
+            self._cluster_monitor.broke(problem)
 
     # -- the thread: what is to be done ----------------------------------------------------
 
@@ -269,14 +271,14 @@ class JobCarrier:
         try:
             match action:
                 case CheckCluster():
-                    gone = self._lifeline.check()
+                    gone = self._cluster_monitor.check()
                     return [ClusterThere() if gone is None else ClusterGone(gone)]
                 case AskForDead(node_ids, within_s):
                     return [DeadNodes(_known_dead(node_ids, within_s))]
                 case StopSlots(slots, failure):
                     for name in slots:
                         self._actors[name].call.remote("stop", failure)
-                case HearLastWords(slots, failure, within_s):
+                case CollectFinalReports(slots, failure, within_s):
                     return self._last_words(slots, failure, within_s)
                 case FetchResults(sinks):
                     with self.lock:
@@ -287,7 +289,7 @@ class JobCarrier:
                     self.error = None if cause is None else cause.error(self.life.heard)
                     self._end()
         except OSError as problem:
-            return [ClusterGone(self._lifeline.broke(problem))]
+            return [ClusterGone(self._cluster_monitor.broke(problem))]
         return []
 
     def _last_words(self, slots: Sequence[str], failure: str, within_s: float) -> list[Stimulus]:
@@ -296,12 +298,12 @@ class JobCarrier:
             self.notes += self.results.keep(sinks)
 
         if not ray.is_initialized():
-            return [LastWordsHeard()]
+            return [FinalReportsCollected()]
         living = {name: self._actors[name] for name in slots}
-        heard = last_words(living, failure=failure, within_s=within_s, then=keep)
+        heard = final_reports(living, failure=failure, within_s=within_s, then=keep)
         with self.lock:
             self.reports.update(heard)
-        return [*map(_ended, heard.values()), LastWordsHeard()]
+        return [*map(_ended, heard.values()), FinalReportsCollected()]
 
     def _end(self) -> None:
         there = [self.reports[name] for name in self.life.ended]
@@ -314,7 +316,7 @@ class JobCarrier:
     def close(self) -> None:
         """Watch nothing any more, and end the tuner."""
         self._hosts.close()
-        self._lifeline.close()
+        self._cluster_monitor.close()
         attempt(CALL_TIMEOUT_S, self._tuner.end)
 
 

@@ -25,10 +25,10 @@ from typing import Any
 import ray
 
 from actors.jobs.job import RayJob
-from actors.jobs.own_errors import not_importable
+from actors.jobs.ray_errors import not_importable
 from actors.jobs.records import JobRecord, Records, Worker, json_bytes
-from actors.nodes.bounded import ASK_S, within
 from actors.nodes.placement import NodeInfo, check_room, list_nodes
+from actors.nodes.time_limits import ASK_S, within
 from runtime.config import Limits, Tuning
 from runtime.errors import ClusterError, SlackwaterError, WorkerDied
 from runtime.measure.report import JobReport

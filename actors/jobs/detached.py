@@ -31,11 +31,11 @@ from actors.jobs.coordinator import (
     actor_name,
     coordinator_of,
 )
-from actors.jobs.own_errors import own_error
+from actors.jobs.ray_errors import unwrapped_ray_error
 from actors.jobs.records import JobRecord, Records, check_connected
-from actors.nodes.bounded import attempt, within
-from actors.nodes.lifeline import Lifeline, own_lifeline
+from actors.nodes.cluster_monitor import ClusterMonitor, own_cluster_monitor
 from actors.nodes.placement import NodeInfo, dead_nodes
+from actors.nodes.time_limits import attempt, within
 from runtime import errors
 from runtime.config import Limits, Tuning
 from runtime.errors import ClusterError, SlackwaterError, WorkerDied
@@ -86,7 +86,7 @@ def submit_detached(
         placement=dict(plan.slots),
         collects=collect_sinks(plan),
     )
-    lifeline = own_lifeline()
+    cluster_monitor = own_cluster_monitor()
     place = NodeAffinitySchedulingStrategy(head_id, soft=False) if head_id else None
     made: Any = ray.remote(Coordinator)
     chosen = made.options(
@@ -109,7 +109,7 @@ def submit_detached(
                 folder=os.getcwd(),
             ),
             record,
-            lifeline=lifeline,
+            cluster_monitor=cluster_monitor,
             timeout_s=START_S,
         )
     except BaseException:  # Ctrl-C too
@@ -144,14 +144,14 @@ class DetachedJob:
     def __init__(self, record: JobRecord, actor: Any = None) -> None:
         self.record = record
         self._records = Records()
-        self._line: Lifeline | None = None
+        self._line: ClusterMonitor | None = None
         self._actor = actor
         self._tables: dict[str, pa.Table] = {}
 
     @property
-    def _lifeline(self) -> Lifeline:
+    def _cluster_monitor(self) -> ClusterMonitor:
         if self._line is None:
-            self._line = own_lifeline()
+            self._line = own_cluster_monitor()
         return self._line
 
     @property
@@ -252,17 +252,19 @@ class DetachedJob:
                 self._actor = coordinator_of(self.record.id)
             if self._actor is not None:
                 call = getattr(self._actor, method).remote(*args)
-                return _got(call, self.record, lifeline=self._lifeline, timeout_s=timeout_s)
+                return _got(
+                    call, self.record, cluster_monitor=self._cluster_monitor, timeout_s=timeout_s
+                )
         except RayActorError:
-            if (gone := self._lifeline.check()) is not None:
+            if (gone := self._cluster_monitor.check()) is not None:
                 raise ClusterError(lost_cluster(gone)) from None
         self.record = _as_it_is(self._records, self.record, is_gone=True)
         return None
 
 
-def _got(call: Any, record: JobRecord, *, lifeline: Lifeline, timeout_s: float) -> Any:
+def _got(call: Any, record: JobRecord, *, cluster_monitor: ClusterMonitor, timeout_s: float) -> Any:
     try:
-        return lifeline.get([call], timeout_s)[0]
+        return cluster_monitor.get([call], timeout_s)[0]
     except GetTimeoutError as problem:
         where = record.coordinator
         place = f" on node {where.node} (host {where.host})" if where else ""
@@ -283,7 +285,7 @@ def _got(call: Any, record: JobRecord, *, lifeline: Lifeline, timeout_s: float) 
             ) from None
         raise
     except RayError as problem:
-        raise own_error(problem) from problem
+        raise unwrapped_ray_error(problem) from problem
 
 
 def _as_it_is(records: Records, record: JobRecord, *, is_gone: bool = False) -> JobRecord:

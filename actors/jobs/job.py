@@ -19,12 +19,12 @@ import pyarrow as pa
 
 from actors.jobs.carrier import JobCarrier
 from actors.jobs.slot_actors import ask_all, end_actors, make_actors, set_clocks
-from actors.nodes.hosts import HostWatch
-from actors.nodes.lifeline import own_lifeline
+from actors.nodes.cluster_monitor import own_cluster_monitor
+from actors.nodes.host_monitor import HostMonitor
 from actors.nodes.placement import NodeInfo
 from actors.sinks import sink_runs, slots_with_inputs
 from actors.slot.report import put_together
-from actors.tuning.care import TunerCare
+from actors.tuning.supervisor import TunerSupervisor
 from actors.wire.channel import ChannelKeys
 from runtime.config import Limits, Tuning
 from runtime.errors import SlackwaterError
@@ -74,9 +74,9 @@ class RayJob:
         self._job_id = job_id or plan.flow
         self.pids: dict[str, int] = {}
         self._plan = plan
-        self._hosts = HostWatch(nodes.values())
-        self._lifeline = own_lifeline()
-        self.tuner = TunerCare(plan, tuning, folder=folder)
+        self._hosts = HostMonitor(nodes.values())
+        self._cluster_monitor = own_cluster_monitor()
+        self.tuner = TunerSupervisor(plan, tuning, folder=folder)
         self._notes, self._limits = list(notes), limits or Limits()
         settings = {
             "keys": ChannelKeys.generate(),
@@ -90,7 +90,7 @@ class RayJob:
             plan,
             nodes,
             self._actors,
-            lifeline=self._lifeline,
+            cluster_monitor=self._cluster_monitor,
             hosts=self._hosts,
             tuner=self.tuner,
             echoes=echoes,
@@ -149,7 +149,7 @@ class RayJob:
             method,
             *args,
             flow=self._plan.flow,
-            lifeline=self._lifeline,
+            cluster_monitor=self._cluster_monitor,
             timeout_s=timeout_s,
         )
 
@@ -179,7 +179,7 @@ class RayJob:
         if not self._carrier.over.is_set():
             self._carrier.refresh()
         with self._carrier.lock:
-            tuning = self.tuner.report(is_fresh=self._lifeline.lost is None)
+            tuning = self.tuner.report(is_fresh=self._cluster_monitor.lost is None)
         return self._put_together(tuning)
 
     @property

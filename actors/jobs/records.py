@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Protocol
 
-from actors.nodes.bounded import ASK_S, within
+from actors.nodes.time_limits import ASK_S, within
 from runtime.errors import ClusterError
 from runtime.expressions.nearest import listed, nearest
 from runtime.measure.checked import checked

@@ -14,17 +14,17 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.jobs.own_errors import own_error
+from actors.jobs.ray_errors import unwrapped_ray_error
 from actors.jobs.records import end_on_record
-from actors.nodes.bounded import attempt
-from actors.nodes.lifeline import Lifeline
+from actors.nodes.cluster_monitor import ClusterMonitor
 from actors.nodes.placement import NodeInfo
+from actors.nodes.time_limits import attempt
 from actors.slot.actor import SlotActor
 from actors.slot.report import SlotIdentity, SlotReport
 from runtime.errors import ClusterError
 from runtime.plan.plan import Plan
 
-__all__ = ["ask_all", "end_actors", "last_words", "make_actors", "set_clocks"]
+__all__ = ["ask_all", "end_actors", "final_reports", "make_actors", "set_clocks"]
 
 KILL_S = 3.0
 STOP_S = 4.0
@@ -66,7 +66,7 @@ def ask_all(
     method: str,
     *args: Any,
     flow: str,
-    lifeline: Lifeline,
+    cluster_monitor: ClusterMonitor,
     timeout_s: float,
 ) -> list[Any]:
     """Return what each of these says, in their order.
@@ -77,7 +77,7 @@ def ask_all(
     """
     calls = [actor.call.remote(method, *args) for actor in actors]
     try:
-        return lifeline.get(calls, timeout_s)
+        return cluster_monitor.get(calls, timeout_s)
     except GetTimeoutError as problem:
         raise ClusterError(
             f"job {flow!r}: not all of its {len(calls)} slots answered {method!r} "
@@ -85,7 +85,7 @@ def ask_all(
             "or of memory: see `ray status`"
         ) from problem
     except RayError as problem:
-        raise own_error(problem) from problem
+        raise unwrapped_ray_error(problem) from problem
 
 
 def set_clocks(known: Mapping[str, SlotIdentity], ask: Callable[..., list[Any]]) -> None:
@@ -106,7 +106,7 @@ def set_clocks(known: Mapping[str, SlotIdentity], ask: Callable[..., list[Any]])
         ask("follow_clock", endpoint, slots=others)
 
 
-def last_words(
+def final_reports(
     actors: Mapping[str, Any],
     *,
     failure: str,

@@ -3,6 +3,6 @@
 | file | what it does |
 | --- | --- |
 | `boot.py` | which boot of which kernel we run under |
-| `own_process.py` | a process of ours, known for certain, and ended for certain |
+| `process_identity.py` | a process of ours, known for certain, and ended for certain |
 | `plain_files.py` | reads a file that somebody else may have put there |
 """

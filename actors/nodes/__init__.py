@@ -8,13 +8,13 @@
 | `tokens.py` | a cluster's token, and who else can read it |
 | `placement.py` | the nodes, and their room for slots |
 | `versions.py` | what each node runs |
-| `hosts.py` | whether hosts answer, asked of their kernels |
-| `lifeline.py` | whether the head and our own raylet answer |
+| `host_monitor.py` | whether hosts answer, asked of their kernels |
+| `cluster_monitor.py` | whether the head and our own raylet answer |
 | `gateway.py` | questions that only a process inside the cluster can answer |
-| `bounded.py` | calls to Ray's head, each within a time limit |
+| `time_limits.py` | calls to Ray's head, each within a time limit |
 | `host_facts.py` | what a host is like, for `slackwater doctor` |
 
-Programs that are run by their path, so they stay beside who runs them: `keeper.py` (by `local.py`),
-`silent_agent.py` (by the keeper), `probe.py` (by `connecting.py`); the doctor sends `host_facts.py`
-over ssh.
+Programs that are run by their path, so they stay beside who runs them: `local_supervisor.py` (by
+`local.py`), `stub_agent.py` (by the supervisor), `probe.py` (by `connecting.py`); the doctor sends
+`host_facts.py` over ssh.
 """

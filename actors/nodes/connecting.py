@@ -24,7 +24,7 @@ import ray._private.services
 import ray._private.worker
 import ray._raylet
 
-from actors.nodes.bounded import attempt
+from actors.nodes.time_limits import attempt
 from actors.nodes.tokens import has_token, refuse_shared_token
 from runtime.errors import ClusterError
 
@@ -55,7 +55,8 @@ TOKEN_RULE = (
 )
 GCS_PATIENCE = {"RAY_gcs_rpc_server_reconnect_timeout_s": "2000000"}
 """A process whose calls have waited so long for the cluster's head is ended by Ray, in mid-line,
-after a minute unless told. It is our user's, so never: a job notices by itself (`lifeline.py`)."""
+after a minute unless told. It is our user's, so never: a job notices by itself
+(`cluster_monitor.py`)."""
 OPEN_RULE = (
     "start its nodes with RAY_AUTH_MODE=token, and one token in ~/.ray/auth_token on each of them "
     "(`ray get-auth-token --generate` makes it, `chmod 600` keeps it yours)"

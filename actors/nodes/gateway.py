@@ -14,7 +14,7 @@ from ray.exceptions import GetTimeoutError
 from ray.util import client
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.nodes.hosts import SERVE_S, serving
+from actors.nodes.host_monitor import SERVE_S, serving
 from actors.nodes.placement import NodeInfo, list_nodes
 from runtime.errors import ClusterError
 

@@ -1,4 +1,4 @@
-"""Ray nodes simulated on this machine: the driver's side of `actors/nodes/keeper.py`.
+"""Ray nodes simulated on this machine: the driver's side of `actors/nodes/local_supervisor.py`.
 
 The nodes are real Ray nodes, but they share one clock and this machine's cores: their CPUs are
 accounting only. They listen on 127.0.0.1 alone, and take nobody without the token, which lives in
@@ -26,11 +26,11 @@ from runtime.errors import ClusterError, SettingError
 
 __all__ = ["LocalNodes"]
 
-KEEPER = Path(__file__).with_name("keeper.py")
+SUPERVISOR = Path(__file__).with_name("local_supervisor.py")
 SPARE_CPUS = 3  # beside the slots, for Spark's executors
 LEAST_OBJECT_STORE_MB = 75  # Ray refuses less
 START_LIMIT_S = 120.0  # three nodes take 4 s on an idle machine
-STOP_LIMIT_S = 30.0  # of which the keeper uses 20 at most
+STOP_LIMIT_S = 30.0  # of which the supervisor uses 20 at most
 # A Unix socket's path has at most 107 characters; behind ours comes, 71 characters long,
 # /ray/session_2026-01-31_12-00-00_123456_1234567/sockets/plasma_store.12
 LONGEST_FOLDER = 36
@@ -69,10 +69,10 @@ class LocalNodes:
         cpus = cores + SPARE_CPUS if cpus_per_node is None else cpus_per_node
         _check(count, cores, cpus, object_store_mb)
         self._folder = _private_folder()
-        self._keeper: subprocess.Popen[str] | None = None
+        self._supervisor: subprocess.Popen[str] | None = None
         try:
             self.environment = _with_token(self._folder)  # what a client of these nodes needs
-            self._keeper = self._start_keeper(
+            self._supervisor = self._start_supervisor(
                 {
                     "driver_pid": os.getpid(),
                     "folder": str(self._folder),
@@ -90,27 +90,27 @@ class LocalNodes:
         self.ids: dict[str, str] = ready["ids"]  # {node name: Ray node id}
 
     @property
-    def keeper_pid(self) -> int:
+    def supervisor_pid(self) -> int:
         """The process above all processes of these nodes."""
-        assert self._keeper is not None
-        return self._keeper.pid
+        assert self._supervisor is not None
+        return self._supervisor.pid
 
     def close(self) -> None:
         """Take all nodes down; return when every process and the folder are gone. Idempotent."""
-        keeper, self._keeper = self._keeper, None
-        if keeper is not None:
-            _pipe(keeper.stdin).close()  # the sign to take everything down
-            try:  # a second Ctrl-C here is harmless: the keeper goes on by itself
-                keeper.wait(timeout=STOP_LIMIT_S)
+        supervisor, self._supervisor = self._supervisor, None
+        if supervisor is not None:
+            _pipe(supervisor.stdin).close()  # the sign to take everything down
+            try:  # a second Ctrl-C here is harmless: the supervisor goes on by itself
+                supervisor.wait(timeout=STOP_LIMIT_S)
             except subprocess.TimeoutExpired:
-                keeper.kill()  # and the system kills the nodes with it
-                keeper.wait()
+                supervisor.kill()  # and the system kills the nodes with it
+                supervisor.wait()
                 raise ClusterError(
                     f"the local nodes did not end within {STOP_LIMIT_S:.0f} s and were killed; "
                     "a disk that does not answer can do this: look for raylet processes"
                 ) from None
             finally:
-                _pipe(keeper.stdout).close()
+                _pipe(supervisor.stdout).close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def __enter__(self) -> LocalNodes:
@@ -124,11 +124,11 @@ class LocalNodes:
     ) -> None:
         self.close()
 
-    def _start_keeper(self, plan: dict[str, Any]) -> subprocess.Popen[str]:
+    def _start_supervisor(self, plan: dict[str, Any]) -> subprocess.Popen[str]:
         environment = {k: v for k, v in os.environ.items() if k not in FOREIGN} | self.environment
-        with (self._folder / "keeper.log").open("w", encoding="utf-8") as log:
+        with (self._folder / "supervisor.log").open("w", encoding="utf-8") as log:
             return subprocess.Popen(  # noqa: S603 our own file, no shell
-                [sys.executable, "-P", str(KEEPER), "start", json.dumps(plan)],
+                [sys.executable, "-P", str(SUPERVISOR), "start", json.dumps(plan)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -138,13 +138,13 @@ class LocalNodes:
             )
 
     def _wait_until_ready(self, progress: Callable[[str], None]) -> dict[str, Any]:
-        assert self._keeper is not None
-        limit = threading.Timer(START_LIMIT_S, _pipe(self._keeper.stdin).close)
+        assert self._supervisor is not None
+        limit = threading.Timer(START_LIMIT_S, _pipe(self._supervisor.stdin).close)
         limit.daemon = True
         limit.start()
         reason = f"no answer within {START_LIMIT_S:.0f} s"
         try:
-            for line in _pipe(self._keeper.stdout):
+            for line in _pipe(self._supervisor.stdout):
                 report: dict[str, Any] = json.loads(line)
                 if "address" in report:
                     return report
@@ -160,9 +160,9 @@ class LocalNodes:
         )
 
     def _last_words(self) -> str:
-        """Return the end of the keeper's log; the folder may be gone already."""
+        """Return the end of the supervisor's log; the folder may be gone already."""
         with contextlib.suppress(OSError):
-            lines = (self._folder / "keeper.log").read_text(errors="replace").splitlines()
+            lines = (self._folder / "supervisor.log").read_text(errors="replace").splitlines()
             return "".join(f"  | {line}\n" for line in lines[-5:])
         return ""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import ray
 
-from actors.nodes.bounded import ASK_S, within
+from actors.nodes.time_limits import ASK_S, within
 from runtime.errors import ClusterError
 
 __all__ = ["NodeInfo", "check_room", "dead_nodes", "list_nodes", "missing_cpus", "name_nodes"]

@@ -1,11 +1,11 @@
 """Where results leave: files, the user's function, or memory."""
 
-from actors.sinks.files import FileSink, Progress
-from actors.sinks.known import input_prints, sink_runs, slots_with_inputs
+from actors.sinks.files import FileSink, SinkProgress
 from actors.sinks.lock import HasEnded
 from actors.sinks.memory import CallbackSink, CollectSink
-from actors.sinks.of_slot import SlotSinks
 from actors.sinks.open import NOBODY, Sink, open_sink
+from actors.sinks.run_fingerprints import input_prints, sink_runs, slots_with_inputs
+from actors.sinks.slot_sinks import SlotSinks
 
 __all__ = [
     "NOBODY",
@@ -13,8 +13,8 @@ __all__ = [
     "CollectSink",
     "FileSink",
     "HasEnded",
-    "Progress",
     "Sink",
+    "SinkProgress",
     "SlotSinks",
     "input_prints",
     "open_sink",

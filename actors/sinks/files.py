@@ -21,21 +21,29 @@ from pathlib import Path
 import pyarrow as pa
 
 from actors.sinks.lock import HasEnded, Lock, here_as
+from actors.sinks.output_path import OutputPath, make_folder
 from actors.sinks.parts import JsonLinesPart, ParquetPart, PartFile
-from actors.sinks.place import Place, make_folder
 from runtime.errors import SinkError
 from runtime.model import Int64Array
 from runtime.plan.steps import SinkSpec
-from runtime.sinks import Cutter, Manifest, Opening, Part, RunNote, SinkRun, opening_of
-from runtime.sinks.cut import PART_ROWS
+from runtime.sinks import (
+    Manifest,
+    OpenDecision,
+    Part,
+    RollingPolicy,
+    RunRecord,
+    SinkRun,
+    open_decision,
+)
+from runtime.sinks.rolling import PART_ROWS
 
-__all__ = ["FileSink", "Progress"]
+__all__ = ["FileSink", "SinkProgress"]
 
 CHOOSE_ANOTHER = "choose a path that can be written on the node where the sink runs"
 
 
 @dataclass
-class Progress:
+class SinkProgress:
     """How far the output of a sink is.
 
     Attributes:
@@ -84,24 +92,24 @@ class FileSink:
         self._run, self._clock_ns = run, clock_ns
         self._columns = tuple((one.name, str(one.type)) for one in schema)
         holder = here_as(name, run, since_ns=time.time_ns())
-        self._place = Place(
+        self._place = OutputPath(
             name, Path(path), kind=spec.kind, is_file=spec.is_file, token=holder.token
         )
         self._lock = Lock(self._place.lock_path, holder, has_ended=has_ended)
         most = None if spec.is_file else spec.rows or PART_ROWS
-        self._cutter = Cutter(most, spec.every_ns)
+        self._cutter = RollingPolicy(most, spec.every_ns)
         self._part: PartFile | None = None
         self._part_ns: int | None = None  # event time of its last row
         self._staged: list[Part] = []  # whole, and still hidden
         self._has_begun = self._is_over = False
-        self.progress = Progress()
+        self.progress = SinkProgress()
         with self._telling(way_out=CHOOSE_ANOTHER):
             make_folder(self._place.folder)
             note = self._lock.take()
         try:
             with self._telling(way_out=CHOOSE_ANOTHER):
                 found = self._place.look()
-                opening = opening_of(
+                opening = open_decision(
                     found,
                     run,
                     schema=self._columns,
@@ -117,8 +125,8 @@ class FileSink:
             self.progress.notes.append(note)
         self._take(found.manifest, opening)
 
-    def _take(self, known: Manifest | None, opening: Opening) -> None:
-        note = RunNote(
+    def _take(self, known: Manifest | None, opening: OpenDecision) -> None:
+        note = RunRecord(
             job=self._run.job,
             flow=self._run.flow,
             sink=self._name,

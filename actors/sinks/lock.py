@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from actors.kernel.boot import boot_id
-from actors.kernel.own_process import start_of
 from actors.kernel.plain_files import read_plain
+from actors.kernel.process_identity import start_of
 from runtime.errors import SinkError
 from runtime.sinks import Holder, SinkRun, judged
 

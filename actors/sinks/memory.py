@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from actors.sinks.files import Progress
+from actors.sinks.files import SinkProgress
 from runtime.errors import OperatorError
 from runtime.model import Int64Array
 from runtime.model.whose_code import RUNNING, USERS_FAULTS, raised
@@ -17,7 +17,7 @@ class _Unpublished:
     """What the two have in common: nothing waits, nothing is published."""
 
     due_ns: int | None = None
-    progress: Progress | None = None
+    progress: SinkProgress | None = None
 
     def publish_due(self) -> None:
         """Nothing is ever due."""

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from actors.sinks.files import FileSink, Progress
+from actors.sinks.files import FileSink, SinkProgress
 from actors.sinks.lock import HasEnded
 from actors.sinks.memory import CallbackSink, CollectSink
 from runtime.errors import SinkError
@@ -38,7 +38,7 @@ class Sink(Protocol):
         ...
 
     @property
-    def progress(self) -> Progress | None:
+    def progress(self) -> SinkProgress | None:
         """How far its output is; None: nothing of it is published."""
         ...
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from actors.sinks.place import sync
-from runtime.sinks.cut import GROUP_ROWS
+from actors.sinks.output_path import sync
+from runtime.sinks.rolling import GROUP_ROWS
 
 __all__ = ["JsonLinesPart", "ParquetPart", "PartFile"]
 

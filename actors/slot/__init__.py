@@ -4,7 +4,7 @@
 | --- | --- |
 | `host.py` | the slot's loop, its channels and its sinks; begin here |
 | `actor.py` | the same with few methods, for Ray to wrap |
-| `orders.py` | its mailbox: what other threads ask of the loop |
+| `loop_mailbox.py` | its mailbox: what other threads ask of the loop |
 | `clock_sync.py` | its clock, compared with the reference's |
 | `report.py` | what it says of itself |
 | `peers.py` | whether the slots at the other ends are there |

@@ -6,7 +6,7 @@ from typing import Any
 
 from actors.slot.host import SlotHost
 from actors.slot.report import SlotReport
-from actors.slot.user_output import Line, UserOutput, runs_users_code
+from actors.slot.user_output import OutputLine, UserOutput, runs_users_code
 from runtime.plan.plan import Stage
 
 
@@ -24,6 +24,6 @@ class SlotActor:
             answer.said = self._output.take(is_last=True)
         return answer
 
-    def said(self) -> list[Line]:
+    def said(self) -> list[OutputLine]:
         """Return what users' functions have printed here since the last time."""
         return [] if self._output is None else self._output.take()

@@ -7,7 +7,7 @@ channels ──▶ deliver / credit ──▶ Slot.step ──▶ Send · Grant 
 ```
 
 The loop has a thread of its own; other threads make the control calls (report, stop, join), of
-which it carries out between two slices what touches the slot (`actors/slot/orders.py`).
+which it carries out between two slices what touches the slot (`actors/slot/loop_mailbox.py`).
 As a Ray actor it is `actors/slot/actor.py`, in few methods: Ray wraps each method of an actor's
 class, which the loop had better not pay for.
 """
@@ -27,11 +27,11 @@ import zmq
 
 from actors.sinks import HasEnded, SlotSinks, input_prints
 from actors.slot.clock_sync import SlotClock
-from actors.slot.orders import Orders
+from actors.slot.loop_mailbox import Mailbox
 from actors.slot.peers import look_at_peers
 from actors.slot.read_ahead import ReadAheadInput, read_ahead
 from actors.slot.report import SlotIdentity, SlotReport, SlotSamples, stuck
-from actors.wire.channel import ChannelKeys, Receiver, Sender, Waker, Watch
+from actors.wire.channel import ChannelKeys, ChannelPoller, Receiver, Sender, Waker
 from actors.wire.frames import FrameCodec
 from actors.wire.local_sockets import host_identity
 from actors.wire.waiting import sharpen_timers
@@ -89,7 +89,7 @@ class SlotHost:
         self._slot: Slot | None = None
         self._start_ns = 0
         self._waker = Waker()
-        self._orders = Orders(self._waker.wake)
+        self._mailbox = Mailbox(self._waker.wake)
         self._is_stopping = False
         self._failure: str | None = None  # of another slot, for which we stop
         self._wants_report = threading.Event()
@@ -210,13 +210,13 @@ class SlotHost:
         Raises:
             TimeoutError: a slice takes long; the samples are kept for the next who asks.
         """
-        return self._orders.ask(self._take_samples, within_s=REPORT_S)
+        return self._mailbox.call(self._take_samples, within_s=REPORT_S)
 
     def apply(self, command: Command, number: tuple[int, int]) -> None:
         """Let the slot carry out a command between two slices; see `Slot.apply`."""
         slot = self._slot
         assert slot is not None, "the tuner starts after the slots"
-        self._orders.attempt(lambda: slot.apply(command, number=number))
+        self._mailbox.attempt(lambda: slot.apply(command, number=number))
 
     def join(self) -> SlotReport:
         """Return when the slot is done, stopped or has failed."""
@@ -281,13 +281,13 @@ class SlotHost:
             if state == "failed":
                 self._report.lost = [n for n, end in self._ends().items() if end.is_peer_lost]
         finally:
-            self._orders.close()
+            self._mailbox.close()
             self._has_ended.set()
 
     def _loop(self) -> str:
         slot = self._slot
         assert slot is not None
-        watch = Watch({**self._receivers, **self._senders}, waker=self._waker)
+        poller = ChannelPoller({**self._receivers, **self._senders}, waker=self._waker)
         slot.wake_ns(self._clock.now_ns())  # opens the inputs, before the start
         self._publish("running")  # so that there is one, should the first slice hang
         sharpen_timers()
@@ -295,12 +295,12 @@ class SlotHost:
         while not self._is_stopping:
             now_ns = self._clock.now_ns()
             if not 0 <= now_ns - looked_ns <= LOOK_NS:  # below 0: the clock was set
-                self._take_in(slot, watch.ready(), now_ns)
+                self._take_in(slot, poller.ready(), now_ns)
                 looked_ns = now_ns
             if self._wants_report.is_set():
                 self._publish("running")
-            if self._orders.waiting:
-                self._orders.obey()
+            if self._mailbox.waiting:
+                self._mailbox.run_posted()
             self._sinks.publish_due()
             began_ns = time.thread_time_ns()
             done = slot.step(now_ns)
@@ -316,7 +316,7 @@ class SlotHost:
                 look_at_peers(self._name, self._ends())
                 peers_ns = now_ns
             most_s = NAP_S if now_ns < worked_ns + AWAKE_NS else IDLE_S
-            watch.wait(min(self._rest_s(slot, now_ns), self._sinks.due_in_s, most_s))
+            poller.wait(min(self._rest_s(slot, now_ns), self._sinks.due_in_s, most_s))
             looked_ns = 0
         return "stopped"
 
@@ -334,7 +334,7 @@ class SlotHost:
         now_ns = self._clock.now_ns()
         passed_ns = now_ns - self._start_ns
         left_ns = NS_PER_SECOND - (passed_ns % NS_PER_SECOND if passed_ns > 0 else passed_ns)
-        return SlotSamples(self._slot.samples(now_ns), left_ns, self._orders.take_refused())
+        return SlotSamples(self._slot.samples(now_ns), left_ns, self._mailbox.take_refused())
 
     def _perform(self, action: Action) -> None:
         match action:
@@ -375,10 +375,10 @@ class SlotHost:
         self._report = SlotReport(self._name, state, stages, channels, sinks, error, kind)
         self._report.at_ns = self._clock.now_ns()
         self._report.clock = self._clock.report(self._node)
-        strangers = [receiver.refused_peers for receiver in self._receivers.values()]
+        refused_peers = [receiver.refused_peers for receiver in self._receivers.values()]
         waits = [one.standstill(is_over=state != "running") for one in self._own_inputs]
         self._report.notes = [said for said in waits if said is not None]
-        self._report.refused_peers = sum(strangers) + self._clock.refused_peers
+        self._report.refused_peers = sum(refused_peers) + self._clock.refused_peers
         self._has_report.set()
 
 

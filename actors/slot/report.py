@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from actors.slot.user_output import Line
+from actors.slot.user_output import OutputLine
 from runtime.config import Limits
 from runtime.measure.assemble import job_report
 from runtime.measure.report import (
@@ -53,10 +53,10 @@ class SlotReport:
     """The channels whose other end was gone when this slot failed."""
     clock: ClockReport | None = None
     refused_peers: int = 0
-    """Connections refused by its sockets of TCP; see `actors/wire/strangers.py`."""
+    """Connections refused by its sockets of TCP; see `actors/wire/refused_peers.py`."""
     notes: list[str] = field(default_factory=list)
     """What the job's report is to say of this slot: sources that do not return."""
-    said: list[Line] = field(default_factory=list)
+    said: list[OutputLine] = field(default_factory=list)
     """At the end: what users' functions have printed, as far as nobody has taken it."""
 
 

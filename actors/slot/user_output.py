@@ -23,7 +23,7 @@ from runtime.model.whose_code import RUNNING
 from runtime.plan.plan import Stage
 from runtime.plan.steps import SourceStep
 
-__all__ = ["Line", "UserOutput", "runs_users_code"]
+__all__ = ["OutputLine", "UserOutput", "runs_users_code"]
 
 MOST_LINES = 100
 """Of one slot, that are shown of one second; what is more is counted."""
@@ -35,7 +35,7 @@ KEPT = 2_000
 """Lines that wait for a driver to take them; beyond, the oldest go, counted."""
 
 
-class Line(NamedTuple):
+class OutputLine(NamedTuple):
     """A line that a step's code has printed, with its name before it."""
 
     is_error: bool
@@ -65,7 +65,7 @@ class UserOutput:
         self._log, self._clock_s = log, clock_s
         self._lock = threading.RLock()  # a signal's handler may print in the midst of a print
         self._begun: dict[tuple[str, bool, int], str] = {}  # lines without an end, by who and where
-        self._lines: deque[Line] = deque()
+        self._lines: deque[OutputLine] = deque()
         self._second = -1
         self._said = 0  # lines in this second
         self._not_shown: dict[str, int] = {}  # {step: how many of them}
@@ -84,7 +84,7 @@ class UserOutput:
             elif begun:
                 self._begun[key] = begun
 
-    def take(self, *, is_last: bool = False) -> list[Line]:
+    def take(self, *, is_last: bool = False) -> list[OutputLine]:
         """Return what has been said since the last time; with `is_last`, half lines, too."""
         with self._lock:
             if is_last:
@@ -96,7 +96,7 @@ class UserOutput:
             taken = list(self._lines)
             if self._gone:
                 notice = f"[slackwater] {self._gone:,} lines before this were not shown in time"
-                taken.insert(0, Line(True, notice))
+                taken.insert(0, OutputLine(True, notice))
             self._lines.clear()
             self._gone = 0
             return taken
@@ -109,7 +109,7 @@ class UserOutput:
         self._said += 1
         if len(line) > MOST_CHARS:
             line = f"{line[:MOST_CHARS]} … ({len(line) - MOST_CHARS:,} characters more)"
-        said = Line(is_error, f"[{step}] {line}")
+        said = OutputLine(is_error, f"[{step}] {line}")
         if self._said <= MOST_LOGGED:
             self._log(*said)
         else:
@@ -121,13 +121,13 @@ class UserOutput:
 
     def _say_what_was_cut(self) -> None:
         for step, lines in self._not_shown.items():
-            self._keep(Line(True, _notice(step, lines, MOST_LINES)))
+            self._keep(OutputLine(True, _notice(step, lines, MOST_LINES)))
         for step, lines in self._not_logged.items():
             self._log(True, _notice(step, lines, MOST_LOGGED))
         self._not_shown.clear()
         self._not_logged.clear()
 
-    def _keep(self, line: Line) -> None:
+    def _keep(self, line: OutputLine) -> None:
         if len(self._lines) == KEPT:
             self._lines.popleft()
             self._gone += 1
@@ -143,8 +143,8 @@ class UserOutput:
             old[is_error].flush()
 
         output = cls(log)
-        sys.stdout = Spoken(old[False], output, is_error=False)
-        sys.stderr = Spoken(old[True], output, is_error=True)
+        sys.stdout = StepAwareStream(old[False], output, is_error=False)
+        sys.stderr = StepAwareStream(old[True], output, is_error=True)
         for handler in _handlers():
             for is_error, stream in old.items():
                 if getattr(handler, "stream", None) is stream:
@@ -167,7 +167,7 @@ def _notice(step: str, lines: int, most: int) -> str:
     return f"[{step}] … {lines:,} lines more in one second are not here; at most {most:,} are"
 
 
-class Spoken:
+class StepAwareStream:
     """A text stream of the process that knows whose code prints; the rest is the old stream's."""
 
     def __init__(self, old: TextIO, output: UserOutput, *, is_error: bool) -> None:

@@ -2,7 +2,7 @@
 
 | file | what it does |
 | --- | --- |
-| `care.py` | a job's tuner in its care; begin here |
+| `supervisor.py` | a job's tuner in its care; begin here |
 | `process.py` | one tuner: its actor, and its process, which ends for certain |
 | `tuner.py` | asks the slots once a second, and tells them what the policy decides |
 | `sample_history.py` | samples that outlive their job |

@@ -16,8 +16,8 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.kernel.own_process import NotePlace, last_note
-from actors.nodes.bounded import attempt
+from actors.kernel.process_identity import PidFile, take_pid_file
+from actors.nodes.time_limits import attempt
 
 __all__ = ["TunerProcess"]
 
@@ -32,10 +32,10 @@ class TunerProcess:
 
     Args:
         make: makes it, given the options for this node and where its process is to leave its note
-            (`NotePlace.sign_or_end`) first of all; None: there is no room for one.
+            (`PidFile.write_or_exit`) first of all; None: there is no room for one.
     """
 
-    def __init__(self, make: Callable[[dict[str, Any], NotePlace | None], Any]) -> None:
+    def __init__(self, make: Callable[[dict[str, Any], PidFile | None], Any]) -> None:
         self._make = make
         self._actor: Any = None
         self._problem: BaseException | None = None
@@ -74,7 +74,7 @@ class TunerProcess:
         is_told = actor is not None and attempt(KILL_S, lambda: _kill(actor))
         if self._folder is None:
             return
-        process = last_note(_note_in(self._folder.name))
+        process = take_pid_file(_note_in(self._folder.name))
         if process is not None:
             process.end(grace_s=GRACE_S if is_told else 0.0)
         self._folder.cleanup()
@@ -85,7 +85,7 @@ class TunerProcess:
         try:
             here = ray.get_runtime_context().get_node_id()
             options = {"scheduling_strategy": NodeAffinitySchedulingStrategy(here, soft=False)}
-            note = None if self._folder is None else NotePlace.at(_note_in(self._folder.name))
+            note = None if self._folder is None else PidFile.at(_note_in(self._folder.name))
             actor = self._make(options, note)
         except BaseException as found:  # whoever asks for it is told
             problem = found

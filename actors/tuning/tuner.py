@@ -2,7 +2,7 @@
 
 ```
 slots ── samples, once a second ──▶ ControlLoop ──▶ policy ── commands ──▶ slots
-                                        └── state ──▶ actors/tuning/care.py, which restarts us
+                                        └── state ──▶ actors/tuning/supervisor.py, which restarts us
 ```
 
 What happens when, says `runtime/control/loop.py`; here is its thread, its clock, and the calls. A
@@ -25,7 +25,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from actors.kernel.own_process import NotePlace
+from actors.kernel.process_identity import PidFile
 from actors.slot.report import SlotSamples
 from actors.tuning.sample_history import JobHistory, in_order, most_samples
 from runtime.config import Tuning
@@ -86,10 +86,10 @@ class Tuner:
         *,
         before: TunerState | None = None,
         turn: int = 0,
-        note: NotePlace | None = None,
+        note: PidFile | None = None,
     ) -> None:
         if note is not None:
-            note.sign_or_end()  # before any policy may keep the interpreter to itself
+            note.write_or_exit()  # before any policy may keep the interpreter to itself
         self._graph, self._tuning = graph, tuning
         self._before = [] if before is None else before.samples
         resumed = None if before is None else before.report

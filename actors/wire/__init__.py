@@ -7,7 +7,7 @@
 | `frames.py`, `buffers.py` | a message as bytes; a column of it as Arrow buffers |
 | `keys.py` | who may speak: CURVE keys, and who checks them |
 | `listening.py` | how a socket comes to listen on TCP |
-| `strangers.py` | who was refused, counted and told |
+| `refused_peers.py` | who was refused, counted and told |
 | `local_sockets.py` | who is on our host, and sockets that only our user can reach |
 | `waiting.py` | waits for channels, and for other threads |
 """

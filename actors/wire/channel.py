@@ -20,13 +20,13 @@ not arise: a connection is never made again. What was under way when it broke ca
 known, so a broken connection is a lost peer, and the job fails by name. A receiver admits
 one sender of its job in its life (`actors/wire/keys.py`).
 
-*Strangers*: libzmq takes in as much of a connection that has not shown the job's key as one
+*Before the key*: libzmq takes in as much of a connection that has not shown the job's key as one
 message may be long. So a long frame goes over TCP in pieces of 512 KiB, few connections may
 be waiting at a time, and once the sender is there all others are hung up on at once
-(`actors/wire/strangers.py`). The socket goes on listening until its sender leaves, though nobody
-else will ever be let in: a sender that was lost does not come back, the job fails. But libzmq
-(4.3.5) has no word for "listen no more": `unbind` ends the connections that were accepted, too.
-What the sender sends from then on does not arrive, and neither end is told. And a listening
+(`actors/wire/refused_peers.py`). The socket goes on listening until its sender leaves, though
+nobody else will ever be let in: a sender that was lost does not come back, the job fails. But
+libzmq (4.3.5) has no word for "listen no more": `unbind` ends the connections that were accepted,
+too. What the sender sends from then on does not arrive, and neither end is told. And a listening
 socket that is closed, or shut down, behind libzmq's back ends the process.
 
 *Memory*: high-water marks are off (0), since at a mark a socket drops or blocks. Credit
@@ -48,15 +48,15 @@ from zmq.utils.monitor import recv_monitor_message
 
 from actors.wire import local_sockets
 from actors.wire.channel_end import AT_ONCE, HEARTBEAT_TIMEOUT_S, LINGER_S, Context, End
-from actors.wire.frames import FrameCodec, FrameTooLongError, Grant
+from actors.wire.frames import FrameCodec, FrameTooLongError, GrantFrame
 from actors.wire.keys import ChannelKeys, guard_local_receiver
 from actors.wire.listening import listen
-from actors.wire.strangers import Strangers
-from actors.wire.waiting import Waker, Watch, wait
+from actors.wire.refused_peers import RefusedPeers
+from actors.wire.waiting import ChannelPoller, Waker, wait
 from runtime.errors import ClusterError, FrameError, WorkerDied
 from runtime.model import START_NS, Message
 
-__all__ = ["ChannelKeys", "Receiver", "Sender", "Waker", "Watch", "wait"]
+__all__ = ["ChannelKeys", "ChannelPoller", "Receiver", "Sender", "Waker", "wait"]
 
 CONNECT_MS = 10_000
 """How long to wait for libzmq's thread to connect on one host; it takes less than 1 ms."""
@@ -228,14 +228,14 @@ class Receiver(End):
         self._has_greeted = False
         self._has_ended = False
         self._unlink: weakref.finalize[..., Receiver] | None = None
-        self._strangers: Strangers | None = None
+        self._strangers: RefusedPeers | None = None
         if not (is_local and self._has_bound_locally()):
             self._bind_tcp(keys, bind_host)
         self.endpoint = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
 
     @property
     def refused_peers(self) -> int:
-        """Connections refused so far, over TCP: strangers, not the job's sender."""
+        """Connections refused so far, over TCP: not the job's sender."""
         return 0 if self._strangers is None else self._strangers.refused
 
     @property
@@ -286,7 +286,7 @@ class Receiver(End):
     def grant(self, rows: int) -> None:
         """Let the sender send so many rows more, at least 1. After the end: nothing to do."""
         if not self._has_ended:
-            self._put(self._codec.encode_grant(Grant(rows, is_final=False)))
+            self._put(self._codec.encode_grant(GrantFrame(rows, is_final=False)))
 
     def close(self, *, linger_s: float = LINGER_S) -> None:
         """Close this end; see `End.close`."""
@@ -340,5 +340,5 @@ class Receiver(End):
         delivered = self._codec.decode(frame)
         if delivered[0].is_end:
             self._has_ended = True
-            self._put(self._codec.encode_grant(Grant(0, is_final=True)))
+            self._put(self._codec.encode_grant(GrantFrame(0, is_final=True)))
         return delivered

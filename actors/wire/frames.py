@@ -4,7 +4,7 @@
 header  64 bytes, little endian: magic, version, kind, flags, rows, promise_ns,
         promise_stimulus_ns, sent_at_ns, frame number, schema fingerprint, body length
 body    of a message from a shared gate: which read it is of (runtime/model/message.py,
-        ReadMark; 4 int64)
+        ReadTag; 4 int64)
         for each text column: bytes of text, bytes of validity bitmap (int64 each)
         event time, stimulus time, writers (where the channel has them): int64
         the columns: numbers as they are, timestamps as int64, booleans one byte each, 0 or
@@ -50,14 +50,14 @@ from actors.wire.buffers import (
     wire_field,
 )
 from runtime.errors import FrameError
-from runtime.model import START_NS, Batch, Columns, Message, ReadMark
+from runtime.model import START_NS, Batch, Columns, Message, ReadTag
 from runtime.model.schema import wire_type
 
 MAX_BYTES = 16 * 2**20
 """The longest body, 16 MiB: what each connection of a hostile peer can make us hold."""
 
 HEADER = struct.Struct("<4sBBHqqqqQQQ")
-_MARK = struct.Struct("<4q")  # a ReadMark
+_MARK = struct.Struct("<4q")  # a ReadTag
 _TEXT = struct.Struct("<2q")  # bytes of text, bytes of validity bitmap
 MAGIC = b"SLKW"
 VERSION = 1
@@ -72,7 +72,7 @@ class FrameTooLongError(FrameError):
     """The message is over the limit; half of its rows may fit."""
 
 
-class Grant(NamedTuple):
+class GrantFrame(NamedTuple):
     """Credit given back."""
 
     rows: int
@@ -167,7 +167,7 @@ class FrameCodec:
         self._sent += 1
         return b"".join((header, *parts))
 
-    def encode_grant(self, grant: Grant) -> bytes:
+    def encode_grant(self, grant: GrantFrame) -> bytes:
         """Return the credit as a frame."""
         flags = _IS_FINAL if grant.is_final else 0
         return self._control(GRANT, b"", flags=flags, rows=grant.rows)
@@ -267,7 +267,7 @@ class FrameCodec:
         self._received += 1
         return Message(batch, promise_ns, promise_stimulus_ns, mark), sent_at_ns
 
-    def decode_grant(self, frame: bytes) -> Grant:
+    def decode_grant(self, frame: bytes) -> GrantFrame:
         """Return the credit of a grant frame.
 
         Raises:
@@ -279,7 +279,7 @@ class FrameCodec:
         if not rows and not flags & _IS_FINAL:
             raise FrameError("a grant of 0 rows that is not the last says nothing")
         self._received += 1
-        return Grant(rows, is_final=bool(flags & _IS_FINAL))
+        return GrantFrame(rows, is_final=bool(flags & _IS_FINAL))
 
     def check_hello(self, frame: bytes) -> None:
         """Check that the other end has our columns.
@@ -384,10 +384,10 @@ class FrameCodec:
         return Batch(event_time_ns, stimulus_time_ns, values, writers)
 
 
-def _read_mark(frame: bytes, rows: int) -> ReadMark:
+def _read_mark(frame: bytes, rows: int) -> ReadTag:
     if len(frame) < HEADER.size + _MARK.size:
         raise FrameError(f"a frame of {len(frame)} bytes has no room for the read that it is of")
-    mark = ReadMark(*_MARK.unpack_from(frame, HEADER.size))
+    mark = ReadTag(*_MARK.unpack_from(frame, HEADER.size))
     if mark.number < 1 or not 0 <= mark.late <= rows <= mark.rows:
         raise FrameError(f"a frame of {rows} rows says that it is of the read {tuple(mark)}")
     return mark

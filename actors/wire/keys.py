@@ -7,7 +7,7 @@ list of jobs: it admits the key that the domain names, once. So a receiver has o
 its life, and nobody can take the place of a lost one unnoticed. On a Unix socket, which
 needs no key (`actors/wire/local_sockets.py`), the domain names none, and once still holds. The
 reference of the clocks (`actors/slot/clock_sync.py`) has a peer for each slot: its domain says so.
-Who is refused is counted in `actors/wire/strangers.py`.
+Who is refused is counted in `actors/wire/refused_peers.py`.
 """
 
 from __future__ import annotations

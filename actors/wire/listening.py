@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import zmq
 
-from actors.wire.strangers import Strangers
+from actors.wire.refused_peers import RefusedPeers
 from runtime.errors import ClusterError
 
 __all__ = ["EVERYWHERE", "listen"]
 
 EVERYWHERE = ("", "*", "0.0.0.0", "::", "[::]")  # noqa: S104 the addresses that we refuse
 HANDSHAKE_MS = 5_000
-"""How long a connection may take to say who it is: until then a stranger may make us hold as
-much as one message of a peer, if it is among the few that may wait (`actors/wire/strangers.py`)."""
+"""How long a connection may take to say who it is: until then whoever calls may make us hold as
+much as one message of a peer, if it is among the few that may wait
+(`actors/wire/refused_peers.py`)."""
 
 
 def listen(
     socket: zmq.Socket[bytes], bind_host: str, *, what: str, peers: int | None = None
-) -> Strangers:
+) -> RefusedPeers:
     """Let a socket that is guarded by the job's keys listen on a free port; watch who comes.
 
     Args:
@@ -35,12 +36,12 @@ def listen(
             "address by which the other nodes know it"
         )
     socket.setsockopt(zmq.HANDSHAKE_IVL, HANDSHAKE_MS)
-    strangers = Strangers(socket, peers=peers)
+    refused_peers = RefusedPeers(socket, peers=peers)
     try:
         socket.bind(f"tcp://{bind_host}:*")
     except zmq.ZMQError as problem:
-        strangers.close()
+        refused_peers.close()
         raise ClusterError(
             f"cannot {what} on {bind_host!r}: {problem}; give an address of this node"
         ) from problem
-    return strangers
+    return refused_peers

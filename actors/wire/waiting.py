@@ -1,8 +1,8 @@
 """Waiting for channels, and for other threads, to the microsecond.
 
 A ZeroMQ socket's file descriptor tells of changes, not of a state: it may be silent while
-messages lie in the socket. So a `Watch` asks the sockets first, which also takes note of all
-changes so far; only then is it safe to sleep on the descriptors. `zmq.Poller` would do the
+messages lie in the socket. So a `ChannelPoller` asks the sockets first, which also takes note of
+all changes so far; only then is it safe to sleep on the descriptors. `zmq.Poller` would do the
 same with whole milliseconds; a gate's deadline needs finer ones.
 """
 
@@ -23,7 +23,7 @@ _PR_SET_TIMERSLACK = 29
 _MAX_WAIT_S = 3_600.0  # select refuses what does not fit its clock; waking for nothing is allowed
 
 
-class Watched(Protocol):
+class Pollable(Protocol):
     """What can be waited for: a `Sender`, a `Receiver`."""
 
     @property
@@ -87,7 +87,7 @@ def sharpen_timers() -> None:
         prctl(_PR_SET_TIMERSLACK, 1_000, 0, 0, 0)  # nanoseconds
 
 
-class Watch:
+class ChannelPoller:
     """Some channels' ends, and a waker, that one thread waits for.
 
     Args:
@@ -95,7 +95,7 @@ class Watch:
         waker: for other threads.
     """
 
-    def __init__(self, ends: Mapping[str, Watched], *, waker: Waker | None = None) -> None:
+    def __init__(self, ends: Mapping[str, Pollable], *, waker: Waker | None = None) -> None:
         self._polled = [(end.socket, _POLLIN) for end in ends.values()]
         self._names: dict[Any, str] = {end.socket: name for name, end in ends.items()}
         self._fds = [end.socket.fileno() for end in ends.values()]
@@ -124,9 +124,9 @@ class Watch:
             self._waker.clear()
 
 
-def wait(ends: Sequence[Watched], timeout_s: float, *, waker: Waker | None = None) -> None:
-    """Wait once; see `Watch.wait`."""
-    Watch({str(n): end for n, end in enumerate(ends)}, waker=waker).wait(timeout_s)
+def wait(ends: Sequence[Pollable], timeout_s: float, *, waker: Waker | None = None) -> None:
+    """Wait once; see `ChannelPoller.wait`."""
+    ChannelPoller({str(n): end for n, end in enumerate(ends)}, waker=waker).wait(timeout_s)
 
 
 def _sleep_on(fds: list[int], timeout_s: float) -> None:

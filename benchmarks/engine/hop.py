@@ -19,7 +19,7 @@ import zmq
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.nodes.ray_nodes import RayNodes
-from actors.wire.channel import ChannelKeys, Receiver, Sender, Watch
+from actors.wire.channel import ChannelKeys, ChannelPoller, Receiver, Sender
 from actors.wire.frames import FrameCodec
 from actors.wire.local_sockets import SCHEME, host_identity
 from benchmarks.frame import Claim, Options, Result, check
@@ -48,7 +48,7 @@ class HopActor:
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._receivers: dict[str, Receiver] = {}
         self._senders: dict[str, Sender] = {}
-        self._watches: dict[str, Watch] = {}
+        self._watches: dict[str, ChannelPoller] = {}
         self._owed = 0
 
     def identify(self) -> str | None:
@@ -78,7 +78,9 @@ class HopActor:
             self._senders[way] = Sender(
                 endpoint, keys=self._keys, codec=_codec(), context=self._context
             )
-            self._watches[way] = Watch({"in": self._receivers[way], "out": self._senders[way]})
+            self._watches[way] = ChannelPoller(
+                {"in": self._receivers[way], "out": self._senders[way]}
+            )
 
     def serve(self, way: str, trips: int) -> None:
         """Send so many batches back."""

@@ -29,9 +29,9 @@ from runtime.plan.plan import Plan, plan_stages
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths, SetRelease
 from runtime.tune.decide.policies import StaticSlack
+from runtime.tune.predict.calibrated_predictor import CalibratedPredictor
 from runtime.tune.predict.features import OURS, PAPERS, examples
 from runtime.tune.predict.forecast import FloatArray
-from runtime.tune.predict.judged import Judged
 from runtime.tune.predict.linear import LinearPredictor
 from runtime.tune.predict.predictors import PREDICTORS, Predictor, make_predictor
 
@@ -182,9 +182,9 @@ def scored(
         own = make_predictor(model, seed=seed)
         if features != "ours" and model == "linear":
             own = LinearPredictor(ridge=LEAST_SQUARES)
-        predictor: Predictor | Judged = own
+        predictor: Predictor | CalibratedPredictor = own
         if features == "ours":
-            predictor = Judged(own, forecast=of_forecast(target))
+            predictor = CalibratedPredictor(own, forecast=of_forecast(target))
         began_s = time.perf_counter()
         predictor.fit(x[is_train], y[is_train])
         took_s += time.perf_counter() - began_s

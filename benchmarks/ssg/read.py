@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.engine.merge import GAP_NS, Streams, draw
 from benchmarks.frame import Claim, Options, Result, Spread, check
 from runtime.merge import SlackGate, Writer
-from runtime.model import END_NS, START_NS, Batch, Int64Array, Released, ReleaseRule, concat_batches
+from runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array, ReleaseRule, concat_batches
 
 WRITERS, EVENTS = 2, 20_000  # of each writer, as in the paper
 PERIOD, STALL, SLACK = 128, 16, 8  # in mean lengths of a batch
@@ -34,7 +34,7 @@ class Buffer(Protocol):
     def insert(self, writer: int, batch: Batch, *, promise_ns: int) -> None:
         """Take events of one writer."""
 
-    def read(self, reader: int, *, limit: int | None) -> Released | Batch | None:
+    def read(self, reader: int, *, limit: int | None) -> GateRead | Batch | None:
         """Return the events that this reader may have, or about `limit` of them; None: nothing."""
 
 
@@ -231,7 +231,7 @@ def once(
     return Costs(1e6 * read_s / readers / streams.events, 1e6 * insert_s / streams.events)
 
 
-def keep(one: Released | Batch, on_time: list[int], late: list[int]) -> None:
+def keep(one: GateRead | Batch, on_time: list[int], late: list[int]) -> None:
     """Note the numbers of the events of one read."""
     if isinstance(one, Batch):
         on_time += _numbers(one)

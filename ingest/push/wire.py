@@ -1,10 +1,10 @@
 """The frames between Spark and a source: a fixed header and an Arrow body, over CURVE sockets.
 
 A frame is `[header, piece, …]`; the pieces together are its body. Each has 64 KiB at most:
-who has not shown the key yet can make us hold one piece, and no more; few may (`door.py`). The
-header has its kind, which task of which epoch it is from, and how much follows. Bodies of rows are
-Arrow record batches, other bodies UTF-8 text. Nothing that arrives is ever unpickled, and nothing
-longer than announced is read.
+who has not shown the key yet can make us hold one piece, and no more; few may (`peer_guard.py`).
+The header has its kind, which task of which epoch it is from, and how much follows. Bodies of rows
+are Arrow record batches, other bodies UTF-8 text. Nothing that arrives is ever unpickled, and
+nothing longer than announced is read.
 
 | kind | from → to | body |
 | --- | --- | --- |
@@ -31,7 +31,7 @@ import pyarrow as pa
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from ingest.push.door import Door
+from ingest.push.peer_guard import PeerGuard
 from runtime.errors import FrameError, IngestError
 
 MAX_BODY_BYTES = 64 * 2**20
@@ -175,7 +175,7 @@ class Keys:
 
 def listening(
     context: zmq.Context[zmq.Socket[bytes]], host: str, *, keys: Keys, peer: bytes
-) -> tuple[zmq.Socket[bytes], str, Door]:
+) -> tuple[zmq.Socket[bytes], str, PeerGuard]:
     """Return a ROUTER bound to a free port, its endpoint, and its door, to stop after it.
 
     Args:
@@ -188,7 +188,7 @@ def listening(
     socket.curve_server = True
     socket.router_mandatory = True
     _settle(socket, keys)
-    door = Door(socket, peer=peer)
+    door = PeerGuard(socket, peer=peer)
     port = socket.bind_to_random_port(f"tcp://{host}")
     return socket, f"tcp://{host}:{port}", door
 

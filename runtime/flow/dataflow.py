@@ -6,8 +6,8 @@
     jams = buses.filter(col("speed") < 8).join(loops, on="cell", within="5s")
     jams.sink("jams", parquet_sink("out/"))
 
-What it holds, its steps, is in `runtime/operators/ground/growing.py`; `runtime/plan/` takes them
-from here.
+What it holds, its steps, is in `runtime/operators/ground/flow_builder.py`; `runtime/plan/` takes
+them from here.
 """
 
 from __future__ import annotations

@@ -4,20 +4,19 @@ from runtime.life.actions import (
     Action,
     AskForDead,
     CheckCluster,
+    CollectFinalReports,
     End,
     FetchResults,
-    HearLastWords,
     StopSlots,
 )
 from runtime.life.cause import Cause, HomeNode, lost_cluster, lost_peer
 from runtime.life.machine import JobLife
-from runtime.life.patience import Patience
 from runtime.life.stimuli import (
     ClusterGone,
     ClusterThere,
     DeadNodes,
+    FinalReportsCollected,
     HostSilent,
-    LastWordsHeard,
     ResultsFetched,
     SlotDied,
     SlotEnded,
@@ -25,6 +24,7 @@ from runtime.life.stimuli import (
     StopAsked,
     TimePassed,
 )
+from runtime.life.time_limits import TimeLimits
 
 __all__ = [
     "Action",
@@ -33,21 +33,21 @@ __all__ = [
     "CheckCluster",
     "ClusterGone",
     "ClusterThere",
+    "CollectFinalReports",
     "DeadNodes",
     "End",
     "FetchResults",
-    "HearLastWords",
+    "FinalReportsCollected",
     "HomeNode",
     "HostSilent",
     "JobLife",
-    "LastWordsHeard",
-    "Patience",
     "ResultsFetched",
     "SlotDied",
     "SlotEnded",
     "Stimulus",
     "StopAsked",
     "StopSlots",
+    "TimeLimits",
     "TimePassed",
     "lost_cluster",
     "lost_peer",

@@ -11,9 +11,9 @@ __all__ = [
     "Action",
     "AskForDead",
     "CheckCluster",
+    "CollectFinalReports",
     "End",
     "FetchResults",
-    "HearLastWords",
     "StopSlots",
 ]
 
@@ -46,10 +46,10 @@ class StopSlots:
 
 
 @dataclass(frozen=True, slots=True)
-class HearLastWords:
+class CollectFinalReports:
     """Stop these slots without the cluster, and fetch their results, all within this time.
 
-    Whoever ends in time is told by `SlotEnded`; answer `LastWordsHeard` then.
+    Whoever ends in time is told by `SlotEnded`; answer `FinalReportsCollected` then.
     """
 
     slots: tuple[str, ...]
@@ -77,4 +77,4 @@ class End:
     cause: Cause | None
 
 
-Action: TypeAlias = CheckCluster | AskForDead | StopSlots | HearLastWords | FetchResults | End
+Action: TypeAlias = CheckCluster | AskForDead | StopSlots | CollectFinalReports | FetchResults | End

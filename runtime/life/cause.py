@@ -10,7 +10,15 @@ from runtime.errors import SlackwaterError
 from runtime.life.stimuli import SlotEnded
 from runtime.plan.plan import Plan
 
-__all__ = ["DEATH", "Cause", "HomeNode", "lost_cluster", "lost_peer", "obituary", "silent_peers"]
+__all__ = [
+    "DEATH",
+    "Cause",
+    "HomeNode",
+    "failure_report",
+    "lost_cluster",
+    "lost_peer",
+    "silent_peers",
+]
 
 DEATH = "WorkerDied"
 """The kind of error by which a slot says that another is gone: never the cause by itself."""
@@ -85,7 +93,7 @@ def silent_peers(
     return found
 
 
-def obituary(
+def failure_report(
     plan: Plan, deaths: Mapping[str, str], homes: Mapping[str, HomeNode], *, lost: Collection[str]
 ) -> str:
     """Return what the user is told of slots that died.

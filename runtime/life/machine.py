@@ -6,7 +6,7 @@ runs ───────────────────────▶ se
  │ │                                                 ▲   └─ own error, or a ▲      ▲
  │ └─ a stop is asked for ───────────────────────────┘      user's stop ────┘      │
  └─ all slots have ended ──────────────────────────────────────────────────────────┘
-the cluster goes, anywhere ──▶ is cut off: last words ──▶ over
+the cluster goes, anywhere ──▶ is cut off: final reports ──▶ over
 ```
 
 Pure: its host (a Ray driver, or the simulator) tells what it hears, and does what comes out. No
@@ -24,19 +24,18 @@ from runtime.life.actions import (
     Action,
     AskForDead,
     CheckCluster,
+    CollectFinalReports,
     End,
     FetchResults,
-    HearLastWords,
     StopSlots,
 )
-from runtime.life.cause import DEATH, Cause, HomeNode, lost_cluster, obituary, silent_peers
-from runtime.life.patience import Patience
+from runtime.life.cause import DEATH, Cause, HomeNode, failure_report, lost_cluster, silent_peers
 from runtime.life.stimuli import (
     ClusterGone,
     ClusterThere,
     DeadNodes,
+    FinalReportsCollected,
     HostSilent,
-    LastWordsHeard,
     ResultsFetched,
     SlotDied,
     SlotEnded,
@@ -44,6 +43,7 @@ from runtime.life.stimuli import (
     StopAsked,
     TimePassed,
 )
+from runtime.life.time_limits import TimeLimits
 from runtime.model import NS_PER_SECOND
 from runtime.plan.plan import Plan, collect_sinks
 
@@ -68,7 +68,7 @@ _ANSWERS: dict[_Phase, type[Stimulus]] = {
     _Phase.CHECKS: ClusterThere,
     _Phase.ASKS: DeadNodes,
     _Phase.FETCHES: ResultsFetched,
-    _Phase.IS_CUT_OFF: LastWordsHeard,
+    _Phase.IS_CUT_OFF: FinalReportsCollected,
 }
 
 
@@ -78,7 +78,7 @@ class JobLife:
     Args:
         plan: the job's, every stage in a slot.
         homes: {slot: the node it runs on}.
-        patience: how long to wait for what.
+        time_limits: how long to wait for what.
 
     Attributes:
         cause: why the job fails; None: it does not, as far as is known. Never changes once named.
@@ -90,10 +90,10 @@ class JobLife:
         plan: Plan,
         homes: Mapping[str, HomeNode],
         *,
-        patience: Patience | None = None,
+        time_limits: TimeLimits | None = None,
     ) -> None:
         self._plan, self._homes = plan, dict(homes)
-        self._patience, self._began_ns = patience or Patience(), 0
+        self._time_limits, self._began_ns = time_limits or TimeLimits(), 0
         self._ended: dict[str, SlotEnded] = {}
         self._deaths: dict[str, str] = {}  # {slot: why}
         self._lost: set[str] = set()  # ids of nodes that do not answer
@@ -225,25 +225,25 @@ class JobLife:
 
     def _look(self, now_ns: int) -> list[Action]:
         if self._is_troubled:
-            self._enter(_Phase.SETTLES, now_ns, self._patience.settle_s)
+            self._enter(_Phase.SETTLES, now_ns, self._time_limits.settle_s)
             return []
         return self._check(now_ns) if self._is_unwanted else self._fetch(now_ns)
 
     def _check(self, now_ns: int) -> list[Action]:
-        self._enter(_Phase.CHECKS, now_ns, self._patience.check_s)
+        self._enter(_Phase.CHECKS, now_ns, self._time_limits.check_s)
         return [CheckCluster()]
 
     def _end_others(self, now_ns: int) -> list[Action]:
         """End the other slots, now that there is somebody to do it."""
         if not self._is_troubled or self._own_failure is not None:
             return self._stop(now_ns)
-        self._enter(_Phase.ASKS, now_ns, self._patience.dead_s)
+        self._enter(_Phase.ASKS, now_ns, self._time_limits.dead_s)
         node_ids = dict.fromkeys(home.node_id for home in self._homes.values())
-        return [AskForDead(tuple(node_ids), self._patience.dead_s)]
+        return [AskForDead(tuple(node_ids), self._time_limits.dead_s)]
 
     def _stop(self, now_ns: int) -> list[Action]:
         self._name_cause()
-        self._enter(_Phase.STOPS, now_ns, self._patience.stop_s)
+        self._enter(_Phase.STOPS, now_ns, self._time_limits.stop_s)
         failure = None if self.cause is None else self.cause.said
         return [StopSlots(self.living, failure)] if self.living else []
 
@@ -255,14 +255,14 @@ class JobLife:
 
     def _cut_off(self, gone: str, now_ns: int) -> list[Action]:
         """End without the cluster: nothing may be asked that waits for an answer."""
-        within_s = self._patience.cut_off_s
+        within_s = self._time_limits.cut_off_s
         self._enter(_Phase.IS_CUT_OFF, now_ns, within_s)
         cause = self.cause or self._own_failure
         if cause is None:
             said = f"job {self._plan.flow!r} has failed: {lost_cluster(gone)}"
             cause = Cause("ClusterError", said)
         self.cause = cause
-        return [HearLastWords(self.living, cause.said, within_s)]
+        return [CollectFinalReports(self.living, cause.said, within_s)]
 
     def _end(self, now_ns: int) -> list[Action]:
         del now_ns
@@ -306,7 +306,7 @@ class JobLife:
         silent = silent_peers(self._plan, self._failed, self.living, self._homes)
         self._bury({self._homes[slot].node_id: reason for slot, reason in silent.items()})
         if self._deaths:
-            said = obituary(self._plan, self._deaths, self._homes, lost=self._lost)
+            said = failure_report(self._plan, self._deaths, self._homes, lost=self._lost)
             self.cause = Cause(DEATH, said, tuple(self._deaths))
         else:
             first = self._failed[0]

@@ -10,8 +10,8 @@ __all__ = [
     "ClusterGone",
     "ClusterThere",
     "DeadNodes",
+    "FinalReportsCollected",
     "HostSilent",
-    "LastWordsHeard",
     "ResultsFetched",
     "SlotDied",
     "SlotEnded",
@@ -120,11 +120,11 @@ class ResultsFetched:
 
 
 @dataclass(frozen=True, slots=True)
-class LastWordsHeard:
-    """The answer to `HearLastWords`; who ended in time was told by `SlotEnded` before."""
+class FinalReportsCollected:
+    """The answer to `CollectFinalReports`; who ended in time was told by `SlotEnded` before."""
 
     def __str__(self) -> str:
-        return "the last words were heard"
+        return "the final reports came"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ Stimulus: TypeAlias = (
     | ClusterThere
     | StopAsked
     | ResultsFetched
-    | LastWordsHeard
+    | FinalReportsCollected
     | TimePassed
 )
 

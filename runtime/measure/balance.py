@@ -16,7 +16,7 @@ from runtime.measure.outcomes import (
     SLACK_READY,
     Counted,
     Counts,
-    Place,
+    LedgerPlace,
     of_jobs,
 )
 
@@ -53,7 +53,7 @@ class Ledger:
     @property
     def here(self) -> int:
         """Events that are still on their way."""
-        return self.counts.at(Place.HERE)
+        return self.counts.at(LedgerPlace.HERE)
 
     @property
     def is_balanced(self) -> bool:

@@ -22,7 +22,7 @@ from runtime.measure.outcomes import (
     IN_FLIGHT,
     OUT,
     Counts,
-    Place,
+    LedgerPlace,
     at_stages,
     of_jobs,
 )
@@ -86,7 +86,7 @@ def imbalances(report: JobReport) -> list[str]:
     ]
     found += [
         f"{rows:,} events are {one.term} after the end"
-        for one in of_jobs(Place.HERE)
+        for one in of_jobs(LedgerPlace.HERE)
         if (rows := report.ledger.counts[one])
     ]
     if report.ledger.missing:
@@ -167,13 +167,13 @@ class _Tally:
 
     def come_out(self, stage: StageReport, *, arrived: int, is_mixed: bool) -> None:
         out = arrived if is_mixed else stage.counts.at(*AT_STAGE)
-        for one in at_stages(Place.LEFT_OUT, Place.HERE):
+        for one in at_stages(LedgerPlace.LEFT_OUT, LedgerPlace.HERE):
             rows = stage.counts[one]
             rows = min(rows, out) if is_mixed else rows
             self.counts[one] += rows
             out -= rows
         self.counts[OUT] += out
-        for one in reversed(at_stages(Place.WENT_ON)):
+        for one in reversed(at_stages(LedgerPlace.WENT_ON)):
             rows = min(stage.counts[one], out)
             if one.note:
                 self.counts[one] += rows

@@ -34,15 +34,15 @@ __all__ = [
     "SLACK_READY",
     "Counted",
     "Counts",
+    "LedgerPlace",
     "Outcome",
-    "Place",
     "at_stages",
     "of_jobs",
     "registered",
 ]
 
 
-class Place(Enum):
+class LedgerPlace(Enum):
     """Where the rows of an outcome stand in the balance."""
 
     WENT_ON = "went on"
@@ -57,9 +57,9 @@ class Place(Enum):
     """Has not gone on yet."""
 
 
-AT_STAGE = (Place.WENT_ON, Place.LEFT_OUT, Place.HERE)
+AT_STAGE = (LedgerPlace.WENT_ON, LedgerPlace.LEFT_OUT, LedgerPlace.HERE)
 """The places whose sum is what came into a stage."""
-OF_JOB = (Place.CAME_OUT, Place.LEFT_OUT, Place.LEFT_BEHIND, Place.HERE)
+OF_JOB = (LedgerPlace.CAME_OUT, LedgerPlace.LEFT_OUT, LedgerPlace.LEFT_BEHIND, LedgerPlace.HERE)
 """The places whose sum is what entered a job, copies included."""
 
 
@@ -82,7 +82,7 @@ class Outcome:
     def __init__(
         self,
         name: str,
-        place: Place,
+        place: LedgerPlace,
         meaning: str,
         *,
         heading: str = "",
@@ -125,22 +125,22 @@ def _named(name: str) -> Outcome:
     return _known[name]
 
 
-def at_stages(*places: Place) -> list[Outcome]:
+def at_stages(*places: LedgerPlace) -> list[Outcome]:
     """Return the words that stages count, at these places or at all, in the order of telling."""
-    return _at(places or (*AT_STAGE, Place.LEFT_BEHIND))
+    return _at(places or (*AT_STAGE, LedgerPlace.LEFT_BEHIND))
 
 
-def of_jobs(*places: Place) -> list[Outcome]:
+def of_jobs(*places: LedgerPlace) -> list[Outcome]:
     """Return the words that a job's ledger counts, at these places or at all.
 
     At all places: those of its sum, then what has a note.
     """
     # What is furthest from in order is told first.
-    noted = [one for one in reversed(_at([Place.WENT_ON])) if one.note]
+    noted = [one for one in reversed(_at([LedgerPlace.WENT_ON])) if one.note]
     return _at(places) if places else [*_at(OF_JOB), *noted]
 
 
-def _at(places: Iterable[Place]) -> list[Outcome]:
+def _at(places: Iterable[LedgerPlace]) -> list[Outcome]:
     return [one for place in places for one in _known.values() if one.place is place]
 
 
@@ -161,7 +161,7 @@ class Counts(dict[Outcome, int]):
         """Return the same counts, apart from these."""
         return Counts(self)
 
-    def at(self, *places: Place) -> int:
+    def at(self, *places: LedgerPlace) -> int:
         """Return how many rows have an outcome at these places."""
         return sum([rows for one, rows in self.items() if one.place in places])
 
@@ -220,12 +220,14 @@ class Counted:
 
 
 OUT = registered(
-    Outcome("out", Place.CAME_OUT, "Reached an operator with state, or a sink.", is_usual=True)
+    Outcome(
+        "out", LedgerPlace.CAME_OUT, "Reached an operator with state, or a sink.", is_usual=True
+    )
 )
 READY = registered(
     Outcome(
         "ready",
-        Place.WENT_ON,
+        LedgerPlace.WENT_ON,
         "Released in order, known to be complete.",
         heading="in order",
         is_usual=True,
@@ -234,7 +236,7 @@ READY = registered(
 SLACK_READY = registered(
     Outcome(
         "slack_ready",
-        Place.WENT_ON,
+        LedgerPlace.WENT_ON,
         "Released in order because the slack had run out: something older may still come.",
         heading="slack ran out",
         note="did not wait for what was older (slack)",
@@ -244,7 +246,7 @@ SLACK_READY = registered(
 LATE = registered(
     Outcome(
         "late",
-        Place.WENT_ON,
+        LedgerPlace.WENT_ON,
         "Came behind what was already released, and was still used.",
         heading="late, used",
         of_job="late_used",
@@ -255,7 +257,7 @@ LATE = registered(
 LATE_DROPPED = registered(
     Outcome(
         "late_dropped",
-        Place.LEFT_OUT,
+        LedgerPlace.LEFT_OUT,
         "Came too late to be used, or behind its source's promise.",
         heading="late, dropped",
         of_job="late",
@@ -265,11 +267,11 @@ LATE_DROPPED = registered(
 FILTERED = registered(
     Outcome(
         "filtered",
-        Place.LEFT_BEHIND,
+        LedgerPlace.LEFT_BEHIND,
         "Dropped by the user's filters in this stage, before an operator saw them.",
         is_usual=True,
     )
 )
 IN_FLIGHT = registered(
-    Outcome("in_flight", Place.HERE, "Queued, held by a gate, or on the wire.", is_usual=True)
+    Outcome("in_flight", LedgerPlace.HERE, "Queued, held by a gate, or on the wire.", is_usual=True)
 )

@@ -19,7 +19,7 @@ from runtime.measure.outcomes import (
     SLACK_READY,
     Counted,
     Counts,
-    Place,
+    LedgerPlace,
 )
 from runtime.measure.series import LatencySeries
 from runtime.measure.step_report import StepReport
@@ -118,7 +118,7 @@ class StageReport:
     @property
     def used(self) -> int:
         """Rows that went on: released in order or late, and not left out."""
-        return self.counts.at(Place.WENT_ON)
+        return self.counts.at(LedgerPlace.WENT_ON)
 
     @property
     def unready(self) -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from runtime.measure.outcomes import FILTERED, IN_FLIGHT, LATE, READY, Place, at_stages
+from runtime.measure.outcomes import FILTERED, IN_FLIGHT, LATE, READY, LedgerPlace, at_stages
 from runtime.measure.report import ChannelReport, StageReport
 
 
@@ -50,7 +50,7 @@ def _whole(
     on_the_wire = sum(channel.in_flight for channel in dealt if channel.target in counted)
     counts = gate.counts.added(
         (one, replica.counts[one])
-        for one in at_stages(Place.LEFT_OUT, Place.HERE)
+        for one in at_stages(LedgerPlace.LEFT_OUT, LedgerPlace.HERE)
         for replica in replicas
     )
     counts[IN_FLIGHT] += on_the_wire
@@ -59,7 +59,7 @@ def _whole(
     # went on there than here, what is furthest from in order is the first to count.
     counts[LATE] = max(counts[LATE] - sum(replica.late_dropped for replica in replicas), 0)
     used = sum(replica.used for replica in replicas)
-    for one in reversed(at_stages(Place.WENT_ON)):
+    for one in reversed(at_stages(LedgerPlace.WENT_ON)):
         counts[one] = min(counts[one], used)
         used -= counts[one]
     counts[READY] += used

@@ -23,7 +23,7 @@ from runtime.merge.frontier import Frontier
 from runtime.merge.reader import Cut, ReaderState
 from runtime.merge.waits import WaitLog
 from runtime.merge.writer import Writer
-from runtime.model import END_NS, READY_ONLY, START_NS, Batch, Released, ReleaseRule
+from runtime.model import END_NS, READY_ONLY, START_NS, Batch, GateRead, ReleaseRule
 
 
 class SlackGate:
@@ -124,7 +124,7 @@ class SlackGate:
 
     def read(
         self, reader: int = 0, *, limit: int | None = None, now_ns: int | None = None
-    ) -> Released | None:
+    ) -> GateRead | None:
         """Return the rows that this reader may have now, in order; None if nothing changed.
 
         Args:

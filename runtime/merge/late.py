@@ -15,7 +15,7 @@ from runtime.model import END_NS
 _ALL_NS = END_NS + 1
 
 
-class LateRows:
+class LateQueue:
     """Late rows of all writers of a gate.
 
     Most often all that there are leave at the next read, so they are only noted. Not before a

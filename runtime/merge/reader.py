@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from runtime.merge.lanes import FifoLane, Lane, Piece, SortedLane, in_order, prefix_before
-from runtime.merge.late import LateRows
+from runtime.merge.late import LateQueue
 from runtime.merge.pieces import merge_pieces
 from runtime.merge.writer import Writer
-from runtime.model import START_NS, Batch, Int64Array, Released
+from runtime.model import START_NS, Batch, GateRead, Int64Array
 from runtime.model.times import END_NS
 
 _FEW = 16
@@ -51,7 +51,7 @@ class ReaderState:
             places = [place for place, writer in enumerate(writers) if writer.port == port]
             is_sorted = len(places) == 1 and not self._is_mixed[places[0]]
             self._ports.append((places, is_sorted))
-        self._late = LateRows([writer.port for writer in writers])
+        self._late = LateQueue([writer.port for writer in writers])
         self._no_late: list[Batch | None] = [None] * ports
         # Oldest event time in each lane, only kept for many writers.
         self._heads = np.full(len(writers), END_NS, dtype=np.int64) if len(writers) > _FEW else None
@@ -115,7 +115,7 @@ class ReaderState:
         """Whether late rows are left that a limit has kept back."""
         return bool(self._late.rows)
 
-    def release(self, cut: Cut, ready: Cut, limit: int | None) -> Released | None:
+    def release(self, cut: Cut, ready: Cut, limit: int | None) -> GateRead | None:
         """Return the rows before the cut, in order, late ones apart; None if nothing changed.
 
         Args:
@@ -131,12 +131,12 @@ class ReaderState:
             self.frontier_ns = frontier_ns
             if released is None:  # by slack all has left already; what follows waits for this
                 nothing = self._no_late
-                released = Released(nothing, nothing, self._watermark_ns, START_NS, frontier_ns)
+                released = GateRead(nothing, nothing, self._watermark_ns, START_NS, frontier_ns)
         if released is not None:
             released.frontier_ns = self.frontier_ns
         return released
 
-    def _release(self, cut: Cut, ready: Cut, limit: int | None) -> Released | None:
+    def _release(self, cut: Cut, ready: Cut, limit: int | None) -> GateRead | None:
         if not self._late.rows:
             return self._release_in_order(cut, ready, limit)
         before = self.rows
@@ -149,11 +149,11 @@ class ReaderState:
         elif not self._late.rows and (limit is None or limit > 0):
             released = self._release_in_order(cut, ready, limit)
         if released is None:
-            return Released(self._no_late, late, self._watermark_ns, START_NS, START_NS)
+            return GateRead(self._no_late, late, self._watermark_ns, START_NS, START_NS)
         released.late = late
         return released
 
-    def _release_in_order(self, cut: Cut, ready: Cut, limit: int | None) -> Released | None:
+    def _release_in_order(self, cut: Cut, ready: Cut, limit: int | None) -> GateRead | None:
         if limit is not None and self.rows > limit:
             cut = self._shorten(cut, limit)
         self.cut = cut_ns, ties = cut
@@ -196,7 +196,7 @@ class ReaderState:
         elif watermark_ns == self._watermark_ns:
             return None
         self._watermark_ns = watermark_ns
-        return Released(ports, self._no_late, watermark_ns, START_NS, START_NS)
+        return GateRead(ports, self._no_late, watermark_ns, START_NS, START_NS)
 
     def _shorten(self, cut: Cut, limit: int) -> Cut:
         """Return an earlier cut that lets about `limit` rows go, or the same one."""

@@ -1,4 +1,4 @@
-"""A gate shared by the replicas of an operator: what it read is dealt out, and put together again.
+"""A gate shared by the replicas of an operator: what it read is shared out, and put together again.
 
 ```
 gate     read 1: rows a b c d   ──▶ replica 1: a c   ┐ each is told of every read: its share of
@@ -28,10 +28,10 @@ from runtime.model import (
     START_NS,
     Batch,
     Column,
+    GateRead,
     Int64Array,
     Message,
-    ReadMark,
-    Released,
+    ReadTag,
     concat_batches,
 )
 
@@ -75,8 +75,8 @@ def _hashes(texts: pa.Array) -> npt.NDArray[np.uint64]:
     return np.array(distinct, dtype=np.uint64)[places]
 
 
-class Dealer:
-    """Deals what a gate has read to its replicas.
+class Partitioner:
+    """Gives each replica its part of what a gate has read.
 
     Args:
         keys: for each port its key columns.
@@ -92,7 +92,7 @@ class Dealer:
         self._share = share
         self._number = 0
 
-    def deal(self, released: Released) -> list[list[tuple[int, Message]]]:
+    def partition(self, released: GateRead) -> list[list[tuple[int, Message]]]:
         """Return for each replica its messages of a read, (port, message): at least one each.
 
         They promise the read's frontier: by slack that is less than its watermark, for late rows
@@ -101,31 +101,31 @@ class Dealer:
         promise_ns = released.frontier_ns
         self._number += 1
         # {port: (rows, late ones first; how many are late)} of each replica
-        hands: list[dict[int, tuple[Batch, int]]] = [{} for _ in range(self._replicas)]
+        outputs: list[dict[int, tuple[Batch, int]]] = [{} for _ in range(self._replicas)]
         for port, (late, batch) in enumerate(zip(released.late, released.ports, strict=True)):
             rows = [part for part in (late, batch) if part is not None and len(part)]
             if rows:
                 late_rows = 0 if late is None else len(late)
-                self._add(hands, port, concat_batches(rows), late_rows)
+                self._add(outputs, port, concat_batches(rows), late_rows)
         ports = range(len(released.ports))
-        dealt: list[list[tuple[int, Message]]] = []
-        for hand in hands:
+        parts: list[list[tuple[int, Message]]] = []
+        for hand in outputs:
             total = sum([len(batch) for batch, _ in hand.values()])
             told = ports if promise_ns == END_NS else (list(hand) or [0])
             messages = []
             for port in told:
                 own, late_rows = hand.get(port, (None, 0))
-                mark = ReadMark(self._number, total, late_rows, released.watermark_ns)
+                mark = ReadTag(self._number, total, late_rows, released.watermark_ns)
                 message = Message(own, promise_ns, released.watermark_stimulus_ns, mark)
                 messages.append((port, message))
-            dealt.append(messages)
-        return dealt
+            parts.append(messages)
+        return parts
 
     def _add(
-        self, hands: list[dict[int, tuple[Batch, int]]], port: int, rows: Batch, late: int
+        self, outputs: list[dict[int, tuple[Batch, int]]], port: int, rows: Batch, late: int
     ) -> None:
         if self._share == "all":
-            for hand in hands:
+            for hand in outputs:
                 hand[port] = (rows, late)
             return
         columns = [rows.columns[name] for name in self._keys[port]]
@@ -135,7 +135,7 @@ class Dealer:
         stops = np.bincount(owner, minlength=self._replicas).cumsum().tolist()
         lates = np.bincount(owner[:late], minlength=self._replicas).tolist()
         start = 0
-        for hand, stop, own_late in zip(hands, stops, lates, strict=True):
+        for hand, stop, own_late in zip(outputs, stops, lates, strict=True):
             if stop > start:
                 hand[port] = (rows.slice(start, stop), own_late)
             start = stop
@@ -169,7 +169,7 @@ class _Read:
 
 
 class ReplicaReads:
-    """What a replica is dealt, put together to reads: the other end of a `Dealer`.
+    """What a replica gets, put together to reads: the other end of a `Partitioner`.
 
     Args:
         ports: how many the operator has; there is one channel for each.
@@ -218,7 +218,7 @@ class ReplicaReads:
         """Whether another read would return something."""
         return self._rest is not None or self._is_whole()
 
-    def read(self, *, limit: int) -> Released | None:
+    def read(self, *, limit: int) -> GateRead | None:
         """Return what the gate had read, about `limit` rows at most; None if nothing is whole.
 
         Short reads are put together and long ones cut, where that cannot change a result.
@@ -243,7 +243,7 @@ class ReplicaReads:
         self.late += late
         self.ready += read.rows
         self.rows_held -= late + read.rows
-        return Released(
+        return GateRead(
             read.ports, read.late, self._watermark_ns, read.stimulus_ns, self.promise_ns
         )
 
@@ -313,7 +313,7 @@ class ReplicaReads:
         self.rows_held, self.ready, self.late = state["counts"]
 
 
-def _mark(message: Message) -> ReadMark:
+def _mark(message: Message) -> ReadTag:
     assert message.mark is not None
     return message.mark
 

@@ -1,5 +1,8 @@
 """Batches, messages, promises, what a gate releases, and the times and types of it all."""
 
+import warnings
+from typing import Any
+
 from runtime.model.batch import (
     Batch,
     BoolArray,
@@ -10,7 +13,8 @@ from runtime.model.batch import (
     concat_batches,
     concat_columns,
 )
-from runtime.model.message import Message, ReadMark
+from runtime.model.gate_read import GateRead
+from runtime.model.message import Message, ReadTag
 from runtime.model.release import (
     BY_DEADLINE,
     ON_ARRIVAL,
@@ -19,7 +23,6 @@ from runtime.model.release import (
     Release,
     ReleaseRule,
 )
-from runtime.model.released import Released
 from runtime.model.times import (
     EARLIEST_NS,
     END_NS,
@@ -48,15 +51,26 @@ __all__ = [
     "Column",
     "Columns",
     "Duration",
+    "GateRead",
     "Int64Array",
     "Message",
-    "ReadMark",
+    "ReadTag",
     "Release",
     "ReleaseRule",
-    "Released",
     "batch_of",
     "concat_batches",
     "concat_columns",
     "duration_ns",
     "format_ns",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Released":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(
+        "runtime.model.Released is GateRead now; the old name goes with the next release",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return GateRead

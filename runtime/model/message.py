@@ -8,7 +8,7 @@ from runtime.model.batch import Batch
 from runtime.model.times import END_NS
 
 
-class ReadMark(NamedTuple):
+class ReadTag(NamedTuple):
     """Which read of a shared gate a message is part of (runtime/merge/replica.py).
 
     A read goes to a replica in one message or several: of each port, or cut in two because a
@@ -46,7 +46,7 @@ class Message:
         batch: Batch | None,
         promise_ns: int,
         promise_stimulus_ns: int,
-        mark: ReadMark | None = None,
+        mark: ReadTag | None = None,
     ) -> None:
         self.batch = batch
         self.rows = 0 if batch is None else len(batch.event_time_ns)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from runtime.model.batch import Batch
-from runtime.model.message import Message, ReadMark
+from runtime.model.message import Message, ReadTag
 
 _IS = "\0is"  # no column and no channel has this name
 
@@ -89,7 +89,7 @@ def from_plain(plain: Any) -> Any:  # noqa: PLR0911 - one for each kind
                 from_plain(plain["batch"]),
                 plain["promise_ns"],
                 plain["promise_stimulus_ns"],
-                None if plain["mark"] is None else ReadMark(*plain["mark"]),
+                None if plain["mark"] is None else ReadTag(*plain["mark"]),
             )
         case {"\0is": "map"}:
             return {key: from_plain(own) for key, own in plain["pairs"]}

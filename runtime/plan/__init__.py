@@ -5,7 +5,7 @@
 | `step.py`, `steps.py`, `slack.py` | what each step says; sources, sinks, gates; how gates wait |
 | `promises.py` | what becomes of promises on their way |
 | `graph.py` | the steps as a graph: their order, whether they can run, which columns they need |
-| `marks.py`, `canonical.py` | what a sink's output depends on, so that a run may be resumed |
-| `draft.py`, `plan.py`, `place.py` | from steps to stages and channels, and to slots |
-| `words.py`, `unpaced.py` | words for sources, sinks, and deadlines of history |
+| `flow_fingerprints.py`, `canonical.py` | what output depends on, for `resume` |
+| `planned_stages.py`, `plan.py`, `place.py` | from steps to stages and channels, and to slots |
+| `settings_text.py`, `unpaced.py` | words for sources, sinks, and deadlines of history |
 """

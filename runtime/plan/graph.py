@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from runtime.errors import CycleError, DuplicateName, FlowError, SettingError
 from runtime.expressions.nearest import listed, nearest
 from runtime.model import LONGEST_NS, READY_ONLY, Release, ReleaseRule
-from runtime.plan.marks import check_sinks
+from runtime.plan.flow_fingerprints import check_sinks
 from runtime.plan.step import Step, release_of
 from runtime.plan.steps import LateStep, SinkStep, SourceStep
 

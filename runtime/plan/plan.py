@@ -27,10 +27,17 @@ from typing import Literal
 import pyarrow as pa
 
 from runtime.model import BY_DEADLINE, READY_ONLY, ReleaseRule
-from runtime.plan.draft import Draft, StagePart, check_names, expanded, holds_nothing, outlooks
+from runtime.plan.flow_fingerprints import FlowFingerprint
 from runtime.plan.graph import StepGraph, columns_read, needed_columns
-from runtime.plan.marks import SinkMark
-from runtime.plan.promises import Outlook
+from runtime.plan.planned_stages import (
+    PlannedStage,
+    StagePart,
+    check_names,
+    expanded,
+    holds_nothing,
+    output_traits,
+)
+from runtime.plan.promises import OutputTraits
 from runtime.plan.slots import SlotPlace
 from runtime.plan.step import EachRowStep, GatedStep, Replica, Role, Step, release_of
 from runtime.plan.steps import GateStep, LateStep, SinkStep, SourceStep
@@ -166,7 +173,7 @@ class Plan:
     places: Mapping[str, SlotPlace]  # {slot's name: slot}, of those in use
     deadline_ns: int | None = None
     """The latency to keep, [ssg] Eq. 3; None: none."""
-    marks: Mapping[str, SinkMark] = field(default_factory=dict)
+    marks: Mapping[str, FlowFingerprint] = field(default_factory=dict)
     """{sink that writes files: what its output depends on}."""
     placed_by: Mapping[str, PlacedBy] = field(default_factory=dict)  # {stage: why it is there}
     offered: int = 0
@@ -220,44 +227,46 @@ def plan_stages(graph: StepGraph) -> tuple[Stage, ...]:
         else:
             heads[step.name] = step.name
             chains[step.name] = []
-    drafts: dict[str, list[Draft]] = {}  # {step: the stages that its rows leave}
-    stages: list[Draft] = []
+    planned_of: dict[str, list[PlannedStage]] = {}  # {step: the stages that its rows leave}
+    stages: list[PlannedStage] = []
     for name, chain in chains.items():
         parts = expanded(steps[name], tuple(chain), number=len(stages) + 1)
-        drafts[name] = [part for part in parts if part.step.role is not Role.SHARED_GATE]
+        planned_of[name] = [part for part in parts if part.step.role is not Role.SHARED_GATE]
         stages += parts
     check_names(stages)
-    expected = outlooks(drafts, heads)
+    expected = output_traits(planned_of, heads)
     channels = [
         channel
-        for draft in stages
+        for planned in stages
         for channel in (
-            _channels_into(draft, drafts, heads, expected, steps, needed)
-            if draft.gate is None
+            _channels_into(planned, planned_of, heads, expected, steps, needed)
+            if planned.gate is None
             else _channels_dealt(
-                draft, steps, needed, may_be_late=expected[draft.origin.name].may_be_late
+                planned, steps, needed, may_be_late=expected[planned.origin.name].may_be_late
             )
         )
     ]
-    return tuple(_finished(draft, channels, needed) for draft in stages)
+    return tuple(_finished(planned, channels, needed) for planned in stages)
 
 
-def _finished(draft: Draft, channels: list[Channel], needed: Mapping[str, frozenset[str]]) -> Stage:
-    step = draft.step
+def _finished(
+    planned: PlannedStage, channels: list[Channel], needed: Mapping[str, frozenset[str]]
+) -> Stage:
+    step = planned.step
     if isinstance(step, GatedStep):
-        keeps_late = any(channel.late for channel in channels if channel.source == draft.name)
-        step = step.pruned(needed[draft.origin.name], keeps_late=keeps_late)
+        keeps_late = any(channel.late for channel in channels if channel.source == planned.name)
+        step = step.pruned(needed[planned.origin.name], keeps_late=keeps_late)
     return Stage(
-        name=draft.name,
-        kind=draft.kind,
-        number=draft.number,
+        name=planned.name,
+        kind=planned.kind,
+        number=planned.number,
         step=step,
-        chain=draft.chain,
-        inputs=tuple(channel for channel in channels if channel.target == draft.name),
-        outputs=tuple(channel for channel in channels if channel.source == draft.name),
-        needed=needed[draft.name] if isinstance(step, SourceStep) else frozenset(),
-        origin=draft.origin.name,
-        part=draft.part,
+        chain=planned.chain,
+        inputs=tuple(channel for channel in channels if channel.target == planned.name),
+        outputs=tuple(channel for channel in channels if channel.source == planned.name),
+        needed=needed[planned.name] if isinstance(step, SourceStep) else frozenset(),
+        origin=planned.origin.name,
+        part=planned.part,
     )
 
 
@@ -271,10 +280,10 @@ def collect_sinks(plan: Plan) -> list[str]:
 
 
 def _channels_into(
-    target: Draft,
-    drafts: Mapping[str, list[Draft]],
+    target: PlannedStage,
+    planned_of: Mapping[str, list[PlannedStage]],
     heads: Mapping[str, str],
-    expected: Mapping[str, Outlook],
+    expected: Mapping[str, OutputTraits],
     steps: Mapping[str, Step],
     needed: Mapping[str, frozenset[str]],
 ) -> list[Channel]:
@@ -308,13 +317,13 @@ def _channels_into(
                 idle_ns=came.idle_ns if isinstance(target.step, GatedStep) else None,
                 late=late,
             )
-            for source in drafts[heads[name]]
+            for source in planned_of[heads[name]]
         ]
     return channels
 
 
 def _channels_dealt(
-    replica: Draft,
+    replica: PlannedStage,
     steps: Mapping[str, Step],
     needed: Mapping[str, frozenset[str]],
     *,

@@ -6,8 +6,8 @@ buses ──▶ filter ──▶ counts ──▶ …      filter  as it came: a
                                                and stays that till the input has promised 10
 ```
 
-A source's `Outlook` is known from its settings. That of a step follows from those of its inputs
-and from its summaries, from the sources on, each step once. Source: path summaries, as in
+A source's `OutputTraits` is known from its settings. That of a step follows from those of its
+inputs and from its summaries, from the sources on, each step once. Source: path summaries, as in
 timely's reachability; here there are no circles, so one pass is all.
 """
 
@@ -46,7 +46,7 @@ PASSES = Summary()
 
 
 @dataclass(frozen=True)
-class Silence:
+class IdleTime:
     """How long a stage may be silent by the clock, the longest of its sources', and their speed."""
 
     idle_ns: int
@@ -55,7 +55,7 @@ class Silence:
 
 
 @dataclass(frozen=True)
-class Outlook:
+class OutputTraits:
     """What may be expected of the rows and promises that leave a step.
 
     Attributes:
@@ -65,7 +65,7 @@ class Outlook:
         has_writers: rows carry writers of their own.
     """
 
-    silence: Silence | None
+    silence: IdleTime | None
     may_be_late: bool
     is_disordered: bool
     has_writers: bool
@@ -76,14 +76,14 @@ class Outlook:
         return None if self.silence is None else self.silence.idle_ns
 
 
-def of_source(spec: SourceSpec) -> Outlook:
+def of_source(spec: SourceSpec) -> OutputTraits:
     """Return what may be expected of a source."""
     silence = None
     if spec.idle_ns is not None:
         speed = 1 if spec.speed is None else min(spec.speed, 1)  # a slow replay is no silence
         idle_ns = round(spec.idle_ns / speed)
-        silence = Silence(idle_ns, idle_ns, speed)
-    return Outlook(
+        silence = IdleTime(idle_ns, idle_ns, speed)
+    return OutputTraits(
         silence,
         may_be_late=spec.idle_ns is not None,
         is_disordered=spec.promise is not None or spec.out_of_order == "late",
@@ -91,7 +91,7 @@ def of_source(spec: SourceSpec) -> Outlook:
     )
 
 
-def without_gate(came: Outlook, *, from_several: bool, is_disordered: bool) -> Outlook:
+def without_gate(came: OutputTraits, *, from_several: bool, is_disordered: bool) -> OutputTraits:
     """Return what may be expected behind a step that passes rows on as they come.
 
     Args:
@@ -99,7 +99,7 @@ def without_gate(came: Outlook, *, from_several: bool, is_disordered: bool) -> O
         from_several: whether that is several stages, whose rows flow together.
         is_disordered: whether rows come in no order, whatever is said of the input.
     """
-    return Outlook(
+    return OutputTraits(
         came.silence,
         may_be_late=came.may_be_late,
         is_disordered=is_disordered or came.is_disordered,
@@ -108,8 +108,8 @@ def without_gate(came: Outlook, *, from_several: bool, is_disordered: bool) -> O
 
 
 def behind_gate(
-    came: Iterable[Outlook], summaries: Iterable[Summary], *, has_slack: bool
-) -> Outlook:
+    came: Iterable[OutputTraits], summaries: Iterable[Summary], *, has_slack: bool
+) -> OutputTraits:
     """Return what may be expected behind a gate: rows in order, those apart that are late.
 
     It may be silent only if all inputs may: for the longest of them, for as long again as a source
@@ -129,6 +129,6 @@ def behind_gate(
         speed = min([one.speed for one in known])
         every_ns = round(max([one.every_ns for one in summaries]) / speed)
         longest_ns = max([one.idle_ns for one in known])
-        silence = Silence(longest_ns + source_ns + every_ns, source_ns, speed)
+        silence = IdleTime(longest_ns + source_ns + every_ns, source_ns, speed)
     is_late = has_slack or any(one.may_be_late for one in inputs)
-    return Outlook(silence, may_be_late=is_late, is_disordered=is_late, has_writers=False)
+    return OutputTraits(silence, may_be_late=is_late, is_disordered=is_late, has_writers=False)

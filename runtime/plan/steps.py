@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from runtime.model import Release
 from runtime.plan.promises import Summary
+from runtime.plan.settings_text import publishing_text, times_text
 from runtime.plan.step import GatedStep, Keep, Role, Sharing, Side, Step
-from runtime.plan.words import publishing_text, times_text
 from runtime.sources.spec import SourceSpec
 
 

@@ -1,4 +1,4 @@
-"""What a stage's report says of its gate, or, a replica's, of what it was dealt."""
+"""What a stage's report says of its gate, or, a replica's, of what it got."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def count_in(report: StageReport, name: str, number: int) -> None:
 
 
 def count_reads(report: StageReport, reads: ReplicaReads, *, queued: int, dropped: int) -> None:
-    """Fill in what a replica has gone on with of what it was dealt, and what it still holds."""
+    """Fill in what a replica has gone on with of what it got, and what it still holds."""
     report.ready, report.late, report.late_dropped = reads.ready, reads.late - dropped, dropped
     report.in_flight = queued + reads.rows_held
     report.frontier_ns = reads.promise_ns

@@ -1,8 +1,8 @@
 """What a stage does to rows: its operator, and the steps behind it that look at each row alone.
 
 ```
-gate ─▶ Seat ─▶ Chain ─▶ outlets        each counts, step by step, what went in and what came out
-        join    filter ▸ select
+gate ─▶ StageOperator ─▶ Chain ─▶ outputs   each counts, step by step,
+        join             filter ▸ select      what went in and what came out
 ```
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from runtime.measure.report import StageReport
 from runtime.measure.step_report import StepReport
-from runtime.model import START_NS, Batch, Released
+from runtime.model import START_NS, Batch, GateRead
 from runtime.operators import make_operator, make_stateless
 from runtime.plan.plan import Stage
 from runtime.plan.step import GatedStep, Role, Step
@@ -44,7 +44,7 @@ class Chain:
         return batch, rows
 
 
-class Seat:
+class StageOperator:
     """An operator in its stage: what it is given, when it is due by the clock, what it counts.
 
     Args:
@@ -65,7 +65,7 @@ class Seat:
         self._has_time = step.has_time
         self._told = (START_NS, 0, START_NS)  # watermark, its stimulus, frontier: of the last read
 
-    def work(self, released: Released, now_ns: int) -> tuple[Batch | None, int]:
+    def work(self, released: GateRead, now_ns: int) -> tuple[Batch | None, int]:
         """Hand a read to the operator.
 
         Returns:
@@ -102,10 +102,10 @@ class Seat:
         """Return when the operator is due by the clock; None: at no time that is known."""
         return self.operator.due_ns(now_ns) if self._has_time else None
 
-    def nothing_new(self) -> Released:
+    def nothing_new(self) -> GateRead:
         """Return a read without rows, which is as far as the last one: for when it is due."""
         none: list[Batch | None] = [None for _ in self._ports]
-        return Released(none, none, *self._told)
+        return GateRead(none, none, *self._told)
 
     @property
     def comparisons(self) -> int:
@@ -132,10 +132,12 @@ class Seat:
         self._told = (watermark_ns, stimulus_ns, frontier_ns)
 
 
-def steps_counted(stage: Stage, seat: Seat | None, chain: Chain) -> list[StepReport]:
+def steps_counted(
+    stage: Stage, operator_at: StageOperator | None, chain: Chain
+) -> list[StepReport]:
     """Return the counts of a stage's steps: its own, then those behind it."""
-    if seat is not None:
-        return [seat.counts, *chain.counts]
+    if operator_at is not None:
+        return [operator_at.counts, *chain.counts]
     if stage.step.role is Role.EACH_ROW:
         return list(chain.counts)
     ports = [0] if stage.inputs else []

@@ -2,7 +2,7 @@
 
 ```
 queue ─▶ GateIntake    as the stage's own gate lets them go
-      ─▶ DealtIntake   as the gate of this replica, another stage, has read them
+      ─▶ PartitionedIntake   as the gate of this replica, another stage, has read them
       ─▶ PassIntake    as they come: no gate
 ```
 """
@@ -18,14 +18,14 @@ from runtime.errors import OrderError
 from runtime.measure.outcomes import READY
 from runtime.measure.report import StageReport
 from runtime.merge import ReplicaReads, SlackGate
-from runtime.model import START_NS, Batch, Message, Released
+from runtime.model import START_NS, Batch, GateRead, Message
 from runtime.plan.plan import Stage
 from runtime.plan.step import GatedStep
 from runtime.schedule.accounts import count_gate, count_reads
+from runtime.schedule.idle_channels import IdleChannels
 from runtime.schedule.queues import PathQueues, credit_of
-from runtime.schedule.replicas import Confluence
-from runtime.schedule.silence import SilentChannels
-from runtime.schedule.watch import StageWatch
+from runtime.schedule.replicas import UnionInput
+from runtime.schedule.stage_sampler import StageSampler
 
 
 class Intake(ABC):
@@ -35,7 +35,7 @@ class Intake(ABC):
         stage: whose it is.
         queues: of the stage.
         report: of the stage, to be kept.
-        watch: of the stage; None: it takes no samples.
+        sampler: of the stage; None: it takes no samples.
 
     Attributes:
         more: the last read was cut short: take again, whatever has come.
@@ -44,12 +44,12 @@ class Intake(ABC):
     """
 
     def __init__(
-        self, stage: Stage, queues: PathQueues, report: StageReport, watch: StageWatch | None
+        self, stage: Stage, queues: PathQueues, report: StageReport, sampler: StageSampler | None
     ) -> None:
         self.more = False
         self.work: list[tuple[str, int]] = []
         self.rows_worked = 0
-        self._queues, self._report, self._watch = queues, report, watch
+        self._queues, self._report, self._sampler = queues, report, sampler
         self._writer = {channel.name: n for n, channel in enumerate(stage.inputs)}
 
     def heard(self, channel: str, now_ns: int) -> None:
@@ -61,7 +61,7 @@ class Intake(ABC):
         return None
 
     @abstractmethod
-    def take(self, now_ns: int, *, max_rows: int) -> Released | None:
+    def take(self, now_ns: int, *, max_rows: int) -> GateRead | None:
         """Return what goes on now, about `max_rows` rows at most; None: nothing new."""
 
     def may_grant(self, channel: str, limits: Limits) -> bool:
@@ -95,12 +95,12 @@ class PassIntake(Intake):
     """Of a stage without a gate: a message at a time, as they come."""
 
     def __init__(
-        self, stage: Stage, queues: PathQueues, report: StageReport, watch: StageWatch | None
+        self, stage: Stage, queues: PathQueues, report: StageReport, sampler: StageSampler | None
     ) -> None:
-        super().__init__(stage, queues, report, watch)
-        self._confluence = Confluence(stage) if len(stage.inputs) > 1 else None
+        super().__init__(stage, queues, report, sampler)
+        self._union = UnionInput(stage) if len(stage.inputs) > 1 else None
 
-    def take(self, now_ns: int, *, max_rows: int) -> Released | None:
+    def take(self, now_ns: int, *, max_rows: int) -> GateRead | None:
         """Return one message."""
         del max_rows
         self.work, self.rows_worked = [], 0
@@ -111,23 +111,23 @@ class PassIntake(Intake):
         self.work.append((channel, credit_of(message)))
         self.rows_worked = credit_of(message)
         self._report.counts[READY] += message.rows
-        if self._watch is not None:
-            self._watch.passed(message.batch, came_ns)
-        if self._confluence is not None:
-            message = self._confluence.passed(channel, message)
+        if self._sampler is not None:
+            self._sampler.passed(message.batch, came_ns)
+        if self._union is not None:
+            message = self._union.passed(channel, message)
         promise_ns = message.promise_ns
-        return Released(
+        return GateRead(
             [message.batch], [None], promise_ns, message.promise_stimulus_ns, promise_ns
         )
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, the queue apart."""
-        return {"confluence": self._confluence.snapshot() if self._confluence else None}
+        return {"union": self._union.snapshot() if self._union else None}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
-        if self._confluence is not None:
-            self._confluence.restore(state["confluence"])
+        if self._union is not None:
+            self._union.restore(state["union"])
 
 
 class _Held(Intake):
@@ -138,12 +138,12 @@ class _Held(Intake):
         stage: Stage,
         queues: PathQueues,
         report: StageReport,
-        watch: StageWatch | None,
+        sampler: StageSampler | None,
         *,
         start_ns: int,
         held: SlackGate | ReplicaReads,
     ) -> None:
-        super().__init__(stage, queues, report, watch)
+        super().__init__(stage, queues, report, sampler)
         self._held = held
         self._since_ns = start_ns
 
@@ -187,12 +187,12 @@ class GateIntake(_Held):
         stage: Stage,
         queues: PathQueues,
         report: StageReport,
-        watch: StageWatch | None,
+        sampler: StageSampler | None,
         *,
         start_ns: int,
         gate: SlackGate,
     ) -> None:
-        super().__init__(stage, queues, report, watch, start_ns=start_ns, held=gate)
+        super().__init__(stage, queues, report, sampler, start_ns=start_ns, held=gate)
         self._gate = gate
         self._stage = stage.name
         self._sources = [channel.source for channel in stage.inputs]
@@ -202,9 +202,9 @@ class GateIntake(_Held):
         self._kept_ns: int | None = None  # how far a frontier may lag before rows wait for it
         if isinstance(stage.step, GatedStep) and stage.step.kept_by == "promise":
             self._kept_ns = stage.window_ns
-        self._silent: SilentChannels | None = None  # None: nobody is ever idle
+        self._silent: IdleChannels | None = None  # None: nobody is ever idle
         if any(channel.idle_ns is not None for channel in stage.inputs):
-            self._silent = SilentChannels(stage.inputs, start_ns=start_ns)
+            self._silent = IdleChannels(stage.inputs, start_ns=start_ns)
 
     def heard(self, channel: str, now_ns: int) -> None:
         """Note that a channel has spoken, and is not idle."""
@@ -215,9 +215,9 @@ class GateIntake(_Held):
         """Return when a channel that the gate waits for is idle; None: never."""
         return None if self._silent is None else self._silent.due_ns(self._gate)
 
-    def take(self, now_ns: int, *, max_rows: int) -> Released | None:
+    def take(self, now_ns: int, *, max_rows: int) -> GateRead | None:
         """Put what has come into the gate, and read that."""
-        gate, watch = self._gate, self._watch
+        gate, sampler = self._gate, self._sampler
         for writer, message, came_ns in self._come(now_ns, max_rows):
             gate.insert(
                 writer,
@@ -230,8 +230,8 @@ class GateIntake(_Held):
                 self._count_behind(writer, message.batch)
             if self._silent is not None:
                 self._silent.taken(writer, now_ns)
-            if watch is not None:
-                watch.came(writer, message.batch, came_ns)
+            if sampler is not None:
+                sampler.came(writer, message.batch, came_ns)
         self.rows_worked = sum([rows for _, rows in self.work])
         if self._silent is not None:
             self._silent.mark(gate, now_ns, queued=self._queues.waiting())
@@ -243,8 +243,8 @@ class GateIntake(_Held):
             and held > max_rows
             and (bool(gate.rows_held) or released.watermark_ns < gate.frontier_ns)
         )
-        if watch is not None:
-            watch.left(released, now_ns)
+        if sampler is not None:
+            sampler.left(released, now_ns)
         if released is not None and self._kept_ns is not None:
             self._count_held_back(released)
         return released
@@ -257,7 +257,7 @@ class GateIntake(_Held):
             if behind:
                 _count_in(self._report.behind_promise, self._sources[writer], behind)
 
-    def _count_held_back(self, released: Released) -> None:
+    def _count_held_back(self, released: GateRead) -> None:
         """Count whose promise it is that rows are now kept for beyond their window."""
         assert self._kept_ns is not None
         if released.watermark_ns - released.frontier_ns > self._kept_ns:
@@ -308,7 +308,7 @@ def _count_in(counts: dict[str, int], name: str, more: int) -> None:
     counts[name] = counts.get(name, 0) + more
 
 
-class DealtIntake(_Held):
+class PartitionedIntake(_Held):
     """Of a replica, whose gate is another stage: as that has read. Long reads go on in parts."""
 
     def __init__(
@@ -316,27 +316,27 @@ class DealtIntake(_Held):
         stage: Stage,
         queues: PathQueues,
         report: StageReport,
-        watch: StageWatch | None,
+        sampler: StageSampler | None,
         *,
         start_ns: int,
         reads: ReplicaReads,
     ) -> None:
-        super().__init__(stage, queues, report, watch, start_ns=start_ns, held=reads)
+        super().__init__(stage, queues, report, sampler, start_ns=start_ns, held=reads)
         self._reads = reads
 
-    def take(self, now_ns: int, *, max_rows: int) -> Released | None:
+    def take(self, now_ns: int, *, max_rows: int) -> GateRead | None:
         """Return the reads that are whole by now."""
-        reads, watch = self._reads, self._watch
+        reads, sampler = self._reads, self._sampler
         for writer, message, came_ns in self._come(now_ns, max_rows):
             reads.insert(writer, message)
-            if watch is not None:
-                watch.dealt(message, came_ns)
+            if sampler is not None:
+                sampler.partitioned(message, came_ns)
         held = self._count_most()
         released = reads.read(limit=max_rows)
         self.more = reads.has_more
         self.rows_worked = held - reads.rows_held
-        if watch is not None:
-            watch.read(released, now_ns)
+        if sampler is not None:
+            sampler.read(released, now_ns)
         return released
 
     def may_grant(self, channel: str, limits: Limits) -> bool:

@@ -17,12 +17,12 @@ import pyarrow as pa
 from runtime.model import Batch, Columns, Message, concat_batches
 from runtime.operators.ground import LateRows
 from runtime.plan.plan import Channel
-from runtime.schedule.outlets import Outlets
+from runtime.schedule.outputs import StageOutputs
 
 SIDES = ("left", "right")
 
 
-class LateOutlets:
+class LateOutputs:
     """The output channels of a stage that carry its late rows.
 
     Args:
@@ -31,7 +31,9 @@ class LateOutlets:
     """
 
     def __init__(self, channels: Sequence[Channel], *, start_ns: int) -> None:
-        self._channels = [(channel, Outlets([channel], start_ns=start_ns)) for channel in channels]
+        self._channels = [
+            (channel, StageOutputs([channel], start_ns=start_ns)) for channel in channels
+        ]
         self._rows: list[LateRows] = []
         self._promise_ns = 0
 
@@ -49,11 +51,11 @@ class LateOutlets:
         """Return what goes on each channel: late rows, once, and the stage's promise."""
         sends: list[tuple[Channel, Message]] = []
         rows, self._rows = self._rows, []
-        for channel, outlets in self._channels:
+        for channel, outputs in self._channels:
             batches = [batch for one in rows if (batch := self._batch(channel, one)) is not None]
             batch = concat_batches(batches) if batches else None
             part = Message(batch, message.promise_ns, message.promise_stimulus_ns)
-            sends += outlets.parts(part, now_ns)
+            sends += outputs.parts(part, now_ns)
         return sends
 
     def _batch(self, channel: Channel, rows: LateRows) -> Batch | None:
@@ -88,11 +90,11 @@ class LateOutlets:
         """Return all state; between slices no row waits here."""
         return {
             "promise_ns": self._promise_ns,
-            "outlets": [outlets.snapshot() for _, outlets in self._channels],
+            "outputs": [outputs.snapshot() for _, outputs in self._channels],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self._promise_ns = state["promise_ns"]
-        for (_, outlets), own in zip(self._channels, state["outlets"], strict=True):
-            outlets.restore(own)
+        for (_, outputs), own in zip(self._channels, state["outputs"], strict=True):
+            outputs.restore(own)

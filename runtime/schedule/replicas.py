@@ -1,9 +1,9 @@
-"""What stages do around replicas: their gate deals to them, and behind them streams flow together.
+"""What stages do around replicas: their gate shares rows out; behind them streams meet again.
 
 ```
 join.gate ─┬─▶ join.1 ─┐
            └─▶ join.2 ─┴─▶ filter or sink, which has no gate
-   Hands                Confluence
+ ReplicaOutputs       UnionInput
 ```
 """
 
@@ -13,25 +13,25 @@ from typing import Any
 
 import numpy as np
 
-from runtime.merge import Dealer
-from runtime.model import START_NS, Batch, Message, Released
+from runtime.merge import Partitioner
+from runtime.model import START_NS, Batch, GateRead, Message
 from runtime.plan.plan import Channel, Stage
 from runtime.plan.steps import GateStep
 
 
-class Hands:
+class ReplicaOutputs:
     """What a shared gate has read, on its way to the channels of the replicas."""
 
     def __init__(self, stage: Stage, step: GateStep) -> None:
         replicas, share = step.sharing
-        self._dealer = Dealer(step.port_keys, replicas=replicas, share=share)
+        self._partitioner = Partitioner(step.port_keys, replicas=replicas, share=share)
         # {(which replica, which of its ports): the channel there}
         self._outputs = {(one.replica, one.port): one for one in stage.outputs}
         self._sends: list[tuple[Channel, Message]] = []
 
-    def deal(self, released: Released) -> int:
+    def partition(self, released: GateRead) -> int:
         """Deal a read; return how many rows it has. `take` has what goes out."""
-        for replica, hand in enumerate(self._dealer.deal(released)):
+        for replica, hand in enumerate(self._partitioner.partition(released)):
             self._sends += [(self._outputs[replica, port], message) for port, message in hand]
         return sum([len(b) for b in (*released.late, *released.ports) if b is not None])
 
@@ -42,14 +42,14 @@ class Hands:
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state; between slices nothing waits to be taken."""
-        return self._dealer.snapshot()
+        return self._partitioner.snapshot()
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
-        self._dealer.restore(state)
+        self._partitioner.restore(state)
 
 
-class Confluence:
+class UnionInput:
     """Several channels into a stage without a gate: rows pass as they come.
 
     What it promises is the least of their promises. Each row is given the channel's rank as its

@@ -18,21 +18,21 @@ from runtime.model import (
     NS_PER_SECOND,
     START_NS,
     Batch,
+    GateRead,
     Message,
-    Released,
     ReleaseRule,
 )
 from runtime.operators.ground import Operator
 from runtime.plan.plan import Channel, Stage
 from runtime.plan.step import GatedStep, Role
 from runtime.plan.steps import GateStep, SourceStep
-from runtime.schedule.chain import Chain, Seat, count_alone, restore_report, steps_counted
-from runtime.schedule.intake import DealtIntake, GateIntake, Intake, PassIntake
-from runtime.schedule.late import LateOutlets
-from runtime.schedule.outlets import Outlets
+from runtime.schedule.chain import Chain, StageOperator, count_alone, restore_report, steps_counted
+from runtime.schedule.intake import GateIntake, Intake, PartitionedIntake, PassIntake
+from runtime.schedule.late import LateOutputs
+from runtime.schedule.outputs import StageOutputs
 from runtime.schedule.queues import PathQueues
-from runtime.schedule.replicas import Hands
-from runtime.schedule.watch import StageWatch
+from runtime.schedule.replicas import ReplicaOutputs
+from runtime.schedule.stage_sampler import StageSampler
 from runtime.sources.machine import SourceMachine
 
 
@@ -87,30 +87,32 @@ class StageMachine:
                 rule=stage.rule,
                 keeps_waits=is_sampled or stage.rule.hold_ns is not None,
             )
-        self._watch: StageWatch | None = None
+        self._sampler: StageSampler | None = None
         if is_sampled:
-            self._watch = StageWatch(
+            self._sampler = StageSampler(
                 stage, self.gate, start_ns=start_ns, reads=reads, interval_ns=interval_ns
             )
-        common = (stage, self._queues, self.report, self._watch)
+        common = (stage, self._queues, self.report, self._sampler)
         self._intake: Intake
         if self.gate is not None:
             self._intake = GateIntake(*common, start_ns=start_ns, gate=self.gate)
         elif reads is not None:
-            self._intake = DealtIntake(*common, start_ns=start_ns, reads=reads)
+            self._intake = PartitionedIntake(*common, start_ns=start_ns, reads=reads)
         else:
             self._intake = PassIntake(*common)
-        self._hands = Hands(stage, stage.step) if isinstance(stage.step, GateStep) else None
-        self._seat: Seat | None = None
-        if isinstance(stage.step, GatedStep) and self._hands is None:
-            self._seat = Seat(stage.step, most_kept_rows=most_kept_rows)
+        self._replica_outputs = (
+            ReplicaOutputs(stage, stage.step) if isinstance(stage.step, GateStep) else None
+        )
+        self._operator_at: StageOperator | None = None
+        if isinstance(stage.step, GatedStep) and self._replica_outputs is None:
+            self._operator_at = StageOperator(stage.step, most_kept_rows=most_kept_rows)
         is_alone = stage.step.role is Role.EACH_ROW
         self._chain = Chain((stage.step, *stage.chain) if is_alone else stage.chain)
-        self.report.steps = steps_counted(stage, self._seat, self._chain)
+        self.report.steps = steps_counted(stage, self._operator_at, self._chain)
         late = [channel for channel in stage.outputs if channel.late is not None]
-        self._late = LateOutlets(late, start_ns=start_ns) if late else None
+        self._late = LateOutputs(late, start_ns=start_ns) if late else None
         results = [channel for channel in stage.outputs if channel.late is None]
-        self._outlets = Outlets(results, start_ns=start_ns)
+        self._outputs = StageOutputs(results, start_ns=start_ns)
         self._promise_ns = START_NS
         self._moved_ns = start_ns  # when it last let anything go
         self.rows_worked = 0
@@ -121,9 +123,9 @@ class StageMachine:
 
     def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
         """Queue a message that has arrived on a channel, `link_ns` after it was sent."""
-        if self._watch is not None:
-            self._watch.count(now_ns, self._queues)
-            self._watch.travelled(link_ns)
+        if self._sampler is not None:
+            self._sampler.count(now_ns, self._queues)
+            self._sampler.travelled(link_ns)
         self._queues.push(channel, message, now_ns)
         self._intake.heard(channel, now_ns)
         self.report.rows_in += message.rows
@@ -179,7 +181,7 @@ class StageMachine:
     def _by_clock_ns(self, now_ns: int) -> int | None:
         """Return when the gate must let rows go, or the operator is due; None: not known."""
         hold_ns = None if self.gate is None else self.gate.hold_ends_ns()
-        if self._seat is None or (due_ns := self._seat.due_ns(now_ns)) is None:
+        if self._operator_at is None or (due_ns := self._operator_at.due_ns(now_ns)) is None:
             return hold_ns
         return due_ns if hold_ns is None else min(due_ns, hold_ns)
 
@@ -201,8 +203,8 @@ class StageMachine:
         if replace(rule, hold_ns=None) != replace(before, hold_ns=None):
             # What may go now need not wait for a message.
             self._intake.more = self._intake.more or gate.may_release()
-        if self._watch is not None:
-            self._watch.try_out(trials)
+        if self._sampler is not None:
+            self._sampler.try_out(trials)
 
     def run(self, now_ns: int, *, max_rows: int) -> tuple[Message | None, list[tuple[str, int]]]:
         """Work off about `max_rows` rows.
@@ -211,10 +213,10 @@ class StageMachine:
             What goes to every output (None: nothing new), and per input channel the rows of
             credit that were used up: [(channel, rows)].
         """
-        watch = self._watch
-        if watch is not None:
-            watch.count(now_ns, self._queues)
-            watch.begin()
+        sampler = self._sampler
+        if sampler is not None:
+            sampler.count(now_ns, self._queues)
+            sampler.begin()
         if self.source is not None:
             message = self.source.take(now_ns, max_rows=max_rows)
             if self._is_paced:
@@ -223,18 +225,18 @@ class StageMachine:
                 self.rows_worked = 0
                 return None, []
             self.rows_worked, self._moved_ns = message.rows, now_ns
-            if watch is not None:
-                watch.passed(message.batch)
+            if sampler is not None:
+                sampler.passed(message.batch)
             return self._emit_source(message), []
         intake = self._intake
         released = intake.take(now_ns, max_rows=max_rows)
         self.rows_worked = intake.rows_worked
         if released is None:
-            if self._seat is None or (due_ns := self._seat.due_ns(now_ns)) is None:
+            if self._operator_at is None or (due_ns := self._operator_at.due_ns(now_ns)) is None:
                 return None, intake.work
             if due_ns > now_ns:
                 return None, intake.work
-            released = self._seat.nothing_new()
+            released = self._operator_at.nothing_new()
         self._moved_ns = now_ns
         return self._emit(released, now_ns), intake.work
 
@@ -247,20 +249,20 @@ class StageMachine:
             return message
         return Message(batch, message.promise_ns, message.promise_stimulus_ns)
 
-    def _emit(self, released: Released, now_ns: int) -> Message | None:
+    def _emit(self, released: GateRead, now_ns: int) -> Message | None:
         self.report.batches += 1
         batch: Batch | None = None
         has_late = False
         promise_ns = released.frontier_ns
-        if self._hands is not None:
-            self.report.rows_out += self._hands.deal(released)
-        elif (seat := self._seat) is not None:
-            batch, kept = seat.work(released, now_ns)
+        if self._replica_outputs is not None:
+            self.report.rows_out += self._replica_outputs.partition(released)
+        elif (operator_at := self._operator_at) is not None:
+            batch, kept = operator_at.work(released, now_ns)
             self.report.counts[FILTERED] += kept
             if self._late is not None:
-                late = seat.operator.take_late()
+                late = operator_at.operator.take_late()
                 has_late = self._late.take(late, promise_ns=self._promise_ns)
-            promise_ns = seat.operator.promise_ns(promise_ns)
+            promise_ns = operator_at.operator.promise_ns(promise_ns)
             batch = self._apply_chain(batch, is_input=self.report.passes_on)
         else:  # one message: no row is late where there is no gate
             batch = self._apply_chain(released.ports[0], is_input=True)
@@ -268,7 +270,7 @@ class StageMachine:
         self._promise_ns = max(promise_ns, self._promise_ns)
         if self._promise_ns == END_NS and not self._intake.more:
             self.is_finished = True
-        if batch is None and not (advanced or has_late) and self._hands is None:
+        if batch is None and not (advanced or has_late) and self._replica_outputs is None:
             return None
         return Message(batch, self._promise_ns, released.watermark_stimulus_ns)
 
@@ -288,17 +290,17 @@ class StageMachine:
     def charge(self, now_ns: int, took_ns: int) -> None:
         """Count what the last slice, begun at `now_ns`, took."""
         self.report.service_ns += took_ns
-        if self._watch is not None:
-            self._watch.end(now_ns, took_ns)
+        if self._sampler is not None:
+            self._sampler.end(now_ns, took_ns)
 
     # -- what it says of itself ---------------------------------------------------------
 
     def samples(self, now_ns: int) -> list[StageSample]:
         """Return the samples of the seconds that are over by now, once."""
-        if self._watch is None:
+        if self._sampler is None:
             return []
-        self._watch.count(now_ns, self._queues)
-        return self._watch.samples()
+        self._sampler.count(now_ns, self._queues)
+        return self._sampler.samples()
 
     def may_grant(self, channel: str, limits: Limits) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
@@ -312,12 +314,12 @@ class StageMachine:
     @property
     def comparisons(self) -> int:
         """Pairs that its join has compared so far; 0 for other stages."""
-        return 0 if self._seat is None else self._seat.comparisons
+        return 0 if self._operator_at is None else self._operator_at.comparisons
 
     @property
     def operator(self) -> Operator | None:
         """The machine behind its gate; None: it has none, or its gate is all it is."""
-        return None if self._seat is None else self._seat.operator
+        return None if self._operator_at is None else self._operator_at.operator
 
     def report_at(self, now_ns: int) -> StageReport:
         """Return the stage's counters as they stand."""
@@ -337,8 +339,8 @@ class StageMachine:
             report.waiting_for = [] if holder is None else [holder]
         else:
             self._intake.count(0 if self.operator is None else self.operator.late_dropped)
-        if self._seat is not None:
-            self._seat.fill(report)
+        if self._operator_at is not None:
+            self._operator_at.fill(report)
         elif self.stage.step.role is not Role.EACH_ROW:
             count_alone(report)
         if isinstance(self.stage.step, GateStep):
@@ -347,9 +349,9 @@ class StageMachine:
 
     def outgoing(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:
         """Return what goes on each output channel: its columns only; nothing it has no use for."""
-        if self._hands is not None:
-            return self._hands.take()
-        sends = self._outlets.parts(message, now_ns)
+        if self._replica_outputs is not None:
+            return self._replica_outputs.take()
+        sends = self._outputs.parts(message, now_ns)
         return sends if self._late is None else [*sends, *self._late.parts(message, now_ns)]
 
     def close(self) -> None:
@@ -363,11 +365,11 @@ class StageMachine:
             "report": self.report.to_plain(),
             "queues": self._queues.snapshot(),
             "intake": self._intake.snapshot(),
-            "hands": self._hands.snapshot() if self._hands else None,
-            "operator": self._seat.snapshot() if self._seat else None,
+            "replica_outputs": self._replica_outputs.snapshot() if self._replica_outputs else None,
+            "operator": self._operator_at.snapshot() if self._operator_at else None,
             "source": self.source.snapshot() if self.source else None,
-            "watch": self._watch.snapshot() if self._watch else None,
-            "outlets": self._outlets.snapshot(),
+            "sampler": self._sampler.snapshot() if self._sampler else None,
+            "outputs": self._outputs.snapshot(),
             "late": self._late.snapshot() if self._late else None,
             "next_take_ns": self._next_take_ns,
             "rows_worked": self.rows_worked,
@@ -381,15 +383,15 @@ class StageMachine:
         restore_report(self.report, state["report"])
         self._queues.restore(state["queues"])
         self._intake.restore(state["intake"])
-        if self._hands is not None:
-            self._hands.restore(state["hands"])
-        if self._seat is not None:
-            self._seat.restore(state["operator"])
+        if self._replica_outputs is not None:
+            self._replica_outputs.restore(state["replica_outputs"])
+        if self._operator_at is not None:
+            self._operator_at.restore(state["operator"])
         if self.source is not None:
             self.source.restore(state["source"])
-        if self._watch is not None:
-            self._watch.restore(state["watch"])
-        self._outlets.restore(state["outlets"])
+        if self._sampler is not None:
+            self._sampler.restore(state["sampler"])
+        self._outputs.restore(state["outputs"])
         if self._late is not None:
             self._late.restore(state["late"])
         self._next_take_ns, self.rows_worked = state["next_take_ns"], state["rows_worked"]

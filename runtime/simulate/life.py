@@ -24,14 +24,14 @@ from runtime.life import (
     CheckCluster,
     ClusterGone,
     ClusterThere,
+    CollectFinalReports,
     DeadNodes,
     End,
     FetchResults,
-    HearLastWords,
+    FinalReportsCollected,
     HomeNode,
     HostSilent,
     JobLife,
-    LastWordsHeard,
     ResultsFetched,
     SlotDied,
     SlotEnded,
@@ -247,11 +247,11 @@ class SimulatedLife:
             case StopSlots(slots, failure):
                 for slot in slots:
                     self._at(self._draw((0, ORDER_NS)), partial(self._stop, slot, failure))
-            case HearLastWords(slots, failure, within_s):
+            case CollectFinalReports(slots, failure, within_s):
                 for slot in slots:
                     self._at(0, partial(self._stop, slot, failure))
                 last_ns = round(within_s * NS_PER_SECOND)
-                self._at(last_ns, partial(self.tell, LastWordsHeard()))
+                self._at(last_ns, partial(self.tell, FinalReportsCollected()))
             case FetchResults():
                 return [ResultsFetched()]
             case End(cause=cause):

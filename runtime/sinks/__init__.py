@@ -1,24 +1,24 @@
 """How output is committed: what is whole, who may write, where a part ends, who may go on."""
 
-from runtime.sinks.cut import Cutter
 from runtime.sinks.fingerprint import Fingerprint, InputPrint, SinkRun, differing
 from runtime.sinks.lock import Holder, Verdict, judged
-from runtime.sinks.manifest import Manifest, Part, RunNote
-from runtime.sinks.opening import Opening, Output, opening_of
+from runtime.sinks.manifest import Manifest, Part, RunRecord
+from runtime.sinks.open_decision import ExistingOutput, OpenDecision, open_decision
+from runtime.sinks.rolling import RollingPolicy
 
 __all__ = [
-    "Cutter",
+    "ExistingOutput",
     "Fingerprint",
     "Holder",
     "InputPrint",
     "Manifest",
-    "Opening",
-    "Output",
+    "OpenDecision",
     "Part",
-    "RunNote",
+    "RollingPolicy",
+    "RunRecord",
     "SinkRun",
     "Verdict",
     "differing",
     "judged",
-    "opening_of",
+    "open_decision",
 ]

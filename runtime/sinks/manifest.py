@@ -19,7 +19,7 @@ from typing import Any
 
 from runtime.sinks.fingerprint import Fingerprint
 
-__all__ = ["FORMAT", "Manifest", "Part", "RunNote"]
+__all__ = ["FORMAT", "Manifest", "Part", "RunRecord"]
 
 FORMAT = 1
 _STATES = frozenset({"writing", "done", "stopped", "failed"})
@@ -42,7 +42,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class RunNote:
+class RunRecord:
     """One run that wrote here. Times are wall clock, ns.
 
     Attributes:
@@ -81,12 +81,12 @@ class Manifest:
 
     kind: str
     schema: tuple[tuple[str, str], ...]
-    run: RunNote
+    run: RunRecord
     parts: tuple[Part, ...] = ()
     removing: tuple[str, ...] = ()
     fingerprint: Fingerprint | None = None
     why_not: str = ""
-    failed: RunNote | None = None
+    failed: RunRecord | None = None
     epoch: int = 0
     offsets: Mapping[str, Any] = field(default_factory=dict)
 
@@ -153,8 +153,8 @@ def _part(plain: Any) -> Part:
     return Part(_file_name(name), _count(rows), _count(size), last_ns)
 
 
-def _run(plain: Mapping[str, Any]) -> RunNote:
-    run = RunNote(**plain)
+def _run(plain: Mapping[str, Any]) -> RunRecord:
+    run = RunRecord(**plain)
     for text in (run.job, run.flow, run.sink, run.error or ""):
         _text(text)
     if run.state not in _STATES:

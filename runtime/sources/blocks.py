@@ -30,10 +30,10 @@ from runtime.sources.columns import (
     time_ns,
 )
 from runtime.sources.early import MOST_ROWS, EarlyRows, Rows
+from runtime.sources.idle_writers import IdleWriters
 from runtime.sources.named_reader import NamedReader
 from runtime.sources.pacing import Pace, running_max
 from runtime.sources.promises import PromiseLine, spoken_promise_ns
-from runtime.sources.silence import SilenceRule
 from runtime.sources.spec import EndOfInput, Reader, SourceSpec
 from runtime.sources.writers import WriterTable
 
@@ -132,9 +132,9 @@ class BlockReader:
         self._schema = _schema_to_read(spec, schema, self._carried)
         self._pace = None if spec.speed is None else Pace(spec.speed)
         self._promises = PromiseLine(spec)
-        self._silence: SilenceRule | None = None
+        self._silence: IdleWriters | None = None
         if spec.waits_for_each_writer and spec.idle_ns is not None:
-            self._silence = SilenceRule(spec.idle_ns)
+            self._silence = IdleWriters(spec.idle_ns)
         self._early = None if spec.ahead_ns is None else EarlyRows(spec.ahead_ns)
         self._uses_arrival = _uses_arrival(spec)
         self._writers = None if spec.writer is None else WriterTable(source, rank)

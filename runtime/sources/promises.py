@@ -6,7 +6,7 @@
 | no writer column | newest event time − disorder_ns (in order: the newest itself) |
 | a writer column, disorder_ns > 0 | newest event time − disorder_ns |
 | a writer column, no disorder | nothing: each writer is in order, and any may speak again |
-| the same, and idle_ns | the least over the writers that are not idle (`silence.py`) |
+| the same, and idle_ns | the least over the writers that are not idle (`idle_writers.py`) |
 
 With out_of_order="sort" rows are held for `disorder_ns` and no longer, so newest −
 disorder_ns counts there beside the expression.

@@ -88,7 +88,7 @@ class SourceSpec:
         disorder_ns: how far event time may run behind the newest seen, for "sort"/"late".
         idle_ns: how long a writer may be silent, by `arrival` (without one, by the newest event
             time), before it holds nobody back until it speaks again. The source then promises
-            the least over its writers (`silence.py`), unless `promise` or `disorder_ns` says
+            the least over its writers (`idle_writers.py`), unless `promise` or `disorder_ns` says
             more; what an awakened or new writer sends behind that is late at a gate, no error.
             None: any writer may always speak.
         ahead_ns: how far an event time may be ahead of the newest arrival. One that is further

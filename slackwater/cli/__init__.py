@@ -7,6 +7,6 @@
 | `doctor_command.py` | doctor: asks `slackwater/doctor`, and prints what it found |
 | `shell.py` | what all commands share: the app, options, errors told, printing |
 | `userfile.py` | the user's file, and the flow in it |
-| `watch.py`, `progress.py` | a job watched to its end, and how it is going |
+| `follow.py`, `progress.py` | a job watched to its end, and how it is going |
 | `versions.py` | what runs here |
 """

@@ -33,9 +33,9 @@ from slackwater.cli.shell import (
     print_json,
     print_report,
 )
-from slackwater.report.harmless import echo
 from slackwater.report.latency_table import latency_json, latency_text, render_latency
 from slackwater.report.render import plain_console, tabulate
+from slackwater.report.sanitize import echo
 
 if TYPE_CHECKING:
     from actors.jobs.logs import LogPart

@@ -14,7 +14,7 @@ import typer
 from slackwater.cli.progress import Progress
 from slackwater.cli.shell import AsJson, console_of, errors_told, print_json
 from slackwater.doctor.findings import Finding, has_problem
-from slackwater.report.harmless import echo, harmless
+from slackwater.report.sanitize import echo, sanitized
 
 COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
@@ -63,7 +63,7 @@ def _print(found: Sequence[Finding]) -> None:
     for one in found:
         line = one.line(width)
         # Without colours where stdout is no terminal.
-        typer.echo(typer.style(line[:8], fg=COLOURS[one.level]) + harmless(line[8:]))
+        typer.echo(typer.style(line[:8], fg=COLOURS[one.level]) + sanitized(line[8:]))
     problems = sum(one.level == "problem" for one in found)
     warnings = sum(one.level == "warning" for one in found)
     told = f"{problems} to mend, {warnings} to know of, {len(found)} checks"

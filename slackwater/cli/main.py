@@ -22,6 +22,7 @@ from runtime.errors import SettingError
 from runtime.measure import JobReport, imbalances
 from slackwater.cli import cluster_commands
 from slackwater.cli.doctor_command import doctor
+from slackwater.cli.follow import Host, follow
 from slackwater.cli.progress import Progress
 from slackwater.cli.shell import (
     Address,
@@ -38,9 +39,8 @@ from slackwater.cli.shell import (
     print_report,
 )
 from slackwater.cli.versions import versions
-from slackwater.cli.watch import Host, watch
-from slackwater.report.harmless import echo
 from slackwater.report.report_file import REPORT_FILE, STATUS_FILE, find_file, load_report
+from slackwater.report.sanitize import echo
 
 RUNS = Path("out")
 STALE_S = 15.0
@@ -103,7 +103,7 @@ def run(
             )
             with host as opened:
                 job = opened.submit(found)
-                last = watch(job, folder, show=show.update if talk else _nothing)
+                last = follow(job, folder, show=show.update if talk else _nothing)
         finally:
             show.close()
         if as_json:

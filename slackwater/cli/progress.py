@@ -13,8 +13,8 @@ from rich.text import Text
 
 from runtime.measure import JobReport, LatencyHistogram, StageReport, standing
 from runtime.model import END_NS, START_NS, format_ns
-from slackwater.report.harmless import harmless
 from slackwater.report.render import format_count, slack_words
+from slackwater.report.sanitize import sanitized
 
 LIVE_EVERY_S = 0.25
 LINE_EVERY_S = 2.0
@@ -37,7 +37,7 @@ class Progress:
 
     def say(self, line: str) -> None:
         """Print a line that stays: what is being started, say."""
-        self._console.print(Text(harmless(line), style="dim"))
+        self._console.print(Text(sanitized(line), style="dim"))
 
     def update(self, report: JobReport) -> None:
         """Draw this report, unless the last one was drawn a moment ago."""
@@ -49,7 +49,7 @@ class Progress:
         if report.elapsed_s - self._mark.elapsed_s >= _RATE_OVER_S:
             self._now, self._mark = _rates_since(self._mark, report)
         if not self._console.is_terminal:
-            self._console.print(Text(harmless(progress_line(report, self._now))), soft_wrap=True)
+            self._console.print(Text(sanitized(progress_line(report, self._now))), soft_wrap=True)
             return
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, transient=True)
@@ -160,8 +160,8 @@ def _view(report: JobReport, now: Rates) -> RenderableType:
     rows_out = sum(sink.rows for sink in report.sinks)
     facts = Table.grid(padding=(0, 2))
     facts.add_row(
-        Text(harmless(report.flow), style="bold"),
-        Text(f"{harmless(report.state)} {report.elapsed_s:.1f} s"),
+        Text(sanitized(report.flow), style="bold"),
+        Text(f"{sanitized(report.state)} {report.elapsed_s:.1f} s"),
         Text(f"{format_count(now.events_per_s)} events/s", style="bold cyan"),
         Text(f"in {report.ledger.entered:,}"),
         Text(f"out {rows_out:,}"),
@@ -169,8 +169,8 @@ def _view(report: JobReport, now: Rates) -> RenderableType:
     )
     gates = Table.grid(padding=(0, 2))
     if told := _deadline(report):
-        gates.add_row(Text("  deadline"), Text(harmless(", ".join(told)), style="dim"))
+        gates.add_row(Text("  deadline"), Text(sanitized(", ".join(told)), style="dim"))
     for lag in _lags(report):
-        gates.add_row(Text(harmless(f"  {lag.gate}")), Text(harmless(lag.text), style="dim"))
-    still = [Text(harmless(standing(one)), style="yellow") for one in report.standstills]
+        gates.add_row(Text(sanitized(f"  {lag.gate}")), Text(sanitized(lag.text), style="dim"))
+    still = [Text(sanitized(standing(one)), style="yellow") for one in report.standstills]
     return Group(facts, gates, *still)

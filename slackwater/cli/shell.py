@@ -17,10 +17,10 @@ from rich.console import Console
 from runtime.errors import SlackwaterError
 from runtime.measure import JobReport
 from slackwater.cli.userfile import Loaded, load_flow, split_target
-from slackwater.report.harmless import echo, harmless_json
 from slackwater.report.picture import sparkline
 from slackwater.report.render import plain_console, render_report, report_text
 from slackwater.report.report_file import json_text
+from slackwater.report.sanitize import echo, sanitized_json
 
 app = typer.Typer(
     name="slackwater",
@@ -108,4 +108,4 @@ def print_report(found: JobReport) -> None:
 
 def print_json(plain: dict[str, Any]) -> None:
     """Print one JSON object to stdout."""
-    typer.echo(harmless_json(json_text(plain)))
+    typer.echo(sanitized_json(json_text(plain)))

@@ -25,11 +25,11 @@ from runtime.measure import (
     imbalances,
     standing,
 )
-from runtime.measure.outcomes import Place, at_stages
+from runtime.measure.outcomes import LedgerPlace, at_stages
 from runtime.model import NS_PER_SECOND, ReleaseRule, format_ns
 from runtime.model.row_marks import row_marks
-from slackwater.report.harmless import harmless, harmless_line
 from slackwater.report.ledger_text import ledger_line
+from slackwater.report.sanitize import sanitized, sanitized_line
 
 PLAIN_COLUMNS = 100
 
@@ -147,7 +147,7 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
         stage
         for stage in stages
         if stage.ready != stage.rows_in
-        or stage.counts.at(Place.LEFT_BEHIND)
+        or stage.counts.at(LedgerPlace.LEFT_BEHIND)
         or stage.results_filtered
         or stage.idle_marks
         or stage.early
@@ -155,9 +155,9 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
     ]
     columns: list[Column] = [
         ("stage", [stage.name for stage in told]),
-        *_outcome_columns(told, Place.WENT_ON, Place.LEFT_OUT, Place.LEFT_BEHIND),
+        *_outcome_columns(told, LedgerPlace.WENT_ON, LedgerPlace.LEFT_OUT, LedgerPlace.LEFT_BEHIND),
         ("results\nfiltered", [format_count(stage.results_filtered) for stage in told]),
-        *_outcome_columns(told, Place.HERE),
+        *_outcome_columns(told, LedgerPlace.HERE),
     ]
     if any(stage.early for stage in told):
         columns.append(("held as\nearly", [format_count(stage.early) for stage in told]))
@@ -170,7 +170,7 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
     return columns
 
 
-def _outcome_columns(stages: Sequence[StageReport], *places: Place) -> list[Column]:
+def _outcome_columns(stages: Sequence[StageReport], *places: LedgerPlace) -> list[Column]:
     return [
         (one.heading, [format_count(stage.counts[one]) for stage in stages])
         for one in at_stages(*places)
@@ -357,7 +357,7 @@ def tabulate(console: Console, title: str, columns: Sequence[Column]) -> None:
             vertical="top",
         )
     for row in zip(*(cells for _, cells in columns), strict=True):
-        table.add_row(*(Text(harmless(cell)) for cell in row))
+        table.add_row(*(Text(sanitized(cell)) for cell in row))
     say(console, Text())
     say(console, Text(title, style="bold"))
     console.print(table)
@@ -365,4 +365,4 @@ def tabulate(console: Console, title: str, columns: Sequence[Column]) -> None:
 
 def say(console: Console, line: Text) -> None:
     """Print a line, broken where it must be."""
-    console.print(harmless_line(line), soft_wrap=False, overflow="fold")
+    console.print(sanitized_line(line), soft_wrap=False, overflow="fold")

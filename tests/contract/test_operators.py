@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.expressions.expressions import col
-from runtime.model import END_NS, READY_ONLY, START_NS, Batch, Released
+from runtime.model import END_NS, READY_ONLY, START_NS, Batch, GateRead
 from runtime.operators import make_operator
 from runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
 from runtime.operators.dedupe.step import DedupeStep
@@ -278,7 +278,7 @@ def test_read_without_rows_gives_nothing(case: Case) -> None:
     nothing: list[Batch | None] = [None] * case.ports
     for watermark_ns in (START_NS, -5, 0, 10**18, END_NS):
         assert (
-            operator.process(Released(nothing, nothing, watermark_ns, 0, watermark_ns), now_ns=0)
+            operator.process(GateRead(nothing, nothing, watermark_ns, 0, watermark_ns), now_ns=0)
             is None
         )
     assert operator.rows_held == operator.late_dropped == 0

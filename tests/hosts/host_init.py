@@ -2,7 +2,7 @@
 
 The disk is an overlay: each host sees the machine's files and writes to memory of its own, so it
 may install, configure and log as it likes. /tmp, /dev/shm, /run and the user's home start empty.
-Standard library only, like `keeper.py`, which forks it.
+Standard library only, like `supervisor.py`, which forks it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The test's side of the hosts: ask for them, run commands in them, kill them.
 
-`keeper.py` makes them and takes them down; `host_init.py` says what a host has of its own.
+`supervisor.py` makes them and takes them down; `host_init.py` says what a host has of its own.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class Hosts:
         delay_ms: float | Mapping[str, float] = 0.0,
     ) -> None:
         self.folder: Path | None = None
-        self._keeper: subprocess.Popen[str] | None = None
+        self._supervisor: subprocess.Popen[str] | None = None
         self._cpus = cpus
         mark = f"slackwater-{os.getpid()}-{id(self):x}"
         with_quota = cpus is not None and os.access(CPU_CGROUPS / "cpu.cfs_quota_us", os.W_OK)
@@ -236,19 +236,19 @@ class Hosts:
 
     def close(self) -> None:
         """Take all down; returns when nothing is left."""
-        if self._keeper is not None:
-            self._keeper.communicate()  # closes its stdin, at which it takes all down
-            self._keeper = None
+        if self._supervisor is not None:
+            self._supervisor.communicate()  # closes its stdin, at which it takes all down
+            self._supervisor = None
         for host in (*self.hosts, self.outside):
             host.pid = 0
             if host.cgroup is not None:
-                with contextlib.suppress(OSError):  # not there: the keeper has removed it
+                with contextlib.suppress(OSError):  # not there: the supervisor has removed it
                     Path(host.cgroup).rmdir()
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def order(self, what: str, host: Host) -> None:
-        """Have the keeper do something to a host, and wait until it has."""
+        """Have the supervisor do something to a host, and wait until it has."""
         self._ask(f"{what} {host.name}")
 
     def write_cluster_yaml(
@@ -316,9 +316,9 @@ class Hosts:
                 for host in (*self.hosts, self.outside)
             ],
         }
-        with (folder / "keeper.log").open("w") as log:
-            self._keeper = subprocess.Popen(
-                [sys.executable, "-E", "-s", "-S", "-m", "tests.hosts.keeper"],
+        with (folder / "supervisor.log").open("w") as log:
+            self._supervisor = subprocess.Popen(
+                [sys.executable, "-E", "-s", "-S", "-m", "tests.hosts.supervisor"],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -332,19 +332,19 @@ class Hosts:
             host.pid = made["pids"][host.name]
 
     def _ask(self, line: str) -> dict[str, Any]:
-        assert self._keeper is not None, "Hosts are not open"
-        assert self._keeper.stdin is not None
-        assert self._keeper.stdout is not None
+        assert self._supervisor is not None, "Hosts are not open"
+        assert self._supervisor.stdin is not None
+        assert self._supervisor.stdout is not None
         with contextlib.suppress(BrokenPipeError):  # it ended; it may have said why
-            self._keeper.stdin.write(line + "\n")
-            self._keeper.stdin.flush()
-        line = self._keeper.stdout.readline()
+            self._supervisor.stdin.write(line + "\n")
+            self._supervisor.stdin.flush()
+        line = self._supervisor.stdout.readline()
         answer: dict[str, Any] = json.loads(line) if line else {}
         if not line or "error" in answer:
             log = ""
-            if self.folder is not None and (self.folder / "keeper.log").exists():
-                log = (self.folder / "keeper.log").read_text()
-            raise RuntimeError(f"the hosts' keeper: {answer.get('error', 'it ended')}\n{log}")
+            if self.folder is not None and (self.folder / "supervisor.log").exists():
+                log = (self.folder / "supervisor.log").read_text()
+            raise RuntimeError(f"the hosts' supervisor: {answer.get('error', 'it ended')}\n{log}")
         return answer
 
 

@@ -3,7 +3,7 @@
 The kernel here has no netem, so distance is made in user space. Whatever the hosts say to each
 other is late by the same time: Ray's own calls, ours, pings. A frame is read as soon as it is
 there, stamped with its due time, and written when that has come; frames between two hosts keep
-their order. Standard library only, like `keeper.py`, which forks this.
+their order. Standard library only, like `supervisor.py`, which forks this.
 """
 
 from __future__ import annotations

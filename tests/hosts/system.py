@@ -1,6 +1,6 @@
 """The few calls of Linux that Python 3.11 does not have: namespaces, mounts, TAP devices, signals.
 
-Standard library only, like `keeper.py`, which runs without site-packages.
+Standard library only, like `supervisor.py`, which runs without site-packages.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from ingest.push.wire import (
 from runtime.errors import FrameError, IngestError
 from runtime.sources.spec import END_OF_INPUT
 from tests.ingest.push_driver import COLUMNS, HOST, SOURCE, SPARK, Driver, opened, poll_until, rows
-from tests.support.strangers import shouting
+from tests.support.refused_peers import shouting
 
 
 @pytest.fixture

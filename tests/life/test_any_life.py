@@ -13,12 +13,12 @@ from runtime.life import (
     CheckCluster,
     ClusterGone,
     ClusterThere,
+    CollectFinalReports,
     DeadNodes,
     End,
     FetchResults,
-    HearLastWords,
+    FinalReportsCollected,
     HostSilent,
-    LastWordsHeard,
     ResultsFetched,
     SlotDied,
     SlotEnded,
@@ -28,10 +28,16 @@ from runtime.life import (
     TimePassed,
 )
 from tests.support.examples import five_times
-from tests.support.lives import NODE_IDS, PATIENCE, SLOTS, S, Told
+from tests.support.lives import NODE_IDS, SLOTS, TIME_LIMITS, S, Told
 
 LONGEST_S = sum(
-    (PATIENCE.settle_s, PATIENCE.check_s, PATIENCE.dead_s, PATIENCE.stop_s, PATIENCE.cut_off_s)
+    (
+        TIME_LIMITS.settle_s,
+        TIME_LIMITS.check_s,
+        TIME_LIMITS.dead_s,
+        TIME_LIMITS.stop_s,
+        TIME_LIMITS.cut_off_s,
+    )
 )
 CHANNELS = ("numbers→gate", "gate→out")
 slots = st.sampled_from(SLOTS)
@@ -54,7 +60,7 @@ bad_luck = st.one_of(
     st.just(StopAsked()),
 )
 # Answers that nobody asked for, too: a host may be late with one.
-answers = st.sampled_from([ClusterThere(), DeadNodes(), ResultsFetched(), LastWordsHeard()])
+answers = st.sampled_from([ClusterThere(), DeadNodes(), ResultsFetched(), FinalReportsCollected()])
 heard = st.one_of(ends, bad_luck, answers, st.just(TimePassed()))
 
 
@@ -90,9 +96,9 @@ class World:
                 assert not {*names} & {*self.stopped}, "stopped twice"
                 assert failure == (None if life.cause is None else life.cause.said)
                 self.stopped += names
-            case HearLastWords(names):
+            case CollectFinalReports(names):
                 assert life.cause is not None
-                self.may(LastWordsHeard())
+                self.may(FinalReportsCollected())
             case CheckCluster():
                 self.may(ClusterThere())
             case AskForDead():

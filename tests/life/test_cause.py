@@ -9,7 +9,7 @@ import pytest
 import slackwater as sw
 from runtime.errors import OperatorError, SlackwaterError
 from runtime.life import Cause, HomeNode, SlotEnded
-from runtime.life.cause import obituary, silent_peers
+from runtime.life.cause import failure_report, silent_peers
 from runtime.plan.place import place
 from runtime.plan.plan import Plan, plan_stages
 
@@ -45,12 +45,12 @@ def test_two_ends_that_both_tell_are_both_alive(plan: Plan) -> None:
 
 def test_an_obituary_names_slot_stages_host_and_what_to_do(plan: Plan) -> None:
     deaths = {"node-2": "out of memory"}
-    killed = obituary(plan, deaths, NODES, lost=set())
+    killed = failure_report(plan, deaths, NODES, lost=set())
     assert killed.startswith(
         "the worker of slot 'node-2' (stages: gate) died on node node-2 (host 10.0.0.2): out of"
     )
     assert "short of memory or killed by hand" in killed
-    gone = obituary(plan, deaths, NODES, lost={"id-2"})
+    gone = failure_report(plan, deaths, NODES, lost={"id-2"})
     assert "Bring node-2 back, or do without" in gone
     assert "submit the flow again" in gone
 

@@ -14,23 +14,23 @@ from runtime.life import (
     CheckCluster,
     ClusterGone,
     ClusterThere,
+    CollectFinalReports,
     DeadNodes,
     End,
     FetchResults,
-    HearLastWords,
+    FinalReportsCollected,
     HostSilent,
-    LastWordsHeard,
-    Patience,
     ResultsFetched,
     SlotDied,
     SlotEnded,
     Stimulus,
     StopAsked,
     StopSlots,
+    TimeLimits,
     TimePassed,
 )
 from runtime.life.machine import RECENT
-from tests.support.lives import NODE_IDS, PATIENCE, SLOTS, S, Told, done, misses, own, stopped
+from tests.support.lives import NODE_IDS, SLOTS, TIME_LIMITS, S, Told, done, misses, own, stopped
 
 
 @pytest.fixture
@@ -57,8 +57,8 @@ def test_an_error_of_a_slots_own_stops_the_others_at_once_and_is_the_cause(told:
 
 def test_who_misses_a_peer_is_not_the_cause_if_one_that_raised_is_heard_in_time(told: Told) -> None:
     assert told.hears(misses("node-1", "numbers→gate")) == []
-    assert told.life.due_ns == round(PATIENCE.settle_s * S)
-    told.hears(own("node-2"), ClusterThere(), after_s=PATIENCE.settle_s - 0.1)
+    assert told.life.due_ns == round(TIME_LIMITS.settle_s * S)
+    told.hears(own("node-2"), ClusterThere(), after_s=TIME_LIMITS.settle_s - 0.1)
     assert told.said() == "step 'halve': it raised"
 
 
@@ -69,7 +69,7 @@ def test_of_a_death_and_an_error_that_are_heard_together_the_error_is_the_cause(
 
 def test_a_worker_that_died_is_named_with_what_is_known_of_its_node(told: Told) -> None:
     assert told.hears(SlotDied("node-2", "killed")) == [CheckCluster()]
-    assert told.hears(ClusterThere()) == [AskForDead(NODE_IDS, PATIENCE.dead_s)]
+    assert told.hears(ClusterThere()) == [AskForDead(NODE_IDS, TIME_LIMITS.dead_s)]
     (stop,) = told.hears(DeadNodes({"id-3": "its node is gone (Ray lost it)"}))
     assert isinstance(stop, StopSlots)
     assert stop.slots == ("node-1",)
@@ -91,12 +91,12 @@ def test_the_one_that_all_others_miss_and_that_says_nothing_is_named(
     told: Told, answers: bool
 ) -> None:
     told.hears(misses("node-1", "numbers→gate"), misses("node-3", "gate→out"))
-    assert told.hears(TimePassed(), after_s=PATIENCE.settle_s) == [CheckCluster()]
+    assert told.hears(TimePassed(), after_s=TIME_LIMITS.settle_s) == [CheckCluster()]
     if answers:
         told.hears(ClusterThere(), DeadNodes())
     else:
-        told.hears(TimePassed(), after_s=PATIENCE.check_s)
-        told.hears(TimePassed(), after_s=PATIENCE.dead_s)
+        told.hears(TimePassed(), after_s=TIME_LIMITS.check_s)
+        told.hears(TimePassed(), after_s=TIME_LIMITS.dead_s)
     assert "the worker of slot 'node-2' (stages: gate) died on node node-2" in told.said()
     assert "slot 'node-1' on host 10.0.0.1 hears nothing from it any more" in told.said()
     assert told.hears(ResultsFetched()) == [End("failed", told.life.cause)]
@@ -121,16 +121,16 @@ def test_a_silent_host_is_named_and_asked_for_nothing(told: Told) -> None:
 def test_a_cluster_that_goes_is_the_cause_of_the_deaths_it_brings(told: Told) -> None:
     assert told.hears(SlotDied("node-1", "its raylet is gone")) == [CheckCluster()]
     (hear,) = told.hears(ClusterGone("the head of the Ray cluster is gone"))
-    assert hear == HearLastWords(("node-2", "node-3"), told.said(), PATIENCE.cut_off_s)
+    assert hear == CollectFinalReports(("node-2", "node-3"), told.said(), TIME_LIMITS.cut_off_s)
     assert told.said().startswith("job 'chain' has failed: the head of the Ray cluster is gone. ")
-    (end,) = told.hears(stopped("node-2"), LastWordsHeard())
+    (end,) = told.hears(stopped("node-2"), FinalReportsCollected())
     assert end == End("failed", Cause("ClusterError", told.said()))
 
 
 def test_a_cluster_that_goes_behind_an_error_of_a_slots_own_does_not_hide_it(told: Told) -> None:
     told.hears(own("node-1"))
     (hear,) = told.hears(ClusterGone("the head is gone"))
-    assert isinstance(hear, HearLastWords)
+    assert isinstance(hear, CollectFinalReports)
     assert hear.failure == told.said() == "step 'halve': it raised"
 
 
@@ -139,8 +139,8 @@ def test_a_cluster_that_goes_while_results_are_fetched_fails_a_job_that_was_done
 ) -> None:
     told.hears(*map(done, SLOTS))
     (hear,) = told.hears(ClusterGone("the head is gone"))
-    assert hear == HearLastWords((), told.said(), PATIENCE.cut_off_s)
-    (end,) = told.hears(TimePassed(), after_s=PATIENCE.cut_off_s)
+    assert hear == CollectFinalReports((), told.said(), TIME_LIMITS.cut_off_s)
+    (end,) = told.hears(TimePassed(), after_s=TIME_LIMITS.cut_off_s)
     assert isinstance(end, End)
     assert end.status == "failed"
 
@@ -155,7 +155,7 @@ def test_a_stop_that_is_asked_for_stops_all_and_is_no_failure(told: Told) -> Non
 
 def test_a_slot_that_hangs_is_waited_for_no_longer_than_told_and_fails_nothing(told: Told) -> None:
     told.hears(StopAsked(), ClusterThere(), stopped("node-1"), stopped("node-2"))
-    assert told.hears(TimePassed(), after_s=PATIENCE.stop_s - 0.001) == []
+    assert told.hears(TimePassed(), after_s=TIME_LIMITS.stop_s - 0.001) == []
     assert told.hears(TimePassed(), after_s=0.001) == [FetchResults(())]  # not from the one
     assert told.hears(ResultsFetched()) == [End("stopped", None)]
 
@@ -221,7 +221,7 @@ def test_every_stimulus_says_itself_in_one_line() -> None:
             ClusterThere(),
             StopAsked(),
             ResultsFetched(),
-            LastWordsHeard(),
+            FinalReportsCollected(),
         )
     ]
     assert all(re.fullmatch(r"[^\n]{5,200}", line) for line in lines), lines
@@ -230,4 +230,4 @@ def test_every_stimulus_says_itself_in_one_line() -> None:
 
 def test_no_patience_is_refused() -> None:
     with pytest.raises(SettingError, match="stop_s=0 must be above 0"):
-        Patience(stop_s=0)
+        TimeLimits(stop_s=0)

@@ -17,8 +17,8 @@ from runtime.measure.outcomes import (
     LATE,
     READY,
     Counts,
+    LedgerPlace,
     Outcome,
-    Place,
     at_stages,
     of_jobs,
     registered,
@@ -36,7 +36,7 @@ N = 10
 def shed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Outcome]:
     """A made-up word, known for the length of a test."""
     monkeypatch.setattr(outcomes, "_known", dict(outcomes._known))
-    return registered(Outcome("shed", Place.LEFT_OUT, "Left out, for there was too much."))
+    return registered(Outcome("shed", LedgerPlace.LEFT_OUT, "Left out, for there was too much."))
 
 
 class Shedding(StageMachine):
@@ -131,7 +131,7 @@ def test_rows_of_any_word_that_are_still_here_unbalance_a_job_that_is_done(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(outcomes, "_known", dict(outcomes._known))
-    parked = registered(Outcome("parked", Place.HERE, "Waits for its turn.", term="parked"))
+    parked = registered(Outcome("parked", LedgerPlace.HERE, "Waits for its turn.", term="parked"))
     counted = Counts({outcomes.OUT: 8, parked: 2})
     ledger = Ledger(10, 0, counted)
     assert ledger.is_balanced

@@ -18,7 +18,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from runtime.merge import SlackGate, Writer
-from runtime.model import READY_ONLY, Batch, Released, batch_of
+from runtime.model import READY_ONLY, Batch, GateRead, batch_of
 from runtime.operators.join.machine import JoinMachine
 from runtime.operators.join.step import JoinStep
 from runtime.plan.step import Keep
@@ -64,7 +64,7 @@ class Operator:
         return None
 
 
-def names_of(released: Released) -> list[str]:
+def names_of(released: GateRead) -> list[str]:
     found: list[str] = []
     for batches in (released.late, released.ports):
         for batch, column in zip(batches, ("one", "two"), strict=True):

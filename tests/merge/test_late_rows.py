@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.merge import SlackGate, Writer
-from runtime.merge.late import LateRows
+from runtime.merge.late import LateQueue
 from runtime.model import END_NS, batch_of
 from tests.merge.literal_ssg import Event
 from tests.merge.reading import insert, read, read_all
@@ -68,7 +68,7 @@ def test_in_any_cut_the_oldest_leave_first_and_ties_together(
     pieces: list[tuple[int, list[int], bool]], limit: int
 ) -> None:
     ports = [0, 0, 1]
-    queue = LateRows(ports)
+    queue = LateQueue(ports)
     held: list[tuple[int, int]] = []  # (time, place)
     for place, times, reads in pieces:
         queue.add((place, batch_of(sorted(times)), 0, len(times)))
@@ -101,7 +101,7 @@ def rows_of(taken: Any, ports: list[int]) -> list[tuple[int, int]]:
 
 
 def test_a_late_row_at_the_end_of_time_leaves_too() -> None:
-    queue = LateRows([0])
+    queue = LateQueue([0])
     queue.add((0, batch_of([1, END_NS]), 0, 2))
     assert rows_of(queue.take(1), [0]) == [(1, 0)]
     assert rows_of(queue.take(9), [0]) == [(END_NS, 0)]

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors import FrameError
-from runtime.merge import Dealer, ReplicaReads
+from runtime.merge import Partitioner, ReplicaReads
 from runtime.merge.replica import owners
-from runtime.model import END_NS, START_NS, Message, ReadMark, Released, batch_of, concat_batches
+from runtime.model import END_NS, START_NS, GateRead, Message, ReadTag, batch_of, concat_batches
 from runtime.operators import make_operator
 from runtime.operators.aggregate.step import AggregateStep
 from runtime.operators.ground import Operator
@@ -65,13 +65,13 @@ class Worked:
     promises_ns: list[int]
 
 
-def dealt(reads: Iterator[Released], dealer: Dealer) -> list[list[tuple[int, Message]]]:
+def parts(reads: Iterator[GateRead], partitioner: Partitioner) -> list[list[tuple[int, Message]]]:
     """Return what each replica is sent, some messages in halves."""
     sent: list[list[tuple[int, Message]]] = []
     for released in reads:
-        hands = dealer.deal(released)
-        sent = sent or [[] for _ in hands]
-        for own, hand in zip(sent, hands, strict=True):
+        outputs = partitioner.partition(released)
+        sent = sent or [[] for _ in outputs]
+        for own, hand in zip(sent, outputs, strict=True):
             for port, message in hand:
                 is_long = message.rows > 3
                 halves = message.halves((START_NS, 0)) if is_long else (message,)
@@ -105,11 +105,11 @@ def work(operator: Operator, sent: Sequence[tuple[int, Message]], cut: Random) -
 
 
 def replicas_of(
-    step: JoinStep | AggregateStep, share: Share, of: int, reads: Iterator[Released], cut: Random
+    step: JoinStep | AggregateStep, share: Share, of: int, reads: Iterator[GateRead], cut: Random
 ) -> list[Worked]:
-    dealer = Dealer(keys_of(step), replicas=of, share=share)
+    partitioner = Partitioner(keys_of(step), replicas=of, share=share)
     made = [make_operator(replace(step, replica=Replica(n, of, share))) for n in range(of)]
-    sent = dealt(reads, dealer)
+    sent = parts(reads, partitioner)
     return [work(operator, own, cut) for operator, own in zip(made, sent, strict=True)]
 
 
@@ -172,7 +172,7 @@ def test_rows_held_are_shared_out_evenly_over_the_replicas_of_a_join_of_all(
     held = []
     for n in range(of):
         operator = make_operator(replace(step, replica=Replica(n, of, "all")))
-        operator.process(Released([batch, None], [None, None], times[-1], 0, times[-1]), now_ns=0)
+        operator.process(GateRead([batch, None], [None, None], times[-1], 0, times[-1]), now_ns=0)
         held.append(operator.rows_held)
     assert sum(held) == len(times)
     assert max(held) - min(held) <= 1
@@ -216,10 +216,10 @@ def test_neighbouring_keys_are_spread_evenly(replicas: int) -> None:
 
 def test_a_long_read_is_worked_off_in_parts_that_keep_the_order_over_both_ports() -> None:
     reads = ReplicaReads(2)
-    dealer = Dealer([("key",), ("key",)], replicas=1, share="keys")
+    partitioner = Partitioner([("key",), ("key",)], replicas=1, share="keys")
     left = batch_of([1, 3, 5, 7], {"key": [1] * 4})
     right = batch_of([2, 3, 6, 8], {"key": [1] * 4})
-    hand = dealer.deal(Released([left, right], [None, None], 9, 4, 8))[0]
+    hand = partitioner.partition(GateRead([left, right], [None, None], 9, 4, 8))[0]
     for port, message in hand:
         reads.insert(port, message)
     found, watermarks, promises = [], [], []
@@ -239,10 +239,10 @@ def test_a_message_that_says_nothing_of_its_read_is_refused() -> None:
 
 
 def test_two_halves_of_a_message_mean_the_same_as_the_message() -> None:
-    message = Message(batch_of(range(9), {"n": range(9)}), 50, 60, ReadMark(3, 12, 6, 70))
+    message = Message(batch_of(range(9), {"n": range(9)}), 50, 60, ReadTag(3, 12, 6, 70))
     first, second = message.halves((1, 2))
-    assert first.mark == ReadMark(3, 12, 4, 70)
-    assert second.mark == ReadMark(3, 12, 2, 70)
+    assert first.mark == ReadTag(3, 12, 4, 70)
+    assert second.mark == ReadTag(3, 12, 2, 70)
     assert (first.promise_ns, first.promise_stimulus_ns) == (1, 2)
     assert (second.promise_ns, second.promise_stimulus_ns) == (50, 60)
     halves = [half.batch for half in (first, second) if half.batch is not None]

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from runtime.model import END_NS, START_NS, Batch, Column, Released
+from runtime.model import END_NS, START_NS, Batch, Column, GateRead
 from runtime.operators.aggregate.step import AggregateStep
 from runtime.operators.ground import Operator
 from runtime.operators.join.step import JoinStep
@@ -107,7 +107,7 @@ def batch_of_rows(rows: Sequence[Row], schema: pa.Schema) -> Batch | None:
 
 def reads_of(
     segments: Sequence[Segment], schemas: Schemas, cut: Random | None = None
-) -> Iterator[Released]:
+) -> Iterator[GateRead]:
     """Yield the stream as reads: a segment each, or cut at random, and then the end."""
 
     def ports(rows: Sequence[Row]) -> list[Batch | None]:
@@ -121,15 +121,15 @@ def reads_of(
         late_parts = list(_pieces(segment.late, cut))
         parts = list(_pieces(segment.rows, cut))
         for part in late_parts[:-1]:
-            yield Released(ports([]), ports(part), watermark, 0, frontier)
+            yield GateRead(ports([]), ports(part), watermark, 0, frontier)
         for number, part in enumerate(parts):
             behind = late_parts[-1] if number == 0 else []
             watermark = max([watermark, *(row.time for row in part)])
             if number == len(parts) - 1:
                 watermark = segment.watermark
             frontier = max(frontier, min(watermark, segment.frontier))
-            yield Released(ports(part), ports(behind), watermark, 0, frontier)
-    yield Released(ports([]), ports([]), END_NS, 0, END_NS)
+            yield GateRead(ports(part), ports(behind), watermark, 0, frontier)
+    yield GateRead(ports([]), ports([]), END_NS, 0, END_NS)
 
 
 def _pieces(rows: Sequence[Row], cut: Random | None) -> Iterator[Sequence[Row]]:
@@ -157,7 +157,7 @@ def leaves_of(results: Sequence[Batch | None]) -> Leaves:
     return leaves
 
 
-def run(operator: Operator, reads: Iterator[Released]) -> Leaves:
+def run(operator: Operator, reads: Iterator[GateRead]) -> Leaves:
     return leaves_of([operator.process(released, now_ns=0) for released in reads])
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors import OperatorError
-from runtime.model import END_NS, READY_ONLY, START_NS, Batch, Released, batch_of
+from runtime.model import END_NS, READY_ONLY, START_NS, Batch, GateRead, batch_of
 from runtime.operators.aggregate import machine as aggregate
 from runtime.operators.aggregate.machine import AggregateMachine
 from runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
@@ -83,8 +83,8 @@ def rows_at(times: list[int], areas: list[int] | None = None) -> Batch:
 
 def read(
     batch: Batch | None, watermark: int, *, late: Batch | None = None, stimulus: int = 0
-) -> Released:
-    return Released([batch], [late], watermark, stimulus, watermark)
+) -> GateRead:
+    return GateRead([batch], [late], watermark, stimulus, watermark)
 
 
 def counts(batch: Batch | None) -> list[tuple[int, ...]]:

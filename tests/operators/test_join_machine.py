@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from runtime.errors import OperatorError, SettingError
 from runtime.expressions.expressions import col, event_time
-from runtime.model import END_NS, READY_ONLY, Batch, Released, batch_of
+from runtime.model import END_NS, READY_ONLY, Batch, GateRead, batch_of
 from runtime.operators.join import index as join_index
 from runtime.operators.join import machine as join
 from runtime.operators.join.machine import JoinMachine
@@ -70,8 +70,8 @@ def read(
     watermark: int = 0,
     frontier: int | None = None,
     late: tuple[Batch | None, Batch | None] = (None, None),
-) -> Released:
-    return Released([left, right], late, watermark, 0, watermark if frontier is None else frontier)
+) -> GateRead:
+    return GateRead([left, right], late, watermark, 0, watermark if frontier is None else frontier)
 
 
 def event_times(batch: Batch | None) -> list[int]:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.merge import SlackGate, Writer
-from runtime.model import END_NS, Batch, Int64Array, Released
+from runtime.model import END_NS, Batch, GateRead, Int64Array
 from runtime.operators import make_operator
 from runtime.operators.aggregate.machine import AggregateMachine
 from runtime.operators.aggregate.panes import PaneCells
@@ -55,7 +55,7 @@ def rows_of(times: list[int]) -> Batch:
     return Batch(at, at, {"line": at % 3, "value": values})
 
 
-def reads(random: Random, *, slack_ns: int | None) -> tuple[list[int], list[Released]]:
+def reads(random: Random, *, slack_ns: int | None) -> tuple[list[int], list[GateRead]]:
     """Return all event times that three writers send, as they take turns, and what a gate reads.
 
     What follows a promise is never older than it; the last writer is often far behind.
@@ -77,7 +77,7 @@ def reads(random: Random, *, slack_ns: int | None) -> tuple[list[int], list[Rele
     return sent, found
 
 
-def leaves(step: AggregateStep, read: list[Released]) -> Iterator[tuple[int, ...]]:
+def leaves(step: AggregateStep, read: list[GateRead]) -> Iterator[tuple[int, ...]]:
     """Yield (window_end, line, n, total, revision) of each row that leaves."""
     machine = make_operator(step)
     promise_ns = -(2**63)
@@ -166,9 +166,9 @@ JOIN = JoinStep(
 def test_a_join_names_the_rows_that_missed_partners_and_those_that_found_none() -> None:
     machine = make_operator(replace(JOIN, keep="slack"))
     none: list[Batch | None] = [None, None]
-    machine.process(Released([rows_of([0, 20]), None], none, 20, 0, 0), now_ns=0)
+    machine.process(GateRead([rows_of([0, 20]), None], none, 20, 0, 0), now_ns=0)
     assert machine.take_late() == []
-    machine.process(Released(none, [None, rows_of([3, 16])], 20, 0, 0), now_ns=0)
+    machine.process(GateRead(none, [None, rows_of([3, 16])], 20, 0, 0), now_ns=0)
     (late,) = machine.take_late()
     assert (late.port, late.batch.event_time_ns.tolist()) == (1, [3, 16])
     assert late.late_by_ns.tolist() == [17, 4]
@@ -180,8 +180,8 @@ def test_a_join_names_the_rows_that_missed_partners_and_those_that_found_none() 
 def test_a_join_that_keeps_rows_by_promise_has_no_late_ones_within_it() -> None:
     machine = make_operator(JOIN)
     none: list[Batch | None] = [None, None]
-    machine.process(Released([rows_of([0, 20]), None], none, 20, 0, 0), now_ns=0)
-    assert machine.process(Released(none, [None, rows_of([3])], 20, 0, 0), now_ns=0) is not None
+    machine.process(GateRead([rows_of([0, 20]), None], none, 20, 0, 0), now_ns=0)
+    assert machine.process(GateRead(none, [None, rows_of([3])], 20, 0, 0), now_ns=0) is not None
     assert machine.take_late() == []
 
 
@@ -191,12 +191,12 @@ def test_beyond_most_kept_rows_the_oldest_closed_windows_are_final_and_that_is_c
     none: list[Batch | None] = [None]
     for start in range(0, 100, 10):
         machine.process(
-            Released([rows_of(list(range(start, start + 10)))], none, start, 0, 0), now_ns=0
+            GateRead([rows_of(list(range(start, start + 10)))], none, start, 0, 0), now_ns=0
         )
         assert machine.rows_held <= 24
     assert machine.let_go == 80
-    machine.process(Released(none, [rows_of([75])], 90, 0, 0), now_ns=0)
-    machine.process(Released(none, [rows_of([85])], 90, 0, 0), now_ns=0)
+    machine.process(GateRead(none, [rows_of([75])], 90, 0, 0), now_ns=0)
+    machine.process(GateRead(none, [rows_of([85])], 90, 0, 0), now_ns=0)
     assert machine.late_dropped == 1
     assert machine.rows_held == 21
 
@@ -212,7 +212,7 @@ def test_a_read_looks_at_what_it_changes_and_not_at_all_that_is_kept(
         at = np.array(times, dtype=np.int64)
         rows = Batch(at, at, {"line": np.array(line), "value": np.ones(len(at), np.int64)})
         left = machine.process(
-            Released((None,), (rows if times else None,), upto, 0, final), now_ns=0
+            GateRead((None,), (rows if times else None,), upto, 0, final), now_ns=0
         )
         return 0 if left is None else len(left)
 

@@ -8,16 +8,16 @@ import pytest
 import slackwater as sw
 from runtime.model import END_NS, START_NS
 from runtime.plan.plan import Channel, plan_stages
-from runtime.plan.promises import PASSES, Outlook, Silence, Summary, behind_gate, without_gate
+from runtime.plan.promises import PASSES, IdleTime, OutputTraits, Summary, behind_gate, without_gate
 
 S = 10**9
 ROWS = sw.table(pa.table({"ts": [1], "key": [1], "p": [1]}))
-NEVER = Outlook(None, may_be_late=False, is_disordered=False, has_writers=False)
+NEVER = OutputTraits(None, may_be_late=False, is_disordered=False, has_writers=False)
 
 
-def idle(idle_ns: int, speed: float = 1) -> Outlook:
-    return Outlook(
-        Silence(idle_ns, idle_ns, speed), may_be_late=True, is_disordered=False, has_writers=False
+def idle(idle_ns: int, speed: float = 1) -> OutputTraits:
+    return OutputTraits(
+        IdleTime(idle_ns, idle_ns, speed), may_be_late=True, is_disordered=False, has_writers=False
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 import slackwater as sw
 from runtime.errors import FlowError
 from runtime.measure import JobReport
-from runtime.model import END_NS, START_NS, Released
+from runtime.model import END_NS, START_NS, GateRead
 from runtime.operators.aggregate.machine import AggregateMachine
 from runtime.operators.aggregate.step import AggregateStep
 from runtime.operators.ground import Entry
@@ -32,7 +32,7 @@ class AfterAWhile:
         self.since_ns: int | None = None
         self.newest_ns = START_NS
 
-    def until_ns(self, released: Released, now_ns: int) -> int:
+    def until_ns(self, released: GateRead, now_ns: int) -> int:
         for batch in (*released.late, *released.ports):
             if batch is not None:
                 self.newest_ns = max(self.newest_ns, int(batch.event_time_ns.max()))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runtime.errors import ClusterError, OperatorError, SlackwaterError, WorkerDied
-from runtime.life import Patience
+from runtime.life import TimeLimits
 from runtime.measure import JobReport, imbalances
 from runtime.simulate import (
     ClusterGoes,
@@ -30,9 +30,15 @@ MANY = int(os.environ.get("ANY_ENDS", "0"))
 SEEDS = range(MANY or 120)
 PARTS = 4
 WITHIN_NS = 3_000 * MS
-PATIENCE = Patience()
+TIME_LIMITS = TimeLimits()
 LONGEST_S = sum(
-    (PATIENCE.settle_s, PATIENCE.check_s, PATIENCE.dead_s, PATIENCE.stop_s, PATIENCE.cut_off_s)
+    (
+        TIME_LIMITS.settle_s,
+        TIME_LIMITS.check_s,
+        TIME_LIMITS.dead_s,
+        TIME_LIMITS.stop_s,
+        TIME_LIMITS.cut_off_s,
+    )
 )
 
 

@@ -27,7 +27,7 @@ from runtime.errors import (
     SlackwaterError,
     WorkerDied,
 )
-from runtime.life import Patience
+from runtime.life import TimeLimits
 from runtime.simulate import (
     ClusterGoes,
     Fault,
@@ -191,7 +191,7 @@ def test_a_worker_that_dies_is_named_whoever_misses_it_first(slot: str, seed: in
     else:
         assert said.startswith(f"{dead}(host simulator): out of memory. The job was stopped; ")
     assert said.count("died on node") == 1
-    assert 3 < report.elapsed_s < 3 + Patience().settle_s + 1
+    assert 3 < report.elapsed_s < 3 + TimeLimits().settle_s + 1
 
 
 def test_what_is_sent_to_a_worker_that_died_does_not_arrive() -> None:
@@ -285,7 +285,7 @@ def test_a_stop_waits_for_a_function_that_hangs_no_longer_than_told_and_keeps_th
         chain(sink), placement=CHAIN, faults=[hangs, UserStops(at_ns=5 * S)]
     )
     assert job.wait().state == job.status == "stopped"
-    assert job._run.now_ns == 5 * S + round(Patience().stop_s * S)
+    assert job._run.now_ns == 5 * S + round(TimeLimits().stop_s * S)
     assert len(pq.read_table(tmp_path / "out")) == job.report().sinks[0].rows > 0
 
 

@@ -16,7 +16,7 @@ import pytest
 from runtime.control import FlowGraph
 from runtime.errors import SettingError
 from runtime.measure import imbalances
-from runtime.model import Batch, Message, ReadMark
+from runtime.model import Batch, Message, ReadTag
 from runtime.model.plain import from_plain, to_plain
 from runtime.schedule import Slot
 from runtime.simulate import CostModel, LinkModel, Simulation
@@ -145,7 +145,7 @@ def test_plain_values_come_back_as_what_they_were() -> None:
     text = pa.array(["a", None, "c"])[1:]
     batch = Batch(np.array([1, 2]), np.array([3, 4]), {"x": np.array([0.5, np.nan]), "t": text})
     state = {
-        "queue": deque([(1, Message(batch, 5, 6, ReadMark(1, 2, 0, 4)), 7)]),
+        "queue": deque([(1, Message(batch, 5, 6, ReadTag(1, 2, 0, 4)), 7)]),
         "came": {3: 10, 1: 20},
         "number": np.int64(7),
     }

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from runtime.measure.published import published_notes
 from runtime.measure.report import SinkReport
-from runtime.sinks import Cutter, Fingerprint, Holder, InputPrint, Manifest, Part, RunNote, judged
+from runtime.sinks import (
+    Fingerprint,
+    Holder,
+    InputPrint,
+    Manifest,
+    Part,
+    RollingPolicy,
+    RunRecord,
+    judged,
+)
 
 HOLDER = Holder(
     job="a",
@@ -30,7 +39,7 @@ HOLDER = Holder(
 
 
 def part_sizes(batches: list[int], *, rows: int) -> list[int]:
-    cutter, sizes = Cutter(rows), []
+    cutter, sizes = RollingPolicy(rows), []
     for now_ns, size in enumerate(batches):
         left = size
         while left:
@@ -52,7 +61,7 @@ def test_parts_end_by_rows_alone_however_the_batches_were_cut(
 
 
 def test_a_part_is_due_by_its_oldest_row() -> None:
-    cutter = Cutter(100, every_ns=10)
+    cutter = RollingPolicy(100, every_ns=10)
     assert cutter.due_ns is None
     cutter.take(1, 5)
     cutter.take(1, 14)
@@ -90,7 +99,7 @@ def test_a_lock_may_be_taken_over_only_from_one_who_is_certainly_gone(
 MANIFEST = Manifest(
     kind="jsonl",
     schema=(("n", "int64"),),
-    run=RunNote("a", "f", "out", "0a", state="failed", error="so"),
+    run=RunRecord("a", "f", "out", "0a", state="failed", error="so"),
     parts=(Part("part-00000001.jsonl", 3, 24, 9), Part("part-00000002.jsonl", 1, 8)),
     removing=("part-00000003.jsonl",),
     fingerprint=Fingerprint(flow="d", inputs={"s": InputPrint("w", "d")}, release={"p": "1"}),

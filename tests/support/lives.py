@@ -11,10 +11,10 @@ from runtime.life import (
     FetchResults,
     HomeNode,
     JobLife,
-    Patience,
     ResultsFetched,
     SlotEnded,
     Stimulus,
+    TimeLimits,
 )
 from runtime.plan.place import place
 from runtime.plan.plan import plan_stages
@@ -23,7 +23,7 @@ SLOTS = ("node-1", "node-2", "node-3")
 HOMES = {name: HomeNode(f"id-{name[-1]}", name, f"10.0.0.{name[-1]}") for name in SLOTS}
 NODE_IDS = tuple(home.node_id for home in HOMES.values())
 S = 1_000_000_000
-PATIENCE = Patience()
+TIME_LIMITS = TimeLimits()
 
 
 def own(slot: str, said: str = "step 'halve': it raised") -> SlotEnded:

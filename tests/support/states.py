@@ -82,15 +82,15 @@ def _rest_of_block(source: Any) -> Any:
 REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("FifoLane", "_chunks"): ("rows that left are cut off", _held),
     ("FifoLane", "_start"): ("rows that left are cut off", _nothing),
-    ("LateRows", "_new"): ("sorted in before or not", _pieces),
-    ("LateRows", "_lanes"): ("sorted in before or not", _nothing),
+    ("LateQueue", "_new"): ("sorted in before or not", _pieces),
+    ("LateQueue", "_lanes"): ("sorted in before or not", _nothing),
     ("SortedLane", "_runs"): ("runs that have become short are put together",
                               lambda lane: sorted(map(repr, _rows_of(lane.held())))),
     ("GateIntake", "work"): ("of the last take", _nothing),
-    ("DealtIntake", "work"): ("of the last take", _nothing),
+    ("PartitionedIntake", "work"): ("of the last take", _nothing),
     ("PassIntake", "work"): ("of the last take", _nothing),
     ("GateIntake", "rows_worked"): ("of the last take", _nothing),
-    ("DealtIntake", "rows_worked"): ("of the last take", _nothing),
+    ("PartitionedIntake", "rows_worked"): ("of the last take", _nothing),
     ("PassIntake", "rows_worked"): ("of the last take", _nothing),
     ("WaitLog", "_by_next"): ("rows that left are cut off", lambda log: canonical(log.snapshot())),
     ("WaitLog", "_by_coming"): ("messages that have gone are left out", _nothing),
@@ -112,7 +112,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("HeldColumns", "end"): ("positions begin anew", len),
     **{("JoinState", name): ("the index follows from the rows", _nothing)
        for name in ("_layout", "_oldest_ns", "_index", "_is_untidy", "_indexed", "_waiting")},
-    ("Growing", "_data"): ("room for more", lambda growing: canonical(growing.values)),
+    ("GrowableArray", "_data"): ("room for more", lambda growing: canonical(growing.values)),
     **{("IntCodes", name): ("a way to look codes up", _nothing)
        for name in ("_base", "_table", "_hash")},
     ("Cells", "_slots"): ("a way to look cells up", _nothing),

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import slackwater as sw
-from actors.tuning import care as tuner_care
+from actors.tuning import supervisor as tuner_care
 from actors.tuning.sample_history import SampleHistory
 from runtime.control import FlowGraph
 from runtime.errors import SettingError

@@ -29,7 +29,7 @@ from runtime.errors import (
     SlackwaterError,
     WorkerDied,
 )
-from runtime.life import Patience
+from runtime.life import TimeLimits
 from runtime.simulate import SlotDies
 from tests.support.endless import EndlessInput
 from tests.support.waiting import until
@@ -140,7 +140,7 @@ def hang(reached: str, rows: pa.RecordBatch) -> None:
 def test_stop_ends_even_a_function_that_hangs(
     cluster: sw.Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.jobs.carrier.PATIENCE", Patience(stop_s=0.5))
+    monkeypatch.setattr("actors.jobs.carrier.TIME_LIMITS", TimeLimits(stop_s=0.5))
     flow, numbers = endless()
     numbers.sink("calls", sw.callback_sink(partial(hang, str(tmp_path / "reached"))))
     job = cluster.submit(flow, placement=ONE_SLOT, limits=sw.Limits(still_ns=1))
@@ -211,7 +211,7 @@ def test_a_killed_worker_fails_the_job_by_name_and_stops_the_rest(
 def test_a_status_that_is_read_neither_waits_nor_ends_a_job_that_nobody_waits_for(
     cluster: sw.Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.jobs.carrier.PATIENCE", Patience(stop_s=3.0))
+    monkeypatch.setattr("actors.jobs.carrier.TIME_LIMITS", TimeLimits(stop_s=3.0))
     flow, numbers = endless()
     hangs = sw.callback_sink(partial(hang, str(tmp_path / "reached")))
     numbers.merge(name="gate").sink("calls", hangs)

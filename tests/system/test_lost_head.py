@@ -1,4 +1,5 @@
-"""The head goes: its raylet, or all of the nodes with their keeper. The user's process goes on."""
+"""The head goes: its raylet, or all of the nodes with their supervisor. The user's process goes
+on."""
 
 from __future__ import annotations
 
@@ -26,14 +27,14 @@ LIMIT_S = 90.0
 DRIVER = """
 import sys
 import time
-import actors.nodes.hosts
+import actors.nodes.host_monitor
 import actors.nodes.placement
 import slackwater as sw
 from runtime.errors import SlackwaterError
 from tests.support.endless import EndlessInput
 from tests.support.processes import below, command_lines
 
-actors.nodes.hosts.ASK_EVERY_S = 0.25  # 1 s outside of tests
+actors.nodes.host_monitor.ASK_EVERY_S = 0.25  # 1 s outside of tests
 actors.nodes.placement.ASK_S = 1.0  # 10 s
 
 def killed(wanted):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from runtime.model import Batch, Int64Array
 from runtime.model.row_marks import Marks
-from runtime.operators.ground.arrays import Growing, unfold
+from runtime.operators.ground.arrays import GrowableArray, unfold
 
 Values = Callable[[Batch, Int64Array], tuple[Int64Array, Any]]
 """What a batch gives to an accumulator, by the cell of each row: cells, and an array of as many
@@ -51,14 +51,14 @@ class Accumulator(Protocol):
         """Continue from a snapshot."""
 
 
-class Folded:
+class FoldAccumulator:
     """One number per cell: `ufunc` over the values, beginning with its identity."""
 
     def __init__(
         self, ufunc: np.ufunc, dtype: npt.DTypeLike, identity: Any, values: Values
     ) -> None:
         self._ufunc, self._identity, self._values = ufunc, identity, values
-        self._state = Growing(dtype, fill=identity)
+        self._state = GrowableArray(dtype, fill=identity)
         self._dtype = self._state.values.dtype
 
     @property
@@ -102,18 +102,18 @@ class Folded:
         self._state.replace(state[0])
 
 
-class Marked:
+class MarkAccumulator:
     """The marks of each cell: those of all its rows. Nothing, until a row has one."""
 
     def __init__(self) -> None:
-        self._state: Growing | None = None
+        self._state: GrowableArray | None = None
 
     def add(self, batch: Batch, cells: Int64Array, size: int) -> None:
         """Take rows."""
         if batch.marks is None:
             return
         if self._state is None:
-            self._state = Growing(np.uint8)
+            self._state = GrowableArray(np.uint8)
         self._cover(size)
         np.bitwise_or.at(self._state.values, cells, batch.marks)
 
@@ -144,11 +144,11 @@ class Marked:
         """Continue from a snapshot."""
         self._state = None
         if state:
-            self._state = Growing(np.uint8)
+            self._state = GrowableArray(np.uint8)
             self._state.replace(state[0])
 
 
-class Sorted(NamedTuple):
+class SortedValues(NamedTuple):
     """The values of each result, sorted: results follow each other, `starts` has the places."""
 
     values: npt.NDArray[np.float64]
@@ -156,13 +156,13 @@ class Sorted(NamedTuple):
     counts: Int64Array
 
 
-class Kept:
+class ValueAccumulator:
     """All values of each cell: what an exact quantile needs. Memory grows with open panes."""
 
     def __init__(self, values: Values) -> None:
         self._of_batch = values
-        self._cells = Growing(np.int64)
-        self._values = Growing(np.float64)
+        self._cells = GrowableArray(np.int64)
+        self._values = GrowableArray(np.float64)
 
     def add(self, batch: Batch, cells: Int64Array, size: int) -> None:  # noqa: ARG002 - no state per cell
         """Take rows."""
@@ -170,7 +170,7 @@ class Kept:
         self._cells.append(cells)
         self._values.append(values)
 
-    def combined(self, pairs: Pairs) -> Sorted:
+    def combined(self, pairs: Pairs) -> SortedValues:
         """Return all values of each result, sorted."""
         # Group the log by cell, then copy each cell's group into the results that it is part of.
         cells = self._cells.values
@@ -183,7 +183,7 @@ class Kept:
         values = self._values.values.take(by_cell.take(places))
         values = values.take(np.lexsort((values, results)))
         sizes = np.bincount(results, minlength=pairs.size)
-        return Sorted(values, sizes.cumsum() - sizes, sizes)
+        return SortedValues(values, sizes.cumsum() - sizes, sizes)
 
     def keep(self, cells: Int64Array, moved: Int64Array) -> None:  # noqa: ARG002 - moved says it all
         """Forget all but these cells."""
@@ -202,7 +202,7 @@ class Kept:
         self._values.replace(state[1])
 
 
-def quantile(of: Sorted, level: float) -> npt.NDArray[np.float64]:
+def quantile(of: SortedValues, level: float) -> npt.NDArray[np.float64]:
     """Return the quantile of each result: linear between neighbours, as `np.quantile` does it.
 
     NaN where there are no values.

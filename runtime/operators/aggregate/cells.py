@@ -6,7 +6,7 @@ import numpy as np
 
 from runtime.model import Int64Array
 from runtime.operators.aggregate.panes import PaneCells
-from runtime.operators.ground.arrays import Growing, slices_of_weight, starts_of_runs, unfold
+from runtime.operators.ground.arrays import GrowableArray, slices_of_weight, starts_of_runs, unfold
 from runtime.operators.ground.codes import IntCodes
 
 _AT_ONCE = 1 << 20
@@ -20,8 +20,8 @@ class Cells:
         self._clear()
 
     def _clear(self) -> None:
-        self._panes = Growing(np.int64)
-        self._codes = Growing(np.int64)
+        self._panes = GrowableArray(np.int64)
+        self._codes = GrowableArray(np.int64)
         self._slots: dict[int, int] = {}  # {pane: its dense number}
         self._index = IntCodes()  # slot and code, together, to cell
         self._bits = 6  # of the code

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from runtime.model import Released
+from runtime.model import GateRead
 
 
-class Closing(Protocol):
+class ClosingPolicy(Protocol):
     """Says up to which event time windows close.
 
     A row that comes for a window that has closed is late. A window that stays open beyond the
     frontier keeps back what the aggregate promises.
     """
 
-    def until_ns(self, released: Released, now_ns: int) -> int:
+    def until_ns(self, released: GateRead, now_ns: int) -> int:
         """Return the time up to which windows close with this read: never less than before.
 
         END_NS with the end: then nothing is left.
@@ -41,10 +41,10 @@ class Closing(Protocol):
         ...
 
 
-class ByWatermark:
+class CloseByWatermark:
     """Closes a window once what is released in order has come to its end."""
 
-    def until_ns(self, released: Released, now_ns: int) -> int:
+    def until_ns(self, released: GateRead, now_ns: int) -> int:
         """Return the watermark."""
         del now_ns
         return released.watermark_ns

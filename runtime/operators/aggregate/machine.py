@@ -22,11 +22,16 @@ import numpy as np
 
 from runtime.config import Limits
 from runtime.errors import OperatorError
-from runtime.model import START_NS, Batch, Columns, Int64Array, Released, concat_batches
+from runtime.model import START_NS, Batch, Columns, GateRead, Int64Array, concat_batches
 from runtime.model.row_marks import REVISED, marked
-from runtime.operators.aggregate.accumulators import Accumulator, Folded, Marked, Pairs
+from runtime.operators.aggregate.accumulators import (
+    Accumulator,
+    FoldAccumulator,
+    MarkAccumulator,
+    Pairs,
+)
 from runtime.operators.aggregate.cells import Cells
-from runtime.operators.aggregate.closing import ByWatermark, Closing
+from runtime.operators.aggregate.closing import CloseByWatermark, ClosingPolicy
 from runtime.operators.aggregate.late import Revisions, missed_windows
 from runtime.operators.aggregate.needs import Need, finished, needs_of
 from runtime.operators.aggregate.step import REVISION, AggregateStep
@@ -64,15 +69,15 @@ class AggregateMachine:
         step: AggregateStep,
         *,
         most_kept_rows: int = Limits.most_kept_rows,
-        closing: Closing | None = None,
+        closing: ClosingPolicy | None = None,
     ) -> None:
         self._step = step
-        self._closing = closing or ByWatermark()
+        self._closing = closing or CloseByWatermark()
         self._most_kept_rows = most_kept_rows
         self._windows = Windows(step.window)
         (self._summary,) = step.summaries
-        self._rows = Folded(np.add, np.int64, 0, lambda _, cells: (cells, 1))
-        self._stimuli = Folded(
+        self._rows = FoldAccumulator(np.add, np.int64, 0, lambda _, cells: (cells, 1))
+        self._stimuli = FoldAccumulator(
             np.maximum, np.int64, START_NS, lambda batch, cells: (cells, batch.stimulus_time_ns)
         )
         self._accumulators: dict[Need, Accumulator] = {  # {what is needed: who has it}
@@ -80,7 +85,7 @@ class AggregateMachine:
             for name, aggregate in step.aggregates.items()
             for need in needs_of(step, name, aggregate)
         }
-        self._marks = Marked()
+        self._marks = MarkAccumulator()
         own: list[Accumulator] = [self._rows, self._stimuli, self._marks]
         self._all = [*own, *self._accumulators.values()]
         self._start()
@@ -96,7 +101,7 @@ class AggregateMachine:
         self._rows_held = 0
         self._late_dropped = 0
 
-    def process(self, released: Released, now_ns: int) -> Batch | None:
+    def process(self, released: GateRead, now_ns: int) -> Batch | None:
         """Take rows, late ones first; return the results of the windows that close.
 
         Before them, with late="correct", those of closed windows that late rows have changed.

@@ -10,7 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from runtime.model import Batch, Int64Array
-from runtime.operators.aggregate.accumulators import Accumulator, Folded, Kept, Values, quantile
+from runtime.operators.aggregate.accumulators import (
+    Accumulator,
+    FoldAccumulator,
+    ValueAccumulator,
+    Values,
+    quantile,
+)
 from runtime.operators.aggregate.step import Aggregate, AggregateStep
 from runtime.operators.aggregate.whole_sum import WholeSum
 
@@ -26,16 +32,18 @@ class Need(NamedTuple):
         """Return who has it."""
         dtype, values = np.dtype(self.dtype), _values_of(self.column)
         if self.kind == "nulls":
-            return Folded(np.add, dtype, 0, _nulls_of(self.column))
+            return FoldAccumulator(np.add, dtype, 0, _nulls_of(self.column))
         if self.kind == "values":
-            return Kept(values)
+            return ValueAccumulator(values)
         if self.kind == "sum":
             whole = WholeSum(self.column, values)
-            return whole if dtype.kind == "i" else Folded(np.add, dtype, 0, values)
+            return whole if dtype.kind == "i" else FoldAccumulator(np.add, dtype, 0, values)
         limits: Any = np.iinfo(dtype) if dtype.kind in "iu" else None
         if self.kind == "min":
-            return Folded(np.minimum, dtype, np.inf if limits is None else limits.max, values)
-        return Folded(np.maximum, dtype, -np.inf if limits is None else limits.min, values)
+            return FoldAccumulator(
+                np.minimum, dtype, np.inf if limits is None else limits.max, values
+            )
+        return FoldAccumulator(np.maximum, dtype, -np.inf if limits is None else limits.min, values)
 
 
 def needs_of(step: AggregateStep, name: str, aggregate: Aggregate) -> tuple[Need, ...]:

@@ -14,13 +14,13 @@ import numpy.typing as npt
 
 from runtime.expressions.whole import ends_of, refused
 from runtime.model import Batch, Int64Array
-from runtime.operators.aggregate.accumulators import Folded, Pairs, Values
+from runtime.operators.aggregate.accumulators import FoldAccumulator, Pairs, Values
 
 _MOST = 2**63 - 1
 _FAR = 2.0**62
 
 
-class WholeSum(Folded):
+class WholeSum(FoldAccumulator):
     """A sum per cell, of a column of whole numbers.
 
     Raises (add, combined): OperatorError, a sum or a value does not fit int64; its `place` is

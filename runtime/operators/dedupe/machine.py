@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import END_NS, START_NS, Batch, Int64Array, Released, concat_batches
+from runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array, concat_batches
 from runtime.operators.dedupe.step import DedupeStep
-from runtime.operators.ground.arrays import Growing
+from runtime.operators.ground.arrays import GrowableArray
 from runtime.operators.ground.contract import ByEventTime
 from runtime.operators.ground.keys import KeyIndex
 from runtime.operators.ground.late_rows import LateRows
@@ -51,15 +51,15 @@ class DedupeMachine(ByEventTime):
     def _start(self) -> None:
         self._keys = KeyIndex(len(self._step.on))
         # Of the rows that have left and are known, in the order in which they left:
-        self._codes, self._times = Growing(np.int64), Growing(np.int64)
-        self._newest = Growing(np.int64, fill=START_NS)  # by code: when its newest happened
+        self._codes, self._times = GrowableArray(np.int64), GrowableArray(np.int64)
+        self._newest = GrowableArray(np.int64, fill=START_NS)  # by code: when its newest happened
         self._by_code: dict[int, list[int]] | None = None  # their times; made for late rows
         self._horizon_ns = START_NS  # who happened before this is not known any more
         self._tidied = 0  # how many there were when the forgotten ones were last cleared away
         self._late: list[LateRows] = []
         self.duplicates = self.let_go = self.late_dropped = 0
 
-    def process(self, released: Released, now_ns: int) -> Batch | None:
+    def process(self, released: GateRead, now_ns: int) -> Batch | None:
         """Take rows, late ones first; return those that are like none that has left."""
         del now_ns
         late, in_order = released.late[0], released.ports[0]
@@ -176,7 +176,7 @@ class DedupeMachine(ByEventTime):
 
     # -- state --------------------------------------------------------------------------
 
-    def _forget(self, released: Released) -> None:
+    def _forget(self, released: GateRead) -> None:
         self._horizon_ns = max(self._horizon_ns, self._before(released.frontier_ns))
         is_end = self._horizon_ns == END_NS
         if is_end or len(self._times) > 2 * self._tidied + 1024:

@@ -3,7 +3,7 @@
 | page | what it has |
 | --- | --- |
 | `contract.py` | what every operator promises, and how it is registered |
-| `streams.py`, `growing.py`, `checks.py`, `keep.py` | what a stream's methods are written with |
+| `streams.py`, `flow_builder.py`, `checks.py`, `keep.py` | what streams share |
 | `keys.py`, `codes.py`, `arrays.py` | key columns to dense codes; arrays that grow |
 | `user_code.py`, `fit.py` | the user's functions and expressions, and what they return |
 | `late_rows.py` | what came too late |

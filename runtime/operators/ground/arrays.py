@@ -11,7 +11,7 @@ import numpy.typing as npt
 from runtime.model import Int64Array
 
 
-class Growing:
+class GrowableArray:
     """A one-dimensional array that grows at its end, in amortised constant time per value.
 
     Args:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from runtime.model import Int64Array
-from runtime.operators.ground.arrays import Growing
+from runtime.operators.ground.arrays import GrowableArray
 
 _TABLE_SPAN = 1 << 20
 """A table may always be this long (8 MB); beyond, only if at least a quarter of it is used."""
@@ -58,7 +58,7 @@ class IntCodes:
         self._clear()
 
     def _clear(self) -> None:
-        self._values = Growing(np.int64)
+        self._values = GrowableArray(np.int64)
         self._base = 0
         # {value − base: code, −1 for none}; both ends stay −1, for what is out of range.
         self._table = np.full(2, -1, dtype=np.int64)

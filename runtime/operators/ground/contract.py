@@ -1,4 +1,4 @@
-"""What every operator promises. What a gate hands it is `Released`, in the model."""
+"""What every operator promises. What a gate hands it is `GateRead`, in the model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from runtime.model import Batch, Released
+from runtime.model import Batch, GateRead
 from runtime.operators.ground.late_rows import LateRows
 from runtime.plan.step import Step
 
@@ -34,7 +34,7 @@ class Operator(Protocol):
     all others pay no heed to it.
     """
 
-    def process(self, released: Released, now_ns: int) -> Batch | None:
+    def process(self, released: GateRead, now_ns: int) -> Batch | None:
         """Take what a gate released; return the rows that this gives, in event-time order.
 
         One whose step `passes_on` returns each row with the read that has it, or never.

@@ -12,7 +12,7 @@ from typing import Any, Generic, Self, TypeVar
 import pyarrow as pa
 
 from runtime.errors import FlowError, TypeMismatch
-from runtime.operators.ground.growing import GrowingFlow
+from runtime.operators.ground.flow_builder import FlowBuilder
 from runtime.plan.step import Role, Step
 
 Names = str | Sequence[str]
@@ -21,7 +21,7 @@ Names = str | Sequence[str]
 class AnyStream:
     """What leaves one step of a flow."""
 
-    def __init__(self, flow: GrowingFlow, step: Step) -> None:
+    def __init__(self, flow: FlowBuilder, step: Step) -> None:
         self.flow = flow
         self.name = step.name
         self.schema: pa.Schema = step.schema
@@ -64,7 +64,7 @@ class AnyKeyed(Generic[S]):
     keys: tuple[str, ...]
 
 
-def check_own(flow: GrowingFlow, stream: Any, *, step: str) -> None:
+def check_own(flow: FlowBuilder, stream: Any, *, step: str) -> None:
     """Check that a stream belongs to this flow.
 
     Raises:
@@ -90,7 +90,7 @@ def names_of(given: Names) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def refuse_revised(flow: GrowingFlow, *inputs: str, step: str) -> None:
+def refuse_revised(flow: FlowBuilder, *inputs: str, step: str) -> None:
     """Check that no corrected row reaches a step with state: it would count twice.
 
     Raises:

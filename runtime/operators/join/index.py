@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from runtime.model import Int64Array
-from runtime.operators.ground.arrays import Growing, slices_of_weight, unfold
+from runtime.operators.ground.arrays import GrowableArray, slices_of_weight, unfold
 
 _RUN_BITS = 5
 _ENTRY_BITS = 63 - _RUN_BITS
@@ -69,8 +69,8 @@ class RunIndex:
     """Sorted runs of entries, and the position of the row of each."""
 
     def __init__(self) -> None:
-        self._entries = Growing(np.int64)
-        self._rows = Growing(np.int64)
+        self._entries = GrowableArray(np.int64)
+        self._rows = GrowableArray(np.int64)
         self._starts: list[int] = []  # of each run
 
     def __len__(self) -> int:

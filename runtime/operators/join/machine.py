@@ -24,8 +24,8 @@ from runtime.model import (
     Batch,
     BoolArray,
     Columns,
+    GateRead,
     Int64Array,
-    Released,
     concat_batches,
     format_ns,
 )
@@ -108,7 +108,7 @@ class JoinMachine(ByEventTime):
         self.comparisons = 0
         self.let_go = 0
 
-    def process(self, released: Released, now_ns: int) -> Batch | None:
+    def process(self, released: GateRead, now_ns: int) -> Batch | None:
         """Take rows, late ones first; return the pairs that they make."""
         del now_ns
         late, results = self._join(*released.late), self._join(*released.ports)

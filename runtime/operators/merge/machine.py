@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.model import Batch, Released, concat_batches
+from runtime.model import Batch, GateRead, concat_batches
 from runtime.operators.ground.contract import ByEventTime
 from runtime.operators.ground.late_rows import LateRows
 from runtime.operators.merge.step import MergeStep
@@ -23,7 +23,7 @@ class MergeMachine(ByEventTime):
         self.rows_held = 0
         self.late_dropped = 0
 
-    def process(self, released: Released, now_ns: int) -> Batch | None:
+    def process(self, released: GateRead, now_ns: int) -> Batch | None:
         """Return what was released."""
         del now_ns
         late, batch = released.late[0], released.ports[0]

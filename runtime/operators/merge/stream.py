@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from runtime.errors import FlowError, TypeMismatch
 from runtime.operators.ground.contract import Entry
-from runtime.operators.ground.growing import GrowingFlow
+from runtime.operators.ground.flow_builder import FlowBuilder
 from runtime.operators.ground.streams import AnyStream, check_own
 from runtime.operators.merge.machine import MergeMachine
 from runtime.operators.merge.step import MergeStep
@@ -18,7 +18,7 @@ from runtime.plan.slack import AS_FLOW, Slack
 S = TypeVar("S", bound=AnyStream)
 
 
-class FlowMerging(GrowingFlow):
+class FlowMerging(FlowBuilder):
     """Flows can merge their streams."""
 
     def merge(self, *streams: S, slack: Slack = AS_FLOW, name: str | None = None) -> S:
@@ -41,7 +41,7 @@ class Merging(AnyStream):
         return _merged(self.flow, (self, *others), slack=slack, name=name)
 
 
-def _merged(flow: GrowingFlow, streams: Sequence[S], *, slack: Slack, name: str | None) -> S:
+def _merged(flow: FlowBuilder, streams: Sequence[S], *, slack: Slack, name: str | None) -> S:
     name = flow.name_for("merge", name)
     if not streams:
         raise FlowError(f"step {name!r}: there is nothing to merge")

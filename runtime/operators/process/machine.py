@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import END_NS, START_NS, Batch, Columns, Released, concat_batches
+from runtime.model import END_NS, START_NS, Batch, Columns, GateRead, concat_batches
 from runtime.model.plain import from_plain, to_plain
 from runtime.operators.ground.contract import ByEventTime
 from runtime.operators.ground.fit import fitted
@@ -49,7 +49,7 @@ class ProcessMachine(ByEventTime):
         self._late: list[LateRows] = []
         self.late_dropped = self.timers = 0
 
-    def process(self, released: Released, now_ns: int) -> Batch | None:
+    def process(self, released: GateRead, now_ns: int) -> Batch | None:
         """Take rows, late ones first; return what the objects make of those whose time is done."""
         del now_ns
         for batch in (*released.late, *released.ports):

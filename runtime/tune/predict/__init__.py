@@ -7,6 +7,6 @@
 | `forecast.py` | what a gate does if its writers go on as they did |
 | `predictors.py` | four ways to learn a number from features, behind one protocol |
 | `linear.py`, `gaussian.py`, `likelihood.py` | the linear one, and the Gaussian process |
-| `judged.py` | a forecast mended by a model, with deviations as large as they were right |
-| `rest.py` | what a stage takes that is not tuned |
+| `calibrated_predictor.py` | a forecast mended by a model, and how far off it was |
+| `untuned.py` | what a stage takes that is not tuned |
 """

@@ -21,6 +21,7 @@ import numpy as np
 
 from runtime.measure.samples import StageSample
 from runtime.model import Int64Array
+from runtime.tune.predict.calibrated_predictor import CalibratedPredictor
 from runtime.tune.predict.features import (
     FAR_S,
     OURS,
@@ -35,9 +36,8 @@ from runtime.tune.predict.features import (
     state,
 )
 from runtime.tune.predict.forecast import FloatArray
-from runtime.tune.predict.judged import Judged
 from runtime.tune.predict.predictors import PredictorFactory, make_predictor
-from runtime.tune.predict.rest import RestModel
+from runtime.tune.predict.untuned import UntunedStageModel
 from runtime.tune.record.paths import Paths
 
 JUMP_S, JUMPY_S = 2.0, 300
@@ -71,8 +71,8 @@ class NoPredictionError(Exception):
 
 @dataclass
 class _GateModel:
-    latency: Judged
-    slack_ready: Judged
+    latency: CalibratedPredictor
+    slack_ready: CalibratedPredictor
     is_fitted: bool = False
 
 
@@ -107,11 +107,11 @@ class Estimator:
         }
         self._gates = {
             stage: _GateModel(
-                Judged(
+                CalibratedPredictor(
                     make_predictor(predictor, seed=seed + 2 * place),
                     forecast=OURS.index("wait forecast"),
                 ),
-                Judged(
+                CalibratedPredictor(
                     make_predictor(predictor, seed=seed + 2 * place + 1),
                     forecast=OURS.index("slack-ready forecast"),
                 ),
@@ -120,7 +120,9 @@ class Estimator:
         }
         others = [stage for stage in paths.inputs if stage not in self._gates]
         self._rest = {
-            stage: RestModel(make_predictor(rest_predictor or predictor, seed=seed + 100 + place))
+            stage: UntunedStageModel(
+                make_predictor(rest_predictor or predictor, seed=seed + 100 + place)
+            )
             for place, stage in enumerate(others)
         }
         # Observed, not only recalled: what comes next is predicted from these.

@@ -1,6 +1,6 @@
 """A driver for `test_ray_nodes.py` to kill: starts one local node, says so, and ends as it is told.
 
-Run as `python dying_driver.py <way>`; prints "starting", then "ready <keeper pid>".
+Run as `python dying_driver.py <way>`; prints "starting", then "ready <supervisor pid>".
 """
 
 import os
@@ -36,12 +36,12 @@ def tell(line: str) -> None:
 
 def main(way: str) -> None:
     nodes = RayNodes.local(1, progress=lambda _: tell("starting"))
-    keeper_pid = nodes._local.keeper_pid if nodes._local else 0
+    supervisor_pid = nodes._local.supervisor_pid if nodes._local else 0
     actor = Stubborn.remote()  # type: ignore[attr-defined]
     ray.get(actor.settle.remote())
     hanging = actor.hang.remote()
     with nodes:
-        tell(f"ready {keeper_pid}")
+        tell(f"ready {supervisor_pid}")
         sys.stdin.readline()
         if way == "exception":
             raise RuntimeError("the driver's own fault")

@@ -9,7 +9,14 @@ from contextlib import ExitStack
 
 import pytest
 
-from actors.nodes.hosts import ANSWER_S, GREETING, LOST_AFTER, HostWatch, answering, serving
+from actors.nodes.host_monitor import (
+    ANSWER_S,
+    GREETING,
+    LOST_AFTER,
+    HostMonitor,
+    answering,
+    serving,
+)
 from actors.nodes.placement import NodeInfo
 from tests.support.waiting import until
 
@@ -42,7 +49,7 @@ def deaf() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-def ask(watch: HostWatch, clock: Clock, *, times: int) -> dict[str, str]:
+def ask(watch: HostMonitor, clock: Clock, *, times: int) -> dict[str, str]:
     """Let so many questions be asked, and be answered or not."""
     lost: dict[str, str] = {}
     for _ in range(times):
@@ -52,7 +59,7 @@ def ask(watch: HostWatch, clock: Clock, *, times: int) -> dict[str, str]:
     return lost
 
 
-def has_answered(watch: HostWatch) -> Callable[[], bool]:
+def has_answered(watch: HostMonitor) -> Callable[[], bool]:
     def look() -> bool:
         watch.look()
         return all(host.has_answered for host in watch._asked.values())
@@ -63,7 +70,7 @@ def has_answered(watch: HostWatch) -> Callable[[], bool]:
 def test_a_host_whose_listener_goes_is_lost_after_some_questions_and_not_before() -> None:
     clock = Clock()
     with socket.create_server(("127.0.0.1", 0)) as server:
-        watch = HostWatch([node(server.getsockname()[1])], now_s=clock)
+        watch = HostMonitor([node(server.getsockname()[1])], now_s=clock)
         until(has_answered(watch), within_s=SOON_S, what="an answer")
         assert ask(watch, clock, times=3) == {}
     assert ask(watch, clock, times=LOST_AFTER - 1) == {}
@@ -76,7 +83,7 @@ def test_a_host_that_comes_back_was_never_lost() -> None:
     clock = Clock()
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        watch = HostWatch([node(port)], now_s=clock)
+        watch = HostMonitor([node(port)], now_s=clock)
         until(has_answered(watch), within_s=SOON_S, what="an answer")
     ask(watch, clock, times=LOST_AFTER - 1)
     with socket.create_server(("127.0.0.1", port)):
@@ -87,14 +94,14 @@ def test_a_host_that_comes_back_was_never_lost() -> None:
 
 def test_a_host_that_never_answered_is_not_called_lost(deaf: int) -> None:
     clock = Clock()
-    watch = HostWatch([node(deaf)], now_s=clock)
+    watch = HostMonitor([node(deaf)], now_s=clock)
     assert ask(watch, clock, times=3 * LOST_AFTER) == {}
     watch.close()
 
 
 def test_silence_is_no_answer(deaf: int) -> None:
     clock = Clock()
-    watch = HostWatch([node(deaf)], now_s=clock)
+    watch = HostMonitor([node(deaf)], now_s=clock)
     watch._asked["id of node-1"].has_answered = True  # it did, once
     lost = ask(watch, clock, times=LOST_AFTER)
     assert lost == {"id of node-1": "its host 127.0.0.1 does not answer (silence)"}
@@ -104,7 +111,7 @@ def test_silence_is_no_answer(deaf: int) -> None:
 def test_a_host_that_answered_in_the_beginning_can_be_lost_though_nobody_looked_since() -> None:
     clock = Clock()
     with socket.create_server(("127.0.0.1", 0)) as server:
-        watch = HostWatch([node(server.getsockname()[1])], now_s=clock)
+        watch = HostMonitor([node(server.getsockname()[1])], now_s=clock)
         watch.begin()
     clock.now_s += 3_600
     assert list(ask(watch, clock, times=LOST_AFTER)) == ["id of node-1"]
@@ -112,7 +119,7 @@ def test_a_host_that_answered_in_the_beginning_can_be_lost_though_nobody_looked_
 
 
 def test_a_node_without_a_port_is_not_asked() -> None:
-    assert HostWatch([node(0)]).look() == {}
+    assert HostMonitor([node(0)]).look() == {}
     assert answering([node(0)]) == [node(0)]
 
 

@@ -38,7 +38,7 @@ def tree(pid: int) -> list[psutil.Process]:
 
 def keeper_of(nodes: RayNodes) -> int:
     assert nodes._local is not None
-    return nodes._local.keeper_pid
+    return nodes._local.supervisor_pid
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_three_idle_nodes_need_under_500_mb_and_no_dashboard(nodes: RayNodes) ->
         lines = command_lines(tree(keeper_of(nodes)))
         return {process: line for process, line in lines.items() if not line.startswith(workers)}
 
-    # The keeper, gcs_server, and per node a raylet and two agents; a worker that starts is not
+    # The supervisor, gcs_server, and per node a raylet and two agents; a worker that starts is not
     # known as one yet.
     idle = until(
         lambda: found if len(found := ours()) == 11 else None, within_s=GONE_S, what="11 processes"
@@ -204,7 +204,7 @@ class Victim:
     """A driver in a session of its own, to be ended in some way."""
 
     def __init__(self, way: str) -> None:
-        self.keeper_pid = 0  # once it is ready
+        self.supervisor_pid = 0  # once it is ready
         self.process = subprocess.Popen(  # noqa: S603 our own file
             [sys.executable, str(DRIVER), way],
             stdin=subprocess.PIPE,
@@ -239,7 +239,7 @@ def side_by_side(ways: Iterable[str]) -> Iterator[list[Victim]]:
     with ExitStack() as all_of_them:
         victims = [all_of_them.enter_context(Victim(way)) for way in ways]
         for victim in victims:
-            victim.keeper_pid = int(victim.wait_for("ready").split()[1])
+            victim.supervisor_pid = int(victim.wait_for("ready").split()[1])
         yield victims
 
 
@@ -251,7 +251,7 @@ def leaving() -> Iterator[dict[str, Victim]]:
 
 @pytest.fixture(scope="module")
 def struck() -> Iterator[dict[signal.Signals | None, Victim]]:
-    """One for each signal, and one whose keeper gets it."""
+    """One for each signal, and one whose supervisor gets it."""
     struck = [*SIGNALS, None]
     with side_by_side("wait" for _ in struck) as victims:
         yield dict(zip(struck, victims, strict=True))
@@ -262,7 +262,7 @@ def test_nothing_outlives_a_driver_that_ends_by_itself(
     leaving: dict[str, Victim], way: str
 ) -> None:
     victim = leaving[way]
-    processes = tree(victim.keeper_pid)
+    processes = tree(victim.supervisor_pid)
     folder = folder_of(processes)
     _, errors = victim.process.communicate("\n", timeout=30)
     assert psutil.wait_procs(processes, timeout=GONE_S)[1] == []
@@ -275,9 +275,9 @@ def test_nothing_outlives_a_driver_that_gets_a_signal(
     struck: dict[signal.Signals | None, Victim], signal_: signal.Signals
 ) -> None:
     victim = struck[signal_]
-    # The keeper, gcs_server, raylet, two agents, the actor and its child.
+    # The supervisor, gcs_server, raylet, two agents, the actor and its child.
     processes = until(
-        lambda: found if len(found := tree(victim.keeper_pid)) == 7 else None,
+        lambda: found if len(found := tree(victim.supervisor_pid)) == 7 else None,
         within_s=GONE_S,
         what="7 processes",
     )
@@ -303,12 +303,12 @@ def test_nothing_outlives_a_driver_killed_while_nodes_start() -> None:
 
 def test_nodes_die_with_their_keeper(struck: dict[signal.Signals | None, Victim]) -> None:
     victim = struck[None]
-    keeper, *others = tree(victim.keeper_pid)
-    folder = folder_of([keeper])
+    supervisor, *others = tree(victim.supervisor_pid)
+    folder = folder_of([supervisor])
     # A child that a user's actor detached is nobody's then, and Ray's agent takes its time.
     lines = command_lines(others)
     slow = [p for p, line in lines.items() if "sleep(600)" in line or "EnvAgent" in line]
-    keeper.kill()
+    supervisor.kill()
     try:
         rest = [process for process in lines if process not in slow]
         assert len(rest) == 4  # gcs_server, raylet, silent agent, actor
@@ -322,7 +322,7 @@ def test_nodes_die_with_their_keeper(struck: dict[signal.Signals | None, Victim]
 
 
 def folder_of(processes: list[psutil.Process]) -> Path:
-    """The private folder, from the plan on the keeper's command line."""
+    """The private folder, from the plan on the supervisor's command line."""
     lines = command_lines(processes)
-    keeper = next(process for process, line in lines.items() if "keeper.py" in line)
-    return Path(json.loads(keeper.cmdline()[-1])["folder"])
+    supervisor = next(process for process, line in lines.items() if "local_supervisor.py" in line)
+    return Path(json.loads(supervisor.cmdline()[-1])["folder"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.sinks import open_sink, place
+from actors.sinks import open_sink, output_path
 from runtime.errors import SinkError
 from runtime.flow.sinks import jsonl_sink, parquet_sink
 from tests.support.sinks import SCHEMA, manifest, opened, rows, seen, shown, write_all
@@ -44,13 +44,13 @@ def test_an_overwrite_whose_renaming_fails_behind_its_commit_loses_neither_old_n
 def test_the_name_of_a_new_folder_is_on_disk_as_what_is_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    synced, sync = set(), place.sync
+    synced, sync = set(), output_path.sync
 
     def noted(path: Path) -> None:
         synced.add(path)
         sync(path)
 
-    monkeypatch.setattr(place, "sync", noted)
+    monkeypatch.setattr(output_path, "sync", noted)
     write_all(jsonl_sink(tmp_path / "new" / "deeper" / name))
     assert {tmp_path, tmp_path / "new", tmp_path / "new" / "deeper"} <= synced
 
@@ -106,7 +106,7 @@ def test_a_part_that_is_named_stays_named_though_its_folder_cannot_be_synced(
 ) -> None:
     sink = opened(parquet_sink(tmp_path, rows=5))
     sink.write(rows(0, 5))
-    sync, calls = place.sync, []
+    sync, calls = output_path.sync, []
 
     def failing(path: Path) -> None:
         calls.append(path)
@@ -115,7 +115,7 @@ def test_a_part_that_is_named_stays_named_though_its_folder_cannot_be_synced(
         sync(path)
 
     with monkeypatch.context() as broken:
-        broken.setattr(place, "sync", failing)
+        broken.setattr(output_path, "sync", failing)
         with pytest.raises(SinkError, match="Input/output"):
             sink.write(rows(5, 5))
     assert seen(tmp_path) == list(range(10))

@@ -16,7 +16,7 @@ from actors.wire.channel import ChannelKeys
 from benchmarks.engine.sinks.reader import Watcher
 from ingest import table
 from runtime.flow import Dataflow, callback_sink, jsonl_sink
-from runtime.plan.marks import sink_marks
+from runtime.plan.flow_fingerprints import flow_fingerprints
 from runtime.plan.place import place
 from runtime.plan.plan import plan_stages
 from tests.support.endless import SilentInput
@@ -36,7 +36,7 @@ def test_a_live_sink_publishes_though_its_source_is_silent_and_one_file_waits_fo
     numbers.sink("live", jsonl_sink(tmp_path / "out", every="100ms"))
     numbers.sink("file", jsonl_sink(tmp_path / "one.jsonl"))
     plan = place(flow.name, plan_stages(flow.graph), ["node-1"])
-    plan = replace(plan, marks=sink_marks(flow.steps))
+    plan = replace(plan, marks=flow_fingerprints(flow.steps))
     slot = SlotHost("node-1", plan.stages, keys=ChannelKeys.generate())
     slot.bind(dict.fromkeys(plan.slots))
     start_ns = slot.connect({}, sink_runs(plan, "falls-silent-1", [slot.fingerprints()]))

@@ -12,9 +12,9 @@ import threading
 import pytest
 
 import slackwater as sw
-from actors.jobs.echo import Echo
+from actors.jobs.user_output_relay import UserOutputRelay
 from actors.slot import user_output
-from actors.slot.user_output import KEPT, MOST_CHARS, MOST_LINES, Line, UserOutput
+from actors.slot.user_output import KEPT, MOST_CHARS, MOST_LINES, OutputLine, UserOutput
 from runtime.model.whose_code import RUNNING
 
 
@@ -23,9 +23,9 @@ class Told:
 
     def __init__(self) -> None:
         self.now_s = 0.0
-        self.logged: list[Line] = []
+        self.logged: list[OutputLine] = []
         self.output = UserOutput(
-            lambda is_error, text: self.logged.append(Line(is_error, text)),
+            lambda is_error, text: self.logged.append(OutputLine(is_error, text)),
             clock_s=lambda: self.now_s,
         )
 
@@ -109,7 +109,7 @@ def test_only_what_a_steps_code_prints_is_taken(monkeypatch: pytest.MonkeyPatch)
         other.join()
     finally:
         RUNNING.reset(token)
-    assert output.take() == [Line(False, "[clean] seen 1"), Line(True, "[clean] odd")]
+    assert output.take() == [OutputLine(False, "[clean] seen 1"), OutputLine(True, "[clean] odd")]
     assert streams[0].getvalue() == "of ours\n[clean] seen 1\na thread of its own\n"
     assert streams[1].getvalue() == "[clean] odd\n"
 
@@ -130,7 +130,7 @@ def test_a_logger_with_a_handler_of_its_own_is_heard_too(monkeypatch: pytest.Mon
             RUNNING.reset(token)
     finally:
         mine.removeHandler(handler)
-    assert output.take() == [Line(True, "[clean] odd")]
+    assert output.take() == [OutputLine(True, "[clean] odd")]
     assert streams[1].getvalue() == "[clean] odd\n"
 
 
@@ -146,6 +146,6 @@ def test_a_terminal_that_is_gone_ends_no_job(monkeypatch: pytest.MonkeyPatch) ->
         patched.setattr(sys, "stderr", gone)
         with pytest.raises(BrokenPipeError):
             os.write(writing, b"x")
-        Echo(place.plan(flow), {}).show([Line(False, "[s] hello")])
+        UserOutputRelay(place.plan(flow), {}).show([OutputLine(False, "[s] hello")])
     with contextlib.suppress(BrokenPipeError):
         gone.close()

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.wire.buffers import FEW_ROWS
-from actors.wire.frames import HEADER, FrameCodec, FrameTooLongError, Grant
+from actors.wire.frames import HEADER, FrameCodec, FrameTooLongError, GrantFrame
 from runtime.errors import ColumnError, FrameError, SchemaError
-from runtime.model import END_NS, START_NS, Batch, Message, ReadMark, batch_of
+from runtime.model import END_NS, START_NS, Batch, Message, ReadTag, batch_of
 from runtime.model.row_marks import all_bits
 from tests.support.tampering import tampered_frame
 
@@ -210,13 +210,13 @@ def test_a_frame_over_the_limit_is_refused() -> None:
 @pytest.mark.parametrize("batch", [batch_with(9), None], ids=["rows", "no rows"])
 def test_the_read_that_a_message_is_of_travels_with_it(batch: Batch | None) -> None:
     rows = 0 if batch is None else len(batch)
-    mark = ReadMark(7, rows + 2, min(rows, 3), -5)
+    mark = ReadTag(7, rows + 2, min(rows, 3), -5)
     frame = codec().encode(Message(batch, 5, 6, mark), sent_at_ns=8)
     message, _ = codec().decode(frame)
     assert message.mark == mark
     assert_same(message.batch, batch)
     for wrong in (mark._replace(late=rows + 1), mark._replace(rows=rows - 1), (0, rows, 0, 0)):
-        lying = codec().encode(Message(batch, 5, 6, ReadMark(*wrong)), sent_at_ns=8)
+        lying = codec().encode(Message(batch, 5, 6, ReadTag(*wrong)), sent_at_ns=8)
         with pytest.raises(FrameError, match="says that it is of the read"):
             codec().decode(lying)
     with pytest.raises(FrameError, match="no room"):
@@ -369,12 +369,12 @@ def test_a_frame_that_was_tampered_with_is_refused_or_still_sound(chance: Random
 
 def test_a_grant_comes_back_as_it_was() -> None:
     both = codec()
-    for grant in (Grant(1, False), Grant(2**40, False), Grant(0, True)):
+    for grant in (GrantFrame(1, False), GrantFrame(2**40, False), GrantFrame(0, True)):
         assert both.decode_grant(both.encode_grant(grant)) == grant
     with pytest.raises(FrameError, match="no body"):
         codec().decode_grant(changed(sound_frame(), kind=2))
     with pytest.raises(FrameError, match="0 rows"):
-        codec().decode_grant(codec().encode_grant(Grant(0, False)))
+        codec().decode_grant(codec().encode_grant(GrantFrame(0, False)))
 
 
 def test_two_ends_with_different_columns_refuse_each_other_by_name() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from actors.wire.frames import FrameCodec, Grant
+from actors.wire.frames import FrameCodec, GrantFrame
 from runtime.errors import FrameError
 from runtime.model import END_NS, START_NS, Batch, Message, batch_of
 from runtime.model.row_marks import all_bits
@@ -144,7 +144,7 @@ def test_hostile_grants_are_refused_or_mean_what_they_say(
     for _ in range(GRANTS):
         one, other = (
             numbered(codec(), judge._received).encode_grant(
-                Grant(chance.randrange(1, 99), is_final=False)
+                GrantFrame(chance.randrange(1, 99), is_final=False)
             )
             for _ in range(2)
         )
@@ -154,7 +154,7 @@ def test_hostile_grants_are_refused_or_mean_what_they_say(
         except FrameError:
             refused += 1
         receiver.socket.send(frame)
-    last = numbered(codec(), judge._received).encode_grant(Grant(4_242, is_final=False))
+    last = numbered(codec(), judge._received).encode_grant(GrantFrame(4_242, is_final=False))
     receiver.socket.send(last)
     got: list[int] = []
     until(lambda: bool(got.extend(sender.poll())) or got[-1:] == [4_242], [sender])  # type: ignore[func-returns-value]

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 import zmq
 
-from actors.doorway.callers import MOST_BYTES
+from actors.connections.pending import MOST_BYTES
 from actors.slot.host import SlotHost
 from actors.wire.channel import ChannelKeys
 from actors.wire.channel_end import PIECE_BYTES
@@ -32,7 +32,7 @@ from runtime.plan.plan import plan_stages
 from runtime.sources.spec import END_OF_INPUT, EndOfInput
 from tests.actors.wire.links import KEYS, Link, codec, message, receive, speeds, until
 from tests.support import waiting
-from tests.support.strangers import CALLS, shouting
+from tests.support.refused_peers import CALLS, shouting
 
 pytestmark = pytest.mark.usefixtures("nothing_leaks")
 

@@ -23,9 +23,9 @@ from runtime.errors import ClusterError, SlackwaterError
 from slackwater.cli import main
 from slackwater.cli.cluster_commands import show_jobs
 from slackwater.cli.shell import print_json, print_report
-from slackwater.report.harmless import harmless, harmless_json
 from slackwater.report.latency_table import latency_json, latency_text
 from slackwater.report.report_file import MOST_BYTES, load_report, save_report
+from slackwater.report.sanitize import sanitized, sanitized_json
 from tests.support.reports import city_report, with_clocks, with_deadline
 
 REPORTS, RECORDS = 60, 250
@@ -203,6 +203,6 @@ def test_a_damaged_record_is_an_error_of_ours_or_still_a_record(
 
 def test_harmless_text_has_its_length_and_harmless_json_its_meaning() -> None:
     every = "".join(map(chr, range(0x3000)))
-    assert len(harmless(every)) == len(every)
-    assert harmless("żółć 日本\n\t–") == "żółć 日本\n\t–"
-    assert json.loads(harmless_json(json.dumps(every, ensure_ascii=False))) == every
+    assert len(sanitized(every)) == len(every)
+    assert sanitized("żółć 日本\n\t–") == "żółć 日本\n\t–"
+    assert json.loads(sanitized_json(json.dumps(every, ensure_ascii=False))) == every

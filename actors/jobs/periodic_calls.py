@@ -1,0 +1,51 @@
+"""Calls to slots, made now and then, one at a time to each; nobody waits for them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import ray
+
+__all__ = ["PeriodicCalls"]
+
+
+class PeriodicCalls:
+    """Asks slots the same again and again. From one thread.
+
+    Args:
+        actors: {slot: its actor}.
+        ask: makes the call to an actor, and returns Ray's reference to the answer.
+        every_s: how often.
+    """
+
+    def __init__(
+        self, actors: Mapping[str, Any], ask: Callable[[Any], Any], *, every_s: float
+    ) -> None:
+        self._actors, self._ask, self._every_s = dict(actors), ask, every_s
+        self._calls: dict[Any, str] = {}  # {call: its slot}
+        self._next_s = 0.0
+
+    def returned(self) -> dict[Any, str]:
+        """Return those that have an answer, or have failed, {call: its slot}; each once."""
+        calls = list(self._calls)
+        if not calls:
+            return {}
+        there = ray.wait(calls, num_returns=len(calls), timeout=0)[0]
+        return {call: self._calls.pop(call) for call in there}
+
+    def under_way(self, slot: str) -> list[Any]:
+        """Return the calls to a slot that were not returned yet: one, or none."""
+        return [call for call, name in self._calls.items() if name == slot]
+
+    def make(self, over: Iterable[str] = ()) -> None:
+        """Ask again, if it is time: not those that are over, or have not answered yet."""
+        now_s = time.monotonic()
+        if now_s < self._next_s:
+            return
+        self._next_s = now_s + self._every_s
+        asked = {*self._calls.values(), *over}
+        for name, actor in self._actors.items():
+            if name not in asked:
+                self._calls[self._ask(actor)] = name

@@ -1,0 +1,30 @@
+"""From Ray's errors back to ours: what a worker raised, as if it had been raised here."""
+
+from __future__ import annotations
+
+import re
+
+from ray.exceptions import RayError
+
+from runtime.errors import ClusterError, SlackwaterError, WorkerDied
+
+__all__ = ["not_importable", "unwrapped_ray_error"]
+
+
+def unwrapped_ray_error(problem: RayError) -> SlackwaterError:
+    """Return the error of our tree inside a Ray error, or one that tells what Ray said."""
+    cause = getattr(problem, "cause", None)
+    if isinstance(cause, SlackwaterError):
+        return type(cause)(str(cause))
+    unknown = re.search(r"No module named '([^']+)'", str(problem))
+    if unknown:
+        return not_importable(unknown[1])
+    return WorkerDied(f"a worker failed to start: {problem}")
+
+
+def not_importable(module: str) -> ClusterError:
+    """Return the error of a module that the submitter has and a worker has not."""
+    return ClusterError(
+        f"a worker cannot import {module!r}, from which a function or an input of the flow "
+        "comes; install it on the nodes, or put it beside the program or in its working folder"
+    )

@@ -1,0 +1,61 @@
+"""What users' functions print in the slots of a job, on the terminal of its driver (stderr)."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from actors.jobs.periodic_calls import PeriodicCalls
+from actors.slot.user_output import OutputLine, runs_users_code
+from runtime.plan.plan import Plan
+
+__all__ = ["UserOutputRelay"]
+
+EVERY_S = 0.5
+LAST_S = 1.0
+"""How long the end of a slot waits for lines that it was asked for before."""
+
+
+class UserOutputRelay:
+    """Asks the slots that run users' code what was printed there; waits for none of them.
+
+    Args:
+        plan: the job's.
+        actors: {slot: its actor}.
+    """
+
+    def __init__(self, plan: Plan, actors: Mapping[str, Any]) -> None:
+        speaking = {plan.slots[stage.name] for stage in plan.stages if runs_users_code(stage)}
+        speakers = {name: actor for name, actor in actors.items() if name in speaking}
+        self._calls = PeriodicCalls(speakers, lambda actor: actor.said.remote(), every_s=EVERY_S)
+
+    def look(self, over: Iterable[str] = ()) -> None:
+        """Print what has come, and ask again; not those that are over."""
+        self._take()
+        self._calls.make(over)
+
+    def show_last(self, slot: str, lines: Iterable[OutputLine]) -> None:
+        """Print the lines of a slot that has ended, behind those that are on their way."""
+        calls = self._calls.under_way(slot)
+        if calls and not ray.wait(calls, timeout=LAST_S)[1]:
+            self._take()
+        self.show(lines)
+
+    def _take(self) -> None:
+        for call in self._calls.returned():
+            with contextlib.suppress(RayError):  # its death is named elsewhere
+                self.show(ray.get(call, timeout=LAST_S))
+
+    def show(self, lines: Iterable[OutputLine]) -> None:
+        """Print lines on stderr: what is on stdout is the driver's own, perhaps one JSON object.
+
+        Where nobody reads it any more (`2>&1 | head`), they are in the worker's log.
+        """
+        with contextlib.suppress(OSError, ValueError):  # the pipe is broken, the stream is closed
+            for line in lines:
+                print(line.text, file=sys.stderr, flush=True)  # noqa: T201 the user's own words

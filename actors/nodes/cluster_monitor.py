@@ -1,0 +1,146 @@
+"""What the connection of this process to its cluster hangs on: the head's gcs_server, our raylet.
+
+```
+driver ── one TCP connection a second ──▶ gcs_server      refused four times: the cluster is lost
+       └─ the same ─────────────────────▶ our raylet      refused four times: we are cut off
+```
+
+Without its head Ray answers nothing that is asked of the whole cluster, and says so to nobody:
+calls wait, and after a minute Ray ends the process that made them (`actors/nodes/connecting.py`
+sees to it that this process is not ended). So whoever waits for Ray looks here while it waits.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import ray
+from ray.exceptions import GetTimeoutError
+from ray.util import client
+
+from actors.nodes.host_monitor import HostMonitor, answering
+from actors.nodes.placement import NodeInfo, list_nodes
+from runtime.errors import ClusterError
+from runtime.life import lost_cluster
+
+__all__ = ["ClusterMonitor", "own_cluster_monitor"]
+
+LOOK_S = 0.25
+_GCS = "gcs"
+
+
+class ClusterMonitor:
+    """Looks after what a process cannot do without. Another thread may close it meanwhile.
+
+    Args:
+        gcs_address: "host:port" of the head's gcs_server; None: it is not watched.
+        raylet: the node whose raylet this process speaks through; None: it is not watched.
+        now_s: a clock, in seconds.
+    """
+
+    def __init__(
+        self,
+        gcs_address: str | None,
+        raylet: NodeInfo | None,
+        *,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        watched: list[NodeInfo] = []
+        self._words: dict[str, str] = {}  # {id of what is watched: what it is}
+        self.lost: str | None = None
+        """What is gone; None: nothing is."""
+        if gcs_address is not None:
+            host, _, port = gcs_address.rpartition(":")
+            gcs = NodeInfo(_GCS, _GCS, host.strip("[]"), 0, 0, 0, is_head=True, port=int(port))
+            watched.append(gcs)
+            self._words[_GCS] = f"the head of the Ray cluster (gcs_server at {gcs_address}) is gone"
+        if raylet is not None:
+            watched.append(raylet)
+            self._words[raylet.node_id] = (
+                f"the raylet of node {raylet.name} (host {raylet.ip}), through which this process "
+                "speaks to Ray, is gone"
+            )
+        self._watched = answering(watched)  # what a firewall hides was never there
+        self._watch = HostMonitor(self._watched, now_s=now_s)
+        self._watch.begin()
+        self._lock, self._is_closed = threading.Lock(), False
+
+    def look(self) -> str | None:
+        """Return what is gone; None: nothing, as far as is known."""
+        with self._lock:
+            gone = {} if self.lost is not None or self._is_closed else self._watch.look()
+            if gone:
+                key = _GCS if _GCS in gone else next(iter(gone))
+                self.lost = f"{self._words[key]}: {gone[key]}"
+        return self.lost
+
+    def check(self) -> str | None:
+        """The same, known at once: whoever does not answer now is gone. Waits a second at most."""
+        if self.look() is None:
+            there = answering(self._watched)
+            gone = [node for node in self._watched if node not in there]
+            if gone:
+                self.lost = f"{self._words[gone[0].node_id]}: it does not answer"
+        return self.lost
+
+    def broke(self, problem: OSError) -> str:
+        """Take note that a call to Ray broke; return what is gone."""
+        if self.look() is None:
+            self.lost = f"the connection of this process to Ray broke ({problem})"
+        assert self.lost is not None
+        return self.lost
+
+    def get(self, calls: list[Any], timeout_s: float) -> list[Any]:
+        """Return the answers to remote calls, as `ray.get` does, unless the cluster goes first.
+
+        Raises:
+            RayError: as `ray.get` raises it.
+            ClusterError: the cluster is gone.
+        """
+        deadline_s = time.monotonic() + timeout_s
+        try:
+            while True:
+                left_s = max(deadline_s - time.monotonic(), 0)
+                waits = ray.wait(calls, num_returns=len(calls), timeout=min(left_s, LOOK_S))[1]
+                if not waits or left_s == 0 or _has_failed(calls, waits):
+                    return ray.get(calls, timeout=left_s)
+                if (gone := self.look()) is not None:
+                    raise ClusterError(lost_cluster(gone))
+        except OSError as problem:
+            if not self._watched:  # a client's: its caller knows what that means
+                raise
+            raise ClusterError(lost_cluster(self.broke(problem))) from problem
+
+    def close(self) -> None:
+        """Look no more."""
+        with self._lock:
+            self._is_closed = True
+            self._watch.close()
+
+
+def own_cluster_monitor() -> ClusterMonitor:
+    """Return the cluster monitor of this process, as it is connected now."""
+    connection: Any = client.ray  # untyped
+    if connection.is_connected() or not ray.is_initialized():
+        return ClusterMonitor(None, None)  # a client's proxy breaks its connection by itself
+    context: Any = ray.get_runtime_context()
+    here = context.get_node_id()
+    nodes: Iterable[NodeInfo] = list_nodes()
+    return ClusterMonitor(context.gcs_address, next((n for n in nodes if n.node_id == here), None))
+
+
+def _has_failed(calls: list[Any], waits: list[Any]) -> bool:
+    """Return whether an answer that is there is an error: it is not worth waiting for the rest."""
+    there = [call for call in calls if call not in waits]
+    try:
+        ray.get(there, timeout=0)
+    except GetTimeoutError:
+        return False  # on its way from another node
+    except OSError:
+        raise
+    except Exception:  # of the call, which `ray.get` raises to whoever asked
+        return True
+    return False

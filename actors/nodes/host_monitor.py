@@ -1,0 +1,188 @@
+"""Whether hosts answer, asked of their kernels: so a host that is gone is known within seconds.
+
+Ray takes 15 to 30 s to say that a node is dead when its host falls silent (no power, a cut
+cable), and ZeroMQ's heartbeats know only of slots that have a channel to another host. So every
+job opens a TCP connection to each of its hosts' raylets once a second, and sends nothing. The
+kernel answers it, however busy the processes there are.
+"""
+
+from __future__ import annotations
+
+import errno
+import select
+import socket
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from actors.nodes.placement import NodeInfo
+
+__all__ = ["HostMonitor", "answering", "serving"]
+
+ASK_EVERY_S = 1.0
+ANSWER_S = 1.0
+SERVE_S = 3.0
+"""How long a raylet may take to greet: a millisecond, unless it hangs or has no processor."""
+GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""How a connection of gRPC begins (RFC 9113, 3.4): the preface, and SETTINGS without any."""
+LOST_AFTER = 4
+"""So many questions in a row without an answer: a lost packet or two are no lost host."""
+
+
+class HostMonitor:
+    """Asks hosts whether they are there, as often as it is looked at; only `begin` waits.
+
+    Args:
+        nodes: to ask; those whose port is not known (0) are not.
+        now_s: a clock, in seconds.
+    """
+
+    def __init__(
+        self, nodes: Iterable[NodeInfo], *, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._asked = {node.node_id: _Host(node) for node in nodes if node.port}
+        self._now_s = now_s
+
+    def begin(self) -> None:
+        """Find out which hosts answer now, a second at most: those can be lost later."""
+        for node in answering([host.node for host in self._asked.values()]):
+            self._asked[node.node_id].has_answered = True
+
+    def look(self) -> dict[str, str]:
+        """Take in answers and ask again; return {id of a lost node: what is wrong with it}."""
+        now_s = self._now_s()
+        for host in self._asked.values():
+            host.look(now_s)
+        return {
+            node_id: f"its host {host.node.ip} {host.problem}"
+            for node_id, host in self._asked.items()
+            if host.has_answered and host.failures >= LOST_AFTER
+        }
+
+    def close(self) -> None:
+        """Ask no more."""
+        for host in self._asked.values():
+            host.hang_up()
+
+
+class _Host:
+    def __init__(self, node: NodeInfo) -> None:
+        self.node = node
+        self.failures = 0
+        self.has_answered = False  # else a firewall between us would look like a loss
+        self.problem = ""
+        self._socket: socket.socket | None = None
+        self._asked_s = float("-inf")
+
+    def look(self, now_s: float) -> None:
+        if self._socket is not None:
+            self._take_answer(now_s)
+        if self._socket is None and now_s >= self._asked_s + ASK_EVERY_S:
+            self._asked_s = now_s
+            self._socket = _call(self.node)
+
+    def hang_up(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _take_answer(self, now_s: float) -> None:
+        assert self._socket is not None
+        problem = _answer(self._socket)
+        if problem is None and now_s < self._asked_s + ANSWER_S:
+            return
+        self.hang_up()
+        if problem == "":
+            self.failures, self.has_answered = 0, True
+        else:
+            self.failures += 1
+            self.problem = f"does not answer ({problem or 'silence'})"
+
+
+def answering(nodes: Sequence[NodeInfo], *, within_s: float = ANSWER_S) -> list[NodeInfo]:
+    """Return the nodes whose hosts answer, in their order; waits no longer than told."""
+    calls = {node.node_id: _call(node) for node in nodes if node.port}
+    answers: dict[str, str] = {}
+    deadline_s = time.monotonic() + within_s
+    while True:
+        waiting = select.poll()
+        for node_id, call in calls.items():
+            if node_id in answers:
+                continue
+            answer = _answer(call)
+            if answer is not None:
+                answers[node_id] = answer
+            else:
+                waiting.register(call, select.POLLOUT)
+        left_s = deadline_s - time.monotonic()
+        if len(answers) == len(calls) or left_s <= 0:
+            break
+        waiting.poll(left_s * 1_000)
+    for call in calls.values():
+        call.close()
+    return [node for node in nodes if not node.port or answers.get(node.node_id) == ""]
+
+
+def serving(nodes: Sequence[NodeInfo], *, within_s: float = SERVE_S) -> list[NodeInfo]:
+    """Return the nodes whose raylets are at work, in their order; waits no longer than told.
+
+    The kernel answers a call for a process that hangs (SIGSTOP, a debugger, no processor), so
+    each is greeted, and must say something: gRPC sends its own settings, TLS an alert.
+    """
+    calls = {node.node_id: _call(node) for node in nodes if node.port}
+    greeted: set[str] = set()
+    spoke: set[str] = set()
+    failed: set[str] = set()
+    deadline_s = time.monotonic() + within_s
+    while (left_s := deadline_s - time.monotonic()) > 0:
+        waiting = select.poll()
+        for node_id, call in calls.items():
+            if node_id in spoke | failed:
+                continue
+            waiting.register(call, select.POLLIN if node_id in greeted else select.POLLOUT)
+        if len(spoke | failed) == len(calls):
+            break
+        ready = {fd for fd, _ in waiting.poll(left_s * 1_000)}
+        for node_id, call in calls.items():
+            if call.fileno() not in ready or node_id in spoke | failed:
+                continue
+            if node_id in greeted:
+                spoke.add(node_id)  # whatever it is: a process has said it, or hung up
+            elif _answer(call) == "" and _is_greeted(call):
+                greeted.add(node_id)
+            else:
+                failed.add(node_id)
+    for call in calls.values():
+        call.close()
+    return [node for node in nodes if not node.port or node.node_id in spoke]
+
+
+def _is_greeted(call: socket.socket) -> bool:
+    try:
+        call.send(GREETING)
+    except OSError:
+        return False
+    return True
+
+
+def _call(node: NodeInfo) -> socket.socket:
+    """Begin to connect; whatever is wrong with that, the socket tells later."""
+    family = socket.AF_INET6 if ":" in node.ip else socket.AF_INET
+    call = socket.socket(family, socket.SOCK_STREAM)
+    call.setblocking(False)
+    call.connect_ex((node.ip, node.port))
+    return call
+
+
+def _answer(call: socket.socket) -> str | None:
+    """Return "" if it was answered, None if it may yet be, else what is wrong."""
+    ready = select.poll()
+    ready.register(call, select.POLLOUT)
+    if not ready.poll(0):
+        return None
+    problem = call.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if problem == 0:
+        try:
+            call.getpeername()
+        except OSError as not_connected:  # connect_ex failed at once: no route
+            problem = not_connected.errno or errno.ENOTCONN
+    return "" if problem == 0 else errno.errorcode.get(problem, str(problem))

@@ -1,0 +1,198 @@
+"""The process that starts the local Ray nodes and outlives their driver, to take them down.
+
+```
+driver ── pipe ──▶ supervisor ──▶ gcs_server, raylets ──▶ workers, Spark's JVMs, …
+```
+
+The supervisor is a session leader (Ctrl-C in the terminal does not reach it) and a child subreaper
+(whatever a dying process leaves behind becomes the supervisor's own child). So "nothing is left"
+is a fact that it can see: it has no child. It takes everything down as soon as the pipe closes,
+which the system does however the driver dies. Should the supervisor itself be killed, the system
+kills gcs_server and raylets (PR_SET_PDEATHSIG), and workers die with their raylet.
+
+It starts with Ray imported, then replaces itself by a bare Python of 9 MB that only waits.
+Run as a file: `python -P local_supervisor.py start <json>` and `python -I -S local_supervisor.py
+supervise <json>`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import shlex
+import shutil
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+__all__ = ["main"]
+
+LOOPBACK = "127.0.0.1"  # Ray binds to this interface alone only if it is spelled so
+PR_SET_CHILD_SUBREAPER = 36
+LOOK_S = 1.0  # between two looks at the parent, if a child of the driver holds the pipe open
+TAKE_DOWN_S = 20.0  # for killed processes to be gone; only a stuck disk takes that long
+
+# Ray's own settings, given to gcs_server and handed on by it to raylets, workers and driver.
+SYSTEM_CONFIG = {
+    "worker_niceness": 0,  # the default, 15, lets anything else on the machine go first
+    "prestart_worker_first_driver": False,  # else one idle worker of 120 MB per CPU
+    "num_workers_soft_limit": 1,  # idle workers kept per node; the default is one per CPU
+    "enable_metrics_collection": False,  # nobody collects
+    "event_stats": False,
+    "task_events_report_interval_ms": 0,  # else gcs_server keeps up to 100,000 past calls
+}
+
+
+def main(arguments: list[str]) -> None:
+    """Run one of the two phases, `start` or `supervise`, on the plan in `arguments[1]`."""
+    phase, plan = arguments[0], json.loads(arguments[1])
+    signal.signal(signal.SIGTERM, lambda *_: take_down_and_exit(plan))
+    if phase == "supervise":
+        wait_for_the_driver(plan)
+        take_down_and_exit(plan)
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER) failed")
+    threading.Thread(target=watch_while_starting, args=(plan,), daemon=True).start()
+    reports = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what Ray prints goes to our log file, not into the reports
+    try:
+        ready = start_nodes(plan, reports)
+    except Exception as error:
+        reports.write(json.dumps({"error": f"{type(error).__name__}: {error}"}) + "\n")
+        take_down_and_exit(plan, status=1)
+    reports.write(json.dumps(ready) + "\n")
+    go_on_bare(plan)
+
+
+def start_nodes(plan: dict[str, Any], reports: Any) -> dict[str, Any]:
+    """Start gcs_server and every node; return the address and the nodes' ids by name."""
+    reports.write(json.dumps({"step": "loading Ray"}) + "\n")
+    import ray._private.node  # noqa: PLC0415 the supervise phase has no Ray
+
+    inside: Any = ray._private  # untyped
+
+    class Node(ray._private.node.Node):
+        def start_api_server(self, **_: Any) -> None:
+            """No dashboard: it would be 90 MB and most of the starting time."""
+
+    start_process = inside.services.start_ray_process
+
+    def start_without_agent(command: list[str], *rest: Any, **options: Any) -> Any:
+        return start_process([_with_silent_agent(word) for word in command], *rest, **options)
+
+    inside.services.start_ray_process = start_without_agent
+    # Each node would offer the whole machine's memory; what they offer together must exist.
+    memory_bytes = inside.utils.estimate_available_memory() // plan["count"]
+    head: Any = None
+    ids: dict[str, str] = {}  # {node name: Ray node id}
+    for number in range(1, plan["count"] + 1):
+        name = f"node-{number}"
+        reports.write(json.dumps({"step": f"starting {name} of {plan['count']}"}) + "\n")
+        started = Node(
+            inside.parameter.RayParams(
+                node_ip_address=LOOPBACK,
+                node_name=name,
+                # By its name for placement, as RayDP does it.
+                resources={name: plan["cpus_per_node"], **plan["resources"]},
+                num_cpus=plan["cpus_per_node"],
+                num_gpus=0,
+                memory=memory_bytes,
+                object_store_memory=plan["object_store_bytes"],
+                temp_dir=plan["folder"] + "/ray",  # Ray makes it 0777; ours around it stays 0700
+                min_worker_port=0,
+                max_worker_port=0,
+                include_dashboard=False,
+                include_log_monitor=False,
+                no_monitor=True,  # nothing scales here
+                gcs_address=head.gcs_address if head else None,
+                _system_config=None if head else SYSTEM_CONFIG,
+            ),
+            head=head is None,
+            shutdown_at_exit=False,  # exec is no exit; we take down by ourselves
+            spawn_reaper=True,  # which on Linux means PR_SET_PDEATHSIG
+        )
+        head = head or started
+        ids[name] = started.node_id
+    return {"address": head.gcs_address, "ids": ids}
+
+
+def _with_silent_agent(word: str) -> str:
+    """Return an argument of raylet, with the dashboard agent's command replaced by ours."""
+    option, _, command = word.partition("=")
+    if option != "--dashboard_agent_command":
+        return word
+    agent = Path(__file__).with_name("stub_agent.py")
+    told = [w for w in shlex.split(command) if w.startswith(("--session-dir=", "--node-id="))]
+    return f"{option}={shlex.join([sys.executable, '-I', '-S', str(agent), *told])}"
+
+
+def watch_while_starting(plan: dict[str, Any]) -> None:
+    """Take down what there is if the driver goes away before the nodes are up.
+
+    Bare, for Ray holds the interpreter while it waits for gcs_server: if this thread killed that,
+    it would come to its next line when Ray has given up, 15 s later.
+    """
+    wait_for_the_driver(plan)
+    go_on_bare(plan)
+
+
+def go_on_bare(plan: dict[str, Any]) -> NoReturn:
+    """Replace this process by the `supervise` phase, from whichever thread.
+
+    exec keeps pid, children, pipe and the subreaper mark, and drops Ray's 90 MB and all threads.
+    """
+    bare = [sys.executable, "-I", "-S", __file__, "supervise", json.dumps(plan)]
+    os.execv(sys.executable, bare)  # noqa: S606 no shell is meant
+
+
+def wait_for_the_driver(plan: dict[str, Any]) -> None:
+    """Return when the driver has closed its end of the pipe, or is gone."""
+    while os.getppid() == plan["driver_pid"]:
+        if select.select([0], [], [], LOOK_S)[0] and not os.read(0, 64):
+            return
+
+
+def take_down_and_exit(plan: dict[str, Any], *, status: int = 0) -> None:
+    """Kill every descendant, remove the temporary folder, and end this process."""
+    give_up_s = time.monotonic() + TAKE_DOWN_S
+    while has_children() and time.monotonic() < give_up_s:
+        for pid in descendants(os.getpid()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)  # for the system to hand us the orphans
+    shutil.rmtree(plan["folder"], ignore_errors=True)
+    os._exit(status)
+
+
+def has_children() -> bool:
+    """Collect the dead, and return whether a child is left; a subreaper's orphans are children."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True
+
+
+def descendants(root: int) -> list[int]:
+    """Return the pids of all processes below `root`, parents first."""
+    children: dict[int, list[int]] = {}  # {pid: pids of its children}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):  # it ended while we looked
+                fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
+                children.setdefault(int(fields[1]), []).append(int(folder.name))
+    found = [root]
+    for pid in found:
+        found.extend(children.get(pid, []))
+    return found[1:]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,224 @@
+"""A job's tuner in its care: started with the job, started again when it dies, ended with it.
+
+Slacks stay as they are while there is none; so nothing here is in anybody's way. What the tuner
+knows is fetched once a second, for the one that may have to take its place.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from actors.kernel.process_identity import PidFile
+from actors.tuning.back_off import BackOff
+from actors.tuning.process import TunerProcess
+from actors.tuning.sample_history import most_samples
+from actors.tuning.tuner import THREADS, Tuner, TunerState
+from runtime.config import Tuning
+from runtime.control import FlowGraph
+from runtime.errors import ClusterError
+from runtime.measure.samples import StageSample
+from runtime.measure.tuning import GateTuning, TuningReport
+from runtime.plan.plan import Plan
+
+__all__ = ["TunerSupervisor"]
+
+ASK_EVERY_S = 1.0
+MAKE_S = 10.0
+"""For Ray to take the order for the first one; later ones are not waited for."""
+SILENT_S = 60.0
+"""A tuner that says nothing for so long hangs; a new one may need some seconds to come up."""
+REFRESH_S = 0.5
+FINISH_S = 3.0
+UNHEARD_S = 1.0
+"""How long to wait at the end for one that has not come up yet."""
+
+
+class TunerSupervisor:
+    """The tuner of one job, or none. From one thread, but for `end`.
+
+    Args:
+        plan: every stage in a slot.
+        tuning: how its slacks are to be set; None: there is nothing to set, and all calls are
+            idle.
+        folder: what a relative path is meant from; this process's unless told.
+
+    Attributes:
+        pids: of its processes that were heard, the last one last.
+    """
+
+    def __init__(self, plan: Plan, tuning: Tuning | None, *, folder: str | None = None) -> None:
+        if tuning is not None and tuning.history is not None:
+            history = Path(folder or os.getcwd()) / tuning.history
+            tuning = replace(tuning, history=str(history))
+        self._graph, self._tuning = FlowGraph.of(plan), tuning
+        self._slots: Mapping[str, Any] = {}
+        self._tuner: TunerProcess | None = None
+        self._is_begun = False  # it was told the slots
+        self._state: TunerState | None = None
+        self.pids: list[int] = []
+        self._samples: deque[StageSample] = deque()
+        self._asked: Any = None  # the call that is under way
+        self._asked_s = 0.0
+        self._made_s = self._heard_s = 0.0
+        self._restarts = 0
+        self._back_off = BackOff()
+        self._is_ended = self._is_cut_short = False
+        self._again_s: float | None = None  # when to start the next one
+        if tuning is not None:
+            self._samples = deque(maxlen=most_samples(self._graph, tuning))
+            # Its process comes up while those of the slots do.
+            self._tuner = self._make(tuning, None)
+            self._check_made(self._tuner)
+
+    def start(self, slots: Mapping[str, Any]) -> None:
+        """Let it set slacks, now that the slots run; {slot: its actor}."""
+        self._slots = slots
+        if self._tuner is not None:
+            self._begin(self._tuner.actor)
+
+    def look(self, timeout_s: float = 0.0) -> None:
+        """Hear what it knows, and start another if it has died; wait at most so long."""
+        if self._tuning is None or not self._slots:
+            return
+        now_s, tuner = time.monotonic(), self._tuner
+        if tuner is None:
+            if self._again_s is not None and now_s >= self._again_s:
+                self._start_again(self._tuning)
+            return
+        if tuner.problem is not None:
+            self._bury()
+        elif (actor := tuner.actor) is not None:  # else it is still being made
+            self._ask(actor, now_s, timeout_s)
+
+    def _check_made(self, tuner: TunerProcess) -> None:
+        """Wait until Ray has taken the order.
+
+        Raises:
+            ClusterError: it did not, in time.
+        """
+        tuner.wait(MAKE_S)
+        if tuner.actor is not None:
+            return
+        self.end()
+        raise tuner.problem or ClusterError(
+            f"the head of the Ray cluster did not take the order for a tuner within {MAKE_S:g} s; "
+            "its gcs_server may be gone or hang: see with `ray status` whether it is up, then "
+            "submit again"
+        )
+
+    def _begin(self, actor: Any) -> None:
+        if actor is not None and not self._is_begun:
+            self._is_begun = True
+            actor.start.remote(self._slots)
+
+    def _ask(self, actor: Any, now_s: float, timeout_s: float) -> None:
+        self._begin(actor)
+        if self._asked is None and (timeout_s or now_s >= self._asked_s + ASK_EVERY_S):
+            known = 0 if self._state is None else self._state.heard
+            self._asked, self._asked_s = actor.state.remote(known), now_s
+        if self._asked is None:
+            return
+        if ray.wait([self._asked], timeout=timeout_s)[0]:
+            call, self._asked = self._asked, None
+            try:
+                self._hear(ray.get(call, timeout=FINISH_S))
+            except RayError:
+                self._bury()
+        elif now_s > self._asked_s + SILENT_S:
+            self._bury()
+
+    def report(self, *, is_fresh: bool = False) -> TuningReport | None:
+        """Return how the deadline was kept, as it was last heard; None: nothing is tuned.
+
+        Args:
+            is_fresh: as it is now, if the tuner answers at once.
+        """
+        if is_fresh:
+            self.look(REFRESH_S)
+        if self._tuning is None:
+            return None
+        if self._state is not None:
+            known = self._state.report
+        else:
+            assert self._graph.deadline_ns is not None, "checked at submit"
+            gates = [GateTuning(stage) for stage in self._graph.tuned]
+            known = TuningReport(self._graph.deadline_ns, self._tuning.policy_name, gates=gates)
+        return replace(known, restarts=self._restarts, is_cut_short=self._is_cut_short)
+
+    def finish(self) -> None:
+        """Hear it for a last time, the job having ended, and end it."""
+        if self._tuning is not None and self._slots:
+            self._is_cut_short = not self._has_finished(self._tuner)
+        self.end()
+
+    def _has_finished(self, tuner: TunerProcess | None) -> bool:
+        actor = None if tuner is None else tuner.actor
+        if actor is None:
+            return False
+        call = actor.finish.remote(self._slots)
+        if ray.wait([call], timeout=UNHEARD_S if self._state is None else FINISH_S)[0]:
+            with suppress(RayError):  # it died as the job ended: what was last heard stands
+                self._hear(ray.get(call, timeout=FINISH_S))
+                return True
+        return False
+
+    def end(self) -> None:
+        """End its process, and start no other. Safe to call twice, and from any thread.
+
+        It is gone when this returns, or the system cannot tell; that takes some seconds at most.
+        """
+        self._is_ended = True
+        self._kill()
+
+    def _kill(self) -> None:
+        tuner, self._tuner = self._tuner, None
+        self._again_s = None
+        if tuner is not None:
+            tuner.end()
+
+    def _hear(self, state: TunerState) -> None:
+        self._samples.extend(state.samples)
+        if state.pid not in self.pids:
+            self.pids.append(state.pid)
+        self._state = replace(state, samples=[])
+        self._heard_s = time.monotonic()
+
+    def _bury(self) -> None:
+        self._kill()
+        self._asked = None
+        wait_s = self._back_off.wait_s(lived_s=self._heard_s - self._made_s)
+        self._again_s = time.monotonic() + wait_s
+
+    def _start_again(self, tuning: Tuning) -> None:
+        if self._is_ended:
+            return
+        self._restarts += 1
+        before = None
+        if self._state is not None:
+            before = replace(self._state, samples=list(self._samples))
+            self._state = replace(self._state, heard=len(self._samples))
+        self._tuner = self._make(tuning, before)
+        self._asked_s = time.monotonic()
+        if self._is_ended:  # from another thread, meanwhile
+            self._kill()
+
+    def _make(self, tuning: Tuning, before: TunerState | None) -> TunerProcess:
+        self._made_s, self._is_begun = time.monotonic(), False
+        graph, turn = self._graph, self._restarts
+        actor: Any = ray.remote(Tuner)
+
+        def make(options: dict[str, Any], note: PidFile | None) -> Any:
+            there = {"num_cpus": 0, "max_restarts": 0, "max_concurrency": THREADS, **options}
+            return actor.options(**there).remote(graph, tuning, before=before, turn=turn, note=note)
+
+        return TunerProcess(make)

@@ -1,0 +1,35 @@
+"""What a read of a gate returns, and an operator takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runtime.model.batch import Batch
+
+
+@dataclass(slots=True)
+class GateRead:
+    """One read of a gate: rows in order, per port (a merge has one, a join two).
+
+    The order over all ports is (event time, port, writer, order within the writer); each
+    port's rows come in that order. How rows were cut into reads must not show in the results.
+
+    Attributes:
+        ports: for each port the rows released on time, in order; None for none.
+        late: for each port rows that are older than something released before; in order,
+            and to be processed before `ports`. None for none (in ready-only mode always, unless
+            a writer was idle).
+        watermark_ns: no row older than this will be released again, late ones apart.
+            END_NS: the end; close everything.
+        watermark_stimulus_ns: stimulus time of what moved the watermark here.
+        frontier_ns: no row older than this will be released again, not even a late one: all
+            writers have promised so, and the gate holds none that is older. At most the watermark;
+            never runs back. Only a writer that was marked idle may send one all the same.
+    """
+
+    ports: Sequence[Batch | None]
+    late: Sequence[Batch | None]
+    watermark_ns: int
+    watermark_stimulus_ns: int
+    frontier_ns: int

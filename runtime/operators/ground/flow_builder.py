@@ -1,0 +1,94 @@
+"""A dataflow as far as it is written: its steps, and what the next one takes from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from runtime.errors import DuplicateName, FlowError
+from runtime.model import READY_ONLY, Release
+from runtime.operators.ground.keep import checked_keep, default_keep
+from runtime.plan.flow_fingerprints import check_sinks
+from runtime.plan.graph import order_steps
+from runtime.plan.slack import AsFlow, Slack, rule_of
+from runtime.plan.step import Keep, Step
+from runtime.plan.steps import SinkStep
+
+
+class FlowBuilder:
+    """The steps of a flow, to which its streams add: what a `Stream` knows of its `Dataflow`.
+
+    Attributes:
+        name: what reports call the flow.
+        release: of every gate that says nothing of its own.
+        keep: of every join that has none of its own; None: as its inputs promise.
+
+    Raises:
+        FlowError: no name of printable text.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = _checked_name(name, "a dataflow")
+        self.release: Release = READY_ONLY
+        self.keep: Keep | None = None
+        self._steps: list[Step] = []
+
+    def __repr__(self) -> str:
+        return f"<Dataflow {self.name!r}: {', '.join(step.name for step in self._steps)}>"
+
+    @property
+    def steps(self) -> dict[str, Step]:
+        """{name: step}, each behind its inputs."""
+        return order_steps(self._steps)
+
+    def put(self, step: Step) -> None:
+        """Add a step whose inputs are there.
+
+        Raises:
+            FlowError: a sink would destroy what a source reads, or cannot do what its options say.
+        """
+        if isinstance(step, SinkStep):
+            check_sinks({**self.steps, step.name: step})
+        self._steps.append(step)
+
+    def name_for(self, kind: str, name: str | None) -> str:
+        """Return the name of a new step: the user's, or the first free `kind-number`.
+
+        Raises:
+            DuplicateName: another step has it.
+        """
+        taken = {step.name for step in self._steps}
+        if name is None:
+            return next(
+                free
+                for number in range(1, len(taken) + 2)
+                if (free := f"{kind}-{number}") not in taken
+            )
+        if _checked_name(name, f"a {kind}") in taken:
+            raise DuplicateName(
+                f"dataflow {self.name!r} has a step {name!r} already; each needs its own name"
+            )
+        return name
+
+    def release_of(self, slack: Slack, *, step: str) -> Release:
+        """Return when a step's gate lets rows go.
+
+        Raises:
+            SettingError: not a length of time.
+        """
+        return self.release if isinstance(slack, AsFlow) else rule_of(slack, who=f"step {step!r}")
+
+    def keep_of(self, keep: Any, *, inputs: Sequence[str], step: str) -> Keep:
+        """Return what a join of these inputs keeps its rows by.
+
+        Raises:
+            SettingError: neither "promise" nor "slack".
+        """
+        written = checked_keep(keep, who=f"step {step!r}") or self.keep
+        return written or default_keep({one.name: one for one in self._steps}, inputs)
+
+
+def _checked_name(name: Any, what: str) -> str:
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise FlowError(f"{what} cannot be named {name!r}; write a name of printable text")
+    return name

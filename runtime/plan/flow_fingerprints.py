@@ -1,0 +1,150 @@
+"""What the output of a sink depends on, and whether a later run can go on behind an earlier one.
+
+Where every gate on the way releases only what is ready, a sink's output is one sequence of rows,
+whatever the machine does; so the rows that a run has committed are a prefix of what the next run
+of the same flow over the same input will write, and it may leave them out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from runtime.errors import FlowError
+from runtime.model import BY_DEADLINE, READY_ONLY
+from runtime.plan.canonical import canonical_step
+from runtime.plan.step import GatedStep, Step, release_of
+from runtime.plan.steps import SinkStep, SourceStep
+
+__all__ = ["FlowFingerprint", "check_sinks", "flow_fingerprints"]
+
+FILES = frozenset({"parquet", "jsonl"})
+
+
+@dataclass(frozen=True)
+class FlowFingerprint:
+    """What a sink's output depends on.
+
+    Attributes:
+        flow: a digest of the steps that lead to it.
+        sources: those of them that read.
+        why_not: why no run can go on behind an earlier one; "" if one can.
+    """
+
+    flow: str
+    sources: tuple[str, ...]
+    why_not: str = ""
+
+
+def flow_fingerprints(steps: Mapping[str, Step]) -> dict[str, FlowFingerprint]:
+    """Return the marks of the sinks that write files: {sink: mark}."""
+    marks = {}
+    for name, step in steps.items():
+        if isinstance(step, SinkStep) and step.sink.kind in FILES:
+            behind = _upstream(steps, name)
+            text = "\n".join(canonical_step(steps[one]) for one in behind)
+            text += f"\n{step.sink.kind} {step.sink.rows}"
+            sources = tuple(one for one in behind if isinstance(steps[one], SourceStep))
+            digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+            marks[name] = FlowFingerprint(digest, sources, _why_not(steps, behind))
+    return marks
+
+
+def check_sinks(steps: Mapping[str, Step]) -> None:
+    """Check what the options of sinks ask of the flow.
+
+    Raises:
+        FlowError: a sink goes on behind earlier rows, and its output need not be the same sequence
+            in every run; or it replaces, or goes on behind, what a source reads.
+    """
+    for name, mark in flow_fingerprints(steps).items():
+        step = steps[name]
+        if not isinstance(step, SinkStep):
+            continue
+        if step.sink.resume and mark.why_not:
+            raise FlowError(
+                f"sink {name!r}: resume=True goes on behind the rows of an earlier run, for which "
+                f"every run must write the same rows in the same order, and {mark.why_not}; "
+                "leave resume away, or mend that"
+            )
+        if step.sink.overwrite or step.sink.resume:
+            for source in steps.values():
+                _check_apart(step, source)
+
+
+def _check_apart(sink: SinkStep, source: Step) -> None:
+    spec = sink.sink
+    if not isinstance(source, SourceStep) or spec.path is None:
+        return
+    reads_at = getattr(source.source.input, "reads_at", None)
+    found = reads_at and reads_at(spec.path, kind=spec.kind, is_file=spec.is_file)
+    if found:
+        raise FlowError(
+            f"sink {sink.name!r} writes to {spec.path!r} with "
+            f"{'overwrite' if spec.overwrite else 'resume'}=True, and source {source.name!r} reads "
+            f"there ({found}): it would destroy its own input; choose another path for the sink"
+        )
+
+
+def _upstream(steps: Mapping[str, Step], sink: str) -> list[str]:
+    """Return a sink and all that leads to it, in the order of the steps."""
+    found = {sink}
+    for name in reversed(list(steps)):
+        if name in found:
+            found.update(steps[name].inputs)
+    return [name for name in steps if name in found]
+
+
+def _why_not(steps: Mapping[str, Step], behind: list[str]) -> str:
+    for name in behind:
+        if reason := _of_step(steps, name, behind):
+            return reason
+    for name, step in steps.items():
+        if isinstance(step, SinkStep) and step.sink.kind == "callback":
+            return (
+                f"callback sink {name!r} of this flow would be called again for the rows that it "
+                "has seen"
+            )
+    return ""
+
+
+def _of_step(steps: Mapping[str, Step], name: str, behind: list[str]) -> str:
+    step = steps[name]
+    release = release_of(step)
+    if release != READY_ONLY:
+        what = "is tuned by a deadline" if release is BY_DEADLINE else "has a slack"
+        return f"the gate of {name!r} {what}, so its order depends on the clock"
+    if isinstance(step, SourceStep):
+        return _of_source(step)
+    if not isinstance(step, GatedStep):
+        return ""
+    if step.has_time:
+        return f"{name!r} goes by the clock, too"
+    if step.sharing.replicas > 1 and _meets_no_gate(steps, name, behind):
+        return (
+            f"the replicas of {name!r} reach the sink without a gate that puts their rows in "
+            "order; put flow.merge(…) between"
+        )
+    return ""
+
+
+def _of_source(step: SourceStep) -> str:
+    if step.source.idle_ns is not None:
+        return f"source {step.name!r} has idle=, so what waits for it depends on the clock"
+    if not hasattr(step.source.input, "fingerprint"):
+        return (
+            f"source {step.name!r} reads {step.source.input.describe()}, of which it cannot be "
+            "told that it is still the same; files and tables can"
+        )
+    return ""
+
+
+def _meets_no_gate(steps: Mapping[str, Step], name: str, behind: list[str]) -> bool:
+    """Whether rows of a step reach the sink in whatever order they come."""
+    followers = [one for one in behind if name in steps[one].inputs]
+    return any(
+        isinstance(steps[one], SinkStep)
+        or (not isinstance(steps[one], GatedStep) and _meets_no_gate(steps, one, behind))
+        for one in followers
+    )

@@ -1,0 +1,140 @@
+"""Stages in the making: which there will be of a step, and what may be expected of their rows.
+
+In what follows `planned_of` is {step that begins a stage: the stages that its rows leave, several
+of one with replicas}, and `heads` {step: the one that begins its stage}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from runtime.errors import DuplicateName
+from runtime.model import ON_ARRIVAL, READY_ONLY
+from runtime.plan.promises import OutputTraits, behind_gate, of_source, without_gate
+from runtime.plan.step import (
+    GatedStep,
+    Replica,
+    Role,
+    Step,
+    release_of,
+    stage_kind,
+)
+from runtime.plan.steps import GateStep, SourceStep
+
+StagePart = Literal["whole", "gate", "replica"]
+"""What of a step a stage is; one without replicas is one stage."""
+
+
+@dataclass(frozen=True)
+class PlannedStage:
+    """A stage without its channels."""
+
+    name: str
+    number: int
+    step: Step
+    chain: tuple[Step, ...]
+    origin: Step
+    """As the user wrote it."""
+    gate: PlannedStage | None = None
+    """Of a replica: the stage that feeds it."""
+
+    @property
+    def kind(self) -> str:
+        """What it does."""
+        return stage_kind(self.step)
+
+    @property
+    def part(self) -> StagePart:
+        """What of its step it is."""
+        if self.gate is not None:
+            return "replica"
+        return "gate" if isinstance(self.step, GateStep) else "whole"
+
+    @property
+    def replica(self) -> Replica | None:
+        """Which replica of its step it is; None: it is none."""
+        return getattr(self.step, "replica", None)
+
+    @property
+    def last(self) -> Step:
+        """The step that its rows leave."""
+        return self.chain[-1] if self.chain else self.step
+
+
+def expanded(step: Step, chain: tuple[Step, ...], *, number: int) -> list[PlannedStage]:
+    """Return the stages of a step: one; or, of one with replicas, their gate and them."""
+    if not isinstance(step, GatedStep) or step.sharing.replicas == 1:
+        return [PlannedStage(step.name, number, step, chain, origin=step)]
+    replicas, share = step.sharing
+    gate_step = GateStep(
+        name=f"{step.name}.gate",
+        inputs=step.inputs,
+        schema=step.schema,
+        of=step,
+        release=release_of(step),
+    )
+    gate = PlannedStage(gate_step.name, number, gate_step, (), origin=step)
+    return [gate] + [
+        PlannedStage(
+            f"{step.name}.{index + 1}",
+            number + index + 1,
+            step.part(f"{step.name}.{index + 1}", Replica(index, replicas, share)),
+            chain,
+            origin=step,
+            gate=gate,
+        )
+        for index in range(replicas)
+    ]
+
+
+def check_names(stages: list[PlannedStage]) -> None:
+    """Refuse two stages of one name.
+
+    Raises:
+        DuplicateName: there are two.
+    """
+    names: set[str] = set()
+    for planned in stages:
+        if planned.name in names:
+            replicas = (
+                planned.origin.sharing.replicas if isinstance(planned.origin, GatedStep) else 1
+            )
+            raise DuplicateName(
+                f"two stages would be named {planned.name!r}, a step and a part of one with "
+                f"replicas={replicas}; rename one of the two steps"
+            )
+        names.add(planned.name)
+
+
+def holds_nothing(stage: PlannedStage) -> bool:
+    """Whether its gate lets rows go as they come."""
+    return release_of(stage.step) == ON_ARRIVAL
+
+
+def output_traits(
+    planned_of: Mapping[str, list[PlannedStage]], heads: Mapping[str, str]
+) -> dict[str, OutputTraits]:
+    """Return {step that begins a stage: what may be expected of what leaves it}.
+
+    Args:
+        planned_of: in topological order; replicas of one step have the same traits.
+        heads: of their inputs.
+    """
+    found: dict[str, OutputTraits] = {}
+    for name, stages in planned_of.items():
+        step = stages[0].origin
+        came = [found[heads[source]] for source in step.inputs]
+        if isinstance(step, SourceStep):
+            found[name] = of_source(step.source)
+        elif isinstance(step, GatedStep):
+            has_slack = release_of(step) != READY_ONLY
+            found[name] = behind_gate(came, step.summaries, has_slack=has_slack)
+        else:
+            found[name] = without_gate(
+                came[0],
+                from_several=len(planned_of[heads[step.inputs[0]]]) > 1,
+                is_disordered=step.role is Role.LATE_ROWS,
+            )
+    return found

@@ -1,0 +1,137 @@
+"""Channels that have said nothing for too long: their gates go on without them.
+
+```
+deliver ─▶ heard()     when each channel last spoke, promises without rows included
+grant   ─▶ allow()     who has to be silent, for the gate is full of its rows
+wake    ─▶ due_ns()    when the first of those that everybody waits for is silent for too long
+read    ─▶ mark()      those hold nobody back until they speak again
+```
+
+A silence counts only while its channel could speak and be heard: not while its rows wait to be
+taken in or the gate gives it no credit, and not while all inputs pause, as when the network does:
+who speaks first then is not the one that is right. Nor is the last one marked that could speak,
+unless rows of one that has ended wait for it. Only channels of sources with an `idle` are here;
+without one a gate waits for ever, as the paper's does, and the clock never shows in the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from runtime.merge import SlackGate
+from runtime.plan.plan import Channel
+
+
+class IdleChannels:
+    """Watches the input channels of one gate. Departs from [ssg], which has no silent writer.
+
+    Args:
+        inputs: the channels, in the order of the gate's writers.
+        start_ns: wall clock; before it nobody could have spoken.
+
+    Attributes:
+        marks: {source: how often its channel was marked idle}.
+    """
+
+    def __init__(self, inputs: Sequence[Channel], *, start_ns: int) -> None:
+        self._names = [channel.name for channel in inputs]
+        self._sources = [channel.source for channel in inputs]
+        self._idle_ns = [channel.idle_ns for channel in inputs]
+        self._shortest_ns = min([idle for idle in self._idle_ns if idle is not None])
+        self._writer = {name: writer for writer, name in enumerate(self._names)}
+        self._spoke_ns = [start_ns] * len(inputs)  # by writer: wall clock of its last message
+        self._since_ns = [start_ns] * len(inputs)  # by writer: from when its silence counts
+        self._word_ns = start_ns  # of anybody's last message
+        self._full: set[int] = set()  # writers without credit, since the gate has enough of them
+        self._excused: set[int] = set()  # writers to be waited for anew: all had paused
+        self.marks: dict[str, int] = {}
+
+    def heard(self, channel: str, now_ns: int) -> None:
+        """Note that a message has come."""
+        writer = self._writer[channel]
+        before_ns, self._word_ns = self._word_ns, now_ns
+        if now_ns - before_ns >= self._shortest_ns:
+            self._excuse(before_ns, now_ns)
+        self._spoke_ns[writer] = self._since_ns[writer] = now_ns
+
+    def _excuse(self, before_ns: int, now_ns: int) -> None:
+        """Let the silence of those who were not overdue when all fell silent count anew."""
+        for writer, idle_ns in enumerate(self._idle_ns):
+            if idle_ns is None or now_ns - before_ns < idle_ns:
+                continue
+            if self._spoke_ns[writer] + idle_ns > before_ns:
+                self._since_ns[writer] = now_ns
+                self._excused.add(writer)
+
+    def taken(self, writer: int, now_ns: int) -> None:
+        """Note that a message has gone into the gate; its sender may have waited for that."""
+        self._since_ns[writer] = now_ns
+
+    def allow(self, writer: int, now_ns: int, *, may_send: bool) -> None:
+        """Note whether the gate gives credit to a writer: without it, it cannot speak."""
+        if not may_send:
+            self._full.add(writer)
+        elif writer in self._full:
+            self._full.discard(writer)
+            self._since_ns[writer] = now_ns
+
+    def due_ns(self, gate: SlackGate) -> int | None:
+        """Return when the next of those that the gate waits for is idle; None: never."""
+        return min([due_ns for _, due_ns in self._waited_for(gate)], default=None)
+
+    def mark(self, gate: SlackGate, now_ns: int, *, queued: Collection[str]) -> None:
+        """Mark idle whom the gate waits for and who has been silent for too long.
+
+        Args:
+            gate: the gate.
+            now_ns: wall clock.
+            queued: channels whose messages wait to be taken in: those have spoken.
+        """
+        while self._excused:
+            gate.mark_awake(self._excused.pop())
+        while silent := [
+            writer
+            for writer, due_ns in self._waited_for(gate)
+            if due_ns <= now_ns and self._names[writer] not in queued
+        ]:
+            for writer in silent:
+                if not _may_go_on(gate):
+                    return
+                gate.mark_idle(writer)
+                source = self._sources[writer]
+                self.marks[source] = self.marks.get(source, 0) + 1
+
+    def _waited_for(self, gate: SlackGate) -> list[tuple[int, int]]:
+        """Return (writer, wall clock at which it is idle) of those that hold the frontier."""
+        waited_for: list[tuple[int, int]] = []
+        if not _may_go_on(gate):
+            return waited_for
+        for writer in gate.holders():
+            idle_ns = self._idle_ns[writer]
+            if idle_ns is not None and writer not in self._full:
+                waited_for.append((writer, self._since_ns[writer] + idle_ns))
+        return waited_for
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return who spoke when, who could not, and how often each was marked."""
+        return {
+            "spoke_ns": list(self._spoke_ns),
+            "since_ns": list(self._since_ns),
+            "word_ns": self._word_ns,
+            "full": sorted(self._full),
+            "excused": sorted(self._excused),
+            "marks": dict(self.marks),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot of the same channels."""
+        self._spoke_ns, self._since_ns = list(state["spoke_ns"]), list(state["since_ns"])
+        self._word_ns = state["word_ns"]
+        self._full, self._excused = set(state["full"]), set(state["excused"])
+        self.marks = dict(state["marks"])
+
+
+def _may_go_on(gate: SlackGate) -> bool:
+    """Whether anything is gained by a gate that does not wait for one more writer."""
+    return not gate.only_one_speaks or gate.ended_wait

@@ -1,0 +1,184 @@
+"""What a stage notes of its work for those who tune: waits, and what was done in each second."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from runtime.measure.samples import GateState, StageMeter, StageSample
+from runtime.measure.trials import GateTrials, Trial
+from runtime.merge import ReplicaReads, SlackGate
+from runtime.model import END_NS, NS_PER_SECOND, START_NS, Batch, GateRead, Message
+from runtime.plan.plan import Stage
+from runtime.schedule.queues import PathQueues
+from runtime.schedule.reads import ReadLog
+
+
+class StageSampler:
+    """Samples of one stage.
+
+    Args:
+        stage: which.
+        gate: of the stage, if it has one.
+        start_ns: of the first second.
+        reads: of a replica, what its gate, which is another stage, has read.
+        interval_ns: of the samples.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        gate: SlackGate | None,
+        *,
+        start_ns: int,
+        reads: ReplicaReads | None = None,
+        interval_ns: int = NS_PER_SECOND,
+    ) -> None:
+        self._meter = StageMeter(
+            stage.name,
+            start_ns=start_ns,
+            readers=stage.readers,
+            window_ns=stage.window_ns,
+            interval_ns=interval_ns,
+        )
+        self._gate = gate
+        self._reads = reads
+        self._read_log = ReadLog()
+        self._is_mixed = [channel.is_mixed for channel in stage.inputs]
+        self._since_ns = self._rows = 0  # of the last slice
+        self._last_event_ns = START_NS
+        self._trials: GateTrials | None = None
+
+    def try_out(self, trials: Sequence[Trial]) -> None:
+        """Keep account from now on of what these settings of the gate would let go."""
+        if trials and self._trials is None:
+            self._trials = GateTrials()
+        if self._trials is not None:
+            self._trials.set(trials)
+
+    def travelled(self, link_ns: int) -> None:
+        """Count a message that came, so long after it had been sent."""
+        self._meter.travelled(link_ns)
+
+    def begin(self) -> None:
+        """Begin a slice."""
+        self._rows = 0
+
+    def came(self, writer: int, batch: Batch | None, came_ns: int) -> None:
+        """Count rows that went into the gate, and came at that time."""
+        if self._gate is None or batch is None or not len(batch):
+            return
+        if self._trials is not None:
+            times_ns = batch.event_time_ns
+            newest_ns = int(times_ns.max()) if self._is_mixed[writer] else times_ns.item(-1)
+            self._trials.came(self._gate.place_of(writer), times_ns, newest_ns, came_ns)
+        if self._gate.frontier_ns == START_NS:
+            self._meter.came(int(batch.event_time_ns.min()))
+
+    def left(self, released: GateRead | None, now_ns: int) -> None:
+        """Count a read of the gate, and what it let go."""
+        assert self._gate is not None, "only gates are read"
+        gate = self._gate
+        since_ns = gate.left_since_ns
+        newest_ns, frontier_ns = gate.newest_ns, gate.frontier_ns
+        if newest_ns > frontier_ns > START_NS:
+            self._meter.ahead(newest_ns - frontier_ns)
+        if self._trials is not None:
+            self._trials.read(now_ns, newest_ns, gate.ready, writers=len(self._is_mixed))
+        if released is None:
+            return
+        rows = _rows(released)
+        in_order = [batch for batch in released.ports if batch is not None]
+        last_ns = max([batch.event_time_ns.item(-1) for batch in in_order], default=START_NS)
+        self._worked(now_ns if since_ns is None else since_ns, rows, last_ns)
+
+    def partitioned(self, message: Message, came_ns: int) -> None:
+        """Count a message of a replica's gate, and when it came."""
+        if message.mark is not None and message.rows:
+            self._read_log.add(message.mark.number, came_ns)
+
+    def read(self, released: GateRead | None, now_ns: int) -> None:
+        """Count what a replica goes on with of its gate's reads."""
+        assert self._reads is not None, "only replicas get parts of reads"
+        if released is None:
+            return
+        since_ns = self._read_log.left(self._reads.unread, self._reads.held)
+        rows = _rows(released)
+        if rows:
+            batches = [b for b in (*released.ports, *released.late) if b is not None and len(b)]
+            last_ns = max([int(batch.event_time_ns.max()) for batch in batches])
+            self._worked(now_ns if since_ns is None else since_ns, rows, last_ns)
+
+    def passed(self, batch: Batch | None, came_ns: int | None = None) -> None:
+        """Count rows that pass without a gate, and when they came; None: when they were due."""
+        if batch is not None and len(batch):
+            since_ns = batch.stimulus_time_ns.item(0) if came_ns is None else came_ns
+            times = batch.event_time_ns
+            last_ns = times.item(0) if len(times) == 1 else int(times.max())
+            self._worked(since_ns, len(times), last_ns)
+
+    def _worked(self, since_ns: int, rows: int, last_event_ns: int) -> None:
+        self._since_ns, self._rows, self._last_event_ns = since_ns, rows, last_event_ns
+
+    def end(self, began_ns: int, took_ns: int) -> None:
+        """End the slice."""
+        if self._rows:
+            latency_ns = max(began_ns - self._since_ns, 0) + took_ns
+            self._meter.worked(latency_ns, rows=self._rows, last_event_ns=self._last_event_ns)
+
+    def count(self, now_ns: int, queues: PathQueues) -> None:
+        """End the seconds that are over by now; call before anything is counted."""
+        if not self._meter.is_over(now_ns):
+            return
+        state = GateState(held=queues.rows)
+        since = [queues.oldest_ns()]
+        if (gate := self._gate) is not None:
+            counts = gate.counts()
+            state.slack_ready, state.late = counts.unready, counts.late
+            state.rule = gate.rule
+            state.newest_ns, state.frontier_ns = gate.newest_ns, gate.frontier_ns
+            state.held += gate.rows_held
+            if self._trials is not None:
+                state.tried = self._trials.close(self._meter.end_of_seconds_ns(now_ns))
+            since.append(gate.waiting_since_ns)
+        else:
+            state.frontier_ns = END_NS  # nobody is behind
+            if self._reads is not None:
+                state.held += self._reads.rows_held
+                since.append(self._read_log.oldest_ns())
+        state.held_since_ns = min([at for at in since if at is not None], default=None)
+        self._meter.close(now_ns, state)
+
+    def samples(self) -> list[StageSample]:
+        """Return the samples of the seconds that are over, once."""
+        return self._meter.take()
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the seconds as they are counted, and trials."""
+        return {
+            "trials": None if self._trials is None else self._trials.snapshot(),
+            "reads": self._read_log.held(),
+            "meter": self._meter.snapshot(),
+            "slice": (self._since_ns, self._rows, self._last_event_ns),
+        }
+
+    def restore(self, state: dict[str, Any] | None) -> None:
+        """Continue from a snapshot, the gate being restored.
+
+        None: of a stage without samples, so that what was done before is in no second.
+        """
+        if state is None:
+            if self._gate is not None:
+                counts = self._gate.counts()
+                self._meter.restart(counts.unready, counts.late)
+            return
+        if state["trials"] is not None:
+            self._trials = GateTrials()
+            self._trials.restore(state["trials"])
+        self._read_log.restore(state["reads"])
+        self._meter.restore(state["meter"])
+        self._since_ns, self._rows, self._last_event_ns = state["slice"]
+
+
+def _rows(released: GateRead) -> int:
+    return sum([len(b) for b in (*released.ports, *released.late) if b is not None])

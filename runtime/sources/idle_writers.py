@@ -1,0 +1,162 @@
+"""The promise of a source whose writers may fall silent: the least over those who may still speak.
+
+```
+arrival   0   0   10  10  20  20  30  30  40  40       idle_ns=15
+writer    a   b   a   b   a   c   a   c   a   c
+newest    1   2   11  12  21  19  31  29  41  39
+promised  -   -   -   -   -   -   12  12  29  39       b, silent since 10, is waited for until 40,
+                                                       when the arrivals up to 30 are complete
+```
+
+Rows of one arrival (a poll of a feed) came together, and until the next arrival more of them may
+follow. So silence is measured on arrivals that are complete: a feed that pauses for a minute says
+nothing of its writers. Of the writers not heard yet, all have been silent since the first arrival.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.model import END_NS, START_NS, Int64Array
+from runtime.sources.pacing import running_max
+
+
+class IdleWriters:
+    """Promises, from each row on, the least of the newest event times of the writers not idle.
+
+    Source: merge_ts of [ssg] Def. 2.1, each of the source's writers a stream of its own. Differs:
+    a writer that has been silent for longer than `idle_ns` is left out until it speaks.
+
+    Args:
+        idle_ns: > 0, by the arrivals of the source.
+    """
+
+    def __init__(self, idle_ns: int) -> None:
+        self._idle_ns = min(idle_ns, END_NS)
+        self._first_ns: int | None = None  # the first arrival
+        self._clock_ns = START_NS  # the newest arrival
+        self._complete_ns = START_NS  # the newest before that: all its rows have been seen
+        self._newest_ns = np.empty(0, dtype=np.int64)  # by number of writer
+        self._spoke_ns = np.empty(0, dtype=np.int64)  # by number: arrival of its last row
+
+    def extend(
+        self, writers: Int64Array, newest_ns: Int64Array, arrival_ns: Int64Array
+    ) -> Int64Array:
+        """Return what may be promised from each row on, shape (rows,); it can step back.
+
+        Args:
+            writers: shape (rows,), rows > 0, numbers of `WriterTable`.
+            newest_ns: shape (rows,), the newest event time of the row's writer, its own included.
+            arrival_ns: shape (rows,); where it runs backwards, the newest counts.
+        """
+        rows = len(writers)
+        clock_ns = running_max(arrival_ns, self._clock_ns)
+        if self._first_ns is None:
+            self._first_ns = int(clock_ns[0])
+        complete_ns = self._complete(clock_ns)
+        self._make_room(int(writers.max()) + 1)
+
+        # A row holds its writer's place from where it stands to the writer's next row.
+        order = np.argsort(writers, kind="stable")
+        ordered = writers[order]
+        is_last = np.append(ordered[1:] != ordered[:-1], True)
+        until = np.empty(rows, dtype=np.int64)
+        until[order] = np.where(is_last, rows, np.append(order[1:], 0))
+        own_until = np.minimum(until, self._idle_from(complete_ns, clock_ns))
+        firsts = order[np.append(True, is_last[:-1])]
+        # So does a writer's last row of the blocks before.
+        known_until = self._idle_from(complete_ns, self._spoke_ns)
+        speaking = writers[firsts]
+        known_until[speaking] = np.minimum(known_until[speaking], firsts)
+        waited = known_until.nonzero()[0]
+        unknown_until = self._idle_from(complete_ns, np.array([self._first_ns]))
+
+        promised_ns = least_over(
+            np.concatenate((np.arange(rows), np.zeros(len(waited) + 1, dtype=np.int64))),
+            np.concatenate((own_until, known_until[waited], unknown_until)),
+            np.concatenate((newest_ns, self._newest_ns[waited], [START_NS])),
+            rows=rows,
+        )
+        lasts = order[is_last]
+        self._newest_ns[speaking] = newest_ns[lasts]
+        self._spoke_ns[speaking] = clock_ns[lasts]
+        self._clock_ns, self._complete_ns = int(clock_ns[-1]), int(complete_ns[-1])
+        return promised_ns
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state."""
+        return {
+            "arrivals_ns": (self._first_ns, self._clock_ns, self._complete_ns),
+            "newest_ns": self._newest_ns.copy(),
+            "spoke_ns": self._spoke_ns.copy(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._first_ns, self._clock_ns, self._complete_ns = state["arrivals_ns"]
+        self._newest_ns, self._spoke_ns = state["newest_ns"].copy(), state["spoke_ns"].copy()
+
+    def holder(self) -> int | None:
+        """Return the number of the writer that holds the promise back; None: those not heard yet.
+
+        As far as rows have been read, which may be a block more than has been handed over.
+        """
+        if self._first_ns is None or self._complete_ns <= self._first_ns + self._idle_ns:
+            return None
+        waited = (self._spoke_ns >= self._complete_ns - self._idle_ns).nonzero()[0]
+        return int(waited[self._newest_ns[waited].argmin()]) if len(waited) else None
+
+    def _complete(self, clock_ns: Int64Array) -> Int64Array:
+        """Return for each row the newest arrival before its own, shape (rows,)."""
+        before_ns = np.append(self._clock_ns, clock_ns[:-1])
+        moved = np.where(clock_ns != before_ns, np.arange(len(clock_ns)), -1)
+        at = np.maximum.accumulate(moved)
+        return np.where(at >= 0, before_ns[at], self._complete_ns)
+
+    def _idle_from(self, complete_ns: Int64Array, spoke_ns: Int64Array) -> Int64Array:
+        """Return the row from which a writer that spoke then, and not again, is idle."""
+        latest_ns = np.minimum(spoke_ns, END_NS - self._idle_ns) + self._idle_ns
+        return complete_ns.searchsorted(latest_ns, side="right")
+
+    def _make_room(self, writers: int) -> None:
+        new = writers - len(self._newest_ns)
+        if new > 0:
+            # Nobody's last row: idle from the first row on, and so never waited for.
+            never = np.full(new, START_NS, dtype=np.int64)
+            self._newest_ns = np.append(self._newest_ns, never)
+            self._spoke_ns = np.append(self._spoke_ns, never)
+
+
+def least_over(
+    starts: Int64Array, stops: Int64Array, values: Int64Array, *, rows: int
+) -> Int64Array:
+    """Return for each of `rows` positions the least value over the intervals that it lies in.
+
+    Args:
+        starts: shape (intervals,), the first position of each.
+        stops: shape (intervals,), the one behind its last; starts <= stops <= rows.
+        values: shape (intervals,).
+        rows: how many positions.
+
+    Returns:
+        Shape (rows,); END_NS where there is none.
+    """
+    # A sparse table backwards: an interval is two overlapping ones whose length is a power of
+    # two; then each level is handed down to the next, half by half.
+    some = stops > starts
+    starts, stops, values = starts[some], stops[some], values[some]
+    level = np.frexp(stops - starts)[1].astype(np.int64) - 1
+    levels = int(level.max(initial=0)) + 1
+    table = np.full((levels, rows), END_NS, dtype=np.int64)
+    flat = table.reshape(-1)
+    np.minimum.at(flat, level * rows + starts, values)
+    np.minimum.at(flat, level * rows + stops - (1 << level), values)
+    for upper in range(levels - 1, 0, -1):
+        half = 1 << (upper - 1)
+        np.minimum(table[upper - 1], table[upper], out=table[upper - 1])
+        lower = table[upper - 1, half:]
+        np.minimum(lower, table[upper, : rows - half], out=lower)
+    least: Int64Array = table[0]
+    return least

@@ -1,0 +1,135 @@
+"""One job, watched to its end: progress on the way, and files that outlast it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from runtime.errors import SinkError, SlackwaterError
+from runtime.measure import JobReport
+from slackwater.report.deadline_picture import draw_deadline
+from slackwater.report.picture import draw_latency
+from slackwater.report.report_file import (
+    DEADLINE_FILE,
+    PICTURE_FILE,
+    REPORT_FILE,
+    STATUS_FILE,
+    save_report,
+)
+
+STATUS_EVERY_S = 1.0
+
+
+class Job(Protocol):
+    """A flow that has been submitted."""
+
+    @property
+    def status(self) -> str:
+        """starting, running, done, stopped or failed."""
+        ...
+
+    @property
+    def latency(self) -> Mapping[str, Mapping[str, float]]:
+        """{sink: {"p50_ms": …}}."""
+        ...
+
+    def report(self) -> JobReport:
+        """Return what has happened so far."""
+        ...
+
+    def wait(
+        self, timeout: float | None = None, on_report: Callable[[JobReport], None] | None = None
+    ) -> JobReport:
+        """Return the last report once the job has ended."""
+        ...
+
+    def stop(self) -> None:
+        """End the job now."""
+        ...
+
+
+class Host(Protocol):
+    """Where flows run: a cluster, or the simulator."""
+
+    def submit(self, flow: Any) -> Job:
+        """Start a flow."""
+        ...
+
+
+def follow(
+    job: Job,
+    out: Path,
+    *,
+    show: Callable[[JobReport], None],
+    now_s: Callable[[], float] = time.monotonic,
+) -> JobReport:
+    """Wait for a job and return its last report.
+
+    Leaves `status.json` while it runs, then also `report.json` and `latency.png`, and
+    `deadline.png` if it has one, in `out`; all in whatever way the job ends.
+
+    Raises:
+        SlackwaterError: what ended the job.
+        KeyboardInterrupt: the user did; the job has been stopped.
+    """
+    seen = _Seen(out, show, now_s)
+    try:
+        last = job.wait(on_report=seen)
+    except KeyboardInterrupt:
+        job.stop()
+        _keep(_last_of(job, seen, state="stopped", error="interrupted"), out)
+        raise
+    except SlackwaterError as problem:
+        try:
+            _keep(_last_of(job, seen, state="failed", error=str(problem)), out)
+            problem.add_note(f"(what had been done until then is in {out / REPORT_FILE})")
+        except SinkError as unwritten:  # must not hide what ended the job
+            problem.add_note(f"({unwritten})")
+        raise
+    _keep(last, out)
+    return last
+
+
+class _Seen:
+    """Shows each report and writes one a second to `status.json`."""
+
+    def __init__(
+        self, out: Path, show: Callable[[JobReport], None], now_s: Callable[[], float]
+    ) -> None:
+        self._out = out
+        self._show = show
+        self._now_s = now_s
+        self._written_s: float | None = None
+        self.last: JobReport | None = None
+
+    def __call__(self, report: JobReport) -> None:
+        self.last = report
+        self._show(report)
+        now_s = self._now_s()
+        if self._written_s is None or now_s - self._written_s >= STATUS_EVERY_S:
+            save_report(report, self._out / STATUS_FILE)
+            self._written_s = now_s
+
+
+def _last_of(job: Job, seen: _Seen, *, state: str, error: str) -> JobReport | None:
+    """Return the job's last report, saying how it ended; None when nothing was ever heard."""
+    try:
+        last: JobReport | None = job.report()
+    except SlackwaterError:  # whatever ended the job may keep it from answering, too
+        last = seen.last
+    if last is None:
+        return None
+    ended = last.state if last.state in ("stopped", "failed", "done") else state
+    return replace(last, state=ended, error=last.error or error)
+
+
+def _keep(report: JobReport | None, out: Path) -> None:
+    if report is not None:
+        save_report(report, out / STATUS_FILE)
+        save_report(report, out / REPORT_FILE)
+        draw_latency(report, out / PICTURE_FILE)
+        if report.tuning is not None:
+            draw_deadline(report.tuning, out / DEADLINE_FILE, flow=report.flow)

@@ -1,0 +1,34 @@
+"""Calls with a time limit: what they return and raise, and what becomes of one that hangs."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from actors.nodes.time_limits import attempt, within
+from runtime.errors import ClusterError
+
+
+def test_a_call_in_time_returns_and_raises_as_it_is() -> None:
+    assert within(5, divmod, 7, 2, what="a sum") == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        within(5, divmod, 7, 0, what="a sum")
+
+
+def test_a_call_that_hangs_is_left_behind_and_one_whose_connection_broke_is_said() -> None:
+    over = threading.Event()
+    try:
+        with pytest.raises(ClusterError, match=r"did not say which nodes there are within 0\.01 s"):
+            within(0.01, over.wait, what="which nodes there are")
+        assert not attempt(0.01, over.wait)
+    finally:
+        over.set()
+
+    def broken() -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    with pytest.raises(ClusterError, match=r"the connection to Ray broke \(.*Broken pipe\)"):
+        within(5, broken, what="anything")
+    assert not attempt(5, broken)
+    assert attempt(5, over.wait)
