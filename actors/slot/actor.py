@@ -7,6 +7,7 @@ from typing import Any
 from actors.slot.host import SlotHost
 from actors.slot.report import SlotReport
 from actors.slot.user_output import OutputLine, UserOutput, runs_users_code
+from actors.slot.without_pandas import leave_out_pandas
 from runtime.plan.plan import Stage
 
 
@@ -14,7 +15,11 @@ class SlotActor:
     """A slot as a Ray actor, in few methods: Ray wraps each. `actors/jobs/job.py` places it."""
 
     def __init__(self, name: str, stages: tuple[Stage, ...], **settings: Any) -> None:
-        self._output = UserOutput.install() if any(map(runs_users_code, stages)) else None
+        self._output: UserOutput | None = None
+        if any(map(runs_users_code, stages)):
+            self._output = UserOutput.install()
+        else:
+            leave_out_pandas()
         self._host = SlotHost(name, stages, **settings)
 
     def call(self, method: str, *args: Any) -> Any:
