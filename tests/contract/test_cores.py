@@ -135,7 +135,7 @@ def test_on_ray_two_slots_of_a_node_find_what_the_simulator_finds(
 
 
 @pytest.mark.ray
-def test_a_process_is_started_for_slots_with_a_stage_only_and_they_speak_over_unix_sockets(
+def test_a_slot_with_a_stage_is_a_process_that_speaks_over_a_unix_socket_and_is_named_if_it_dies(
     cluster: sw.Cluster, temp: Path
 ) -> None:
     job = cluster.submit(endless(), placement={"*": "node-1/2"})
@@ -151,18 +151,12 @@ def test_a_process_is_started_for_slots_with_a_stage_only_and_they_speak_over_un
             return sum(fields[5] == CONNECTED for fields in ours)
 
         until(lambda: connections() == 1, within_s=LIMIT_S, what="a connection over a socket")
+        psutil.Process(job.workers()["node-1/2"]).kill()
+        said = r"the worker of slot 'node-1/2' \(stages: out\) died on node node-1 "
+        with pytest.raises(WorkerDied, match=said):
+            job.wait(timeout=LIMIT_S)
     finally:
         job.stop()
-
-
-@pytest.mark.ray
-def test_a_worker_that_dies_is_named_with_its_slot_and_its_node(cluster: sw.Cluster) -> None:
-    job = cluster.submit(endless())
-    assert job.placement == {"numbers": "node-1/1", "gate": "node-1/2", "out": "node-1/2"}
-    psutil.Process(job.workers()["node-1/2"]).kill()
-    said = r"the worker of slot 'node-1/2' \(stages: gate, out\) died on node node-1 "
-    with pytest.raises(WorkerDied, match=said):
-        job.wait(timeout=LIMIT_S)
 
 
 @pytest.mark.ray

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import psutil
 import pytest
 
 import slackwater as sw
+from tests.support.waiting import until
 
 GONE_S = 10.0
+SOON_S = 30.0
 _open: list[tuple[sw.Cluster, ExitStack]] = []
 
 
@@ -29,6 +32,14 @@ def cluster(temp: Path) -> sw.Cluster:
     if not _open:
         _open.append(_opened(temp))
     return _open[0][0]
+
+
+@pytest.fixture(autouse=True)
+def no_socket_stays(temp: Path) -> Iterator[None]:
+    """However a test's jobs end, their sockets in the temp folder go with them."""
+    before = set(temp.glob("sw-*"))  # of other tests, whose processes died or are about to end
+    yield
+    until(lambda: set(temp.glob("sw-*")) <= before, within_s=SOON_S, what="sockets to go")
 
 
 @pytest.hookimpl(trylast=True)

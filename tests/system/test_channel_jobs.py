@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import OperatorError, SinkError, WorkerDied
+from runtime.errors import SinkError
 from tests.support.endless import EndlessInput
 from tests.support.waiting import until
 
@@ -19,13 +17,6 @@ pytestmark = pytest.mark.ray
 SOON_S = 30.0
 SPREAD = {"gate": "node-2"}  # the source and the sink have a node each by default
 CONNECTED = "03"  # a state, in the words of /proc/net/unix
-
-
-@pytest.fixture(autouse=True)
-def nothing_stays(temp: Path) -> Iterator[None]:
-    before = set(temp.glob("sw-*"))  # of other tests, whose processes died or are about to end
-    yield
-    until(lambda: set(temp.glob("sw-*")) <= before, within_s=SOON_S, what="sockets to go")
 
 
 def connections(temp: Path) -> int:
@@ -45,10 +36,6 @@ def ignore(rows: pa.RecordBatch) -> None:
     pass
 
 
-def refuse(rows: pa.RecordBatch) -> None:
-    raise KeyError("no such phone")
-
-
 def test_a_job_that_is_stopped(cluster: sw.Cluster, temp: Path) -> None:
     flow, kept = endless()
     kept.sink("out", sw.callback_sink(ignore))
@@ -63,35 +50,8 @@ def test_a_job_that_is_stopped(cluster: sw.Cluster, temp: Path) -> None:
     until(lambda: connections(temp) == 0, within_s=SOON_S, what="the workers to end")
 
 
-def test_a_job_that_ends(cluster: sw.Cluster) -> None:
-    flow = sw.Dataflow("short")
-    events = pa.table({"ts": pa.array(range(5), pa.timestamp("ms"))})
-    numbers = flow.source("numbers", sw.table(events), event_time="ts")
-    numbers.merge(name="gate").sink("out", sw.collect_sink())
-    job = cluster.submit(flow)
-    assert job.wait(timeout=SOON_S).state == "done"
-    assert len(job.result("out")) == 5
-
-
-def test_a_job_that_fails(cluster: sw.Cluster) -> None:
-    flow, kept = endless()
-    kept.sink("calls", sw.callback_sink(refuse))
-    job = cluster.submit(flow)
-    with pytest.raises(OperatorError):
-        job.wait(timeout=SOON_S)
-
-
 def test_a_job_that_does_not_even_start(cluster: sw.Cluster) -> None:
     flow, kept = endless()
     kept.sink("lines", sw.jsonl_sink("/proc/nowhere/out.jsonl"))
     with pytest.raises(SinkError):
         cluster.submit(flow)
-
-
-def test_a_job_whose_worker_is_killed(cluster: sw.Cluster) -> None:
-    flow, kept = endless()
-    kept.sink("out", sw.callback_sink(ignore))
-    job = cluster.submit(flow, placement=SPREAD)
-    psutil.Process(job.workers()["node-2"]).kill()
-    with pytest.raises(WorkerDied):
-        job.wait(timeout=SOON_S)

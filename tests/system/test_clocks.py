@@ -146,7 +146,7 @@ def test_within_one_clock_there_is_no_error(unshifted: Run) -> None:
     assert all(clock.is_reference and not clock.exchanges for clock in unshifted.report.clocks)
 
 
-@pytest.mark.parametrize(("second_ns", "third_ns"), [(MS, -MINUTE), (-5 * MS, HOUR)], ids=format_ns)
+@pytest.mark.parametrize(("second_ns", "third_ns"), [(-5 * MS, HOUR)], ids=format_ns)
 def test_latencies_between_shifted_clocks_are_true_within_the_stated_error(
     cluster: sw.Cluster, unshifted: Run, tmp_path: Path, second_ns: int, third_ns: int
 ) -> None:

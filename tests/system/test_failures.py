@@ -25,7 +25,6 @@ import slackwater as sw
 from runtime.errors import (
     ClusterError,
     OperatorError,
-    SinkError,
     SlackwaterError,
     WorkerDied,
 )
@@ -230,32 +229,6 @@ def test_a_status_that_is_read_neither_waits_nor_ends_a_job_that_nobody_waits_fo
     until(has_failed, within_s=SOON_S, what="the end, which is not waited for")
     assert max(took_s) < 1.0  # the slot that hangs was given three
     assert psutil.wait_procs(workers, timeout=SOON_S)[1] == []
-
-
-def test_a_sink_whose_worker_is_killed_shows_no_half_file(
-    cluster: sw.Cluster, tmp_path: Path
-) -> None:
-    flow, numbers = endless()
-    numbers.sink("lines", sw.jsonl_sink(tmp_path / "out.jsonl"))
-    numbers.sink("folder", sw.parquet_sink(tmp_path / "out"))
-    job = cluster.submit(flow, placement=ONE_SLOT)
-    until(lambda: sink_rows(job, "lines") > 5_000, within_s=SOON_S, what="rows at the sink")
-    (pid,) = job.workers().values()
-    psutil.Process(pid).kill()
-    with pytest.raises(WorkerDied, match=r"slot 'node-1' \(stages: numbers, lines, folder\)"):
-        job.wait(timeout=SOON_S)
-    assert shown(tmp_path) == ["out"]
-    assert shown(tmp_path / "out") == []
-    (left,) = tmp_path.glob(".out.jsonl.*.incomplete")
-    again = cluster.submit(flow, placement=ONE_SLOT)
-    with pytest.raises(SinkError, match=f"belongs to job '{again.id}' .* two jobs must not write"):
-        cluster.submit(flow, placement=ONE_SLOT)
-    until(lambda: sink_rows(again, "lines") > 0, within_s=SOON_S, what="rows at the sink")
-    notes = again.report().notes
-    assert any(f"took over the lock of job '{job.id}'" in note for note in notes)
-    again.stop()
-    assert not left.exists()
-    assert shown(tmp_path) == ["out", "out.jsonl"]
 
 
 def test_the_cluster_runs_the_next_job_after_all_that(cluster: sw.Cluster) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 import slackwater as sw
@@ -14,10 +12,9 @@ from tests.support.replicas import ROWS, counts, paired, simulate
 pytestmark = pytest.mark.ray
 
 
-@pytest.mark.parametrize("share", ["keys", "all"])
-def test_on_ray_replicas_find_what_the_simulator_finds(cluster: sw.Cluster, share: Any) -> None:
+def test_on_ray_replicas_find_what_the_simulator_finds(cluster: sw.Cluster) -> None:
     def flow() -> sw.Dataflow:
-        made, pairs = paired(replicas=2, share=share)
+        made, pairs = paired(replicas=2, share="all")
         pairs.sink("out", sw.collect_sink())
         counts(pairs, replicas=2).sink("counted", sw.collect_sink())
         return made

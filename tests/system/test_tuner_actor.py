@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import psutil
@@ -22,16 +21,13 @@ from actors.tuning import supervisor as tuner_care
 from actors.tuning.back_off import BackOff
 from actors.tuning.supervisor import TunerSupervisor
 from actors.tuning.tuner import Tuner, TunerState
-from runtime.control import FlowGraph
 from runtime.measure import TuningReport
 from runtime.measure.deadline import deadline_notes
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
 from runtime.plan.plan import Plan
-from runtime.tune import SetRelease
 from tests.support.flows import late_pair
 from tests.support.processes import below, command_lines
-from tests.support.rules import release
 from tests.support.tuners import StuckTuner
 from tests.support.waiting import until
 
@@ -95,69 +91,6 @@ def report_of(care: TunerSupervisor) -> TuningReport:
     report = care.report()
     assert report is not None
     return report
-
-
-class CountingPolicy:
-    """Sets another slack after each second, or waits to be let go on."""
-
-    name = "counting"
-
-    def __init__(self, may_decide: threading.Event) -> None:
-        self._may_decide = may_decide
-
-    def begin(self) -> Sequence[SetRelease]:
-        return [release("gate", 100 * MS)]
-
-    def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
-        del samples
-        assert self._may_decide.wait(SOON_S)
-        return [release("gate", second * MS)]
-
-
-@pytest.fixture
-def may_decide(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    event = threading.Event()
-    monkeypatch.setattr(actors.tuning.tuner, "make_policy", lambda *_, **__: CountingPolicy(event))
-    return event
-
-
-def test_a_finish_that_overtakes_the_start_still_hears_every_slot(plan: Plan) -> None:
-    slots = slots_of(plan)
-    tuner = Tuner(FlowGraph.of(plan), sw.Tuning(policy="500ms"))
-    state = tuner.finish(slots)
-    tuner.start(slots)
-    assert state.report.seconds == SECONDS
-    assert told(slots) == []  # the job has ended
-
-
-def test_what_slots_have_done_is_heard_though_a_decision_is_under_way(
-    plan: Plan, may_decide: threading.Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(actors.tuning.tuner, "LAST_S", 0.1)
-    slots, later = slots_of(plan), slots_of(plan)  # the same seconds again: as more of them
-    tuner = Tuner(FlowGraph.of(plan), sw.Tuning())
-    tuner.start(slots)
-    until(lambda: tuner.state(0).heard, within_s=SOON_S, what="samples")
-    (slot,) = slots
-    tuner._slots[slot] = later[slot]
-    heard = tuner.finish(slots).heard
-    may_decide.set()
-    assert heard == 2 * SECONDS * len(plan.stages)
-
-
-def test_of_a_burst_of_settings_the_last_is_sent_with_a_number_that_ascends(
-    plan: Plan, may_decide: threading.Event
-) -> None:
-    slots = slots_of(plan)
-    may_decide.set()
-    tuner = Tuner(FlowGraph.of(plan), sw.Tuning(), turn=3)
-    tuner.start(slots)
-    until(lambda: len(told(slots)) > 1, within_s=SOON_S, what="slacks")
-    assert told(slots) == [
-        (release("gate", 100 * MS), (3, 1)),
-        (release("gate", (SECONDS - 1) * MS), (3, 2)),
-    ]
-    assert tuner.finish(slots).report.gates[0].rule.slack_ns == (SECONDS - 1) * MS
 
 
 class LastWords(Tuner):
@@ -230,16 +163,7 @@ def test_who_is_ended_from_another_thread_starts_no_other(plan: Plan) -> None:
 def process_of(care: TunerSupervisor) -> ProcessIdentity | None:
     assert care._tuner is not None
     assert care._tuner._folder is not None
-    return ProcessIdentity.noted(tuner_process._note_in(care._tuner._folder.name))
-
-
-def test_a_tuner_that_hangs_is_gone_as_soon_as_it_is_ended(plan: Plan) -> None:
-    care = TunerSupervisor(plan, sw.Tuning(policy="500ms"))
-    care.start(slots_of(plan))
-    until(lambda: care.look(0.1) or care.pids, within_s=SOON_S, what="the tuner")
-    os.kill(care.pids[0], signal.SIGSTOP)  # what Ray tells it, it does not hear
-    care.end()
-    assert start_of(care.pids[0]) is None  # at most a zombie
+    return ProcessIdentity.read(tuner_process._note_in(care._tuner._folder.name))
 
 
 def test_a_tuner_that_never_spoke_and_is_stuck_in_native_code_is_gone_when_it_is_ended(
