@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import runtime.flow as sw
+import slackwater as sw
 from runtime.errors import (
     CycleError,
     DuplicateName,
@@ -61,9 +61,12 @@ def test_two_sinks_do_not_write_to_one_place() -> None:
     assert "sinks 'a' and 'b' both write to" in message(FlowError, flow.check)
 
 
-def test_a_sink_takes_a_sink_spec() -> None:
+def test_a_sink_takes_an_output() -> None:
     _, buses, _ = flow_with_streams()
-    with pytest.raises(TypeMismatch, match="step 'out': 'out/' is no sink; write parquet_sink"):
+    with pytest.raises(
+        TypeMismatch,
+        match="sink 'out': 'out/' is no output: it has no describe; an output is parquet_sink",
+    ):
         buses.sink("out", "out/")  # type: ignore[arg-type]
     with pytest.raises(TypeMismatch, match="takes a function of a record batch"):
         sw.callback_sink("out/")  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import runtime.flow as sw
+import slackwater as sw
 from runtime.sources.spec import Reader
 
 BUS = {"ts": "timestamp[ms]", "area": "int32", "speed": "double", "line": "string"}
