@@ -44,7 +44,7 @@ from runtime.measure.samples import StageSample
 from runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
 from runtime.simulate import CostModel, LinkModel
 from runtime.sinks import Opening, Output, Writer
-from runtime.sources.spec import Input, SourceSpec
+from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, Reader, SourceSpec
 from slackwater.cluster import Cluster
 from slackwater.jobs import Job
 from slackwater.simulated_job import SimulatedJob
@@ -55,12 +55,14 @@ if TYPE_CHECKING:
 
 __version__ = version("slackwater")
 __all__ = [
+    "END_OF_INPUT",
     "ON_ARRIVAL",
     "READY_ONLY",
     "Cluster",
     "Command",
     "CostModel",
     "Dataflow",
+    "EndOfInput",
     "Expr",
     "FlowGraph",
     "Input",
@@ -71,6 +73,7 @@ __all__ = [
     "LinkModel",
     "Opening",
     "Output",
+    "Reader",
     "ReleaseRule",
     "SetRelease",
     "SimulatedJob",
