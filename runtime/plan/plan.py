@@ -199,10 +199,6 @@ class Plan:
         """The nodes in use, in order of first use."""
         return tuple(dict.fromkeys(self.places[slot].node for slot in self.slot_names))
 
-    def node_of(self, stage: str) -> str:
-        """Return the node that a stage runs on."""
-        return self.places[self.slots[stage]].node
-
 
 def plan_stages(graph: StepGraph) -> tuple[Stage, ...]:
     """Return the stages of a flow's steps, in topological order, not placed yet.
