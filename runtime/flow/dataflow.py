@@ -27,7 +27,8 @@ from runtime.plan.graph import StepGraph, needed_columns
 from runtime.plan.slack import rule_of
 from runtime.plan.step import Keep, Step
 from runtime.plan.steps import SourceStep
-from runtime.sources.spec import Input, OutOfOrder, SourceSpec
+from runtime.sources.reorder import OrderWord, Reorder
+from runtime.sources.spec import Input, SourceSpec
 
 
 class SourceOptions(TypedDict, total=False):
@@ -39,7 +40,7 @@ class SourceOptions(TypedDict, total=False):
     speed: float | None
     writer: str | None
     promise: Expr | None
-    out_of_order: OutOfOrder
+    out_of_order: OrderWord | Reorder
     disorder: Duration
     idle: Duration | None
     ahead: Duration | None

@@ -27,11 +27,5 @@ def times_text(spec: SourceSpec) -> str:
         words.append(f"idle after {format_ns(spec.idle_ns)}")
     if spec.ahead_ns is not None:
         words.append(f"held if ahead by more than {format_ns(spec.ahead_ns)}")
-    words.append(
-        {
-            "error": "in order, or an error",
-            "sort": f"sorted within {format_ns(spec.disorder_ns)}",
-            "late": f"late behind {format_ns(spec.disorder_ns)}",
-        }[spec.out_of_order]
-    )
+    words.append(spec.reorder.text)
     return ", ".join(words)

@@ -53,7 +53,7 @@ class SourceStep(Step):
     def longest_ns(self) -> int:
         """How far behind, or ahead, its rows may be."""
         spec = self.source
-        return spec.disorder_ns + (spec.idle_ns or 0) + (spec.ahead_ns or 0)
+        return spec.reorder.longest_ns + (spec.idle_ns or 0) + (spec.ahead_ns or 0)
 
     @property
     def runs_users_code(self) -> bool:
