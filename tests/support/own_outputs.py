@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,12 +12,11 @@ import slackwater as sw
 
 @dataclass
 class Noting:
-    """Notes each call, and the thread of it; raises in the method named by `fails_in`."""
+    """Notes each call; raises in the method named by `fails_in`."""
 
     fails_in: str = ""
     problem: BaseException | None = None
     calls: list[tuple[str, Any]] = field(default_factory=list)
-    threads: set[int] = field(default_factory=set)
 
     def describe(self) -> str:
         self.note("describe")
@@ -31,7 +29,6 @@ class Noting:
     def note(self, method: str, what: Any = None) -> None:
         if method != "describe":
             self.calls.append((method, what))
-            self.threads.add(threading.get_ident())
         if method == self.fails_in:
             raise self.problem or ValueError(f"no {method} today")
 
