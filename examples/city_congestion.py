@@ -30,7 +30,7 @@ def build(
     *,
     speed: float | None = None,
     slack: str | None = None,
-    out: sw.SinkSpec | None = None,
+    out: sw.Output | None = None,
 ) -> sw.Dataflow:
     """Return the flow; without inputs it carries a small city of its own."""
     if buses is None or loops is None:

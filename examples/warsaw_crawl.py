@@ -29,7 +29,7 @@ def build(
     *,
     speed: float | None = None,
     slack: str | None = None,
-    out: sw.SinkSpec | None = None,
+    out: sw.Output | None = None,
 ) -> sw.Dataflow:
     """Return the flow over prepared fixes (see `prepare`)."""
     flow = sw.Dataflow("warsaw-crawl", slack=slack)

@@ -15,6 +15,7 @@ with sw.Cluster.local(nodes=3) as cluster:
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from actors.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
 from ingest import blocks, csv, jsonl, parquet, table
 from runtime.config import Limits, Tuning
 from runtime.control import Command, FlowGraph, SetRelease, Warn
@@ -24,18 +25,14 @@ from runtime.flow import (
     Expr,
     KeyedStream,
     Stream,
-    callback_sink,
     col,
-    collect_sink,
     count,
     duration,
     event_time,
-    jsonl_sink,
     lit,
     max,  # noqa: A004 - read as sw.max("speed")
     mean,
     min,  # noqa: A004 - read as sw.min("speed")
-    parquet_sink,
     quantile,
     sliding,
     sum,  # noqa: A004 - read as sw.sum("flow")
@@ -45,9 +42,9 @@ from runtime.flow import (
 from runtime.measure import JobReport
 from runtime.measure.samples import StageSample
 from runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
-from runtime.plan.steps import SinkSpec
 from runtime.simulate import CostModel, LinkModel
-from runtime.sources.spec import Input, SourceSpec
+from runtime.sinks import Opening, Output, Writer
+from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, Reader, SourceSpec
 from slackwater.cluster import Cluster
 from slackwater.jobs import Job
 from slackwater.simulated_job import SimulatedJob
@@ -58,12 +55,14 @@ if TYPE_CHECKING:
 
 __version__ = version("slackwater")
 __all__ = [
+    "END_OF_INPUT",
     "ON_ARRIVAL",
     "READY_ONLY",
     "Cluster",
     "Command",
     "CostModel",
     "Dataflow",
+    "EndOfInput",
     "Expr",
     "FlowGraph",
     "Input",
@@ -72,17 +71,20 @@ __all__ = [
     "KeyedStream",
     "Limits",
     "LinkModel",
+    "Opening",
+    "Output",
+    "Reader",
     "ReleaseRule",
     "SetRelease",
     "SimulatedJob",
     "Simulation",
-    "SinkSpec",
     "SlackwaterError",
     "SourceSpec",
     "StageSample",
     "Stream",
     "Tuning",
     "Warn",
+    "Writer",
     "__version__",
     "blocks",
     "callback_sink",

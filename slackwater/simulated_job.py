@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from actors.sinks import SlotSinks, input_prints, sink_runs, slots_with_inputs
 from actors.tuning.sample_history import JobHistory
 from runtime.control import Decider, FlowGraph
 from runtime.errors import SlackwaterError
@@ -37,13 +38,6 @@ class SimulatedJob:
         tuning: Tuning | None,
         faults: Sequence[Fault] = (),
     ) -> None:
-        from actors.sinks import (  # noqa: PLC0415 (brings in ZeroMQ)
-            SlotSinks,
-            input_prints,
-            sink_runs,
-            slots_with_inputs,
-        )
-
         self.plan = plan
         self._sinks = {
             slot: SlotSinks(clock_ns=lambda: self._run.now_ns) for slot in plan.slot_names
@@ -115,6 +109,8 @@ class SimulatedJob:
         del timeout
         if self._report is None:
             try:
+                for sinks in self._sinks.values():
+                    sinks.begin()
                 ended = self._run.run()
             except BaseException as problem:
                 is_told = isinstance(problem, SlackwaterError)

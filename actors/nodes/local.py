@@ -89,12 +89,6 @@ class LocalNodes:
         self.address: str = ready["address"]
         self.ids: dict[str, str] = ready["ids"]  # {node name: Ray node id}
 
-    @property
-    def supervisor_pid(self) -> int:
-        """The process above all processes of these nodes."""
-        assert self._supervisor is not None
-        return self._supervisor.pid
-
     def close(self) -> None:
         """Take all nodes down; return when every process and the folder are gone. Idempotent."""
         supervisor, self._supervisor = self._supervisor, None

@@ -1,10 +1,11 @@
 """Where results leave: files, the user's function, or memory."""
 
-from actors.sinks.files import FileSink, SinkProgress
-from actors.sinks.lock import HasEnded
+from actors.sinks.files import FileSink
 from actors.sinks.memory import CallbackSink, CollectSink
-from actors.sinks.open import NOBODY, Sink, open_sink
+from actors.sinks.open import NOBODY, open_sink
+from actors.sinks.outputs import callback_sink, collect_sink, jsonl_sink, parquet_sink
 from actors.sinks.run_fingerprints import input_prints, sink_runs, slots_with_inputs
+from actors.sinks.sink import Sink, SinkProgress
 from actors.sinks.slot_sinks import SlotSinks
 
 __all__ = [
@@ -12,12 +13,15 @@ __all__ = [
     "CallbackSink",
     "CollectSink",
     "FileSink",
-    "HasEnded",
     "Sink",
     "SinkProgress",
     "SlotSinks",
+    "callback_sink",
+    "collect_sink",
     "input_prints",
+    "jsonl_sink",
     "open_sink",
+    "parquet_sink",
     "sink_runs",
     "slots_with_inputs",
 ]

@@ -15,18 +15,20 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 
-from actors.sinks.lock import HasEnded, Lock, here_as
+from actors.sinks.file_settings import FileSettings
+from actors.sinks.lock import Lock, here_as
 from actors.sinks.output_path import OutputPath, make_folder
 from actors.sinks.parts import JsonLinesPart, ParquetPart, PartFile
+from actors.sinks.sink import SinkProgress
 from runtime.errors import SinkError
 from runtime.model import Int64Array
-from runtime.plan.steps import SinkSpec
 from runtime.sinks import (
+    HasEnded,
     Manifest,
     OpenDecision,
     Part,
@@ -37,27 +39,9 @@ from runtime.sinks import (
 )
 from runtime.sinks.rolling import PART_ROWS
 
-__all__ = ["FileSink", "SinkProgress"]
+__all__ = ["FileSink"]
 
 CHOOSE_ANOTHER = "choose a path that can be written on the node where the sink runs"
-
-
-@dataclass
-class SinkProgress:
-    """How far the output of a sink is.
-
-    Attributes:
-        parts, published: files that readers see, and the rows of this run in them.
-        waiting: rows written that no reader sees yet.
-        skipped: rows of this run that an earlier one had committed already.
-        notes: what its user must know.
-    """
-
-    parts: int = 0
-    published: int = 0
-    waiting: int = 0
-    skipped: int = 0
-    notes: list[str] = field(default_factory=list)
 
 
 class FileSink:
@@ -65,7 +49,7 @@ class FileSink:
 
     Args:
         name: of the sink.
-        spec: its settings; its kind is "parquet" or "jsonl".
+        settings: what it was given.
         path: where to.
         schema: of its rows.
         run: which writes.
@@ -80,7 +64,7 @@ class FileSink:
     def __init__(
         self,
         name: str,
-        spec: SinkSpec,
+        settings: FileSettings,
         path: str,
         schema: pa.Schema,
         *,
@@ -88,16 +72,16 @@ class FileSink:
         has_ended: HasEnded = lambda _: False,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        self._name, self._spec, self._schema = name, spec, schema
+        self._name, self._settings, self._schema = name, settings, schema
         self._run, self._clock_ns = run, clock_ns
         self._columns = tuple((one.name, str(one.type)) for one in schema)
         holder = here_as(name, run, since_ns=time.time_ns())
         self._place = OutputPath(
-            name, Path(path), kind=spec.kind, is_file=spec.is_file, token=holder.token
+            name, Path(path), kind=settings.format, is_file=settings.is_file, token=holder.token
         )
         self._lock = Lock(self._place.lock_path, holder, has_ended=has_ended)
-        most = None if spec.is_file else spec.rows or PART_ROWS
-        self._cutter = RollingPolicy(most, spec.every_ns)
+        most = None if settings.is_file else settings.rows or PART_ROWS
+        self._cutter = RollingPolicy(most, settings.every_ns)
         self._part: PartFile | None = None
         self._part_ns: int | None = None  # event time of its last row
         self._staged: list[Part] = []  # whole, and still hidden
@@ -113,10 +97,10 @@ class FileSink:
                     found,
                     run,
                     schema=self._columns,
-                    kind=spec.kind,
-                    is_file=spec.is_file,
-                    overwrite=spec.overwrite,
-                    resume=spec.resume,
+                    kind=settings.format,
+                    is_file=settings.is_file,
+                    overwrite=settings.overwrite,
+                    resume=settings.resume,
                 )
         except BaseException:
             self._lock.release()
@@ -135,7 +119,7 @@ class FileSink:
         )
         self._known = known
         self._manifest = Manifest(
-            kind=self._spec.kind,
+            kind=self._settings.format,
             schema=self._columns,
             run=note,
             parts=opening.parts,
@@ -155,6 +139,9 @@ class FileSink:
             )
 
     # -- writing -------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """It is ready."""
 
     def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:
         """Take rows, with their event times if the caller has them."""
@@ -204,7 +191,7 @@ class FileSink:
             self.leave()  # nothing came, so nothing is replaced
         if self._is_over:
             return
-        if state != "done" and self._removing and not self._is_live:
+        if state != "done" and self._removing and not self._settings.is_live:
             self._give_up(state)
             return
         if state == "done" and self.progress.skipped < self._skip:
@@ -300,7 +287,7 @@ class FileSink:
     def _new_part(self) -> PartFile:
         number = len(self._manifest.parts) + len(self._staged) + 1
         path = self._place.hidden(self._place.part_name(number))
-        if self._spec.kind == "parquet":
+        if self._settings.format == "parquet":
             return ParquetPart(path, self._schema)
         return JsonLinesPart(path)
 
@@ -313,13 +300,8 @@ class FileSink:
         self._staged.append(Part(name, rows, size, self._part_ns))
         self._part, self._part_ns = None, None
         self._cutter.cut()
-        if not self._removing or self._is_live:
+        if not self._removing or self._settings.is_live:
             self._commit(self._manifest)
-
-    @property
-    def _is_live(self) -> bool:
-        """Whether readers are to see parts while it runs."""
-        return self._spec.every_ns is not None or self._spec.rows is not None
 
     def _commit(self, manifest: Manifest) -> None:
         self._lock.check()

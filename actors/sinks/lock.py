@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -15,12 +15,10 @@ from actors.kernel.boot import boot_id
 from actors.kernel.plain_files import read_plain
 from actors.kernel.process_identity import start_of
 from runtime.errors import SinkError
-from runtime.sinks import Holder, SinkRun, judged
+from runtime.sinks import HasEnded, Holder, SinkRun, judged
 
-__all__ = ["HasEnded", "Lock", "here_as"]
+__all__ = ["Lock", "here_as"]
 
-HasEnded = Callable[[Holder], bool]
-"""Whether the end of a holder's job is on record."""
 _MACHINE = Path("/etc/machine-id")
 _MOST_BYTES = 65_536
 

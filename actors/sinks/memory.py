@@ -7,26 +7,13 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from actors.sinks.files import SinkProgress
+from actors.sinks.sink import Unpublished
 from runtime.errors import OperatorError
 from runtime.model import Int64Array
 from runtime.model.whose_code import RUNNING, USERS_FAULTS, raised
 
 
-class _Unpublished:
-    """What the two have in common: nothing waits, nothing is published."""
-
-    due_ns: int | None = None
-    progress: SinkProgress | None = None
-
-    def publish_due(self) -> None:
-        """Nothing is ever due."""
-
-    def leave(self) -> None:
-        """There is no place to let go of."""
-
-
-class CollectSink(_Unpublished):
+class CollectSink(Unpublished):
     """Keeps all results in memory, for `job.result(name)`: for tests and small answers."""
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -51,7 +38,7 @@ class CollectSink(_Unpublished):
         return pa.Table.from_batches(self._batches, schema=self._schema)
 
 
-class CallbackSink(_Unpublished):
+class CallbackSink(Unpublished):
     """Hands each batch of results to the user's function, on the node of the sink."""
 
     def __init__(

@@ -7,9 +7,9 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from actors.sinks.lock import HasEnded
 from actors.sinks.memory import CollectSink
-from actors.sinks.open import NOBODY, Sink, open_sink
+from actors.sinks.open import NOBODY, open_sink
+from actors.sinks.sink import Sink
 from runtime.errors import SlackwaterError
 from runtime.measure.assemble import SinkMeter
 from runtime.measure.report import SinkReport
@@ -17,7 +17,7 @@ from runtime.model import Batch
 from runtime.model.schema import ArrowRows
 from runtime.plan.plan import Stage
 from runtime.plan.steps import SinkStep
-from runtime.sinks import SinkRun
+from runtime.sinks import HasEnded, SinkRun
 
 __all__ = ["SlotSinks"]
 
@@ -67,7 +67,7 @@ class SlotSinks:
             if isinstance(stage.step, SinkStep):
                 self._sinks[stage.name] = open_sink(
                     stage.name,
-                    stage.step.sink,
+                    stage.step.output,
                     stage.step.schema,
                     folder=folder,
                     run=runs.get(stage.name, NOBODY),
@@ -76,6 +76,15 @@ class SlotSinks:
                 )
                 self._rows[stage.name] = ArrowRows(stage.step.schema)
                 self._meters[stage.name] = SinkMeter(stage.name, "", deadline_ns=self._deadline_ns)
+
+    def begin(self) -> None:
+        """Get all ready, in the thread that will write: the job starts now.
+
+        Raises:
+            SinkError: an output of the user's own could not be opened.
+        """
+        for sink in self._sinks.values():
+            sink.begin()
 
     def write(self, name: str, batch: Batch) -> int:
         """Write results; return how many of its first rows an earlier run had committed."""

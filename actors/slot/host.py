@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import zmq
 
-from actors.sinks import HasEnded, SlotSinks, input_prints
+from actors.sinks import SlotSinks, input_prints
 from actors.slot.clock_sync import SlotClock
 from actors.slot.loop_mailbox import Mailbox
 from actors.slot.peers import look_at_peers
@@ -41,7 +41,7 @@ from runtime.errors import SlackwaterError
 from runtime.model import NS_PER_SECOND
 from runtime.plan.plan import Channel, Stage
 from runtime.schedule import Action, Egress, Grant, Send, Slot
-from runtime.sinks import InputPrint, SinkRun
+from runtime.sinks import HasEnded, InputPrint, SinkRun
 
 IDLE_S = 0.2
 """How long to sleep at most: a lost peer need not end a wait."""
@@ -288,6 +288,7 @@ class SlotHost:
         slot = self._slot
         assert slot is not None
         poller = ChannelPoller({**self._receivers, **self._senders}, waker=self._waker)
+        self._sinks.begin()
         slot.wake_ns(self._clock.now_ns())  # opens the inputs, before the start
         self._publish("running")  # so that there is one, should the first slice hang
         sharpen_timers()

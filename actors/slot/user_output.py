@@ -44,7 +44,7 @@ class OutputLine(NamedTuple):
 
 
 def runs_users_code(stage: Stage) -> bool:
-    """Whether a stage calls functions of the user's, or reads an input of the user's own."""
+    """Whether a stage calls functions of the user's, or has an input or output of their own."""
     step = stage.step
     if isinstance(step, SourceStep) and is_own(step.source.input):
         return True

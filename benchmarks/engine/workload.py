@@ -180,7 +180,7 @@ def late_table(seed: int, *, events: int, seconds: int, keys: int = 1_000) -> pa
 def join_flow(
     buses: Mapped,
     loops: Mapped,
-    sink: sw.SinkSpec,
+    sink: sw.Output,
     *,
     is_dense: bool = False,
     over: tuple[float, float] = (DELAY_OVER, FLOW_OVER),

@@ -17,9 +17,10 @@ import numpy.typing as npt
 
 import slackwater as sw
 from benchmarks.frame import Claim, Result, check, counted
+from benchmarks.sltuner.seconds import by_second
 from runtime.config import Limits, Tuning
 from runtime.control import FlowGraph
-from runtime.measure.samples import StageSample, by_second
+from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, Batch
 from runtime.plan.place import place
 from runtime.plan.plan import Plan, plan_stages
@@ -61,7 +62,7 @@ class Experiment:
     """
 
     name: str
-    build: Callable[[int, sw.SinkSpec], sw.Dataflow]
+    build: Callable[[int, sw.Output], sw.Dataflow]
     seconds: int
     slots: Sequence[str]
     placement: Mapping[str, str]

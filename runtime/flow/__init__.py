@@ -1,4 +1,4 @@
-"""Dataflows as they are written: streams, windows, sinks; checked before they run.
+"""Dataflows as they are written: streams and windows; checked before they run.
 
 `dataflow.py` and `stream.py` build, `checks.py` refuses what cannot be, `explain.py` prints. What
 comes out are steps (`runtime/plan/`), which are written with expressions (`runtime/expressions/`).
@@ -6,7 +6,6 @@ comes out are steps (`runtime/plan/`), which are written with expressions (`runt
 
 from runtime.expressions.expressions import Expr, col, duration, event_time, lit, where
 from runtime.flow.dataflow import Dataflow
-from runtime.flow.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
 from runtime.flow.stream import KeyedStream, Stream
 from runtime.operators import (
     count,
@@ -26,18 +25,14 @@ __all__ = [
     "Expr",
     "KeyedStream",
     "Stream",
-    "callback_sink",
     "col",
-    "collect_sink",
     "count",
     "duration",
     "event_time",
-    "jsonl_sink",
     "lit",
     "max",
     "mean",
     "min",
-    "parquet_sink",
     "quantile",
     "sliding",
     "sum",

@@ -9,7 +9,7 @@ import pyarrow as pa
 from runtime.errors import SchemaError, SettingError, TypeMismatch
 from runtime.model.schema import inside_schema
 from runtime.operators.ground.checks import expression, unique_columns
-from runtime.plan.steps import SinkSpec
+from runtime.sinks.named_writer import called_by_name as called_of_output
 from runtime.sources.columns import check_source_columns
 from runtime.sources.named_reader import called_by_name
 from runtime.sources.spec import SourceSpec
@@ -52,11 +52,28 @@ def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
     return schema
 
 
-def sink(given: Any, *, step: str) -> None:
-    """Check that it is a sink.
+def output(given: Any, *, step: str) -> None:
+    """Check that rows can go there.
 
     Raises:
-        TypeMismatch: it is not.
+        TypeMismatch: it is no output; says what one is.
+        SinkError: its own `describe` raised; with the sink, the class and the line.
     """
-    if not isinstance(given, SinkSpec):
-        raise TypeMismatch(f"step {step!r}: {given!r} is no sink; write parquet_sink('out/'), say")
+    rule = (
+        "an output is parquet_sink('out/'), say, or an object of your own with describe() and "
+        "open(schema, opening)"
+    )
+    if isinstance(given, type):
+        raise TypeMismatch(
+            f"sink {step!r}: {given.__qualname__} is a class, and {rule}; make one: "
+            f"{given.__qualname__}(…)"
+        )
+    missing = [name for name in ("describe", "open") if not callable(getattr(given, name, None))]
+    if missing:
+        raise TypeMismatch(f"sink {step!r}: {given!r} is no output: it has no {missing[0]}; {rule}")
+    described = called_of_output(step, given, "describe")
+    if not isinstance(described, str):
+        raise TypeMismatch(
+            f"sink {step!r}: {type(given).__qualname__}.describe returned a "
+            f"{type(described).__name__}; it must return a few words"
+        )

@@ -12,7 +12,6 @@ them from here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Literal, TypedDict, Unpack
 
 from runtime.errors import FlowError, SettingError, TypeMismatch
@@ -24,11 +23,12 @@ from runtime.flow.stream import Stream
 from runtime.model import BY_DEADLINE, READY_ONLY, Duration, duration_ns
 from runtime.operators import FlowMethods
 from runtime.operators.ground.keep import checked_keep
-from runtime.plan.graph import StepGraph, needed_columns, order_steps
+from runtime.plan.graph import StepGraph, needed_columns
 from runtime.plan.slack import rule_of
 from runtime.plan.step import Keep, Step
 from runtime.plan.steps import SourceStep
-from runtime.sources.spec import Input, OutOfOrder, SourceSpec
+from runtime.sources.reorder import OrderWord, Reorder
+from runtime.sources.spec import Input, SourceSpec
 
 
 class SourceOptions(TypedDict, total=False):
@@ -40,7 +40,7 @@ class SourceOptions(TypedDict, total=False):
     speed: float | None
     writer: str | None
     promise: Expr | None
-    out_of_order: OutOfOrder
+    out_of_order: OrderWord | Reorder
     disorder: Duration
     idle: Duration | None
     ahead: Duration | None
@@ -83,25 +83,6 @@ class Dataflow(FlowMethods):
         is_tuned = own == READY_ONLY and self.deadline_ns is not None
         self.release = BY_DEADLINE if is_tuned else own
         self.keep = checked_keep(keep, who=f"dataflow {name!r}")
-
-    @classmethod
-    def from_steps(
-        cls,
-        name: str,
-        steps: Iterable[Step],
-        *,
-        slack: Duration | None = None,
-        deadline: Duration | None = None,
-    ) -> Dataflow:
-        """Return a flow of steps made elsewhere, in any order.
-
-        Raises:
-            DuplicateName, FlowError, CycleError: two of one name, an input that is not there,
-                a step that feeds itself.
-        """
-        flow = cls(name, slack=slack, deadline=deadline)
-        flow._steps = list(order_steps(steps).values())
-        return flow
 
     def source(
         self, name: str, source: SourceSpec | Input, **options: Unpack[SourceOptions]

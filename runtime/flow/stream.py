@@ -11,7 +11,8 @@ from runtime.flow import checks, late_rows
 from runtime.operators import KeyedMethods, StreamMethods
 from runtime.operators.ground.checks import key_types
 from runtime.plan.step import Side
-from runtime.plan.steps import SinkSpec, SinkStep
+from runtime.plan.steps import SinkStep
+from runtime.sinks import Output
 
 
 class Stream(StreamMethods):
@@ -48,15 +49,22 @@ class Stream(StreamMethods):
         name = self.flow.name_for("late", name)
         return self._add(late_rows.late_step(self.flow.steps, self.name, side=side, name=name))
 
-    def sink(self, name: str, spec: SinkSpec) -> None:
-        """End here: the rows go to parquet_sink(path), jsonl_sink, callback_sink or collect_sink.
+    def sink(self, name: str, output: Output) -> None:
+        """End here: the rows go to an output, of ours or of your own (`Output`).
+
+        Args:
+            name: of the sink.
+            output: parquet_sink(path), jsonl_sink, callback_sink, collect_sink, or any object
+                with `describe()` and `open(schema, opening)`.
 
         Raises:
+            TypeMismatch: it is no output.
+            SinkError: its own `describe` raised; with the sink, the class and the line.
             FlowError: a step has this name, or the sink cannot do here what its options say.
         """
         name = self.flow.name_for("sink", name)
-        checks.sink(spec, step=name)
-        self._add(SinkStep(name=name, inputs=self._in, schema=self.schema, sink=spec))
+        checks.output(output, step=name)
+        self._add(SinkStep(name=name, inputs=self._in, schema=self.schema, output=output))
 
 
 class KeyedStream(KeyedMethods[Stream]):

@@ -51,11 +51,6 @@ class LatencyHistogram:
         """The greatest latency; 0 when there is none."""
         return self._max_ns
 
-    @property
-    def mean_ns(self) -> float:
-        """The mean latency; 0 when there is none."""
-        return self.sum_ns / self.count if self.count else 0.0
-
     def add(self, values_ns: Int64Array) -> None:
         """Count these latencies, shape (rows,), int64; negative ones as 0."""
         rows = len(values_ns)

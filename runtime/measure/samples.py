@@ -7,7 +7,7 @@ whoever tunes takes the samples of the seconds that are over. Eq. 1, 4 and 6 say
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -239,11 +239,3 @@ class StageMeter:
         taken = list(self._over)
         self._over.clear()
         return taken
-
-
-def by_second(samples: Iterable[StageSample]) -> dict[int, dict[str, StageSample]]:
-    """Return {second: {stage: sample}}, seconds ascending."""
-    seconds: dict[int, dict[str, StageSample]] = {}
-    for sample in samples:
-        seconds.setdefault(sample.second, {})[sample.stage] = sample
-    return dict(sorted(seconds.items()))

@@ -6,6 +6,7 @@ calls; a thread that the user's code has started itself belongs to nobody.
 
 from __future__ import annotations
 
+import traceback
 from contextvars import ContextVar
 
 RUNNING: ContextVar[str | None] = ContextVar("the step whose code runs", default=None)
@@ -20,3 +21,15 @@ def raised(problem: BaseException) -> str:
     if isinstance(problem, SystemExit):
         return f"raised {problem!r}; to end the job, raise an error instead of sys.exit()"
     return f"raised {type(problem).__name__}: {problem}"
+
+
+def where_raised(problem: BaseException) -> tuple[str, str]:
+    """Return where a user's code raised, as ", at file, line 3", and its own traceback.
+
+    The frame that caught it, which is ours, is left out.
+    """
+    own = problem.__traceback__ and problem.__traceback__.tb_next
+    frames = traceback.extract_tb(own)
+    at = f", at {frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
+    lines = traceback.format_exception(type(problem), problem, own)
+    return at, "".join(lines).rstrip()

@@ -36,7 +36,7 @@ _NAMES = {"release": "slack_ns"}
 
 def canonical_step(step: Step) -> str:
     """Return a step's settings; of a sink only where it is in the flow."""
-    return _Writer().settings(step, without=frozenset({"sink"}))
+    return _Writer().settings(step, without=frozenset({"output"}))
 
 
 class _Writer:

@@ -16,10 +16,9 @@ from runtime.model import BY_DEADLINE, READY_ONLY
 from runtime.plan.canonical import canonical_step
 from runtime.plan.step import GatedStep, Step, release_of
 from runtime.plan.steps import SinkStep, SourceStep
+from runtime.sinks import CommitTraits, traits_of
 
 __all__ = ["FlowFingerprint", "check_sinks", "flow_fingerprints"]
-
-FILES = frozenset({"parquet", "jsonl"})
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,11 @@ def flow_fingerprints(steps: Mapping[str, Step]) -> dict[str, FlowFingerprint]:
     """Return the marks of the sinks that write files: {sink: mark}."""
     marks = {}
     for name, step in steps.items():
-        if isinstance(step, SinkStep) and step.sink.kind in FILES:
+        place = _commits(step)
+        if place is not None:
             behind = _upstream(steps, name)
             text = "\n".join(canonical_step(steps[one]) for one in behind)
-            text += f"\n{step.sink.kind} {step.sink.rows}"
+            text += f"\n{place.format} {place.rows}"
             sources = tuple(one for one in behind if isinstance(steps[one], SourceStep))
             digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
             marks[name] = FlowFingerprint(digest, sources, _why_not(steps, behind))
@@ -59,31 +59,34 @@ def check_sinks(steps: Mapping[str, Step]) -> None:
             in every run; or it replaces, or goes on behind, what a source reads.
     """
     for name, mark in flow_fingerprints(steps).items():
-        step = steps[name]
-        if not isinstance(step, SinkStep):
-            continue
-        if step.sink.resume and mark.why_not:
+        place = _commits(steps[name])
+        assert place is not None, "it has a mark"
+        if place.resume and mark.why_not:
             raise FlowError(
                 f"sink {name!r}: resume=True goes on behind the rows of an earlier run, for which "
                 f"every run must write the same rows in the same order, and {mark.why_not}; "
                 "leave resume away, or mend that"
             )
-        if step.sink.overwrite or step.sink.resume:
+        if place.overwrite or place.resume:
             for source in steps.values():
-                _check_apart(step, source)
+                _check_apart(name, place, source)
 
 
-def _check_apart(sink: SinkStep, source: Step) -> None:
-    spec = sink.sink
-    if not isinstance(source, SourceStep) or spec.path is None:
+def _commits(step: Step) -> CommitTraits | None:
+    return traits_of(step.output).commits if isinstance(step, SinkStep) else None
+
+
+def _check_apart(sink: str, place: CommitTraits, source: Step) -> None:
+    if not isinstance(source, SourceStep):
         return
     reads_at = getattr(source.source.input, "reads_at", None)
-    found = reads_at and reads_at(spec.path, kind=spec.kind, is_file=spec.is_file)
+    found = reads_at and reads_at(place.path, kind=place.format, is_file=place.is_file)
     if found:
         raise FlowError(
-            f"sink {sink.name!r} writes to {spec.path!r} with "
-            f"{'overwrite' if spec.overwrite else 'resume'}=True, and source {source.name!r} reads "
-            f"there ({found}): it would destroy its own input; choose another path for the sink"
+            f"sink {sink!r} writes to {place.path!r} with "
+            f"{'overwrite' if place.overwrite else 'resume'}=True, and source {source.name!r} "
+            f"reads there ({found}): it would destroy its own input; choose another path for the "
+            "sink"
         )
 
 
@@ -101,11 +104,9 @@ def _why_not(steps: Mapping[str, Step], behind: list[str]) -> str:
         if reason := _of_step(steps, name, behind):
             return reason
     for name, step in steps.items():
-        if isinstance(step, SinkStep) and step.sink.kind == "callback":
-            return (
-                f"callback sink {name!r} of this flow would be called again for the rows that it "
-                "has seen"
-            )
+        if isinstance(step, SinkStep) and traits_of(step.output).sees_again:
+            what = step.output.describe().partition("\n")[0]
+            return f"{what} sink {name!r} of this flow would be given again rows that it has seen"
     return ""
 
 

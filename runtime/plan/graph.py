@@ -12,6 +12,7 @@ from runtime.model import LONGEST_NS, READY_ONLY, Release, ReleaseRule
 from runtime.plan.flow_fingerprints import check_sinks
 from runtime.plan.step import Step, release_of
 from runtime.plan.steps import LateStep, SinkStep, SourceStep
+from runtime.sinks import traits_of
 
 _YEAR_NS = 365 * 86_400 * 10**9
 
@@ -119,11 +120,11 @@ def check_runnable(flow: str, steps: Mapping[str, Step]) -> None:
         )
     places: dict[str, str] = {}  # {path: name of the sink}
     for sink in sinks:
-        if sink.sink.path is not None:
-            first = places.setdefault(os.path.normpath(sink.sink.path), sink.name)
+        if (place := traits_of(sink.output).commits) is not None:
+            first = places.setdefault(os.path.normpath(place.path), sink.name)
             if first != sink.name:
                 raise FlowError(
-                    f"sinks {first!r} and {sink.name!r} both write to {sink.sink.path!r}; "
+                    f"sinks {first!r} and {sink.name!r} both write to {place.path!r}; "
                     "each needs its own place"
                 )
 

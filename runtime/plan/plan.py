@@ -41,6 +41,7 @@ from runtime.plan.promises import OutputTraits
 from runtime.plan.slots import SlotPlace
 from runtime.plan.step import EachRowStep, GatedStep, Replica, Role, Step, release_of
 from runtime.plan.steps import GateStep, LateStep, SinkStep, SourceStep
+from runtime.sinks import traits_of
 
 IDLE_PROMISE_NS = 50_000_000
 """How long a channel to a gate that holds nothing may be silent before it carries a promise."""
@@ -198,10 +199,6 @@ class Plan:
         """The nodes in use, in order of first use."""
         return tuple(dict.fromkeys(self.places[slot].node for slot in self.slot_names))
 
-    def node_of(self, stage: str) -> str:
-        """Return the node that a stage runs on."""
-        return self.places[self.slots[stage]].node
-
 
 def plan_stages(graph: StepGraph) -> tuple[Stage, ...]:
     """Return the stages of a flow's steps, in topological order, not placed yet.
@@ -275,7 +272,7 @@ def collect_sinks(plan: Plan) -> list[str]:
     return [
         stage.name
         for stage in plan.stages
-        if isinstance(stage.step, SinkStep) and stage.step.sink.kind == "collect"
+        if isinstance(stage.step, SinkStep) and traits_of(stage.step.output).collects
     ]
 
 

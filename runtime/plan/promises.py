@@ -86,7 +86,7 @@ def of_source(spec: SourceSpec) -> OutputTraits:
     return OutputTraits(
         silence,
         may_be_late=spec.idle_ns is not None,
-        is_disordered=spec.promise is not None or spec.out_of_order == "late",
+        is_disordered=spec.promise is not None or spec.reorder.may_mix,
         has_writers=spec.writer is not None,
     )
 

@@ -1,4 +1,4 @@
-"""Settings of sources and sinks, as `explain` prints them."""
+"""Settings of sources, as `explain` prints them."""
 
 from __future__ import annotations
 
@@ -27,27 +27,5 @@ def times_text(spec: SourceSpec) -> str:
         words.append(f"idle after {format_ns(spec.idle_ns)}")
     if spec.ahead_ns is not None:
         words.append(f"held if ahead by more than {format_ns(spec.ahead_ns)}")
-    words.append(
-        {
-            "error": "in order, or an error",
-            "sort": f"sorted within {format_ns(spec.disorder_ns)}",
-            "late": f"late behind {format_ns(spec.disorder_ns)}",
-        }[spec.out_of_order]
-    )
-    return ", ".join(words)
-
-
-def publishing_text(
-    *, rows: int | None, every_ns: int | None, overwrite: bool, resume: bool
-) -> str:
-    """Return how a sink publishes; "" if it says nothing of that."""
-    words = []
-    if rows is not None:
-        words.append(f"a part for {rows:,} rows")
-    if every_ns is not None:
-        words.append(f"published every {format_ns(every_ns)}")
-    if overwrite:
-        words.append("replaces what our manifest there names")
-    if resume:
-        words.append("goes on behind what is committed")
+    words.append(spec.reorder.text)
     return ", ".join(words)

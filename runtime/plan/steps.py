@@ -5,17 +5,16 @@
 
 from __future__ import annotations
 
-import os.path
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import pyarrow as pa
 
 from runtime.model import Release
 from runtime.plan.promises import Summary
-from runtime.plan.settings_text import publishing_text, times_text
+from runtime.plan.settings_text import times_text
 from runtime.plan.step import GatedStep, Keep, Role, Sharing, Side, Step
+from runtime.sinks import Output, traits_of
 from runtime.sources.spec import SourceSpec
 
 
@@ -54,7 +53,7 @@ class SourceStep(Step):
     def longest_ns(self) -> int:
         """How far behind, or ahead, its rows may be."""
         spec = self.source
-        return spec.disorder_ns + (spec.idle_ns or 0) + (spec.ahead_ns or 0)
+        return spec.reorder.longest_ns + (spec.idle_ns or 0) + (spec.ahead_ns or 0)
 
     @property
     def runs_users_code(self) -> bool:
@@ -235,39 +234,11 @@ class LateStep(Step):
         return self
 
 
-SinkKind = Literal["parquet", "jsonl", "callback", "collect"]
-
-
-@dataclass(frozen=True)
-class SinkSpec:
-    """Where results go. `actors/sinks/` opens it."""
-
-    kind: SinkKind
-    path: str | None = None
-    function: Callable[[pa.RecordBatch], None] | None = None
-    at_end: Callable[[], None] | None = None
-    """Called behind the last call of `function`."""
-    overwrite: bool = False
-    """Replace what a manifest of ours names; otherwise results that are there are refused."""
-    resume: bool = False
-    """Go on behind the rows that an earlier run of the same flow has committed."""
-    rows: int | None = None
-    """After how many rows a part ends; None: as many as make a good file."""
-    every_ns: int | None = None
-    """How long a row may wait for its part to be published; None: till the part is full."""
-
-    @property
-    def is_file(self) -> bool:
-        """Whether the path is one file, and not a folder of parts."""
-        ending = os.path.splitext(os.path.normpath(self.path or ""))[1]
-        return ending == ".parquet" if self.kind == "parquet" else bool(ending)
-
-
 @dataclass(frozen=True, kw_only=True)
 class SinkStep(Step):
     """Where results leave."""
 
-    sink: SinkSpec
+    output: Output
 
     @property
     def kind(self) -> str:
@@ -301,21 +272,16 @@ class SinkStep(Step):
 
     @property
     def runs_users_code(self) -> bool:
-        """If it is a function."""
-        return self.sink.kind == "callback"
+        """If it is a function, or an output of the user's own."""
+        return traits_of(self.output).runs_users_code
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield where rows go, and how they are published."""
         del steps
-        yield f"writes   {self.sink.kind}{f' {self.sink.path}' if self.sink.path else ''}"
-        if options := publishing_text(
-            rows=self.sink.rows,
-            every_ns=self.sink.every_ns,
-            overwrite=self.sink.overwrite,
-            resume=self.sink.resume,
-        ):
-            yield f"         {options}"
+        first, *options = self.output.describe().splitlines() or [""]
+        yield f"writes   {first}"
+        yield from (f"         {line}" for line in options)
 
     def bare(self) -> SinkStep:
-        """Return it without its function or place."""
-        return replace(self, sink=None)  # type: ignore[arg-type]
+        """Return it without its output."""
+        return replace(self, output=None)  # type: ignore[arg-type]

@@ -1,24 +1,40 @@
-"""How output is committed: what is whole, who may write, where a part ends, who may go on."""
+"""What an output is; how one is committed: what is whole, who may write, who may go on."""
 
 from runtime.sinks.fingerprint import Fingerprint, InputPrint, SinkRun, differing
 from runtime.sinks.lock import Holder, Verdict, judged
 from runtime.sinks.manifest import Manifest, Part, RunRecord
 from runtime.sinks.open_decision import ExistingOutput, OpenDecision, open_decision
+from runtime.sinks.output import (
+    CommitTraits,
+    HasEnded,
+    Opening,
+    Output,
+    SinkTraits,
+    Writer,
+    traits_of,
+)
 from runtime.sinks.rolling import RollingPolicy
 
 __all__ = [
+    "CommitTraits",
     "ExistingOutput",
     "Fingerprint",
+    "HasEnded",
     "Holder",
     "InputPrint",
     "Manifest",
     "OpenDecision",
+    "Opening",
+    "Output",
     "Part",
     "RollingPolicy",
     "RunRecord",
     "SinkRun",
+    "SinkTraits",
     "Verdict",
+    "Writer",
     "differing",
     "judged",
     "open_decision",
+    "traits_of",
 ]

@@ -1,14 +1,16 @@
 """Sources: Arrow blocks in, batches with times and promises out."""
 
 from runtime.sources.machine import SourceMachine
-from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, OutOfOrder, Reader, SourceSpec
+from runtime.sources.reorder import Reorder, Reordering
+from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, Reader, SourceSpec
 
 __all__ = [
     "END_OF_INPUT",
     "EndOfInput",
     "Input",
-    "OutOfOrder",
     "Reader",
+    "Reorder",
+    "Reordering",
     "SourceMachine",
     "SourceSpec",
 ]

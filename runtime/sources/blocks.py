@@ -34,6 +34,7 @@ from runtime.sources.idle_writers import IdleWriters
 from runtime.sources.named_reader import NamedReader
 from runtime.sources.pacing import Pace, running_max
 from runtime.sources.promises import PromiseLine, spoken_promise_ns
+from runtime.sources.reorder import Reordering
 from runtime.sources.spec import EndOfInput, Reader, SourceSpec
 from runtime.sources.writers import WriterTable
 
@@ -56,7 +57,7 @@ class Block:
         newest_ns: the newest event time of the input up to each row.
         promised_ns: from each row on nothing older comes; None: the source promises nothing.
         late: shape (rows,), which rows are older than was promised before them; None: none.
-        refused_row: position of the row that ends the run under out_of_order="error", or None.
+        refused_row: position of the row that ends the run where such are refused, or None.
         refusal: why.
     """
 
@@ -105,6 +106,7 @@ class BlockReader:
         source: its name.
         spec: its settings.
         schema: inside schema of its input.
+        order: puts its rows in order; says what they promise.
         rank: its rank in the plan.
         needed: the columns to carry; None: all.
 
@@ -121,17 +123,18 @@ class BlockReader:
         spec: SourceSpec,
         schema: pa.Schema,
         *,
+        order: Reordering,
         rank: int,
         needed: frozenset[str] | None,
     ) -> None:
         check_source_columns(source, spec, schema, sorted(needed or ()))
         self.has_ended = False
         self._source = source
-        self._spec = spec
+        self._spec, self._reorder = spec, spec.reorder
         self._carried = [name for name in schema.names if needed is None or name in needed]
         self._schema = _schema_to_read(spec, schema, self._carried)
         self._pace = None if spec.speed is None else Pace(spec.speed)
-        self._promises = PromiseLine(spec)
+        self._promises = PromiseLine(spec, order)
         self._silence: IdleWriters | None = None
         if spec.waits_for_each_writer and spec.idle_ns is not None:
             self._silence = IdleWriters(spec.idle_ns)
@@ -274,20 +277,20 @@ class BlockReader:
         The rest of the input is in order, so each of its rows promises its own event time: else
         a gate with a slack would let all others go first, as older than these by far.
         """
-        event_time_ns, spec = rows.event_time_ns, self._spec
+        event_time_ns = rows.event_time_ns
         newest_ns = running_max(event_time_ns, self._newest_ns)
         self._newest_ns = int(newest_ns[-1])
         ids, own_ns, least_ns = None, None, None
         if self._writers is not None and rows.writers is not None:
             ids = self._writers.ids(rows.writers)
-            if spec.out_of_order != "sort":  # which puts the events of each writer in order
+            if not self._reorder.sorts:  # which puts the events of each writer in order
                 own_ns = self._writers.newest_before(rows.writers, event_time_ns)
                 if self._silence is not None:
                     least_ns = self._silence.extend(
                         rows.writers, np.maximum(own_ns, event_time_ns), rows.arrival_ns
                     )
         made_ns = event_time_ns if is_rest else least_ns
-        promised = self._promises.extend(rows.spoken_ns, newest_ns, made_ns)
+        promised = self._promises.extend(rows.spoken_ns, event_time_ns, newest_ns, made_ns)
         promised_ns, floor_ns = promised if promised is not None else (None, None)
         if own_ns is not None:
             # Behind the promise a writer may be that was idle, or is new: late at the gate.
@@ -300,7 +303,7 @@ class BlockReader:
             late = event_time_ns < floor_ns
             if not late.any():
                 late = None
-            elif spec.out_of_order == "error":
+            elif self._reorder.refuses:
                 refused_row = int(late.argmax())
                 refusal = self._refusal(rows, refused_row, floor_ns=int(floor_ns[refused_row]))
 

@@ -1,9 +1,9 @@
 """The source machine: hands over what has arrived by now, and says what may still come.
 
 ```
-Reader ─▶ (EarlyRows) ─▶ BlockReader ─▶ (SortBuffer) ─▶ take() ─▶ Message
-          ahead= only    times, promise,  out_of_order=    rows due by now,
-                         verdict per row  "sort" only      promise attached
+Reader ─▶ (EarlyRows) ─▶ BlockReader ─▶ Reordering ─▶ take() ─▶ Message
+          ahead= only    times, promise,  out_of_order=   rows due by now,
+                         verdict per row  holds, or not   promise attached
 ```
 
 How rows were cut into blocks and takes shows in no row, no order and no verdict.
@@ -20,7 +20,6 @@ import pyarrow as pa
 from runtime.errors import OrderError
 from runtime.model import END_NS, START_NS, Batch, Message, concat_batches
 from runtime.sources.blocks import Block, BlockReader
-from runtime.sources.sorting import SortBuffer
 from runtime.sources.spec import SourceSpec
 
 _NEAR_ROWS = 16
@@ -71,8 +70,10 @@ class SourceMachine:
         self.is_ended = False
         self._spec = spec
         self._start_ns = start_ns
-        self._blocks = BlockReader(name, spec, schema, rank=writer_id, needed=needed)
-        self._sorting = SortBuffer() if spec.out_of_order == "sort" else None
+        self._order = spec.reorder.begin()
+        self._blocks = BlockReader(
+            name, spec, schema, order=self._order, rank=writer_id, needed=needed
+        )
         self._block: Block | None = None
         self._position = 0  # rows of the block consumed
         self._next_due_ns: int | None = None  # due time of the row there; None: not looked up
@@ -101,7 +102,7 @@ class SourceMachine:
 
     @property
     def held(self) -> int:
-        """Rows held back as early or by "sort", or released and not yet handed over."""
+        """Rows held back as early or to be put in order, or released and not yet handed over."""
         return self.rows_in - self.late_dropped - self._rows_out
 
     @property
@@ -156,7 +157,7 @@ class SourceMachine:
             None when nothing is due: no row by now, or the end has been handed over.
 
         Raises:
-            OrderError: a row is older than promised, and out_of_order is "error". The rows
+            OrderError: a row is older than promised, and such are refused. The rows
                 before it have been handed over.
             SchemaError: the rows are not what the schema says.
             IngestError: the input cannot be read.
@@ -205,7 +206,7 @@ class SourceMachine:
             "due_ns": (self._last_due_ns, self._next_due_ns),
             "input": self._blocks.snapshot(),
             "block": self._block.rest(self._position) if is_left and self._block else None,
-            "sorting": None if self._sorting is None else self._sorting.snapshot(),
+            "order": self._order.snapshot(),
             "ready": self._ready,
         }
 
@@ -224,8 +225,7 @@ class SourceMachine:
         self._last_due_ns, self._next_due_ns = state["due_ns"]
         self._blocks.restore(state["input"])
         self._block = None if state["block"] is None else Block.of_rest(state["block"])
-        if self._sorting is not None:
-            self._sorting.restore(state["sorting"])
+        self._order.restore(state["order"])
         self._ready = state["ready"]
 
     def _current_block(self) -> Block | None:
@@ -275,19 +275,14 @@ class SourceMachine:
             late = int(np.count_nonzero(block.late[start:stop]))
             if late:
                 rows = rows.keep(~block.late[start:stop])
-        if self._sorting is None:
-            self._release(rows)
-        else:
-            self._sorting.add(rows)
-            self._release(self._sorting.release(self._reached_ns))
+        self._release(self._order.put(rows, self._reached_ns))
         return late
 
     def _finish(self, now_ns: int) -> None:
         """Nothing will follow: release what is held."""
         self._reached_ns = END_NS
         self._reached_stimulus_ns = now_ns if self._last_due_ns is None else self._last_due_ns
-        if self._sorting is not None:
-            self._release(self._sorting.release())
+        self._release(self._order.rest())
 
     def _release(self, rows: Batch | None) -> None:
         if rows is None:

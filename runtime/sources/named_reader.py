@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import traceback
 from typing import Any
 
 import pyarrow as pa
 
 from runtime.errors import IngestError, SchemaError, SlackwaterError
-from runtime.model.whose_code import RUNNING, USERS_FAULTS
+from runtime.model.whose_code import RUNNING, USERS_FAULTS, where_raised
 from runtime.sources.spec import EndOfInput, Input, Reader
 
 
@@ -74,11 +73,8 @@ def called_by_name(source: str, of: object, method: str) -> Any:
 
 
 def _named(problem: BaseException, source: str, what: str) -> IngestError:
-    own = problem.__traceback__ and problem.__traceback__.tb_next  # the first frame is ours
-    frames = traceback.extract_tb(own)
-    at = f", at {frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
-    lines = traceback.format_exception(type(problem), problem, own)
+    at, lines = where_raised(problem)
     return IngestError(
         f"source {source!r}: {what} raised {type(problem).__name__}: {problem}{at}; mend "
-        f"it there, or let it return what it has and go on\n{''.join(lines).rstrip()}"
+        f"it there, or let it return what it has and go on\n{lines}"
     )

@@ -8,6 +8,7 @@
 | a writer column, no disorder | nothing: each writer is in order, and any may speak again |
 | the same, and idle_ns | the least over the writers that are not idle (`idle_writers.py`) |
 
+What a policy of another kind (`reorder.py`) promises stands in the place of newest − disorder_ns.
 With out_of_order="sort" rows are held for `disorder_ns` and no longer, so newest −
 disorder_ns counts there beside the expression.
 """
@@ -21,6 +22,7 @@ from runtime.errors import OperatorError, SchemaError
 from runtime.model import END_NS, START_NS, Batch, Columns, Int64Array
 from runtime.sources.columns import time_ns
 from runtime.sources.pacing import running_max
+from runtime.sources.reorder import Reordering
 from runtime.sources.spec import SourceSpec
 
 
@@ -73,13 +75,15 @@ _ABSURD_NS = 20 * 365 * 86_400 * 10**9
 class PromiseLine:
     """The running promise of one source; remembers how far it has come."""
 
-    def __init__(self, spec: SourceSpec) -> None:
-        self._spec = spec
+    def __init__(self, spec: SourceSpec, order: Reordering) -> None:
+        self._order, self._sorts = order, spec.reorder.sorts
+        self._is_bounded = spec.writer is None or spec.reorder.longest_ns > 0
         self._reached_ns = START_NS
 
     def extend(
         self,
         spoken_ns: Int64Array | None,
+        event_time_ns: Int64Array,
         newest_ns: Int64Array,
         least_ns: Int64Array | None = None,
     ) -> tuple[Int64Array, Int64Array] | None:
@@ -87,13 +91,16 @@ class PromiseLine:
 
         Args:
             spoken_ns: shape (rows,), from `spoken_promise_ns`.
-            newest_ns: shape (rows,), rows > 0, the newest event time up to each row.
+            event_time_ns: shape (rows,), rows > 0.
+            newest_ns: shape (rows,), the newest event time up to each row.
             least_ns: shape (rows,), the least over the writers; None: not known.
 
         Returns:
             None when the source promises nothing.
         """
-        made_ns = least_ns if least_ns is not None else self._made_ns(spoken_ns, newest_ns)
+        made_ns = (
+            least_ns if least_ns is not None else self._made_ns(spoken_ns, event_time_ns, newest_ns)
+        )
         if made_ns is None:
             return None
         # END_NS would be taken for the end of the stream.
@@ -113,13 +120,12 @@ class PromiseLine:
     def reached_ns(self, reached_ns: int) -> None:
         self._reached_ns = reached_ns
 
-    def _made_ns(self, spoken_ns: Int64Array | None, newest_ns: Int64Array) -> Int64Array | None:
-        spec = self._spec
-        if spoken_ns is not None and spec.out_of_order != "sort":
+    def _made_ns(
+        self, spoken_ns: Int64Array | None, event_time_ns: Int64Array, newest_ns: Int64Array
+    ) -> Int64Array | None:
+        if spoken_ns is not None and not self._sorts:
             return spoken_ns
-        if spoken_ns is None and spec.writer is not None and spec.disorder_ns == 0:
+        if spoken_ns is None and not self._is_bounded:
             return None
-        behind_ns: Int64Array = (
-            np.maximum(newest_ns, START_NS + spec.disorder_ns) - spec.disorder_ns
-        )
+        behind_ns = self._order.promised_ns(event_time_ns, newest_ns)
         return behind_ns if spoken_ns is None else np.maximum(behind_ns, spoken_ns)

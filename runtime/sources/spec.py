@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from runtime.errors import SettingError
 from runtime.expressions.expressions import Expr
+from runtime.sources.reorder import OrderWord, Reorder, reorder_of
 
 
 class EndOfInput:
@@ -61,9 +62,6 @@ class Input(Protocol):
         ...
 
 
-OutOfOrder = Literal["error", "sort", "late"]
-
-
 @dataclass(frozen=True, kw_only=True)
 class SourceSpec:
     """The settings of one source.
@@ -84,7 +82,7 @@ class SourceSpec:
         out_of_order: what to do with an event that is older than what was promised:
             "error" stop, naming it; "late" drop it, counted as late; "sort" hold events back
             for `disorder_ns` of event time and send them in order, and count what is older
-            still as late.
+            still as late; or a policy of your own, a `Reorder`, which has its own disorder.
         disorder_ns: how far event time may run behind the newest seen, for "sort"/"late".
         idle_ns: how long a writer may be silent, by `arrival` (without one, by the newest event
             time), before it holds nobody back until it speaks again. The source then promises
@@ -105,7 +103,7 @@ class SourceSpec:
     speed: float | None = None
     writer: str | None = None
     promise: Expr | None = None
-    out_of_order: OutOfOrder = "error"
+    out_of_order: OrderWord | Reorder = "error"
     disorder_ns: int = 0
     idle_ns: int | None = None
     ahead_ns: int | None = None
@@ -117,12 +115,7 @@ class SourceSpec:
                 f"speed={self.speed!r} must be a positive number (60 replays an hour in a "
                 "minute), or None for as fast as possible"
             )
-        if self.out_of_order not in ("error", "sort", "late"):
-            raise SettingError(
-                f"out_of_order={self.out_of_order!r} must be 'error', 'sort' or 'late'"
-            )
-        if self.out_of_order == "sort" and self.disorder_ns == 0:
-            raise SettingError("out_of_order='sort' needs disorder='…', how far events may be out")
+        reorder_of(self.out_of_order, self.disorder_ns)
         if self.idle_ns is not None and self.idle_ns < 1:
             raise SettingError(f"idle_ns={self.idle_ns} must be more than zero, or None for never")
         if self.ahead_ns is not None and self.arrival is None:
@@ -136,13 +129,18 @@ class SourceSpec:
             raise SettingError(f"max_rows={self.max_rows} must be at least 1")
 
     @property
+    def reorder(self) -> Reorder:
+        """What is done with rows that are out of order."""
+        return reorder_of(self.out_of_order, self.disorder_ns)
+
+    @property
     def promises_nothing(self) -> bool:
         """Whether any writer may speak again, of any time, until the input ends."""
         return (
             self.writer is not None
             and self.idle_ns is None
             and self.promise is None
-            and self.disorder_ns == 0
+            and self.reorder.longest_ns == 0
         )
 
     @property
@@ -152,5 +150,5 @@ class SourceSpec:
             self.writer is not None
             and self.idle_ns is not None
             and self.promise is None
-            and self.disorder_ns == 0
+            and self.reorder.longest_ns == 0
         )

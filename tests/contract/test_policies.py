@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from benchmarks.sltuner.floor.planned_slack import PlannedSlack
 from runtime.config import Tuning
 from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample
@@ -16,7 +17,6 @@ from runtime.model import NS_PER_SECOND, START_NS
 from runtime.plan.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.tune import Paths, SlackPolicy, make_policy
-from runtime.tune.decide.policies import PlannedSlack
 
 POLICIES = [
     "sltuner",

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import runtime.flow as sw
+import slackwater as sw
 from runtime.errors import (
     DuplicateName,
     FlowError,

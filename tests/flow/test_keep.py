@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import runtime.flow as sw
+import slackwater as sw
 from runtime.errors import SettingError
 from runtime.operators.join.step import JoinStep
 from tests.support.streams import BUS, LOOP, FakeInput

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import runtime.flow as sw
+import slackwater as sw
 from runtime.errors import DuplicateName, FlowError, SettingError
 from runtime.plan.plan import plan_stages
 from tests.support.streams import flow_with_streams, message, types

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-import runtime.flow as sw
+import slackwater as sw
 from runtime.measure import ChannelReport, ClockReport, JobReport, SinkReport
 from runtime.measure.assemble import job_report
 from runtime.plan.place import place

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from runtime.measure.samples import KEPT, GateState, StageMeter, StageSample, by_second
+from runtime.measure.samples import KEPT, GateState, StageMeter, StageSample
 from runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, START_NS
 
 
@@ -107,11 +107,3 @@ def test_a_sample_goes_to_json_and_back() -> None:
     assert StageSample.from_json({"stage": "gate", "second": 3}).rows == 0
     with pytest.raises(KeyError):
         StageSample.from_json({"stage": "gate"})
-
-
-def test_samples_are_sorted_into_seconds() -> None:
-    late, early = StageSample(stage="a", second=2), StageSample(stage="b", second=1)
-    also = StageSample(stage="b", second=2)
-    found = by_second([late, early, also])
-    assert list(found) == [1, 2]
-    assert found[2] == {"a": late, "b": also}

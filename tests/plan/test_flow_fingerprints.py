@@ -72,7 +72,7 @@ def test_resume_is_refused_beside_a_callback_sink_and_taken_behind_a_gate() -> N
     flow_of(lambda stream, flow: flow.merge(two_replicas(stream, flow), name="m")).check()
     flow = flow_of()
     more = flow.source("more", sw.table(TABLE), event_time="ts")
-    with pytest.raises(FlowError, match="callback sink 'calls' of this flow would be called again"):
+    with pytest.raises(FlowError, match="callback sink 'calls' of this flow would be given again"):
         more.sink("calls", sw.callback_sink(print))
 
 

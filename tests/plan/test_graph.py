@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import runtime.flow as sw
+import slackwater as sw
 from runtime.errors import (
     CycleError,
     DuplicateName,
@@ -29,6 +29,7 @@ from tests.support.streams import (
     BUS,
     LOOP,
     FakeInput,
+    flow_of_steps,
     flow_with_streams,
     message,
 )
@@ -61,9 +62,12 @@ def test_two_sinks_do_not_write_to_one_place() -> None:
     assert "sinks 'a' and 'b' both write to" in message(FlowError, flow.check)
 
 
-def test_a_sink_takes_a_sink_spec() -> None:
+def test_a_sink_takes_an_output() -> None:
     _, buses, _ = flow_with_streams()
-    with pytest.raises(TypeMismatch, match="step 'out': 'out/' is no sink; write parquet_sink"):
+    with pytest.raises(
+        TypeMismatch,
+        match="sink 'out': 'out/' is no output: it has no describe; an output is parquet_sink",
+    ):
         buses.sink("out", "out/")  # type: ignore[arg-type]
     with pytest.raises(TypeMismatch, match="takes a function of a record batch"):
         sw.callback_sink("out/")  # type: ignore[arg-type]
@@ -80,7 +84,7 @@ def test_steps_made_elsewhere_are_put_in_order() -> None:
     buses.filter(sw.col("speed") < 8).join(loops, on="area", within="5s").sink(
         "out", sw.collect_sink()
     )
-    again = sw.Dataflow.from_steps("again", reversed(list(flow.steps.values())), slack="1s")
+    again = flow_of_steps("again", reversed(list(flow.steps.values())), slack="1s")
     again.check()
     seen: set[str] = set()
     for step in again.steps.values():
@@ -92,20 +96,20 @@ def test_steps_made_elsewhere_are_put_in_order() -> None:
 
 def test_a_step_that_feeds_itself_is_drawn_as_a_circle() -> None:
     steps = [plain("a", "c"), plain("b", "a"), plain("c", "b"), plain("d", "c")]
-    said = message(CycleError, lambda: sw.Dataflow.from_steps("f", steps))
+    said = message(CycleError, lambda: flow_of_steps("f", steps))
     assert said.startswith("step 'a' feeds itself: a → b → c → a; take one of these inputs away")
-    said = message(CycleError, lambda: sw.Dataflow.from_steps("f", [plain("a", "a")]))
+    said = message(CycleError, lambda: flow_of_steps("f", [plain("a", "a")]))
     assert said.startswith("step 'a' feeds itself: a → a;")
 
 
 def test_unknown_inputs_and_two_steps_of_one_name_are_refused() -> None:
-    said = message(FlowError, lambda: sw.Dataflow.from_steps("f", [plain("slow", "slwo")]))
+    said = message(FlowError, lambda: flow_of_steps("f", [plain("slow", "slwo")]))
     assert said == (
         "step 'slow': its input 'slwo' is no step of this flow; the nearest is 'slow'; "
         "there are: slow"
     )
     with pytest.raises(DuplicateName, match="two steps are named 'a'"):
-        sw.Dataflow.from_steps("f", [plain("a"), plain("a")])
+        flow_of_steps("f", [plain("a"), plain("a")])
 
 
 @given(st.permutations(range(8)), st.randoms(use_true_random=False))
@@ -113,7 +117,7 @@ def test_any_order_of_steps_is_put_behind_its_inputs(order: list[int], random: A
     inputs = {n: random.sample(range(n), k=random.randint(0, min(n, 2))) for n in range(8)}
     steps = [plain(str(n), *map(str, inputs[n])) for n in order]
     seen: set[str] = set()
-    for step in sw.Dataflow.from_steps("f", steps).steps.values():
+    for step in flow_of_steps("f", steps).steps.values():
         assert seen >= set(step.inputs)
         seen.add(step.name)
     assert len(seen) == 8
@@ -125,7 +129,7 @@ def test_nothing_follows_a_sink() -> None:
     loops.sink("other", sw.collect_sink())
     steps = [*flow.steps.values(), plain("late", "out")]
     assert "step 'out' is a sink, and nothing can follow a sink" in message(
-        FlowError, sw.Dataflow.from_steps("f", steps).check
+        FlowError, flow_of_steps("f", steps).check
     )
 
 

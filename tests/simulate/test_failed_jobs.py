@@ -67,14 +67,14 @@ def fails(
     return str(caught.value), report
 
 
-def chain(sink: sw.SinkSpec | None = None) -> sw.Dataflow:
+def chain(sink: sw.Output | None = None) -> sw.Dataflow:
     """A hundred numbers a second for 20 s; its source, gate and sink have a slot each."""
     flow, numbers = ticking("chain", seconds=20)
     numbers.merge(name="gate").sink("out", sink or sw.collect_sink())
     return flow
 
 
-def ends(seed: int, *faults: Fault, sink: sw.SinkSpec | None = None) -> sw.JobReport:
+def ends(seed: int, *faults: Fault, sink: sw.Output | None = None) -> sw.JobReport:
     """Run the chain till it ends, in whatever way."""
     job = sw.Simulation(nodes=3, seed=seed).submit(chain(sink), placement=CHAIN, faults=faults)
     try:

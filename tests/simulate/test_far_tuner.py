@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import slackwater as sw
+from benchmarks.sltuner.seconds import by_second
 from runtime.config import Tuning
 from runtime.control import Command, FlowGraph, Move, SetRelease, Warn
 from runtime.measure.report import JobReport
-from runtime.measure.samples import StageSample, by_second
+from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, ReleaseRule
 from runtime.simulate import CostModel, LinkModel, Simulation, TunerModel
 from runtime.tune import Paths, SlackPolicy, make_policy, measured_ns

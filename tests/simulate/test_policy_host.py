@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from benchmarks.sltuner.seconds import by_second
 from runtime.config import Limits
 from runtime.control import FlowGraph
 from runtime.errors import JobStopped
-from runtime.measure.samples import StageSample, by_second
+from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, READY_ONLY, Batch, ReleaseRule
 from runtime.plan.place import place
 from runtime.plan.plan import Plan, plan_stages

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from benchmarks.sltuner.seconds import by_second
 from runtime.config import Limits, Tuning
 from runtime.control import FlowGraph
 from runtime.measure import imbalances
 from runtime.measure.report import JobReport
-from runtime.measure.samples import by_second
 from runtime.model import NS_PER_SECOND
 from runtime.plan.place import place
 from runtime.plan.plan import Plan, plan_stages

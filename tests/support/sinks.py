@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.sinks import FileSink
-from runtime.plan.steps import SinkSpec
+from actors.sinks.outputs import FilesOutput
 from runtime.sinks import Fingerprint, InputPrint, SinkRun
 
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -33,13 +33,14 @@ def rows(first: int, count: int) -> pa.RecordBatch:
     return pa.record_batch([np.arange(first, first + count)], schema=SCHEMA)
 
 
-def opened(spec: SinkSpec, run: SinkRun = RUN, **options: Any) -> FileSink:
-    assert spec.path is not None
-    return FileSink("out", spec, spec.path, SCHEMA, run=run, **options)
+def opened(output: FilesOutput, run: SinkRun = RUN, **options: Any) -> FileSink:
+    return FileSink("out", output, output.path, SCHEMA, run=run, **options)
 
 
-def write_all(spec: SinkSpec, *, count: int = 17, batch: int = 3, run: SinkRun = RUN) -> FileSink:
-    sink = opened(spec, run)
+def write_all(
+    output: FilesOutput, *, count: int = 17, batch: int = 3, run: SinkRun = RUN
+) -> FileSink:
+    sink = opened(output, run)
     for first in range(0, count, batch):
         sink.write(rows(first, min(batch, count - first)))
     sink.close()

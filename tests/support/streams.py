@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-import runtime.flow as sw
+import slackwater as sw
+from runtime.plan.graph import order_steps
+from runtime.plan.step import Step
 from runtime.sources.spec import Reader
 
 BUS = {"ts": "timestamp[ms]", "area": "int32", "speed": "double", "line": "string"}
@@ -59,3 +61,10 @@ def message(error: type[Exception], call: Callable[[], object]) -> str:
     with pytest.raises(error) as caught:
         call()
     return str(caught.value)
+
+
+def flow_of_steps(name: str, steps: Iterable[Step], **settings: Any) -> sw.Dataflow:
+    """A flow of steps made elsewhere, in any order; it is checked as it is put in order."""
+    flow = sw.Dataflow(name, **settings)
+    flow._steps = list(order_steps(steps).values())
+    return flow

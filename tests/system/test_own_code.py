@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from examples import own_output
+from runtime.errors import SinkError
+from runtime.measure import imbalances
 from tests.support.own_inputs import Feed, stuck, talking
+from tests.support.own_outputs import Prints
 
 pytestmark = pytest.mark.ray
 
@@ -40,3 +45,26 @@ def test_prints_are_heard_by_step_and_a_source_that_never_returns_holds_up_nobod
     assert [line for line in lines if line.startswith("[talk]")] == [
         f"[talk] {said} {n}" for n in range(3) for said in ("seen", "odd:")
     ]
+
+
+def test_an_output_of_ones_own_writes_on_its_node_and_its_error_comes_home(
+    cluster: sw.Cluster, temp: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = str(temp / "buses.db")
+    job = cluster.submit(own_output.flow(path), placement={"*": "node-2"})
+    report = job.wait()
+    assert own_output.table(path) == [("7", 0.0), ("7", 2.0), ("12", 4.0)]
+    assert not imbalances(report)
+    assert (report.sinks[0].rows, report.ledger.out) == (3, 3)
+    assert report.sinks[0].latency.quantile(0.5) > 0
+    flow = sw.Dataflow("unlucky")
+    numbers = flow.source("numbers", sw.table({"t": list(range(50))}), event_time="t")
+    numbers.sink("mine", Prints())
+    with pytest.raises(SinkError) as caught:
+        cluster.submit(flow, placement={"*": "node-2"}).wait()
+    said = str(caught.value)
+    assert "sink 'mine': PrintsWriter.write raised ValueError: 13 brings bad luck, at " in said
+    assert 'raise ValueError("13 brings bad luck")' in said
+    lines = capfd.readouterr().err.splitlines()
+    assert "[mine] opened for mine ['t']" in lines
+    assert sum("[mine] aborted: sink 'mine': PrintsWriter.write" in line for line in lines) == 1

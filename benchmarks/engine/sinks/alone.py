@@ -19,10 +19,9 @@ from typing import Self
 import pyarrow as pa
 
 from actors.sinks import FileSink
+from actors.sinks.outputs import FilesOutput, jsonl_sink, parquet_sink
 from benchmarks.engine.sinks.killed import killed_at
 from runtime.errors import SinkError
-from runtime.flow.sinks import jsonl_sink, parquet_sink
-from runtime.plan.steps import SinkSpec
 from runtime.sinks import Fingerprint, SinkRun
 
 ROWS, BATCH, PART_ROWS = 60, 3, 8
@@ -84,8 +83,8 @@ class Alone:
         return Answer(**json.loads(self._process.stdout.readline()))
 
 
-def spec_of(kind: str, out: Path) -> SinkSpec:
-    """Return a sink by its kind."""
+def output_of(kind: str, out: Path) -> FilesOutput:
+    """Return an output by its kind."""
     if kind == "every":
         return parquet_sink(out, rows=PART_ROWS, every="1ms", resume=True)
     of = jsonl_sink if kind == "jsonl" else parquet_sink
@@ -100,8 +99,8 @@ def _carry_out(order: Order) -> Answer:
                 quota = order.most_bytes
                 resource.setrlimit(resource.RLIMIT_FSIZE, (quota, quota))
             try:
-                spec = spec_of(order.kind, Path(order.out))
-                sink = FileSink("out", spec, order.out, SCHEMA, run=RUN)
+                output = output_of(order.kind, Path(order.out))
+                sink = FileSink("out", output, order.out, SCHEMA, run=RUN)
                 for first in range(0, ROWS, BATCH):
                     numbers = list(range(first, first + BATCH))
                     sink.write(pa.record_batch([numbers], schema=SCHEMA))

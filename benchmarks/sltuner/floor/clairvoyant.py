@@ -31,13 +31,14 @@ from benchmarks.sltuner.deadline import (
 from benchmarks.sltuner.floor.arrivals import NotAloneError
 from benchmarks.sltuner.floor.local_search import KEPT_BACK_S, RESERVE_S
 from benchmarks.sltuner.floor.one_gate import OneGate
+from benchmarks.sltuner.floor.planned_slack import PlannedSlack
 from benchmarks.sltuner.floor.search import FULL, QUICK, Effort, floor_plan
 from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
 from runtime.plan.plan import Plan
 from runtime.tune import Paths, SlackPolicy
-from runtime.tune.decide.policies import PlannedSlack, StaticSlack
+from runtime.tune.decide.policies import StaticSlack
 
 STEP_S = 0.1
 MARGIN_NS = 2 * LIMITS.source_gap_ns

@@ -23,8 +23,8 @@ from benchmarks.offline import pairs_within
 from benchmarks.sltuner.deadline import LIMITS, Experiment, Floats, Ints
 from benchmarks.sltuner.floor.arrivals import Arrivals, NotAloneError, arrivals
 from benchmarks.sltuner.floor.sink_queue import RecentWork, SinkQueue
+from benchmarks.sltuner.seconds import by_second
 from runtime.control import FlowGraph
-from runtime.measure.samples import by_second
 from runtime.model import END_NS, NS_PER_SECOND, Batch, concat_batches
 from runtime.operators.join.step import JoinStep
 from runtime.plan.plan import Plan

@@ -36,7 +36,9 @@ def tell(line: str) -> None:
 
 def main(way: str) -> None:
     nodes = RayNodes.local(1, progress=lambda _: tell("starting"))
-    supervisor_pid = nodes._local.supervisor_pid if nodes._local else 0
+    assert nodes._local is not None
+    assert nodes._local._supervisor is not None
+    supervisor_pid = nodes._local._supervisor.pid
     actor = Stubborn.remote()  # type: ignore[attr-defined]
     ray.get(actor.settle.remote())
     hanging = actor.hang.remote()

@@ -38,7 +38,8 @@ def tree(pid: int) -> list[psutil.Process]:
 
 def keeper_of(nodes: RayNodes) -> int:
     assert nodes._local is not None
-    return nodes._local.supervisor_pid
+    assert nodes._local._supervisor is not None
+    return nodes._local._supervisor.pid
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from actors.sinks.outputs import jsonl_sink, parquet_sink
 from benchmarks.engine.sinks.killed import killed_at
 from runtime.errors import SettingError, SinkError
-from runtime.flow.sinks import jsonl_sink, parquet_sink
 from runtime.sinks import InputPrint
 from tests.support.sinks import (
     MARKS,

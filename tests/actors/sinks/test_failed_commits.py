@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from actors.sinks import open_sink, output_path
+from actors.sinks.outputs import jsonl_sink, parquet_sink
 from runtime.errors import SinkError
-from runtime.flow.sinks import jsonl_sink, parquet_sink
 from tests.support.sinks import SCHEMA, manifest, opened, rows, seen, shown, write_all
 
 

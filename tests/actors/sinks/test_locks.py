@@ -11,9 +11,9 @@ import pytest
 
 from actors.jobs.records import JobRecord, Records, Worker, end_on_record
 from actors.sinks.lock import here_as
+from actors.sinks.outputs import jsonl_sink
 from benchmarks.engine.sinks.killed import DIED, killed_at
 from runtime.errors import SinkError
-from runtime.flow.sinks import jsonl_sink
 from tests.support.sinks import RUN, opened, rows, seen, write_all
 
 

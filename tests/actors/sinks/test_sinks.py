@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from actors.sinks import Sink, open_sink, parts
+from actors.sinks.outputs import callback_sink, collect_sink, jsonl_sink, parquet_sink
 from runtime.errors import OperatorError, SinkError, TypeMismatch
-from runtime.flow.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
-from runtime.plan.steps import SinkSpec
+from runtime.sinks import Output
 
 SCHEMA = pa.schema([("ts", pa.timestamp("ns", tz="UTC")), ("n", pa.int64()), ("x", pa.float64())])
 
@@ -27,8 +27,8 @@ def rows(first: int = 0, count: int = 3) -> pa.RecordBatch:
     return pa.record_batch([pa.array(n, SCHEMA.field("ts").type), n, n / 2], schema=SCHEMA)
 
 
-def opened(spec: SinkSpec) -> Sink:
-    return open_sink("out", spec, SCHEMA)
+def opened(output: Output) -> Sink:
+    return open_sink("out", output, SCHEMA)
 
 
 def shown(folder: Path) -> list[Path]:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from actors.sinks import SlotSinks, sink_runs
+from actors.sinks import SlotSinks, callback_sink, jsonl_sink, sink_runs
 from actors.slot.host import SlotHost
 from actors.wire.channel import ChannelKeys
 from benchmarks.engine.sinks.reader import Watcher
 from ingest import table
-from runtime.flow import Dataflow, callback_sink, jsonl_sink
+from runtime.flow import Dataflow
 from runtime.plan.flow_fingerprints import flow_fingerprints
 from runtime.plan.place import place
 from runtime.plan.plan import plan_stages

@@ -23,11 +23,11 @@ import pytest
 import zmq
 
 from actors.connections.pending import MOST_BYTES
+from actors.sinks.outputs import collect_sink
 from actors.slot.host import SlotHost
 from actors.wire.channel import ChannelKeys
 from actors.wire.channel_end import PIECE_BYTES
 from runtime.flow.dataflow import Dataflow
-from runtime.flow.sinks import collect_sink
 from runtime.plan.plan import plan_stages
 from runtime.sources.spec import END_OF_INPUT, EndOfInput
 from tests.actors.wire.links import KEYS, Link, codec, message, receive, speeds, until

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND, ReleaseRule
+from runtime.model import NS_PER_SECOND
 from runtime.tune import Paths, SetRelease, SlackPolicy
 from runtime.tune.decide.policies import (
     Calibration,
     EvenSplit,
     MaxTimestamp,
-    PlannedSlack,
     StaticSlack,
     TcpAdaptation,
     kept_back_ns,
@@ -187,10 +186,3 @@ def test_calibration_goes_on_after_seconds_that_nobody_has_told_it_of() -> None:
     assert decide(policy, 11)
     assert not decide(policy, 12)
     assert decide(policy, 16)
-
-
-def test_planned_holds_come_one_second_ahead() -> None:
-    policy = PlannedSlack({0: {"one": 7}, 2: {"one": 8, "two": 9}})
-    assert policy.begin() == [SetRelease("one", ReleaseRule.hold(7), by="clairvoyant")]
-    assert policy.decide(0, {}) == []
-    assert [one.rule.hold_ns for one in policy.decide(1, {})] == [8, 9]

@@ -1,0 +1,281 @@
+"""What a source does with rows that come out of order: a policy, one of ours or any other.
+
+The policy, a `Reorder`, is frozen, and travels in the plan. What it knows while a source runs is
+in the `Reordering` that it begins. Beside it stands what every source does: rows behind its promise
+are late, and a promise never runs back.
+
+```
+event time   3   5   4   9   6   8    within 2, or more behind than that:
+newest       3   5   5   9   9   9    refused   as they come   sorted
+promised     1   3   3   7   7   7
+late?        -   -   -   -   yes -    error     dropped        dropped
+leaves                                3 5 4 9   3 5 4 9 8      3 4 5, at the end 8 9
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from runtime.errors import SettingError
+from runtime.model import START_NS, Batch, Int64Array, format_ns
+from runtime.sources.sorting import SortBuffer
+
+__all__ = [
+    "AsTheyCome",
+    "OrderWord",
+    "OrderedOrRefused",
+    "Reorder",
+    "Reordering",
+    "SortedWithin",
+    "reorder_of",
+]
+
+OrderWord = Literal["error", "sort", "late"]
+
+
+class Reordering(Protocol):
+    """The rows of one source being put in order. What it does may not depend on any clock."""
+
+    def promised_ns(self, event_time_ns: Int64Array, newest_ns: Int64Array) -> Int64Array:
+        """Return what is promised from each row on: nothing older comes behind it.
+
+        It may run back; the source then keeps to what it has promised before.
+
+        Args:
+            event_time_ns: shape (rows,), rows > 0, the next of the input.
+            newest_ns: shape (rows,), the newest event time of the input up to each row.
+
+        Returns:
+            Shape (rows,), int64; START_NS for nothing.
+        """
+        ...
+
+    def put(self, rows: Batch, promised_ns: int) -> Batch | None:
+        """Take rows that are not late, and return those that may leave now; None: none.
+
+        Args:
+            rows: behind all that were put before; their stimulus times are their arrivals.
+            promised_ns: what the source has promised, these rows included. No row that is
+                older may be kept; of those that may stay, any.
+        """
+        ...
+
+    def rest(self) -> Batch | None:
+        """Return what is held, at the end of the input; None: nothing."""
+        ...
+
+    def snapshot(self) -> Any:
+        """Return all state, as plain values and batches."""
+        ...
+
+    def restore(self, state: Any) -> None:
+        """Continue from a snapshot, in a new one."""
+        ...
+
+
+class Reorder(Protocol):
+    """A way to treat rows that are out of order. Frozen; must pickle."""
+
+    @property
+    def text(self) -> str:
+        """How `explain` says it."""
+        ...
+
+    @property
+    def refuses(self) -> bool:
+        """Whether a row behind the promise ends the job. Otherwise it is dropped, and counted."""
+        ...
+
+    @property
+    def sorts(self) -> bool:
+        """Whether rows leave in the order of their event times, whoever wrote them."""
+        ...
+
+    @property
+    def may_mix(self) -> bool:
+        """Whether rows may leave in another order than that, and no error says so."""
+        ...
+
+    @property
+    def longest_ns(self) -> int:
+        """How far a row may be behind the newest without being late, at most, in event time.
+
+        Zero: a source of several writers, each in order, promises nothing by itself.
+        """
+        ...
+
+    def begin(self) -> Reordering:
+        """Return what puts the rows of one source in order."""
+        ...
+
+
+@dataclass(frozen=True)
+class OrderedOrRefused:
+    """A row that is further behind the newest than `disorder_ns` ends the job."""
+
+    disorder_ns: int = 0
+    refuses = True
+    sorts = False
+    may_mix = False
+
+    @property
+    def text(self) -> str:
+        """How `explain` says it."""
+        return "in order, or an error"
+
+    @property
+    def longest_ns(self) -> int:
+        """As far as it may be out."""
+        return self.disorder_ns
+
+    def begin(self) -> Reordering:
+        """Hold nothing."""
+        return _Passing(self.disorder_ns)
+
+
+@dataclass(frozen=True)
+class AsTheyCome:
+    """A row that is further behind the newest than `disorder_ns` is late; others leave at once."""
+
+    disorder_ns: int = 0
+    refuses = False
+    sorts = False
+    may_mix = True
+
+    @property
+    def text(self) -> str:
+        """How `explain` says it."""
+        return f"late behind {format_ns(self.disorder_ns)}"
+
+    @property
+    def longest_ns(self) -> int:
+        """As far as it may be out."""
+        return self.disorder_ns
+
+    def begin(self) -> Reordering:
+        """Hold nothing."""
+        return _Passing(self.disorder_ns)
+
+
+@dataclass(frozen=True)
+class SortedWithin:
+    """Rows are held until the newest is `disorder_ns` ahead of them, and leave in order.
+
+    Raises:
+        SettingError: `disorder_ns` is zero.
+    """
+
+    disorder_ns: int
+    refuses = False
+    sorts = True
+    may_mix = False
+
+    def __post_init__(self) -> None:
+        if self.disorder_ns == 0:
+            raise SettingError("out_of_order='sort' needs disorder='…', how far events may be out")
+
+    @property
+    def text(self) -> str:
+        """How `explain` says it."""
+        return f"sorted within {format_ns(self.disorder_ns)}"
+
+    @property
+    def longest_ns(self) -> int:
+        """As far as it may be out."""
+        return self.disorder_ns
+
+    def begin(self) -> Reordering:
+        """Hold rows from now on."""
+        return _Sorting(self.disorder_ns)
+
+
+_OURS: dict[str, Callable[[int], Reorder]] = {
+    "error": OrderedOrRefused,
+    "late": AsTheyCome,
+    "sort": SortedWithin,
+}
+_ASKED = ("text", "refuses", "sorts", "may_mix", "longest_ns", "begin")
+
+
+def reorder_of(out_of_order: OrderWord | Reorder, disorder_ns: int) -> Reorder:
+    """Return the policy of a source's settings.
+
+    Raises:
+        SettingError: it is none; or it has a disorder, and is a policy that has its own.
+    """
+    if isinstance(out_of_order, str):
+        if out_of_order not in _OURS:
+            raise SettingError(
+                f"out_of_order={out_of_order!r} must be 'error', 'sort' or 'late', or a Reorder"
+            )
+        return _OURS[out_of_order](disorder_ns)
+    _refuse_no_reorder(out_of_order)
+    if disorder_ns:
+        raise SettingError(
+            f"disorder= is for out_of_order='error', 'sort' and 'late'; {out_of_order!r} has its "
+            "own bound: leave disorder away"
+        )
+    return out_of_order
+
+
+def _refuse_no_reorder(given: Any) -> None:
+    missing = [name for name in _ASKED if not hasattr(given, name)]
+    if missing or isinstance(given, type):
+        what = f"it has no {missing[0]}" if missing else "it is a class: make one"
+        raise SettingError(
+            f"out_of_order={given!r} is no Reorder: {what}; write 'error', 'sort' or 'late', or "
+            "give an object with all that a Reorder has"
+        )
+
+
+class _Passing:
+    """Nothing is held."""
+
+    def __init__(self, disorder_ns: int) -> None:
+        self._disorder_ns = disorder_ns
+
+    def promised_ns(self, event_time_ns: Int64Array, newest_ns: Int64Array) -> Int64Array:
+        del event_time_ns
+        behind_ns: Int64Array = (
+            np.maximum(newest_ns, START_NS + self._disorder_ns) - self._disorder_ns
+        )
+        return behind_ns
+
+    def put(self, rows: Batch, promised_ns: int) -> Batch | None:
+        del promised_ns
+        return rows
+
+    def rest(self) -> Batch | None:
+        return None
+
+    def snapshot(self) -> Any:
+        return None
+
+    def restore(self, state: Any) -> None:
+        del state
+
+
+class _Sorting(_Passing):
+    """Rows are held for as long as an older one may come."""
+
+    def __init__(self, disorder_ns: int) -> None:
+        super().__init__(disorder_ns)
+        self._held = SortBuffer()
+
+    def put(self, rows: Batch, promised_ns: int) -> Batch | None:
+        self._held.add(rows)
+        return self._held.release(promised_ns)
+
+    def rest(self) -> Batch | None:
+        return self._held.release()
+
+    def snapshot(self) -> Any:
+        return self._held.snapshot()
+
+    def restore(self, state: Any) -> None:
+        self._held.restore(state)

@@ -1,0 +1,14 @@
+"""The policy of holds that are known beforehand."""
+
+from __future__ import annotations
+
+from benchmarks.sltuner.floor.planned_slack import PlannedSlack
+from runtime.control.commands import SetRelease
+from runtime.model import ReleaseRule
+
+
+def test_planned_holds_come_one_second_ahead() -> None:
+    policy = PlannedSlack({0: {"one": 7}, 2: {"one": 8, "two": 9}})
+    assert policy.begin() == [SetRelease("one", ReleaseRule.hold(7), by="clairvoyant")]
+    assert policy.decide(0, {}) == []
+    assert [one.rule.hold_ns for one in policy.decide(1, {})] == [8, 9]

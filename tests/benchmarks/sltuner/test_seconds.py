@@ -1,0 +1,14 @@
+"""Samples of a run, put into their seconds."""
+
+from __future__ import annotations
+
+from benchmarks.sltuner.seconds import by_second
+from runtime.measure.samples import StageSample
+
+
+def test_samples_are_sorted_into_seconds() -> None:
+    late, early = StageSample(stage="a", second=2), StageSample(stage="b", second=1)
+    also = StageSample(stage="b", second=2)
+    found = by_second([late, early, also])
+    assert list(found) == [1, 2]
+    assert found[2] == {"a": late, "b": also}

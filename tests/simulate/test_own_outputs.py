@@ -1,0 +1,170 @@
+"""Outputs and inputs of one's own in the simulator: what is called when, and who hears of what."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from examples import own_input, own_output
+from runtime.errors import FlowError, SinkError, TypeMismatch
+from runtime.measure import imbalances
+from tests.support.flows import simulated
+from tests.support.own_outputs import Noting
+
+N = 50
+
+
+def flow_to(output: Any, *, n: int = N) -> sw.Dataflow:
+    flow = sw.Dataflow("own")
+    numbers = flow.source("numbers", sw.table({"t": list(range(n))}), event_time="t")
+    numbers.sink("mine", output)
+    return flow
+
+
+def test_the_example_of_an_output_does_what_its_page_says(tmp_path: Path) -> None:
+    path = str(tmp_path / "buses.db")
+    _, report = simulated(own_output.flow(path))
+    assert own_output.table(path) == [("7", 0.0), ("7", 2.0), ("12", 4.0)]
+    assert not imbalances(report)
+
+
+def test_the_example_of_an_output_leaves_all_as_it_was_behind_a_failure(tmp_path: Path) -> None:
+    path = str(tmp_path / "buses.db")
+    simulated(own_output.flow(path))
+    flow = own_output.flow(path)
+    bad = Noting("write")
+    flow.source("more", sw.table({"t": [1]}), event_time="t").sink("bad", bad)
+    with pytest.raises(SinkError, match="'bad'"):
+        simulated(flow, nodes=1)
+    assert len(own_output.table(path)) == 3
+    with sqlite3.connect(path, isolation_level=None) as connection:
+        connection.execute("BEGIN EXCLUSIVE")  # nobody has it open any more
+    connection.close()
+
+
+def test_the_example_of_an_input_does_what_its_page_says(tmp_path: Path) -> None:
+    log = tmp_path / "tickets.log"
+    log.write_text("1 7 2.5\n3 12 3.0\n8 7 2.5\n14 7 4.0\nend\n")
+    job, _ = simulated(own_input.flow(str(log)))
+    found = [(row["bus"], row["euros"]) for row in job.result("out").to_pylist()]
+    assert found == [("7", 5.0), ("12", 3.0), ("7", 4.0)]
+
+
+def test_the_example_of_an_input_hands_over_whole_lines_only(tmp_path: Path) -> None:
+    log = tmp_path / "tickets.log"
+    log.write_text("1 7 2.5\n3 12")
+    reader = own_input.TicketLog(str(log)).open()
+    first = reader.poll()
+    assert isinstance(first, pa.RecordBatch)
+    assert (first.num_rows, reader.poll()) == (1, None)
+    with log.open("a") as file:
+        file.write(" 3.0\nend\n")
+    second = reader.poll()
+    assert isinstance(second, pa.RecordBatch)
+    assert second.to_pylist() == [{"ts": 3, "bus": "12", "euros": 3.0}]
+    assert reader.poll() is sw.END_OF_INPUT is reader.poll()
+    reader.close()
+
+
+def test_an_output_is_opened_written_to_and_closed_and_counted_like_ours() -> None:
+    output = Noting()
+    _, report = simulated(flow_to(output))
+    assert output.methods == ["open", *["write"] * (len(output.calls) - 2), "close"]
+    assert output.calls[0] == ("open", (["t"], "mine"))
+    assert [t for call in output.calls[1:-1] for t in call[1]["t"]] == [*range(N)]
+    assert not imbalances(report)
+    _, ours = simulated(flow_to(sw.callback_sink(lambda _: None)))
+    assert repr(report.sinks) == repr(ours.sinks), "the latency, too"
+    assert report.sinks[0].rows == N
+    assert report.ledger.out == N
+
+
+@pytest.mark.parametrize(
+    ("method", "behind"),
+    [("open", []), ("write", ["abort"]), ("close", ["abort"]), ("abort", [])],
+)
+def test_what_an_output_raises_names_sink_class_and_line_and_is_aborted(
+    method: str, behind: list[str]
+) -> None:
+    output = Noting(method)
+    flow = flow_to(output)
+    if method == "abort":  # another fails first, and what happens behind that is told too
+        numbers = flow.source("more", sw.table({"t": [1]}), event_time="t")
+        numbers.sink("other", sw.callback_sink(_fails))
+        with pytest.raises(sw.SlackwaterError, match="bad luck"):
+            simulated(flow, nodes=1)
+        assert output.methods[-1] == "abort"
+        return
+    with pytest.raises(SinkError) as caught:
+        simulated(flow)
+    said = str(caught.value)
+    who = "Noting" if method == "open" else "NotingWriter"
+    assert f"sink 'mine': {who}.{method} raised ValueError: no {method} today, at " in said
+    assert "own_outputs.py, line" in said
+    assert said.count("Traceback") == 1
+    assert 'raise self.problem or ValueError(f"no {method} today")' in said
+    assert ("sample of the batch: [{'t': 0}" in said) is (method == "write")
+    assert output.methods[output.methods.index(method) + 1 :] == behind
+
+
+def _fails(_: pa.RecordBatch) -> None:
+    raise ValueError("bad luck")
+
+
+def test_an_error_of_ours_or_an_exit_in_an_output_is_told_with_its_sink_too() -> None:
+    with pytest.raises(SinkError, match=r"sink 'mine': NotingWriter\.write raised SinkError: full"):
+        simulated(flow_to(Noting("write", SinkError("full"))))
+    with pytest.raises(SinkError, match="to end the job, raise an error instead"):
+        simulated(flow_to(Noting("write", SystemExit(0))))
+
+
+def test_a_job_that_never_runs_opens_no_output_of_ones_own() -> None:
+    output = Noting()
+    with sw.Simulation() as nodes:
+        nodes.submit(flow_to(output))
+    assert output.calls == []
+
+
+def test_what_open_returns_must_be_a_writer() -> None:
+    class Forgot(Noting):
+        def open(self, schema: pa.Schema, opening: sw.Opening) -> Any:
+            pass
+
+    with pytest.raises(SinkError, match=r"Forgot\.open returned a NoneType, which has no write"):
+        simulated(flow_to(Forgot()))
+
+
+def test_what_is_no_output_is_refused_where_the_flow_is_written() -> None:
+    class Wordless(Noting):
+        def describe(self) -> Any:
+            return 7
+
+    for wrong, said in (
+        (
+            "out/",
+            r"sink 'mine': 'out/' is no output: it has no describe; .*parquet_sink",
+        ),
+        (Noting, r"sink 'mine': Noting is a class, and .*; make one: Noting\(…\)"),
+        (sw.parquet_sink, "has no describe"),
+        (Wordless(), r"describe returned a int; it must return a few words"),
+    ):
+        with pytest.raises(TypeMismatch, match=said):
+            flow_to(wrong)
+    with pytest.raises(SinkError, match=r"sink 'mine': Noting\.describe raised ValueError"):
+        flow_to(Noting("describe"))
+
+
+def test_explain_says_what_an_output_says_of_itself() -> None:
+    assert "writes   notes of my own" in flow_to(Noting()).explain()
+
+
+def test_a_sink_beside_an_output_of_ones_own_cannot_go_on_behind_a_run(tmp_path: Path) -> None:
+    flow = flow_to(sw.jsonl_sink(tmp_path / "out", resume=True))
+    more = flow.source("more", sw.table({"t": [1]}), event_time="t")
+    with pytest.raises(FlowError, match="notes of my own sink 'notes' of this flow would be given"):
+        more.sink("notes", Noting())
