@@ -11,9 +11,9 @@ from typing import Self
 
 from runtime.flow.dataflow import Dataflow
 from runtime.measure.deadline import unpaced
+from runtime.placement.place import place
+from runtime.placement.placement_text import placement_lines
 from runtime.plan.flow_fingerprints import flow_fingerprints
-from runtime.plan.place import place
-from runtime.plan.placement_text import placement_lines
 from runtime.plan.plan import Plan, plan_stages
 from runtime.plan.slots import SlotPlace
 

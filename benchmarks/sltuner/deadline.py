@@ -21,7 +21,7 @@ from runtime.config import Limits, Tuning
 from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample, by_second
 from runtime.model import NS_PER_SECOND, Batch
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths, SlackPolicy, make_policy, measured_ns

@@ -24,7 +24,7 @@ from examples.city import zipf_delays
 from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, ReleaseRule
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths, SetRelease

@@ -12,7 +12,7 @@ import slackwater as sw
 from runtime.config import Limits
 from runtime.errors import SettingError
 from runtime.model import START_NS, Message, batch_of
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.schedule import Slot, StageView, StimulusOrder
 

@@ -16,7 +16,7 @@ from runtime.control import FlowGraph
 from runtime.errors import JobStopped
 from runtime.measure.samples import StageSample, by_second
 from runtime.model import NS_PER_SECOND, READY_ONLY, Batch, ReleaseRule
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths, SetRelease, SlackPolicy, measured_ns

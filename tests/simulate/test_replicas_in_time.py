@@ -16,7 +16,7 @@ from runtime.measure import imbalances
 from runtime.measure.report import JobReport
 from runtime.measure.samples import by_second
 from runtime.model import NS_PER_SECOND
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths, make_policy, measured_ns

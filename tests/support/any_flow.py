@@ -13,7 +13,7 @@ import slackwater as sw
 from runtime.config import Limits
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Trial
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.tune import SetRelease
 from tests.support.rules import rule

@@ -16,8 +16,8 @@ from actors.wire.channel import ChannelKeys
 from benchmarks.engine.sinks.reader import Watcher
 from ingest import table
 from runtime.flow import Dataflow, callback_sink, jsonl_sink
+from runtime.placement.place import place
 from runtime.plan.flow_fingerprints import flow_fingerprints
-from runtime.plan.place import place
 from runtime.plan.plan import plan_stages
 from tests.support.endless import SilentInput
 from tests.support.sinks import seen

@@ -7,7 +7,7 @@ import pytest
 
 import slackwater as sw
 from runtime.errors import FlowError
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.tune import check_deadline
 from runtime.tune.decide.feasible import HOP_NS
