@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from numbers import Integral, Real
 from types import NoneType
 from typing import Any
@@ -89,6 +90,8 @@ class Tuning:
         history: a folder that keeps samples across jobs of the same flow, on the tuner's host;
             None: nowhere.
         seed: of what is drawn.
+        interval: how long the intervals are that it is shown and decides on; "sltuner" thinks in
+            seconds, and takes no other.
     """
 
     policy: Any = "sltuner"
@@ -99,6 +102,7 @@ class Tuning:
     alpha: float = 0.02
     history: str | os.PathLike[str] | None = None
     seed: int = 0
+    interval: str | float | timedelta = "1s"
 
     @property
     def policy_name(self) -> str:
@@ -138,6 +142,7 @@ _KINDS: tuple[tuple[str, Any, str], ...] = (
     ("alpha", Real, "a number such as 0.02"),
     ("history", (str, os.PathLike, NoneType), "the path of a folder, or None"),
     ("seed", Integral, "a whole number"),
+    ("interval", (str, Real, timedelta), "a length of time such as '500ms'"),
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 
 import numpy as np
@@ -73,13 +73,14 @@ class Experiment:
     def plan(self, seed: int) -> Plan:
         """Return the plan over the streams of a seed."""
         flow = self.build(seed, sw.callback_sink(_ignore))
-        return place(
+        placed = place(
             flow.name,
             plan_stages(flow.graph),
             self.slots,
             placement=self.placement,
             deadline_ns=flow.deadline_ns,
         )
+        return replace(placed, limits=self.limits)
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,6 @@ def run(experiment: Experiment, policy: MakePolicy, *, seed: int) -> Outcome:
         seed=seed,
         cost=experiment.cost,
         link=experiment.link,
-        limits=experiment.limits,
         policy=made,
     )
     report = simulation.run()

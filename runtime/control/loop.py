@@ -22,7 +22,6 @@ from runtime.control.commands import Command, SetRelease, Warn
 from runtime.control.graph import FlowGraph
 from runtime.measure.samples import StageSample
 from runtime.measure.tuning import TuningReport
-from runtime.model import NS_PER_SECOND
 
 Samples: TypeAlias = Mapping[str, StageSample]
 """{stage: what it did in an interval}."""
@@ -131,10 +130,9 @@ class ControlLoop:
     """Asks slots, makes whole intervals of what they say, and tells them what was decided.
 
     Args:
-        graph: of the flow.
+        graph: of the flow; slots are asked as often as its interval ends.
         record: of the run; the loop alone touches it.
         keeps: how many samples are kept, for a successor and for later jobs.
-        interval_ns: of the samples; slots are asked that often.
         lag_ns: how long after the end of an interval they are asked: their clocks differ a little.
         answer_ns: who takes longer to answer is left out of a round; None: half an interval.
         turn: how many loops the job had before this one.
@@ -147,7 +145,6 @@ class ControlLoop:
         record: Record,
         *,
         keeps: int,
-        interval_ns: int = NS_PER_SECOND,
         lag_ns: int = 0,
         answer_ns: int | None = None,
         turn: int = 0,
@@ -155,7 +152,8 @@ class ControlLoop:
     ) -> None:
         self._record = record
         self._slot_of = dict(graph.slots)
-        self._interval_ns, self._lag_ns = interval_ns, lag_ns
+        interval_ns = self._interval_ns = graph.interval_ns
+        self._lag_ns = lag_ns
         self._answer_ns = interval_ns // 2 if answer_ns is None else answer_ns
         # Between two rounds, however slow a decider is.
         self._least_ns = interval_ns // 10

@@ -93,7 +93,7 @@ class SimulatedTuner:
         rng: np.random.Generator,
     ) -> None:
         self._graph, self._host, self._model, self._rng = graph, host, model, rng
-        self._interval_ns, self._start_ns = model.interval_ns, host.now_ns
+        self._interval_ns, self._start_ns = graph.interval_ns, host.now_ns
         self._pristine = copy.deepcopy(policy) if model.deaths_ns else policy
         self.samples: list[StageSample] = []
         self.settings: list[tuple[int, SetRelease]] = []
@@ -107,14 +107,11 @@ class SimulatedTuner:
 
     def _made(self, policy: Decider, before: LoopState | None) -> tuple[ControlLoop, GuardedPolicy]:
         resumed = None if before is None else before.report
-        record = TuningRecord(
-            self._graph, policy=name_of(policy), resumed=resumed, interval_ns=self._interval_ns
-        )
+        record = TuningRecord(self._graph, policy=name_of(policy), resumed=resumed)
         loop = ControlLoop(
             self._graph,
             record,
             keeps=KEEPS * len(self._graph.stages),
-            interval_ns=self._interval_ns,
             turn=self._lives,
             before=before,
         )
