@@ -323,7 +323,8 @@ class SlotHost:
         assert self._slot is not None, "the tuner starts after the slots"
         now_ns = self._clock.now_ns()
         passed_ns = now_ns - self._start_ns
-        left_ns = NS_PER_SECOND - (passed_ns % NS_PER_SECOND if passed_ns > 0 else passed_ns)
+        length_ns = self._plan.interval_ns or NS_PER_SECOND
+        left_ns = length_ns - (passed_ns % length_ns if passed_ns > 0 else passed_ns)
         return SlotSamples(self._slot.samples(now_ns), left_ns, self._mailbox.take_refused())
 
     def _perform(self, action: Action) -> None:

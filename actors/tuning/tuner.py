@@ -47,7 +47,8 @@ __all__ = ["Tuner", "TunerState"]
 
 THREADS = 4
 ANSWER_S = 0.5
-"""A slot that takes longer is left out of this second; its answer counts in the next ones."""
+"""A slot that takes longer, or half an interval, is left out of this one; its answer counts in
+the next ones."""
 LAG_NS = 20_000_000
 """How long after the end of a second the slots are asked for it: their clocks differ a little."""
 LAST_S = 1.0
@@ -98,7 +99,7 @@ class Tuner:
             TuningRecord(graph, policy=tuning.policy_name, resumed=resumed),
             keeps=most_samples(graph, tuning),
             lag_ns=LAG_NS,
-            answer_ns=round(ANSWER_S * 1e9),
+            answer_ns=min(round(ANSWER_S * 1e9), graph.interval_ns // 2),
             turn=turn,
             before=before,
         )
