@@ -48,7 +48,8 @@ class Simulation:
         cost: what work costs.
         link: what distance costs.
         start_ns: when it begins.
-        policy: sets the rules of the plan's tuned gates; None: nobody does.
+        policy: sets the rules of the plan's tuned gates; several, of whom the first prevails; None:
+            nobody does.
         tuner: how far off the policy is, and how it fares; None: it is told and obeyed at once.
         faults: what goes wrong, and when.
     """
@@ -63,7 +64,7 @@ class Simulation:
         cost: CostModel | None = None,
         link: LinkModel | None = None,
         start_ns: int = 0,
-        policy: Decider | None = None,
+        policy: Decider | Sequence[Decider] | None = None,
         tuner: TunerModel | None = None,
         faults: Sequence[Fault] = (),
     ) -> None:
@@ -80,7 +81,7 @@ class Simulation:
         if policy is not None:
             self._tuner = SimulatedTuner(
                 FlowGraph.of(plan),
-                policy,
+                list(policy) if isinstance(policy, Sequence) else [policy],
                 self,
                 model=tuner or TunerModel(),
                 rng=np.random.default_rng([seed, 2]),  # apart, so that all else stays as it was
