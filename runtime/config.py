@@ -54,7 +54,8 @@ class Limits:
 
     order: Any = None
     """Which stage of a slot goes next: an object with `first(stages, now_ns)`, which returns one of
-    the views that it is given (`runtime/schedule/order.py`). None: the earliest stimulus first."""
+    the views that it is given (`runtime/schedule/order.py`); if it has `first_path(paths, now_ns)`,
+    too, that says which path's message a stage takes next. None: the earliest stimulus first."""
 
     def __post_init__(self) -> None:
         if self.order is not None and not callable(getattr(self.order, "first", None)):

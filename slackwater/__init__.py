@@ -46,6 +46,7 @@ from runtime.measure import JobReport
 from runtime.measure.samples import StageSample
 from runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
 from runtime.plan.steps import SinkSpec
+from runtime.schedule import PathView, StageView
 from runtime.simulate import CostModel, LinkModel
 from runtime.sources.spec import Input, SourceSpec
 from slackwater.cluster import Cluster
@@ -72,6 +73,7 @@ __all__ = [
     "KeyedStream",
     "Limits",
     "LinkModel",
+    "PathView",
     "ReleaseRule",
     "SetRelease",
     "SimulatedJob",
@@ -80,6 +82,7 @@ __all__ = [
     "SlackwaterError",
     "SourceSpec",
     "StageSample",
+    "StageView",
     "Stream",
     "Tuning",
     "Warn",

@@ -30,7 +30,7 @@ from runtime.schedule.chain import Chain, StageOperator, count_alone, restore_re
 from runtime.schedule.intake import GateIntake, Intake, PartitionedIntake, PassIntake
 from runtime.schedule.late import LateOutputs
 from runtime.schedule.outputs import StageOutputs
-from runtime.schedule.queues import PathQueues
+from runtime.schedule.queues import path_queues
 from runtime.schedule.replicas import ReplicaOutputs
 from runtime.schedule.stage_sampler import StageSampler
 from runtime.sources.machine import SourceMachine
@@ -67,7 +67,7 @@ class StageMachine:
                 start_ns=start_ns,
                 needed=stage.needed,
             )
-        self._queues = PathQueues(channel.name for channel in stage.inputs)
+        self._queues = path_queues(stage.inputs, self._limits.order)
         self.report = StageReport(
             stage.name,
             stage.kind,

@@ -231,7 +231,7 @@ def test_who_is_ended_from_another_thread_starts_no_other(plan: Plan) -> None:
 def process_of(care: TunerSupervisor) -> ProcessIdentity | None:
     assert care._tuner is not None
     assert care._tuner._folder is not None
-    return ProcessIdentity.noted(tuner_process._note_in(care._tuner._folder.name))
+    return ProcessIdentity.read(tuner_process._note_in(care._tuner._folder.name))
 
 
 def test_a_tuner_that_hangs_is_gone_as_soon_as_it_is_ended(plan: Plan) -> None:
