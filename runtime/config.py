@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from numbers import Integral, Real
 from types import NoneType
 from typing import Any
@@ -53,7 +54,8 @@ class Limits:
 
     order: Any = None
     """Which stage of a slot goes next: an object with `first(stages, now_ns)`, which returns one of
-    the views that it is given (`runtime/schedule/order.py`). None: the earliest stimulus first."""
+    the views that it is given (`runtime/schedule/order.py`); if it has `first_path(paths, now_ns)`,
+    too, that says which path's message a stage takes next. None: the earliest stimulus first."""
 
     def __post_init__(self) -> None:
         if self.order is not None and not callable(getattr(self.order, "first", None)):
@@ -89,6 +91,8 @@ class Tuning:
         history: a folder that keeps samples across jobs of the same flow, on the tuner's host;
             None: nowhere.
         seed: of what is drawn.
+        interval: how long the intervals are that it is shown and decides on; "sltuner" thinks in
+            seconds, and takes no other.
     """
 
     policy: Any = "sltuner"
@@ -99,6 +103,7 @@ class Tuning:
     alpha: float = 0.02
     history: str | os.PathLike[str] | None = None
     seed: int = 0
+    interval: str | float | timedelta = "1s"
 
     @property
     def policy_name(self) -> str:
@@ -138,6 +143,7 @@ _KINDS: tuple[tuple[str, Any, str], ...] = (
     ("alpha", Real, "a number such as 0.02"),
     ("history", (str, os.PathLike, NoneType), "the path of a folder, or None"),
     ("seed", Integral, "a whole number"),
+    ("interval", (str, Real, timedelta), "a length of time such as '500ms'"),
 )
 
 

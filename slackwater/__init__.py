@@ -12,6 +12,7 @@ with sw.Cluster.local(nodes=3) as cluster:
     print(cluster.submit(flow).wait().ledger)
 """
 
+import warnings
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,7 @@ from runtime.flow import (
 from runtime.measure import JobReport
 from runtime.measure.samples import StageSample
 from runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
+from runtime.schedule import PathView, StageView
 from runtime.simulate import CostModel, LinkModel
 from runtime.sinks import Opening, Output, Writer
 from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, Reader, SourceSpec
@@ -73,6 +75,7 @@ __all__ = [
     "LinkModel",
     "Opening",
     "Output",
+    "PathView",
     "Reader",
     "ReleaseRule",
     "SetRelease",
@@ -81,6 +84,7 @@ __all__ = [
     "SlackwaterError",
     "SourceSpec",
     "StageSample",
+    "StageView",
     "Stream",
     "Tuning",
     "Warn",
@@ -125,3 +129,14 @@ def spark_stream(frame: "DataFrame", **options: Any) -> Input:
     from ingest.push.streaming import spark_stream as of_frame  # noqa: PLC0415 (as above)
 
     return of_frame(frame, **options)
+
+
+def __getattr__(name: str) -> Any:
+    if name != "SinkSpec":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(
+        "slackwater.SinkSpec is Output now; the old name goes with the next release",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return Output

@@ -16,8 +16,7 @@ from runtime.flow.dataflow import Dataflow
 from runtime.plan.plan import Plan
 from runtime.plan.slots import slots_of_nodes
 from runtime.plan.steps import SourceStep
-from runtime.tune import check_deadline, chosen_tuning
-from slackwater.flow_host import FlowHost, tell
+from slackwater.flow_host import FlowHost
 from slackwater.jobs import Job
 
 if TYPE_CHECKING:
@@ -83,11 +82,19 @@ class Cluster(FlowHost):
 
         return cls(RayNodes.connect(address, progress=progress))
 
-    def plan(self, flow: Dataflow, *, placement: Mapping[str, str] | None = None) -> Plan:
-        """Return the stages of a flow and the slot of each, on nodes that are up now.
+    def plan(
+        self,
+        flow: Dataflow,
+        *,
+        placement: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+        tuning: Tuning | None = None,
+    ) -> Plan:
+        """Return the stages of a flow, the slot of each on nodes that are up now, and settings.
 
         Slots whose CPUs others hold are taken only where there is no other, or `placement` names
-        them.
+        them. The plan's `verdict` says whether it may run. Arguments and errors are those of
+        `submit`.
         """
         self._ray.refresh(settles_s=SETTLES_S)
         self._take_over()
@@ -103,7 +110,7 @@ class Cluster(FlowHost):
                 "with --num-cpus of at least 1 on one of them"
             )
         try:
-            return super().plan(flow, placement=placement)
+            return super().plan(flow, placement=placement, limits=limits, tuning=tuning)
         except FlowError as problem:
             without = [
                 f"node {n.name} has no CPU for a slot" for n in self._ray.nodes if not n.cores
@@ -149,10 +156,7 @@ class Cluster(FlowHost):
         from actors.nodes.placement import check_room  # noqa: PLC0415
         from actors.nodes.versions import check_nodes  # noqa: PLC0415
 
-        plan = self.plan(flow, placement=placement)
-        check_deadline(plan, source_gap_ns=(limits or Limits()).source_gap_ns)
-        tell(plan)
-        tuning = chosen_tuning(plan, tuning)
+        plan = self._admitted(flow, placement=placement, limits=limits, tuning=tuning)
         where = {node.name: node for node in self._ray.nodes}
         nodes = {slot: where[plan.places[slot].node] for slot in plan.slot_names}
         notes = self._ray.notes + self._silent()
@@ -162,21 +166,11 @@ class Cluster(FlowHost):
             check_nodes([*nodes.values(), *heads])
         if is_detached:
             head_id = heads[0].node_id if heads else None
-            detached = submit_detached(
-                plan, nodes=nodes, head_id=head_id, limits=limits, tuning=tuning, notes=notes
-            )
+            detached = submit_detached(plan, nodes=nodes, head_id=head_id, notes=notes)
             return Job.detached(detached, plan)
         check_room({slot: node.node_id for slot, node in nodes.items()})
         job_id = new_job_id(plan.flow)
-        running = RayJob(
-            plan,
-            nodes=nodes,
-            limits=limits,
-            notes=notes,
-            tuning=tuning,
-            echoes=True,
-            job_id=job_id,
-        )
+        running = RayJob(plan, nodes=nodes, notes=notes, echoes=True, job_id=job_id)
         job = Job.attached(job_id, plan, running.start())
         self._jobs = [one for one in self._jobs if one.status == "running"] + [job]
         return job

@@ -5,17 +5,16 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
+from runtime.config import Limits, Tuning
 from runtime.flow.dataflow import Dataflow
-from runtime.measure.deadline import unpaced
-from runtime.plan.flow_fingerprints import flow_fingerprints
-from runtime.plan.place import place
-from runtime.plan.placement_text import placement_lines
-from runtime.plan.plan import Plan, plan_stages
+from runtime.placement.placement_text import placement_lines
+from runtime.plan.plan import Plan
 from runtime.plan.slots import SlotPlace
+from runtime.prepare import admit, prepare
+from runtime.tune import HOP_NS
 
 
 class FlowHost(ABC):
@@ -29,23 +28,61 @@ class FlowHost(ABC):
     nodes: list[str]
     slots: tuple[SlotPlace, ...]
     _free: Mapping[str, int] | None = None  # {node: how many of its slots have a free CPU}
+    _hop_ns: int = HOP_NS  # what a message between two slots takes at least
 
-    def plan(self, flow: Dataflow, *, placement: Mapping[str, str] | None = None) -> Plan:
-        """Return the stages of a flow and the slot of each, without running it."""
-        placed = place(
-            flow.name,
-            plan_stages(flow.graph),
+    def plan(
+        self,
+        flow: Dataflow,
+        *,
+        placement: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+        tuning: Tuning | None = None,
+    ) -> Plan:
+        """Return the stages of a flow, the slot of each, and its settings, without running it.
+
+        Its `verdict` says whether it may run. Arguments and errors are those of `submit`.
+        """
+        return prepare(
+            flow,
             self.slots,
             placement=placement,
-            deadline_ns=flow.deadline_ns,
             free=self._free,
+            limits=limits,
+            tuning=tuning,
+            hop_ns=self._hop_ns,
         )
-        return replace(placed, marks=flow_fingerprints(flow.steps))
 
-    def explain(self, flow: Dataflow, *, placement: Mapping[str, str] | None = None) -> str:
-        """Return the flow's graph, where each stage will run, and why some share a slot."""
-        plan = self.plan(flow, placement=placement)
-        return "\n".join([flow.explain(), "", "placement", *placement_lines(plan)])
+    def explain(
+        self,
+        flow: Dataflow,
+        *,
+        placement: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+        tuning: Tuning | None = None,
+    ) -> str:
+        """Return the flow's graph, where each stage will run, and why some share a slot.
+
+        Where `submit` would refuse it, the last lines say why.
+        """
+        plan = self.plan(flow, placement=placement, limits=limits, tuning=tuning)
+        lines = [flow.explain(), "", "placement", *placement_lines(plan)]
+        if plan.verdict.refusal is not None:
+            lines += ["", f"will be refused: {plan.verdict.refusal}"]
+        return "\n".join(lines)
+
+    def _admitted(
+        self,
+        flow: Dataflow,
+        *,
+        placement: Mapping[str, str] | None,
+        limits: Limits | None,
+        tuning: Tuning | None,
+    ) -> Plan:
+        """Return the plan of a flow that is about to run; say what its user should know."""
+        plan = admit(self.plan(flow, placement=placement, limits=limits, tuning=tuning))
+        for note in plan.verdict.notes:
+            logging.getLogger("slackwater").warning("%s: %s", plan.flow, note)
+        return plan
 
     @abstractmethod
     def close(self) -> None:
@@ -61,9 +98,3 @@ class FlowHost(ABC):
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def tell(plan: Plan) -> None:
-    """Say at submit what a user should know before the job runs; the report says it, too."""
-    if (note := unpaced(plan)) is not None:
-        logging.getLogger("slackwater").warning("%s: %s", plan.flow, note)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -20,9 +19,6 @@ from runtime.simulate import Simulation as SimulationRun
 from runtime.tune import make_policy
 from slackwater.jobs import Latency, OnReport, check_collects, latency_of
 
-if TYPE_CHECKING:
-    from runtime.config import Limits, Tuning
-
 
 class SimulatedJob:
     """A flow that runs in virtual time, when it is waited for."""
@@ -34,8 +30,6 @@ class SimulatedJob:
         seed: int,
         cost: CostModel | None,
         link: LinkModel | None,
-        limits: Limits | None,
-        tuning: Tuning | None,
         faults: Sequence[Fault] = (),
     ) -> None:
         self.plan = plan
@@ -45,10 +39,10 @@ class SimulatedJob:
         self._open = set(plan.slot_names)  # slots whose sinks have not ended
         self._history: JobHistory | None = None
         policy: Decider | None = None
-        if tuning is not None:
+        if plan.tuning is not None:
             graph = FlowGraph.of(plan)
-            self._history = JobHistory(graph, tuning)
-            policy = make_policy(graph, tuning, history=self._history.load())
+            self._history = JobHistory(graph, plan.tuning)
+            policy = make_policy(graph, plan.tuning, history=self._history.load())
         self._run = SimulationRun(
             plan,
             egress=self._egress,
@@ -57,7 +51,6 @@ class SimulatedJob:
             seed=seed,
             cost=cost,
             link=link,
-            limits=limits,
             policy=policy,
         )
         self._report: JobReport | None = None

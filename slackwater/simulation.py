@@ -8,8 +8,7 @@ from runtime.config import Limits, Tuning
 from runtime.flow.dataflow import Dataflow
 from runtime.plan.slots import slots_of_nodes
 from runtime.simulate import CostModel, Fault, LinkModel
-from runtime.tune import check_deadline, chosen_tuning
-from slackwater.flow_host import FlowHost, tell
+from slackwater.flow_host import FlowHost
 from slackwater.simulated_job import SimulatedJob
 
 
@@ -36,6 +35,7 @@ class Simulation(FlowHost):
         self.nodes = [f"node-{n}" for n in range(1, nodes + 1)]
         self.slots = slots_of_nodes(dict.fromkeys(self.nodes, cores))
         self._seed, self._cost, self._link = seed, cost, link
+        self._hop_ns = (link or LinkModel()).delay_ns
         self._jobs: list[SimulatedJob] = []
 
     def submit(
@@ -62,23 +62,8 @@ class Simulation(FlowHost):
             SettingError: `tuning` is wrong, or the flow has no deadline for it; or a fault names
                 no slot of the plan.
         """
-        plan = self.plan(flow, placement=placement)
-        check_deadline(
-            plan,
-            source_gap_ns=(limits or Limits()).source_gap_ns,
-            hop_ns=(self._link or LinkModel()).delay_ns,
-        )
-        tell(plan)
-        tuning = chosen_tuning(plan, tuning)
-        job = SimulatedJob(
-            plan,
-            seed=self._seed,
-            cost=self._cost,
-            link=self._link,
-            limits=limits,
-            tuning=tuning,
-            faults=faults,
-        )
+        plan = self._admitted(flow, placement=placement, limits=limits, tuning=tuning)
+        job = SimulatedJob(plan, seed=self._seed, cost=self._cost, link=self._link, faults=faults)
         self._jobs.append(job)
         return job
 

@@ -299,6 +299,8 @@ def test_the_layer_rule_sees_an_import_however_it_is_written(source: str, claim:
         ("runtime/sources/spec.py", "from runtime.expressions.expressions import Expr", False),
         ("runtime/sources/spec.py", "if TYPE_CHECKING:\n    import runtime.flow.stream", True),
         ("runtime/plan/plan.py", "from runtime.flow.dataflow import Dataflow", True),
+        ("runtime/plan/plan.py", "from runtime.placement.place import place", True),
+        ("runtime/placement/place.py", "from runtime.measure import JobReport", True),
         ("runtime/plan/plan.py", "def f():\n    import runtime.operators", True),
         ("runtime/merge/gate.py", "from ..operators import contract", True),
         ("runtime/operators/join/machine.py", "import runtime.operators.ground.keys", False),

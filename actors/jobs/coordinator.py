@@ -29,7 +29,6 @@ from actors.jobs.ray_errors import not_importable
 from actors.jobs.records import JobRecord, Records, Worker, json_bytes
 from actors.nodes.placement import NodeInfo, check_room, list_nodes
 from actors.nodes.time_limits import ASK_S, within
-from runtime.config import Limits, Tuning
 from runtime.errors import ClusterError, SlackwaterError, WorkerDied
 from runtime.measure.report import JobReport
 from runtime.plan.plan import Plan
@@ -112,9 +111,8 @@ class Coordinator:
         """Start the slots; return the record, which then says where they run.
 
         Args:
-            pickled: the plan, what bounds memory and slices, and how slacks are to be set. A module
-                that they need may be missing here; so we unpickle them, and not Ray, whose client
-                would lose its connection over that.
+            pickled: the plan. A module that it needs may be missing here; so we unpickle it, and
+                not Ray, whose client would lose its connection over that.
             nodes: {slot: the node it runs on}.
             notes: what the report must say about these nodes.
             folder: what sinks' relative paths are meant from.
@@ -124,14 +122,12 @@ class Coordinator:
         """
         try:
             self._write()
-            plan, limits, tuning = _unpickled(pickled)
+            plan = _unpickled(pickled)
             check_room({slot: node.node_id for slot, node in nodes.items()})
             job = RayJob(
                 plan,
                 nodes=nodes,
-                limits=limits,
                 notes=notes,
-                tuning=tuning,
                 folder=folder,
                 job_id=self._record.id,
             )
@@ -313,13 +309,13 @@ class Coordinator:
             self._record = record
 
 
-def _unpickled(data: bytes) -> tuple[Plan, Limits | None, Tuning | None]:
+def _unpickled(data: bytes) -> Plan:
     try:
-        plan, limits, tuning = pickle.loads(data)  # noqa: S301 from a submitter, who may run what he likes here
+        plan = pickle.loads(data)  # noqa: S301 from a submitter, who may run what he likes here
     except ImportError as problem:
         raise not_importable(problem.name or str(problem)) from problem
     assert isinstance(plan, Plan)
-    return plan, limits, tuning
+    return plan
 
 
 def _here() -> Worker:

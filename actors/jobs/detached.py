@@ -37,7 +37,6 @@ from actors.nodes.cluster_monitor import ClusterMonitor, own_cluster_monitor
 from actors.nodes.placement import NodeInfo, dead_nodes
 from actors.nodes.time_limits import attempt, within
 from runtime import errors
-from runtime.config import Limits, Tuning
 from runtime.errors import ClusterError, SlackwaterError, WorkerDied
 from runtime.life import lost_cluster
 from runtime.measure.report import JobReport
@@ -59,18 +58,14 @@ def submit_detached(
     *,
     nodes: Mapping[str, NodeInfo],
     head_id: str | None,
-    limits: Limits | None = None,
-    tuning: Tuning | None = None,
     notes: Sequence[str] = (),
 ) -> DetachedJob:
     """Start a job that outlives this process; return when its slots run.
 
     Args:
-        plan: every stage in a slot.
+        plan: every stage in a slot, with the job's settings.
         nodes: {slot: the node it runs on}.
         head_id: the node where the coordinator runs: it needs no CPU. None: any.
-        limits: what bounds memory and slices.
-        tuning: how the slacks are to be set; None: nothing is to be set.
         notes: what the report must say about these nodes.
 
     Raises:
@@ -99,7 +94,7 @@ def submit_detached(
         scheduling_strategy=place,
     )
     actor = within(START_S, chosen.remote, record, what=f"that job {record.id} may be")
-    pickled: bytes = cloudpickle.dumps((plan, limits, tuning))  # type: ignore[no-untyped-call]
+    pickled: bytes = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
     try:
         started = _got(
             actor.start.remote(

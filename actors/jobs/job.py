@@ -26,7 +26,6 @@ from actors.sinks import sink_runs, slots_with_inputs
 from actors.slot.report import put_together
 from actors.tuning.supervisor import TunerSupervisor
 from actors.wire.channel import ChannelKeys
-from runtime.config import Limits, Tuning
 from runtime.errors import SlackwaterError
 from runtime.measure.report import JobReport
 from runtime.measure.tuning import TuningReport
@@ -44,10 +43,9 @@ class RayJob:
     Properties tell what was seen last; `wait` and `report` find out.
 
     Args:
-        plan: every stage in a slot.
+        plan: every stage in a slot, with the job's settings.
         nodes: {slot: the node it runs on}.
         notes: what the report must say about these nodes.
-        tuning: how the slacks are to be set; None: nothing is to be set.
         folder: what sinks' relative paths are meant from; this process's unless told.
         clock_shifts: for tests, {node: `shift` of its slots' `SlotClock`}.
         echoes: whether this process prints what users' functions print in the slots.
@@ -58,14 +56,12 @@ class RayJob:
         tuner: who sets its slacks.
     """
 
-    def __init__(  # noqa: PLR0913 - each by name, and most of them seldom
+    def __init__(
         self,
         plan: Plan,
         *,
         nodes: Mapping[str, NodeInfo],
-        limits: Limits | None = None,
         notes: Sequence[str] = (),
-        tuning: Tuning | None = None,
         folder: str | None = None,
         clock_shifts: Mapping[str, int | Callable[[], int]] | None = None,
         echoes: bool = False,
@@ -76,14 +72,11 @@ class RayJob:
         self._plan = plan
         self._hosts = HostMonitor(nodes.values())
         self._cluster_monitor = own_cluster_monitor()
-        self.tuner = TunerSupervisor(plan, tuning, folder=folder)
-        self._notes, self._limits = list(notes), limits or Limits()
+        self.tuner = TunerSupervisor(plan, folder=folder)
+        self._notes = list(notes)
         settings = {
             "keys": ChannelKeys.generate(),
             "folder": os.getcwd() if folder is None else folder,
-            "limits": self._limits,
-            "is_sampled": tuning is not None,
-            "deadline_ns": plan.deadline_ns,
         }
         self._actors = make_actors(plan, nodes, shifts=clock_shifts or {}, **settings)
         self._carrier = JobCarrier(
@@ -196,7 +189,6 @@ class RayJob:
             elapsed_s=carrier.passed_s if carrier.elapsed_s is None else carrier.elapsed_s,
             error=carrier.error,
             notes=[*self._notes, *carrier.notes],
-            limits=self._limits,
             tuning=tuning,
         )
         if status == "failed":

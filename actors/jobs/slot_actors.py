@@ -23,6 +23,7 @@ from actors.slot.actor import SlotActor
 from actors.slot.report import SlotIdentity, SlotReport
 from runtime.errors import ClusterError
 from runtime.plan.plan import Plan
+from runtime.plan.slot_plan import slot_plan
 
 __all__ = ["ask_all", "end_actors", "final_reports", "make_actors", "set_clocks"]
 
@@ -39,7 +40,7 @@ def make_actors(
         plan: every stage in a slot.
         nodes: {slot: the node it runs on}.
         shifts: for tests, {node: what its slots take its clock to be}.
-        settings: of every slot.
+        settings: of every slot, beside those that travel in the plan.
     """
     actor: Any = ray.remote(SlotActor)
     return {
@@ -49,9 +50,7 @@ def make_actors(
             max_concurrency=6,
             scheduling_strategy=NodeAffinitySchedulingStrategy(nodes[name].node_id, soft=False),
         ).remote(
-            name,
-            plan.stages_of(name),
-            node=plan.places[name].node,
+            slot_plan(plan, name),
             host=nodes[name].ip,
             clock_shift=shifts.get(nodes[name].name, 0),
             end_on_record=end_on_record,

@@ -1,6 +1,6 @@
 """The Ray nodes there are for the slots of [mace] Def. 7, and whether they have room.
 
-Which slot a stage goes to is decided in `runtime/plan/place.py`; `actors/jobs/job.py` starts them.
+Which slot a stage goes to is decided in `runtime/placement`; `actors/jobs/job.py` starts them.
 """
 
 from __future__ import annotations

@@ -8,19 +8,19 @@ from actors.slot.host import SlotHost
 from actors.slot.report import SlotReport
 from actors.slot.user_output import OutputLine, UserOutput, runs_users_code
 from actors.slot.without_pandas import leave_out_pandas
-from runtime.plan.plan import Stage
+from runtime.plan.slot_plan import SlotPlan
 
 
 class SlotActor:
     """A slot as a Ray actor, in few methods: Ray wraps each. `actors/jobs/job.py` places it."""
 
-    def __init__(self, name: str, stages: tuple[Stage, ...], **settings: Any) -> None:
+    def __init__(self, plan: SlotPlan, **settings: Any) -> None:
         self._output: UserOutput | None = None
-        if any(map(runs_users_code, stages)):
+        if any(map(runs_users_code, plan.stages)):
             self._output = UserOutput.install()
         else:
             leave_out_pandas()
-        self._host = SlotHost(name, stages, **settings)
+        self._host = SlotHost(plan, **settings)
 
     def call(self, method: str, *args: Any) -> Any:
         """Call one of the slot's control methods; with the last report come the last lines."""

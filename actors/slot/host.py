@@ -20,6 +20,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -35,11 +36,11 @@ from actors.wire.channel import ChannelKeys, ChannelPoller, Receiver, Sender, Wa
 from actors.wire.frames import FrameCodec
 from actors.wire.local_sockets import host_identity
 from actors.wire.waiting import sharpen_timers
-from runtime.config import Limits
 from runtime.control.commands import Command
 from runtime.errors import SlackwaterError
 from runtime.model import NS_PER_SECOND
-from runtime.plan.plan import Channel, Stage
+from runtime.plan.plan import Channel
+from runtime.plan.slot_plan import SlotPlan
 from runtime.schedule import Action, Egress, Grant, Send, Slot
 from runtime.sinks import HasEnded, InputPrint, SinkRun
 
@@ -62,29 +63,23 @@ class SlotHost:
     `follow_clock` before `connect`, with what `serve_clock` of the reference's slot returned.
     """
 
-    def __init__(  # noqa: PLR0913 - each by name
+    def __init__(
         self,
-        name: str,
-        stages: tuple[Stage, ...],
+        plan: SlotPlan,
         *,
         keys: ChannelKeys,
-        node: str | None = None,
         host: str = "127.0.0.1",
         folder: str = "",
-        limits: Limits | None = None,
         clock_shift: int | Callable[[], int] = 0,
-        is_sampled: bool = False,
-        deadline_ns: int | None = None,
         end_on_record: HasEnded = lambda _: False,
     ) -> None:
-        self._name, self._stages, self._keys, self._host = name, stages, keys, host
-        self._node = node or name  # a node's only slot bears its name
-        self._limits, self._folder, self._is_sampled = limits, folder, is_sampled
+        self._plan, self._name, self._node, self._stages = plan, plan.name, plan.node, plan.stages
+        self._keys, self._host, self._folder = keys, host, folder
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._clock = SlotClock(keys=keys, context=self._context, host=host, shift=clock_shift)
         self._receivers: dict[str, Receiver] = {}
         self._senders: dict[str, Sender] = {}
-        self._sinks, self._end_on_record = SlotSinks(deadline_ns=deadline_ns), end_on_record
+        self._sinks, self._end_on_record = SlotSinks(deadline_ns=plan.deadline_ns), end_on_record
         self._own_inputs: list[ReadAheadInput] = []
         self._slot: Slot | None = None
         self._start_ns = 0
@@ -95,7 +90,7 @@ class SlotHost:
         self._wants_report = threading.Event()
         self._has_report = threading.Event()
         self._has_ended = threading.Event()
-        self._report = SlotReport(name, "ready")
+        self._report = SlotReport(plan.name, "ready")
         self._thread: threading.Thread | None = None
         # Arrow looks for pandas at its first conversion, for 150 ms: not in an event's latency.
         pa.array(np.zeros(1))
@@ -183,13 +178,8 @@ class SlotHost:
         self._start_ns = start_ns
         stages = [read_ahead(stage, self._waker.wake) for stage in self._stages]
         self._own_inputs = [one for _, one in stages if one is not None]
-        self._slot = Slot(
-            self._name,
-            [stage for stage, _ in stages],
-            start_ns=start_ns,
-            limits=self._limits,
-            is_sampled=self._is_sampled,
-        )
+        opened = replace(self._plan, stages=tuple(stage for stage, _ in stages))
+        self._slot = Slot.of(opened, start_ns=start_ns)
         self._report.state = "running"
         self._thread = threading.Thread(target=self._main, name=f"slot-{self._name}", daemon=True)
         self._thread.start()
@@ -334,7 +324,8 @@ class SlotHost:
         assert self._slot is not None, "the tuner starts after the slots"
         now_ns = self._clock.now_ns()
         passed_ns = now_ns - self._start_ns
-        left_ns = NS_PER_SECOND - (passed_ns % NS_PER_SECOND if passed_ns > 0 else passed_ns)
+        length_ns = self._plan.interval_ns or NS_PER_SECOND
+        left_ns = length_ns - (passed_ns % length_ns if passed_ns > 0 else passed_ns)
         return SlotSamples(self._slot.samples(now_ns), left_ns, self._mailbox.take_refused())
 
     def _perform(self, action: Action) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from actors.slot.user_output import OutputLine
-from runtime.config import Limits
 from runtime.measure.assemble import job_report
 from runtime.measure.report import (
     ChannelReport,
@@ -93,7 +92,6 @@ def put_together(
     elapsed_s: float,
     error: Exception | None,
     notes: Sequence[str],
-    limits: Limits,
     tuning: TuningReport | None,
 ) -> JobReport:
     """Return the job's report.
@@ -105,7 +103,6 @@ def put_together(
         elapsed_s: since its sources began to run.
         error: why it has failed.
         notes: of the job; those of its slots come behind them.
-        limits: of the job.
         tuning: what its tuner says.
     """
     return job_report(
@@ -121,6 +118,5 @@ def put_together(
         notes=[*notes, *[note for part in parts for note in part.notes]],
         clocks={part.slot: part.clock for part in parts if part.clock is not None},
         refused_peers=sum(part.refused_peers for part in parts),
-        still_ns=limits.still_ns,
         tuning=tuning,
     )

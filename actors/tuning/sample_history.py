@@ -22,6 +22,7 @@ from actors.kernel.plain_files import read_plain
 from runtime.config import Tuning
 from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample
+from runtime.model import NS_PER_SECOND
 
 __all__ = ["JobHistory", "SampleHistory", "in_order", "most_samples"]
 
@@ -41,13 +42,15 @@ class SampleHistory:
 
     Args:
         folder: of all flows.
-        graph: of the flow; samples of stages that it does not have are left out.
+        graph: of the flow; samples of stages that it does not have, and of intervals of another
+            length, are left out.
         most: how many samples are read, the newest.
     """
 
     def __init__(self, folder: Path, graph: FlowGraph, *, most: int) -> None:
         self._folder = folder / _folder_name(graph.flow)
         self._stages = {stage.name for stage in graph.stages}
+        self._interval_ns = graph.interval_ns
         self._most = most
 
     def load(self) -> tuple[list[StageSample], str]:
@@ -68,11 +71,17 @@ class SampleHistory:
             except (OSError, ValueError, KeyError, TypeError, RecursionError):
                 unread += 1  # half a file, or one of another version: tuning goes on without
                 continue
-            jobs.append([one for one in samples if one.stage in self._stages])
+            if samples and all(one.interval_ns != self._interval_ns for one in samples):
+                continue
+            jobs.append(self._known(samples))
             count += len(jobs[-1])
         found = [sample for job in reversed(jobs) for sample in job][-self._most :]
         words = f"{len(found):,} samples of {len(jobs)} earlier jobs"
         return found, f"{words}, {unread} files could not be read" if unread else words
+
+    def _known(self, samples: Iterable[StageSample]) -> list[StageSample]:
+        length_ns = self._interval_ns
+        return [s for s in samples if s.stage in self._stages and s.interval_ns == length_ns]
 
     def save(self, samples: Iterable[StageSample], *, job: str) -> str | None:
         """Keep the samples of a job; return why that was not possible, None if it was.
@@ -161,7 +170,7 @@ class JobHistory:
 
 def most_samples(graph: FlowGraph, tuning: Tuning) -> int:
     """Return how many samples of a flow anybody keeps."""
-    return tuning.window_s * len(graph.stages)
+    return max(tuning.window_s * NS_PER_SECOND // graph.interval_ns, 1) * len(graph.stages)
 
 
 def in_order(samples: Iterable[StageSample]) -> list[StageSample]:

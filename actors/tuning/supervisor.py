@@ -47,8 +47,7 @@ class TunerSupervisor:
     """The tuner of one job, or none. From one thread, but for `end`.
 
     Args:
-        plan: every stage in a slot.
-        tuning: how its slacks are to be set; None: there is nothing to set, and all calls are
+        plan: every stage in a slot; without `tuning` there is nothing to set, and all calls are
             idle.
         folder: what a relative path is meant from; this process's unless told.
 
@@ -56,7 +55,8 @@ class TunerSupervisor:
         pids: of its processes that were heard, the last one last.
     """
 
-    def __init__(self, plan: Plan, tuning: Tuning | None, *, folder: str | None = None) -> None:
+    def __init__(self, plan: Plan, *, folder: str | None = None) -> None:
+        tuning = plan.tuning
         if tuning is not None and tuning.history is not None:
             history = Path(folder or os.getcwd()) / tuning.history
             tuning = replace(tuning, history=str(history))
@@ -152,7 +152,12 @@ class TunerSupervisor:
         else:
             assert self._graph.deadline_ns is not None, "checked at submit"
             gates = [GateTuning(stage) for stage in self._graph.tuned]
-            known = TuningReport(self._graph.deadline_ns, self._tuning.policy_name, gates=gates)
+            known = TuningReport(
+                self._graph.deadline_ns,
+                self._tuning.policy_name,
+                gates=gates,
+                interval_ns=self._graph.interval_ns,
+            )
         return replace(known, restarts=self._restarts, is_cut_short=self._is_cut_short)
 
     def finish(self) -> None:

@@ -20,6 +20,7 @@ import traceback
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import ray
@@ -41,13 +42,14 @@ from runtime.control import (
     WakeAt,
 )
 from runtime.measure.samples import StageSample
-from runtime.tune import GuardedPolicy, TuningRecord, make_policy
+from runtime.tune import GuardedPolicies, TuningRecord, make_policy
 
 __all__ = ["Tuner", "TunerState"]
 
 THREADS = 4
 ANSWER_S = 0.5
-"""A slot that takes longer is left out of this second; its answer counts in the next ones."""
+"""A slot that takes longer, or half an interval, is left out of this one; its answer counts in
+the next ones."""
 LAG_NS = 20_000_000
 """How long after the end of a second the slots are asked for it: their clocks differ a little."""
 LAST_S = 1.0
@@ -98,11 +100,11 @@ class Tuner:
             TuningRecord(graph, policy=tuning.policy_name, resumed=resumed),
             keeps=most_samples(graph, tuning),
             lag_ns=LAG_NS,
-            answer_ns=round(ANSWER_S * 1e9),
+            answer_ns=min(round(ANSWER_S * 1e9), graph.interval_ns // 2),
             turn=turn,
             before=before,
         )
-        self._policy: GuardedPolicy | None = None
+        self._policy: GuardedPolicies | None = None
         self._history = JobHistory(graph, tuning)
         self._slots: dict[str, Any] = {}  # {slot: its actor}; those that are gone leave
         self._asked: dict[Any, str] = {}  # {call: slot} that has not answered yet
@@ -160,7 +162,8 @@ class Tuner:
 
     def _tune(self) -> None:
         history = self._history.load() + in_order(self._before)
-        self._policy = GuardedPolicy(lambda: _made(self._graph, self._tuning, history), self._graph)
+        make = partial(_made, self._graph, self._tuning, history)
+        self._policy = GuardedPolicies([make], self._graph)
         first = self._policy.begin()
         self._tell_trouble(self._policy)
         self._may_begin.wait()
@@ -246,10 +249,9 @@ class Tuner:
                 self._loop.refused(why)
             return self._loop.heard(slot, answer.samples, now_ns, left_ns=answer.left_ns)
 
-    def _tell_trouble(self, policy: GuardedPolicy) -> None:
-        if policy.trace is not None:
-            print(policy.trace, file=sys.stderr)  # noqa: T201 a worker's log
-            policy.trace = None
+    def _tell_trouble(self, policies: GuardedPolicies) -> None:
+        for trace in policies.take_traces():
+            print(trace, file=sys.stderr)  # noqa: T201 a worker's log
 
 
 def _made(graph: FlowGraph, tuning: Tuning, history: Sequence[StageSample]) -> Decider:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 
 import numpy as np
@@ -22,7 +22,7 @@ from runtime.config import Limits, Tuning
 from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, Batch
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths, SlackPolicy, make_policy, measured_ns
@@ -74,13 +74,14 @@ class Experiment:
     def plan(self, seed: int) -> Plan:
         """Return the plan over the streams of a seed."""
         flow = self.build(seed, sw.callback_sink(_ignore))
-        return place(
+        placed = place(
             flow.name,
             plan_stages(flow.graph),
             self.slots,
             placement=self.placement,
             deadline_ns=flow.deadline_ns,
         )
+        return replace(placed, limits=self.limits)
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,6 @@ def run(experiment: Experiment, policy: MakePolicy, *, seed: int) -> Outcome:
         seed=seed,
         cost=experiment.cost,
         link=experiment.link,
-        limits=experiment.limits,
         policy=made,
     )
     report = simulation.run()

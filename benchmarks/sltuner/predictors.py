@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from examples.city import zipf_delays
 from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, ReleaseRule
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths, SetRelease
@@ -143,7 +143,6 @@ def simulated(policy: MakePolicy, *, seconds: int, seed: int) -> list[StageSampl
         seed=seed,
         cost=CostModel(jitter=1.0),
         link=LinkModel(jitter_ns=2_000_000),
-        limits=LIMITS,
         policy=policy(plan),
     )
     simulation.run(until_ns=seconds * NS_PER_SECOND)
@@ -274,7 +273,9 @@ def _plan(seconds: int, seed: int) -> Plan:
     bus.join(loop, on="area", within="5s", where=is_late, name=STAGE).sink(
         "jams", sw.callback_sink(_discard)
     )
-    return place(flow.name, plan_stages(flow.graph), ["node-1"], deadline_ns=flow.deadline_ns)
+    stages = plan_stages(flow.graph)
+    placed = place(flow.name, stages, ["node-1"], deadline_ns=flow.deadline_ns)
+    return replace(placed, limits=LIMITS)
 
 
 def _discard(*ignored: object) -> None:

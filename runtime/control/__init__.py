@@ -4,10 +4,12 @@
 | --- | --- |
 | `graph.py` | a flow as those who decide see it |
 | `commands.py` | what a slot may be told while it runs |
+| `deciders.py` | several who decide, and whose word prevails |
 | `loop.py` | who is asked when, what is decided on, who is told what; what a successor must know |
 """
 
 from runtime.control.commands import Command, Move, SetRelease, Shed, Warn
+from runtime.control.deciders import Wanted, settled
 from runtime.control.graph import FlowGraph, StageNode
 from runtime.control.loop import (
     Action,
@@ -36,6 +38,8 @@ __all__ = [
     "StageNode",
     "Tell",
     "WakeAt",
+    "Wanted",
     "Warn",
     "name_of",
+    "settled",
 ]

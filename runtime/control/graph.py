@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from runtime.model import NS_PER_SECOND
 from runtime.plan.plan import Plan
 
 
@@ -40,11 +41,13 @@ class FlowGraph:
         flow: its name.
         stages: in topological order.
         deadline_ns: the latency to keep; None: none.
+        interval_ns: how long samples are; what is called a second is one of these.
     """
 
     flow: str
     stages: tuple[StageNode, ...]
     deadline_ns: int | None = None
+    interval_ns: int = NS_PER_SECOND
 
     @classmethod
     def of(cls, plan: Plan) -> FlowGraph:
@@ -61,7 +64,12 @@ class FlowGraph:
             )
             for stage in plan.stages
         ]
-        return cls(flow=plan.flow, stages=tuple(stages), deadline_ns=plan.deadline_ns)
+        return cls(
+            flow=plan.flow,
+            stages=tuple(stages),
+            deadline_ns=plan.deadline_ns,
+            interval_ns=plan.interval_ns,
+        )
 
     @property
     def inputs(self) -> Mapping[str, tuple[str, ...]]:

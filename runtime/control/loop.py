@@ -6,9 +6,10 @@ tick ──▶ Ask every slot ──▶ heard, unheard, gone ──▶ whole int
   └── WakeAt ◀──────────────────────────────────────────────────── Tell, numbered ◀────┘
 ```
 
-A host carries: it asks and tells slots, lets deciders decide, which may take seconds, and calls
-again when it was told to wake. Slots answer in any order, late or never; what comes late counts
-when it comes. Who takes the place of a loop that died begins with what that one knew.
+A host carries: it asks and tells slots, lets deciders decide, one or several, which may take
+seconds, and calls again when it was told to wake. Slots answer in any order, late or never; what
+comes late counts when it comes. Who takes the place of a loop that died begins with what that one
+knew.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from runtime.control.commands import Command, SetRelease, Warn
+from runtime.control.deciders import Wanted, settled
 from runtime.control.graph import FlowGraph
 from runtime.measure.samples import StageSample
 from runtime.measure.tuning import TuningReport
-from runtime.model import NS_PER_SECOND
 
 Samples: TypeAlias = Mapping[str, StageSample]
 """{stage: what it did in an interval}."""
@@ -37,7 +38,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """Show an interval to the decider, then call `decided`."""
+    """Show an interval to all deciders, then call `decided` with what each wants."""
 
     interval: int
     samples: Samples
@@ -104,7 +105,7 @@ class Record(Protocol):
         ...
 
     def refused(self, why: str) -> None:
-        """Take note of a command that a slot could not carry out."""
+        """Take note of a command that a slot could not carry out, or that another one ruled out."""
         ...
 
     def report(self, *, is_last: bool = False) -> TuningReport:
@@ -131,10 +132,9 @@ class ControlLoop:
     """Asks slots, makes whole intervals of what they say, and tells them what was decided.
 
     Args:
-        graph: of the flow.
+        graph: of the flow; slots are asked as often as its interval ends.
         record: of the run; the loop alone touches it.
         keeps: how many samples are kept, for a successor and for later jobs.
-        interval_ns: of the samples; slots are asked that often.
         lag_ns: how long after the end of an interval they are asked: their clocks differ a little.
         answer_ns: who takes longer to answer is left out of a round; None: half an interval.
         turn: how many loops the job had before this one.
@@ -147,7 +147,6 @@ class ControlLoop:
         record: Record,
         *,
         keeps: int,
-        interval_ns: int = NS_PER_SECOND,
         lag_ns: int = 0,
         answer_ns: int | None = None,
         turn: int = 0,
@@ -155,7 +154,8 @@ class ControlLoop:
     ) -> None:
         self._record = record
         self._slot_of = dict(graph.slots)
-        self._interval_ns, self._lag_ns = interval_ns, lag_ns
+        interval_ns = self._interval_ns = graph.interval_ns
+        self._lag_ns = lag_ns
         self._answer_ns = interval_ns // 2 if answer_ns is None else answer_ns
         # Between two rounds, however slow a decider is.
         self._least_ns = interval_ns // 10
@@ -175,19 +175,22 @@ class ControlLoop:
     # -- what happens ---------------------------------------------------------------------------
 
     def begin(
-        self, now_ns: int, wanted: Sequence[Command], *, left_ns: int | None = None
+        self, now_ns: int, wanted: Sequence[Wanted], *, left_ns: int | None = None
     ) -> list[Action]:
         """The slots run: tell them what to begin with, and ask once an interval is over.
 
         Args:
             now_ns: by the host's clock.
-            wanted: what the decider wants to begin with; what a loop before this one has set stays.
+            wanted: what each decider wants to begin with, the one whose word prevails first; what
+                a loop before this one has set stays.
             left_ns: until the first interval ends; None: all of it.
         """
         was_set = {gate.stage for gate in self._record.report().gates if gate.by}
         self._next_ns = now_ns + (self._interval_ns if left_ns is None else left_ns)
         self._wanted += [
-            one for one in wanted if not isinstance(one, SetRelease) or one.stage not in was_set
+            one
+            for one in self._settled(wanted)
+            if not isinstance(one, SetRelease) or one.stage not in was_set
         ]
         return self._go_on(now_ns)
 
@@ -218,10 +221,10 @@ class ControlLoop:
         self._slots.pop(slot, None)
         return self._has_answered(slot, now_ns)
 
-    def decided(self, wanted: Sequence[Command], now_ns: int) -> list[Action]:
-        """The decider has decided on the interval that it was shown."""
+    def decided(self, wanted: Sequence[Wanted], now_ns: int) -> list[Action]:
+        """All deciders have decided on the interval that they were shown, in their order."""
         self._is_deciding = False
-        self._wanted += wanted
+        self._wanted += self._settled(wanted)
         return self._go_on(now_ns)
 
     def told(self, tell: Tell) -> None:
@@ -297,6 +300,12 @@ class ControlLoop:
             return [Decide(*self._due.popleft())]
         tells = self._tells()
         return [*tells, WakeAt(max(self._next_ns + self._lag_ns, now_ns + self._least_ns))]
+
+    def _settled(self, wanted: Sequence[Wanted]) -> list[Command]:
+        commands, refused = settled(wanted)
+        for why in refused:
+            self._record.refused(why)
+        return commands
 
     def _tells(self) -> list[Tell]:
         wanted, self._wanted = self._wanted, []

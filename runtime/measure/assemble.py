@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from runtime.config import Limits
 from runtime.measure.deadline import deadline_notes, with_totals
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.kept import kept_notes
@@ -129,13 +128,12 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
     notes: Sequence[str] = (),
     clocks: Mapping[str, ClockReport] | None = None,
     refused_peers: int = 0,
-    still_ns: int | None = None,
     tuning: TuningReport | None = None,
 ) -> JobReport:
     """Return the report of a run, stages and channels in the order of the plan.
 
     `clocks` is {slot: what it says of its clock}; there are none in virtual time. `tuning` is
-    what the tuner knows, if there is one. `still_ns` is `Limits.still_ns`; None: its default.
+    what the tuner knows, if there is one.
     """
     errors, of_nodes = _ClockErrors(plan, clocks or {}), _of_nodes(clocks or {})
     by_name = {stage.name: stage for stage in stages}
@@ -145,6 +143,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
     sinks = list(sinks)
     for channel in carried:
         channel.error_ns = errors.between(channel.source, channel.target)
+    still_ns = plan.limits.still_ns
     still = _standstills(ordered, carried, state=state, elapsed_s=elapsed_s, still_ns=still_ns)
     old_s = {name: one.still_s for one in still for name in one.sinks}
     return JobReport(
@@ -181,11 +180,10 @@ def _standstills(
     *,
     state: str,
     elapsed_s: float,
-    still_ns: int | None,
+    still_ns: int,
 ) -> list[Standstill]:
     if state not in ("running", "stopped"):
         return []
-    still_ns = Limits().still_ns if still_ns is None else still_ns
     return standstills(stages, channels, elapsed_s=elapsed_s, still_ns=still_ns)
 
 

@@ -9,8 +9,6 @@ from runtime.measure.report import StageReport
 from runtime.measure.tuning import TuningReport
 from runtime.model import format_ns
 from runtime.plan.plan import Plan
-from runtime.plan.steps import SourceStep
-from runtime.plan.unpaced import unpaced_note
 
 NO_DEADLINE = "no deadline: gates release only what is ready, however long that takes"
 
@@ -33,28 +31,20 @@ def with_totals(tuning: TuningReport, stages: Iterable[StageReport]) -> TuningRe
     return replace(tuning, gates=gates)
 
 
-def unpaced(plan: Plan) -> str | None:
-    """Return what a deadline means where history is read as fast as possible; None: nothing."""
-    steps = [stage.step for stage in plan.stages]
-    sources = {step.name: step.source for step in steps if isinstance(step, SourceStep)}
-    return unpaced_note(plan.deadline_ns, sources)
-
-
 def deadline_notes(plan: Plan, tuning: TuningReport | None) -> list[str]:
-    """Return what must be said of a flow's deadline, or of having none."""
+    """Return what was said of a plan at submit, and of its deadline, or of having none."""
+    notes = [*plan.verdict.notes]
     gates = [s for s in plan.stages if s.is_gated and s.replica is None]
     if plan.deadline_ns is None:
         waits = any(stage.rule.lead_ns is None for stage in gates)
-        return [NO_DEADLINE] if waits else []
-    said = [note] if (note := unpaced(plan)) is not None else []
+        return [*notes, NO_DEADLINE] if waits else notes
     if not plan.tuned:
         why = "each has a slack of its own" if gates else "it has none"
         return [
-            *said,
+            *notes,
             f"the deadline of {format_ns(plan.deadline_ns)} sets nothing: the flow has no gate "
             f"without a slack ({why}); leave `slack=` out where the deadline is to decide",
         ]
-    notes = said
     if tuning is not None and tuning.restarts:
         times = "once" if tuning.restarts == 1 else f"{tuning.restarts} times"
         notes.append(

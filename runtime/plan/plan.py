@@ -26,7 +26,8 @@ from typing import Literal
 
 import pyarrow as pa
 
-from runtime.model import BY_DEADLINE, READY_ONLY, ReleaseRule
+from runtime.config import Limits, Tuning
+from runtime.model import BY_DEADLINE, NS_PER_SECOND, READY_ONLY, ReleaseRule, duration_ns
 from runtime.plan.flow_fingerprints import FlowFingerprint
 from runtime.plan.graph import StepGraph, columns_read, needed_columns
 from runtime.plan.planned_stages import (
@@ -41,6 +42,7 @@ from runtime.plan.promises import OutputTraits
 from runtime.plan.slots import SlotPlace
 from runtime.plan.step import EachRowStep, GatedStep, Replica, Role, Step, release_of
 from runtime.plan.steps import GateStep, LateStep, SinkStep, SourceStep
+from runtime.plan.verdict import Verdict
 from runtime.sinks import traits_of
 
 IDLE_PROMISE_NS = 50_000_000
@@ -165,7 +167,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Plan:
-    """Stages in topological order, the channels between them, and the slot of each stage."""
+    """Stages in topological order, the channels between them, the slot of each stage; settings."""
 
     flow: str
     stages: tuple[Stage, ...]
@@ -179,6 +181,23 @@ class Plan:
     placed_by: Mapping[str, PlacedBy] = field(default_factory=dict)  # {stage: why it is there}
     offered: int = 0
     """How many slots the simple rule had to choose from."""
+    limits: Limits = field(default_factory=Limits)
+    """What bounds memory and slices."""
+    tuning: Tuning | None = None
+    """How slacks are set while it runs; None: nothing is to be set."""
+    verdict: Verdict = field(default_factory=Verdict)
+    """Whether it may run, and what is to be said before."""
+
+    @property
+    def interval_ns(self) -> int:
+        """How long samples are; a second where nothing is tuned.
+
+        Raises:
+            SettingError: `tuning` has no such length of time.
+        """
+        if self.tuning is None:
+            return NS_PER_SECOND
+        return duration_ns(self.tuning.interval, what="interval", positive=True)
 
     @property
     def tuned(self) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Stimulus-time scheduling: queues per path, stages, and the slot that runs them."""
 
-from runtime.schedule.order import Order, StageView, StimulusOrder
+from runtime.schedule.order import Order, PathOrder, PathView, StageView, StimulusOrder
 from runtime.schedule.slot import Action, Egress, Grant, Rest, Send, Slice, Slot
 from runtime.schedule.stage import StageMachine
 
@@ -9,6 +9,8 @@ __all__ = [
     "Egress",
     "Grant",
     "Order",
+    "PathOrder",
+    "PathView",
     "Rest",
     "Send",
     "Slice",

@@ -19,6 +19,7 @@ from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, READY_ONLY, Batch, Message
 from runtime.model.plain import from_plain, to_plain
 from runtime.plan.plan import Channel, Stage
+from runtime.plan.slot_plan import SlotPlan
 from runtime.schedule.order import Order, StageView
 from runtime.schedule.queues import credit_of
 from runtime.schedule.stage import StageMachine
@@ -108,8 +109,7 @@ class Slot:
             s.name: StageMachine(
                 s,
                 start_ns=start_ns,
-                source_gap_ns=self._limits.source_gap_ns,
-                most_kept_rows=self._limits.most_kept_rows,
+                limits=self._limits,
                 is_sampled=is_sampled,
                 interval_ns=interval_ns,
             )
@@ -131,6 +131,18 @@ class Slot:
         self._reports = {
             c.name: ChannelReport(c.name, c.source, c.target) for c in self._channels.values()
         }
+
+    @classmethod
+    def of(cls, plan: SlotPlan, *, start_ns: int) -> Slot:
+        """Return the slot of this part of a plan."""
+        return cls(
+            plan.name,
+            plan.stages,
+            start_ns=start_ns,
+            limits=plan.limits,
+            is_sampled=plan.interval_ns is not None,
+            interval_ns=plan.interval_ns or NS_PER_SECOND,
+        )
 
     def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
         """Take a message from another slot, where it was sent `link_ns` ago."""
@@ -213,10 +225,9 @@ class Slot:
                 actions.append(Send(channel, part))
 
     def _grant(self, machine: StageMachine, actions: list[Action]) -> None:
-        limits = self._limits
         for channel in machine.stage.inputs:
             rows = self._owed.get(channel.name, 0)
-            if rows < self._grant_rows or not machine.may_grant(channel.name, limits):
+            if rows < self._grant_rows or not machine.may_grant(channel.name):
                 continue
             del self._owed[channel.name]
             if channel.source in self._stages:

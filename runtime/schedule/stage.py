@@ -30,7 +30,7 @@ from runtime.schedule.chain import Chain, StageOperator, count_alone, restore_re
 from runtime.schedule.intake import GateIntake, Intake, PartitionedIntake, PassIntake
 from runtime.schedule.late import LateOutputs
 from runtime.schedule.outputs import StageOutputs
-from runtime.schedule.queues import PathQueues
+from runtime.schedule.queues import path_queues
 from runtime.schedule.replicas import ReplicaOutputs
 from runtime.schedule.stage_sampler import StageSampler
 from runtime.sources.machine import SourceMachine
@@ -48,15 +48,14 @@ class StageMachine:
         stage: Stage,
         *,
         start_ns: int,
-        source_gap_ns: int = 1,
-        most_kept_rows: int = Limits.most_kept_rows,
+        limits: Limits | None = None,
         is_sampled: bool = False,
         interval_ns: int = NS_PER_SECOND,
     ) -> None:
         self.stage = stage
         self.source: SourceMachine | None = None
         self._is_paced = False
-        self._source_gap_ns = source_gap_ns
+        self._limits = limits or Limits()
         self._next_take_ns = start_ns
         if isinstance(stage.step, SourceStep):
             self._is_paced = stage.step.source.speed is not None
@@ -68,7 +67,7 @@ class StageMachine:
                 start_ns=start_ns,
                 needed=stage.needed,
             )
-        self._queues = PathQueues(channel.name for channel in stage.inputs)
+        self._queues = path_queues(stage.inputs, self._limits.order)
         self.report = StageReport(
             stage.name,
             stage.kind,
@@ -105,7 +104,8 @@ class StageMachine:
         )
         self._operator_at: StageOperator | None = None
         if isinstance(stage.step, GatedStep) and self._replica_outputs is None:
-            self._operator_at = StageOperator(stage.step, most_kept_rows=most_kept_rows)
+            most = self._limits.most_kept_rows
+            self._operator_at = StageOperator(stage.step, most_kept_rows=most)
         is_alone = stage.step.role is Role.EACH_ROW
         self._chain = Chain((stage.step, *stage.chain) if is_alone else stage.chain)
         self.report.steps = steps_counted(stage, self._operator_at, self._chain)
@@ -220,7 +220,7 @@ class StageMachine:
         if self.source is not None:
             message = self.source.take(now_ns, max_rows=max_rows)
             if self._is_paced:
-                self._next_take_ns = now_ns + self._source_gap_ns
+                self._next_take_ns = now_ns + self._limits.source_gap_ns
             if message is None:
                 self.rows_worked = 0
                 return None, []
@@ -302,9 +302,9 @@ class StageMachine:
         self._sampler.count(now_ns, self._queues)
         return self._sampler.samples()
 
-    def may_grant(self, channel: str, limits: Limits) -> bool:
+    def may_grant(self, channel: str) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
-        return self._intake.may_grant(channel, limits)
+        return self._intake.may_grant(channel, self._limits)
 
     @property
     def rows_waiting(self) -> int:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from runtime.config import Limits
 from runtime.control import Command, Decider, FlowGraph, SetRelease
 from runtime.errors import JobStopped, SlackwaterError
 from runtime.measure.assemble import SinkMeter, job_report
@@ -21,6 +21,7 @@ from runtime.measure.report import JobReport
 from runtime.measure.samples import StageSample
 from runtime.model import Batch, Message
 from runtime.plan.plan import Channel, Plan
+from runtime.plan.slot_plan import slot_plan
 from runtime.schedule import Egress, Grant, Send, Slice, Slot
 from runtime.simulate.faults import Fault, check_faults
 from runtime.simulate.life import CloseSlot, SimulatedLife
@@ -46,9 +47,9 @@ class Simulation:
         seed: of what is drawn.
         cost: what work costs.
         link: what distance costs.
-        limits: what bounds memory and slices.
         start_ns: when it begins.
-        policy: sets the rules of the plan's tuned gates; None: nobody does.
+        policy: sets the rules of the plan's tuned gates; several, of whom the first prevails; None:
+            nobody does.
         tuner: how far off the policy is, and how it fares; None: it is told and obeyed at once.
         faults: what goes wrong, and when.
     """
@@ -62,31 +63,27 @@ class Simulation:
         seed: int = 0,
         cost: CostModel | None = None,
         link: LinkModel | None = None,
-        limits: Limits | None = None,
         start_ns: int = 0,
-        policy: Decider | None = None,
+        policy: Decider | Sequence[Decider] | None = None,
         tuner: TunerModel | None = None,
         faults: Sequence[Fault] = (),
     ) -> None:
         check_faults(plan, tuple(faults))
         self._plan, self._seed = plan, seed
-        self._still_ns = None if limits is None else limits.still_ns
         self._egress = egress
         self._rng = np.random.default_rng(seed)
         self._cost, self._link = cost or CostModel(), link or LinkModel()
         self.now_ns = self._start_ns = start_ns
-        self._limits, self._is_sampled = limits, policy is not None
-        tuner = tuner or TunerModel()
-        self._interval_ns = tuner.interval_ns
+        self._sampled_ns = None if policy is None else plan.interval_ns
         self._slots = {name: self._new_slot(name) for name in plan.slot_names}
         self._meters = {s.name: self._new_meter(s.name) for s in plan.stages if s.kind == "sink"}
         self._tuner: SimulatedTuner | None = None
         if policy is not None:
             self._tuner = SimulatedTuner(
                 FlowGraph.of(plan),
-                policy,
+                list(policy) if isinstance(policy, Sequence) else [policy],
                 self,
-                model=tuner,
+                model=tuner or TunerModel(),
                 rng=np.random.default_rng([seed, 2]),  # apart, so that all else stays as it was
             )
         self._events: list[tuple[int, int, Callable[[], None]]] = []
@@ -99,14 +96,8 @@ class Simulation:
         self._life = SimulatedLife(plan, self, close=close, seed=seed, faults=faults)
 
     def _new_slot(self, name: str) -> Slot:
-        return Slot(
-            name,
-            self._plan.stages_of(name),
-            start_ns=self._start_ns,
-            limits=self._limits,
-            is_sampled=self._is_sampled,
-            interval_ns=self._interval_ns,
-        )
+        part = replace(slot_plan(self._plan, name), interval_ns=self._sampled_ns)
+        return Slot.of(part, start_ns=self._start_ns)
 
     @property
     def samples(self) -> list[StageSample]:
@@ -191,7 +182,6 @@ class Simulation:
                 f"simulated with seed {self._seed}: times are virtual, costs and delays those of "
                 "the models"
             ],
-            still_ns=self._still_ns,
             tuning=None if self._tuner is None else self._tuner.report(),
         )
         if report.state == "failed":

@@ -10,7 +10,6 @@ import numpy as np
 from runtime.control import Decider
 from runtime.errors import SettingError
 from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,20 +88,16 @@ class TunerModel:
             None: no time.
         takes_ns: how long a decision takes, >= 0.
         deaths_ns: when it dies, and when another takes its place: ((from, until), …), ascending.
-        interval_ns: how long the samples are that it is shown, > 0.
         successor: makes the policy of one that takes its place, of the samples that were heard.
             None: a copy of the first, as it was before it began.
     """
 
     link: LinkModel | None = None
     takes_ns: int = 0
-    interval_ns: int = NS_PER_SECOND
     deaths_ns: tuple[tuple[int, int], ...] = ()
     successor: Callable[[Sequence[StageSample]], Decider] | None = None
 
     def __post_init__(self) -> None:
         times = [at_ns for death in self.deaths_ns for at_ns in death]
-        if self.takes_ns < 0 or self.interval_ns < 1 or times != sorted(set(times)):
-            raise SettingError(
-                f"{self}: an interval is longer than 0, no decision takes less, and deaths ascend"
-            )
+        if self.takes_ns < 0 or times != sorted(set(times)):
+            raise SettingError(f"{self}: no decision takes less than no time, and deaths ascend")

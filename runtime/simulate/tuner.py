@@ -13,6 +13,7 @@ import copy
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -29,13 +30,14 @@ from runtime.control import (
     SetRelease,
     Tell,
     WakeAt,
+    Wanted,
     name_of,
 )
 from runtime.errors import SettingError
 from runtime.measure.samples import StageSample
 from runtime.measure.tuning import TuningReport
 from runtime.simulate.models import TunerModel
-from runtime.tune import GuardedPolicy, TuningRecord
+from runtime.tune import GuardedPolicies, TuningRecord
 
 KEEPS = 1_000
 """Intervals whose samples a tuner keeps for the one that may have to take its place."""
@@ -73,28 +75,28 @@ class SimulatedTuner:
 
     Args:
         graph: of a flow with a deadline.
-        policy: decides.
+        policies: decide; where they want different things, the first in the list prevails.
         host: the simulator.
         model: how it fares.
         rng: draws what its messages take.
 
     Attributes:
         samples: all that it has heard, as it came.
-        settings: the rules that the policy has wanted: (in which interval, what).
+        settings: the rules that policies have wanted: (in which interval, what).
     """
 
     def __init__(
         self,
         graph: FlowGraph,
-        policy: Decider,
+        policies: Sequence[Decider],
         host: TunerHost,
         *,
         model: TunerModel,
         rng: np.random.Generator,
     ) -> None:
         self._graph, self._host, self._model, self._rng = graph, host, model, rng
-        self._interval_ns, self._start_ns = model.interval_ns, host.now_ns
-        self._pristine = copy.deepcopy(policy) if model.deaths_ns else policy
+        self._interval_ns, self._start_ns = graph.interval_ns, host.now_ns
+        self._pristine = copy.deepcopy(policies) if model.deaths_ns else policies
         self.samples: list[StageSample] = []
         self.settings: list[tuple[int, SetRelease]] = []
         self._lives = 0  # how many tuners there were before this one
@@ -103,22 +105,23 @@ class SimulatedTuner:
         self._mine = 0  # of what is still to happen
         self._wake_ns: int | None = None
         self._is_asleep = False  # nothing but us would happen
-        self._loop, self._policy = self._made(policy, None)
+        self._loop, self._policy = self._made(policies, None)
 
-    def _made(self, policy: Decider, before: LoopState | None) -> tuple[ControlLoop, GuardedPolicy]:
+    def _made(
+        self, policies: Sequence[Decider], before: LoopState | None
+    ) -> tuple[ControlLoop, GuardedPolicies]:
         resumed = None if before is None else before.report
         record = TuningRecord(
-            self._graph, policy=name_of(policy), resumed=resumed, interval_ns=self._interval_ns
+            self._graph, policy=", ".join(map(name_of, policies)), resumed=resumed
         )
         loop = ControlLoop(
             self._graph,
             record,
             keeps=KEEPS * len(self._graph.stages),
-            interval_ns=self._interval_ns,
             turn=self._lives,
             before=before,
         )
-        return loop, GuardedPolicy(lambda: policy, self._graph)
+        return loop, GuardedPolicies([partial(_same, one) for one in policies], self._graph)
 
     def begin(self) -> None:
         """Begin, the slots being there, at the start of the first interval."""
@@ -159,10 +162,11 @@ class SimulatedTuner:
             self._wake_ns, self._is_asleep = wake_ns, False
             self._sleep(is_first=is_first)
 
-    def _note(self, interval: int, wanted: Sequence[Command]) -> None:
-        self.settings += [(interval, one) for one in wanted if isinstance(one, SetRelease)]
+    def _note(self, interval: int, wanted: Sequence[Wanted]) -> None:
+        commands = [one for each in wanted for one in each.commands]
+        self.settings += [(interval, one) for one in commands if isinstance(one, SetRelease)]
 
-    def _decided(self, wanted: Sequence[Command]) -> list[Action]:
+    def _decided(self, wanted: Sequence[Wanted]) -> list[Action]:
         loop, host = self._loop, self._host
         if not self._model.takes_ns:
             return loop.decided(wanted, host.now_ns)
@@ -261,6 +265,11 @@ class SimulatedTuner:
         self._is_alive = True
         known = [] if self._fetched is None else self._fetched.samples
         successor = self._model.successor
-        policy = copy.deepcopy(self._pristine) if successor is None else successor(known)
-        self._loop, self._policy = self._made(policy, self._fetched)
+        policies = copy.deepcopy(self._pristine) if successor is None else [successor(known)]
+        self._loop, self._policy = self._made(policies, self._fetched)
         self._start(left_ns=0)
+
+
+def _same(policy: Decider) -> Decider:
+    """Return a policy that is made already."""
+    return policy

@@ -40,7 +40,8 @@ def draw_deadline(tuning: TuningReport, path: Path, *, flow: str) -> None:
     interval_s = tuning.interval_ns / NS_PER_SECOND
     at_s = np.array([span.second for span in spans], dtype=np.float64) * interval_s
     width_s = tuning.series.width_s * interval_s
-    _panel(latency, "latency, s", "the worst path, the longest in each second: [ssg] Eq. 2")
+    each = "second" if interval_s == 1 else f"{format_ns(tuning.interval_ns)}"
+    _panel(latency, "latency, s", f"the worst path, the longest in each {each}: [ssg] Eq. 2")
     _steps(latency, at_s, _seconds([span.latency_ns for span in spans]), _LINE, "latency")
     latency.axhline(tuning.deadline_ns / NS_PER_SECOND, color=_LIMIT, ls="--", lw=1.2)
     _panel(slack, "slack, s", "how far the newest event may run ahead (gap: ready-only)")

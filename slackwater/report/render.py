@@ -261,7 +261,8 @@ def _render_tuning(report: JobReport, tuning: TuningReport, console: Console) ->
     tabulate(console, f"Deadline {format_ns(tuning.deadline_ns)}: {'; '.join(words)}", columns)
     if tuning.seconds:
         p50, p99, most = (format_ns(tuning.latency.quantile(q)) for q in (0.5, 0.99, 1))
-        what = "a second counts by the sum of its stages' worst"
+        one = "a second" if tuning.interval_ns == NS_PER_SECOND else "an interval"
+        what = f"{one} counts by the sum of its stages' worst"
         say(console, Text(f"{what}: p50 {p50}, p99 {p99}, max {most}"))
     if tuning.status:
         say(console, Text(f"{tuning.policy}: {_words(tuning.status)}", style="dim"))
@@ -289,10 +290,10 @@ def results_kept(report: JobReport) -> str:
 
 def kept(tuning: TuningReport) -> str:
     """Return how well a deadline was kept: 'kept in 329 of 330 seconds (sltuner)'."""
+    is_second = tuning.interval_ns == NS_PER_SECOND
     if not tuning.seconds:
-        return f"no second is over yet ({tuning.policy})"
-    length = tuning.interval_ns
-    what = "seconds" if length == NS_PER_SECOND else f"intervals of {format_ns(length)}"
+        return f"no {'second' if is_second else 'interval'} is over yet ({tuning.policy})"
+    what = "seconds" if is_second else f"intervals of {format_ns(tuning.interval_ns)}"
     kept_in = f"kept in {tuning.seconds - tuning.over:,} of {tuning.seconds:,} {what}"
     return f"{kept_in} ({tuning.policy})"
 

@@ -14,7 +14,7 @@ from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample
 from runtime.merge import SlackGate, Writer
 from runtime.model import NS_PER_SECOND, START_NS
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.tune import Paths, SlackPolicy, make_policy
 

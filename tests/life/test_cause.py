@@ -10,7 +10,7 @@ import slackwater as sw
 from runtime.errors import OperatorError, SlackwaterError
 from runtime.life import Cause, HomeNode, SlotEnded
 from runtime.life.cause import failure_report, silent_peers
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 
 NODES = {f"node-{n}": HomeNode(f"id-{n}", f"node-{n}", f"10.0.0.{n}") for n in (1, 2, 3)}

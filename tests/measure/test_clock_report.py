@@ -9,7 +9,7 @@ import pytest
 import slackwater as sw
 from runtime.measure import ChannelReport, ClockReport, JobReport, SinkReport
 from runtime.measure.assemble import job_report
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import plan_stages
 from slackwater.jobs import latency_of
 from tests.support.streams import flow_with_streams

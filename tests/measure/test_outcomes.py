@@ -24,7 +24,7 @@ from runtime.measure.outcomes import (
     registered,
 )
 from runtime.model import Message
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.schedule.stage import StageMachine
 from slackwater.report.render import report_text

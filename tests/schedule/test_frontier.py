@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import slackwater as sw
 from runtime.config import Limits
 from runtime.model import END_NS, START_NS, Message, batch_of
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import plan_stages
 from runtime.schedule import Send, Slot
 

@@ -14,7 +14,7 @@ from runtime.config import Limits
 from runtime.control.commands import Command, Move, Shed, Warn
 from runtime.errors import SettingError
 from runtime.model import END_NS, NS_PER_SECOND, Message, ReleaseRule, batch_of
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.schedule import Egress, Slot
 from tests.support.rules import release

@@ -13,7 +13,7 @@ import slackwater as sw
 from runtime.config import Limits
 from runtime.measure.report import StageReport
 from runtime.model import END_NS, Message, batch_of
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import plan_stages
 from runtime.schedule import Egress, Grant, Slot
 

@@ -14,7 +14,7 @@ import slackwater as sw
 from runtime.config import Limits
 from runtime.measure.assemble import job_report
 from runtime.model import END_NS, Message, batch_of
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.plan.step import Keep, Share
 from runtime.schedule import Egress, Slot

@@ -12,9 +12,9 @@ import slackwater as sw
 from runtime.config import Limits
 from runtime.errors import SettingError
 from runtime.model import START_NS, Message, batch_of
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
-from runtime.schedule import Slot, StageView, StimulusOrder
+from runtime.schedule import PathView, Slot, StageView, StimulusOrder
 
 ROWS = pa.table({"ts": pa.array(range(1, 401), pa.int64()), "key": pa.array([1, 2] * 200)})
 
@@ -114,3 +114,100 @@ def test_the_order_changes_when_results_come_and_not_which_as_long_as_gates_are_
     assert plain.num_rows
     assert result(StimulusOrder()).equals(plain)
     assert result(Latest()).equals(plain)
+
+
+def union_slot(order: Any) -> Slot:
+    """A slot whose only stage, behind two replicas, has messages waiting on both paths."""
+    flow = sw.Dataflow("union")
+    left, right = (flow.source(n, sw.table(ROWS), event_time="ts") for n in ("left", "right"))
+    pairs = left.join(right, on="key", within="5ns", name="pairs", replicas=2)
+    pairs.sink("out", sw.collect_sink())
+    placed = place(flow.name, plan_stages(flow.graph), ["a", "b"], placement={"*": "a", "out": "b"})
+    slot = Slot("b", placed.stages_of("b"), start_ns=0, limits=Limits(order=order))
+    (out,) = placed.stages_of("b")
+    one, other = (channel.name for channel in out.inputs)
+    columns = [field.name for field in out.inputs[0].schema]
+
+    def deliver(channel: str, rows: list[int], stimulus_ns: int, now_ns: int) -> None:
+        batch = batch_of(rows, dict.fromkeys(columns, rows), stimulus_ns)
+        slot.deliver(channel, Message(batch, rows[-1], stimulus_ns), now_ns)
+
+    deliver(one, [1], 50, 70)
+    deliver(one, [2], 51, 71)
+    deliver(other, [1, 2, 3], 40, 72)
+    return slot
+
+
+def taken(slot: Slot) -> list[int]:
+    """The rows of each slice, in the order in which they went on."""
+    found = []
+    while (done := slot.step(100)) is not None:
+        slot.charge(done, 1)
+        found.append(done.rows)
+    return found
+
+
+class Fewest(Latest):
+    """Also within a stage: fewest rows first; keeps what it was shown."""
+
+    def __init__(self) -> None:
+        self.shown: list[Sequence[PathView]] = []
+
+    def first_path(self, paths: Sequence[PathView], now_ns: int) -> PathView:
+        assert now_ns == 100
+        self.shown.append(paths)
+        return min(paths, key=lambda one: one.rows)
+
+
+@pytest.mark.parametrize("order", [None, StimulusOrder(), Latest()])
+def test_within_a_stage_the_earliest_stimulus_goes_first_unless_the_order_says_so(
+    order: Any,
+) -> None:
+    assert taken(union_slot(order)) == [3, 1, 1]
+
+
+def test_an_order_that_has_a_word_for_paths_is_asked_while_there_are_two() -> None:
+    order = Fewest()
+    slot = union_slot(order)
+    assert slot.stages["out"].urgency_ns(100) == 40, "the stage is as urgent as before"
+    assert taken(slot) == [1, 1, 3]
+    assert [[(one.source, *one[2:]) for one in paths] for paths in order.shown] == [
+        [("pairs.1", 50, 70, 1, 2), ("pairs.2", 40, 72, 3, 1)],
+        [("pairs.1", 51, 71, 1, 1), ("pairs.2", 40, 72, 3, 1)],
+    ], "of one alone nothing is to be chosen"
+
+
+def test_a_path_that_was_not_shown_is_an_error_that_names_those_that_were() -> None:
+    class Wrong(Fewest):
+        def first_path(self, paths: Sequence[PathView], now_ns: int) -> PathView:
+            return super().first_path(paths, now_ns)._replace(name="elsewhere")
+
+    with pytest.raises(
+        SettingError, match=r"chose PathView\(name='elsewhere'.*first_path\(\) return one of them"
+    ):
+        union_slot(Wrong()).step(100)
+
+
+def test_in_whole_flows_paths_in_any_order_give_the_same_results_behind_ready_only_gates() -> None:
+    class LastPath(Latest):
+        def first_path(self, paths: Sequence[PathView], now_ns: int) -> PathView:
+            del now_ns
+            return max(paths, key=lambda one: one.stimulus_ns)
+
+    def result(order: Any) -> list[dict[str, Any]]:
+        flow = sw.Dataflow("pairs")
+        left, right = (flow.source(n, sw.table(ROWS), event_time="ts") for n in ("left", "right"))
+        pairs = left.join(right, on="key", within="5ns", name="pairs", replicas=2)
+        pairs.aggregate(by="key", window=sw.tumbling("50ns"), name="counts", n=sw.count()).sink(
+            "out", sw.collect_sink()
+        )
+        with sw.Simulation(2, seed=3) as nodes:
+            job = nodes.submit(
+                flow, limits=Limits(order=order, max_slice_rows=20, min_slice_rows=1)
+            )
+            assert job.wait().ledger.is_balanced
+            return job.result("out").to_pylist()
+
+    plain = result(None)
+    assert plain
+    assert result(LastPath()) == plain

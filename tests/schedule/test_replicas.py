@@ -10,7 +10,7 @@ import pyarrow as pa
 import slackwater as sw
 from runtime.config import Limits
 from runtime.model import END_NS, Message, batch_of
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import plan_stages
 from runtime.plan.step import Keep
 from runtime.schedule import Egress, Send, Slot

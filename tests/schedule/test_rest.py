@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import slackwater as sw
 from runtime.config import Limits
 from runtime.model import END_NS, Batch, Message
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.schedule import Egress, Slot
 from tests.support.examples import twice

@@ -16,7 +16,7 @@ from runtime.operators.aggregate.machine import AggregateMachine
 from runtime.operators.aggregate.step import AggregateStep
 from runtime.operators.ground import Entry
 from runtime.operators.registry import ENTRIES
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import plan_stages
 from runtime.simulate import Simulation
 

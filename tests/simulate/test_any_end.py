@@ -46,7 +46,7 @@ class Run:
     """One flow, what goes wrong in it, and how it ended."""
 
     def __init__(self, seed: int) -> None:
-        plan, limits = any_flow(seed)
+        plan = any_flow(seed)
         self.faults = any_faults(plan, seed=seed, within_ns=WITHIN_NS)
         self.closed: Counter[str] = Counter()  # {slot: how often its sinks were ended}
         self.written_late: list[str] = []
@@ -57,7 +57,6 @@ class Run:
             seed=seed,
             cost=CostModel(per_slice_ns=3 * MS, jitter=2.0),  # so that many are hit in a slice
             link=LinkModel(jitter_ns=20 * MS),
-            limits=limits,
             faults=self.faults,
         )
         self._slots = plan.slots
@@ -133,7 +132,7 @@ def check_cause(run: Run, who: str) -> None:
 
 
 def test_faults_are_drawn_alike_for_one_seed_and_of_every_kind_for_many() -> None:
-    plan, _ = any_flow(0)
+    plan = any_flow(0)
 
     def drawn(seed: int) -> tuple[Fault, ...]:
         return any_faults(plan, seed=seed, within_ns=WITHIN_NS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,10 +15,11 @@ from runtime.control import Command, FlowGraph, Move, SetRelease, Warn
 from runtime.measure.report import JobReport
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, ReleaseRule
+from runtime.plan.plan import Plan
 from runtime.simulate import CostModel, LinkModel, Simulation, TunerModel
 from runtime.tune import Paths, SlackPolicy, make_policy, measured_ns
 from runtime.tune.decide.policies import EvenSplit
-from tests.simulate.test_policy_host import LIMITS, late_table, plan
+from tests.simulate.test_policy_host import late_table, plan
 from tests.support.rules import release
 
 S, MS = NS_PER_SECOND, 10**6
@@ -46,15 +48,14 @@ class Counting:
 
 
 def simulate(
-    policy: SlackPolicy, tuner: TunerModel, *, seed: int = 0
+    policy: SlackPolicy, tuner: TunerModel, *, seed: int = 0, plan: Plan = PLAN
 ) -> tuple[Simulation, JobReport]:
     one = Simulation(
-        PLAN,
+        plan,
         egress=lambda *_: None,
         seed=seed,
         cost=CostModel(jitter=3),
         link=LinkModel(jitter_ns=10 * MS),
-        limits=LIMITS,
         policy=policy,
         tuner=tuner,
     )
@@ -156,7 +157,9 @@ def test_who_takes_the_place_of_a_dead_one_learns_from_what_that_one_had_heard()
 @pytest.mark.parametrize("interval_ns", [S // 2, S, 2 * S])
 def test_samples_are_of_any_length_and_the_deadline_is_kept_by_them(interval_ns: int) -> None:
     policy = EvenSplit(PATHS, deadline_ns=2 * S, margin_ns=10**8)
-    one, report = simulate(policy, TunerModel(interval_ns=interval_ns))
+    one, report = simulate(
+        policy, TunerModel(), plan=replace(PLAN, tuning=Tuning(interval=f"{interval_ns}ns"))
+    )
     intervals = by_second(one.samples)
     assert list(intervals) == list(range(len(intervals)))
     assert {sample.interval_ns for sample in one.samples} == {interval_ns}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -17,7 +18,7 @@ from runtime.control import FlowGraph
 from runtime.errors import JobStopped
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, READY_ONLY, Batch, ReleaseRule
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths, SetRelease, SlackPolicy, measured_ns
@@ -52,13 +53,14 @@ def plan(late: sw.Input) -> Plan:
     ]
     sources[0].merge(sources[1], name="both").sink("out", sw.collect_sink())
     where = {"*": "a", "both": "b", "out": "c"}
-    return place(
+    placed = place(
         flow.name,
         plan_stages(flow.graph),
         ["a", "b", "c"],
         placement=where,
         deadline_ns=flow.deadline_ns,
     )
+    return replace(placed, limits=LIMITS)
 
 
 def simulate(
@@ -76,7 +78,6 @@ def simulate(
         seed=seed,
         cost=CostModel(jitter=3),
         link=LinkModel(jitter_ns=10**7),
-        limits=LIMITS,
         policy=policy,
     )
     report = one.run()
@@ -166,7 +167,8 @@ def test_two_tuned_gates_in_a_row_lose_nothing_whatever_their_slacks() -> None:
         out.extend([] if batch is None else batch.event_time_ns.tolist())
 
     policy = Calibration(Paths.of(FlowGraph.of(placed)), most_ns=4 * NS_PER_SECOND, every_s=1)
-    one = Simulation(placed, egress=egress, limits=LIMITS, policy=policy)
+    placed = replace(placed, limits=LIMITS)
+    one = Simulation(placed, egress=egress, policy=policy)
     report = one.run()
     assert report.ledger.is_balanced
     assert all(stage.slack_ready for stage in report.stages if stage.kind == "merge")
@@ -207,7 +209,7 @@ def test_rows_behind_a_silent_source_leave_before_the_run_is_given_up() -> None:
         out.extend([] if batch is None else batch.event_time_ns.tolist())
 
     with pytest.raises(JobStopped):
-        Simulation(plan(silence()), egress=egress, limits=LIMITS, policy=policy).run()
+        Simulation(plan(silence()), egress=egress, policy=policy).run()
     assert len(out) == SECONDS * 20 - 1  # all but the newest, which nothing has passed
 
 
@@ -248,7 +250,8 @@ def test_a_gate_with_a_slack_of_its_own_is_not_for_a_policy_to_set() -> None:
             del second, samples
             return [release("fixed", 5), release("tuned", 5)]
 
-    run = Simulation(own, egress=lambda *_: None, limits=LIMITS, policy=Wrong(holds=False))
+    own = replace(own, limits=LIMITS)
+    run = Simulation(own, egress=lambda *_: None, policy=Wrong(holds=False))
     report = run.run()
     assert report.ledger.is_balanced
     assert report.tuning is not None

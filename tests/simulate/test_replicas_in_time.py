@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,7 @@ from runtime.control import FlowGraph
 from runtime.measure import imbalances
 from runtime.measure.report import JobReport
 from runtime.model import NS_PER_SECOND
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths, make_policy, measured_ns
@@ -62,13 +63,14 @@ def planned(share: Any) -> Plan:
     )
     pairs = left.join(right, on="key", within="1s", replicas=2, share=share, name="pairs")
     pairs.sink("out", sw.collect_sink())
-    return place(
+    placed = place(
         flow.name,
         plan_stages(flow.graph),
         ["node-1", "node-2", "node-3"],
         placement={"*": "node-1", "pairs.1": "node-2", "pairs.2": "node-3"},
         deadline_ns=flow.deadline_ns,
     )
+    return replace(placed, limits=LIMITS)
 
 
 def run(plan: Plan, *, policy: str, egress: Any = None) -> tuple[Simulation, JobReport]:
@@ -77,7 +79,6 @@ def run(plan: Plan, *, policy: str, egress: Any = None) -> tuple[Simulation, Job
         egress=egress or (lambda *_: None),
         cost=CostModel(per_comparison_ns=1_000.0, jitter=1.0),
         link=LinkModel(jitter_ns=5_000_000),
-        limits=LIMITS,
         policy=make_policy(FlowGraph.of(plan), Tuning(policy=policy)),
     )
     return simulation, simulation.run()
@@ -140,7 +141,6 @@ def test_a_slow_replica_shows_in_its_own_samples_not_in_those_of_the_gate() -> N
         plan,
         egress=lambda *_: None,
         cost=CostModel(stages={"pairs.2": 60_000_000.0}),
-        limits=LIMITS,
         policy=make_policy(FlowGraph.of(plan), Tuning(policy="0s")),
     )
     simulation.run()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections import deque
+from dataclasses import replace
 from fractions import Fraction
 from random import Random
 from typing import Any
@@ -16,8 +17,9 @@ import pytest
 from runtime.control import FlowGraph
 from runtime.errors import SettingError
 from runtime.measure import imbalances
-from runtime.model import Batch, Message, ReadTag
+from runtime.model import NS_PER_SECOND, Batch, Message, ReadTag
 from runtime.model.plain import from_plain, to_plain
+from runtime.plan.slot_plan import slot_plan
 from runtime.schedule import Slot
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths
@@ -61,7 +63,7 @@ def run(
     seed: int, *, restarts: frozenset[int] = frozenset(), looks: frozenset[int] = frozenset()
 ) -> tuple[int, dict[str, Any]]:
     """Return how many steps a flow took, and all that can be seen of it."""
-    plan, limits = any_flow(seed)
+    plan = any_flow(seed)
     out: list[Any] = []
 
     def egress(stage: str, batch: Batch | None, is_end: bool) -> None:
@@ -78,7 +80,6 @@ def run(
         seed=seed,
         cost=CostModel(jitter=2.0),
         link=LinkModel(jitter_ns=20 * MS),
-        limits=limits,
         policy=AnyHolds(Paths.of(FlowGraph.of(plan)).tuned, seed)
         if plan.deadline_ns is not None
         else None,
@@ -122,13 +123,13 @@ def test_the_comparison_finds_a_field_that_was_forgotten() -> None:
 
 
 def slot_of(name: str, *, seed: int = 3, is_sampled: bool = False) -> Slot:
-    plan, limits = any_flow(seed)
-    stages = plan.stages_of(name)
-    return Slot(name, stages, start_ns=0, limits=limits, is_sampled=is_sampled)
+    interval_ns = NS_PER_SECOND if is_sampled else None
+    part = replace(slot_plan(any_flow(seed), name), interval_ns=interval_ns)
+    return Slot.of(part, start_ns=0)
 
 
 def test_a_snapshot_of_another_version_or_of_other_stages_is_refused_with_the_way_out() -> None:
-    one, other = any_flow(3)[0].slot_names[:2]
+    one, other = any_flow(3).slot_names[:2]
     state = slot_of(one).snapshot()
     with pytest.raises(SettingError, match="it is of version 0, and this release reads version 2"):
         slot_of(one).restore({**state, "version": 0})

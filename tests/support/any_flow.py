@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -13,7 +14,7 @@ import slackwater as sw
 from runtime.config import Limits
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Trial
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.tune import SetRelease
 from tests.support.rules import rule
@@ -102,8 +103,8 @@ def any_source(flow: sw.Dataflow, name: str, chance: Random) -> sw.Stream:
     return stream.select("ts", "key", "text", "value")
 
 
-def any_flow(seed: int) -> tuple[Plan, Limits]:
-    """Two or three sources; merges, joins, aggregates, replicas; one or two sinks."""
+def any_flow(seed: int) -> Plan:
+    """Two or three sources; merges, joins, aggregates, replicas; one or two sinks; small limits."""
     chance = Random(seed)  # noqa: S311 - a draw, not a secret
     way: dict[str, Any] = chance.choice(
         [{"slack": None}, {"slack": "0s"}, {"slack": "60ms"}, *[{"deadline": "4s"}] * 3]
@@ -173,7 +174,7 @@ def any_flow(seed: int) -> tuple[Plan, Limits]:
         slice_ns=60_000,
         source_gap_ns=chance.choice([1, 5 * MS]),
     )
-    return plan, limits
+    return replace(plan, limits=limits)
 
 
 def counted(stream: sw.Stream, chance: Random, *, replicas: int, late: Any = "drop") -> sw.Stream:

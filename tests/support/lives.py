@@ -16,7 +16,7 @@ from runtime.life import (
     Stimulus,
     TimeLimits,
 )
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import plan_stages
 
 SLOTS = ("node-1", "node-2", "node-3")

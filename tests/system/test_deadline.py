@@ -128,6 +128,20 @@ def test_a_slack_is_set_keeps_the_deadline_and_is_reported(
     assert all(span.gates["gate"].latency_ns > 400 * MS for span in late)
 
 
+def test_at_half_a_second_slots_are_asked_and_the_deadline_is_judged_twice_as_often(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    over = tmp_path / "over"
+    flow = late_pair("late", lag_ms=6_000, over=over, deadline="3s")
+    job = cluster.submit(flow, tuning=sw.Tuning(policy="500ms", interval="500ms"))
+    tuning = check_tuned(end(job, over))
+    check_rows(job)
+    assert tuning.interval_ns == 500 * MS
+    spans = tuning.series.spans
+    assert tuning.seconds > job.report().elapsed_s, "more than one a second"
+    assert [one.second for one in spans] == sorted({one.second for one in spans})
+
+
 def test_a_tuner_that_is_killed_is_replaced_and_the_slacks_stay(
     cluster: sw.Cluster, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import psutil
@@ -118,7 +119,7 @@ def test_who_answers_once_and_dies_is_not_started_again_and_again_at_once(
             return 0.0  # but let us not wait for it here
 
     monkeypatch.setattr(tuner_care, "BackOff", Noted)
-    care = TunerSupervisor(plan, sw.Tuning(policy="500ms"))
+    care = TunerSupervisor(replace(plan, tuning=sw.Tuning(policy="500ms")))
     care.start(slots_of(plan))
     until(lambda: care.look(0.1) or len(waits) == 3, within_s=3 * SOON_S, what="three deaths")
     care.end()
@@ -126,7 +127,7 @@ def test_who_answers_once_and_dies_is_not_started_again_and_again_at_once(
 
 
 def test_a_tuner_that_is_dead_at_the_end_is_told_of_in_the_report(plan: Plan) -> None:
-    care = TunerSupervisor(plan, sw.Tuning(policy="500ms"))
+    care = TunerSupervisor(replace(plan, tuning=sw.Tuning(policy="500ms")))
     care.start(slots_of(plan))
     until(lambda: care.look(0.1) or care.pids, within_s=SOON_S, what="the tuner")
     assert care._tuner is not None
@@ -138,7 +139,7 @@ def test_a_tuner_that_is_dead_at_the_end_is_told_of_in_the_report(plan: Plan) ->
 
 
 def test_a_tuner_that_answers_at_the_end_leaves_no_note(plan: Plan) -> None:
-    care = TunerSupervisor(plan, sw.Tuning(policy="500ms"))
+    care = TunerSupervisor(replace(plan, tuning=sw.Tuning(policy="500ms")))
     care.start(slots_of(plan))
     until(lambda: care.look(0.1) or report_of(care).seconds, within_s=SOON_S, what="a second")
     care.finish()
@@ -147,7 +148,7 @@ def test_a_tuner_that_answers_at_the_end_leaves_no_note(plan: Plan) -> None:
 
 
 def test_who_is_ended_from_another_thread_starts_no_other(plan: Plan) -> None:
-    care = TunerSupervisor(plan, sw.Tuning(policy="500ms"))
+    care = TunerSupervisor(replace(plan, tuning=sw.Tuning(policy="500ms")))
     care.start(slots_of(plan))
     tuner = care._tuner
     assert tuner is not None
@@ -170,7 +171,7 @@ def test_a_tuner_that_never_spoke_and_is_stuck_in_native_code_is_gone_when_it_is
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tuner_care, "Tuner", StuckTuner)
-    care = TunerSupervisor(plan, sw.Tuning())
+    care = TunerSupervisor(replace(plan, tuning=sw.Tuning()))
     care.start(slots_of(plan))
     process = until(lambda: process_of(care), within_s=SOON_S, what="the note of its process")
     there = psutil.Process(process.pid)
@@ -185,7 +186,7 @@ def test_a_head_that_hangs_keeps_no_tuner_alive_and_holds_nobody_up(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tuner_process, "KILL_S", 0.2)
-    care = TunerSupervisor(plan, sw.Tuning(policy="500ms"))
+    care = TunerSupervisor(replace(plan, tuning=sw.Tuning(policy="500ms")))
     care.start(slots_of(plan))
     until(lambda: care.look(0.1) or care.pids, within_s=SOON_S, what="the tuner")
     lines = command_lines(below())

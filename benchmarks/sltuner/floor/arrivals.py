@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.config import Limits
 from runtime.measure.samples import StageSample
 from runtime.model import Message
 from runtime.plan.plan import Plan
@@ -40,9 +39,7 @@ class NotAloneError(Exception):
     """The gate is fed by more than sources in slots of their own: it is not to be seen apart."""
 
 
-def arrivals(
-    plan: Plan, gate: str, *, cost: CostModel, link: LinkModel, limits: Limits, seconds: int
-) -> Arrivals:
+def arrivals(plan: Plan, gate: str, *, cost: CostModel, link: LinkModel, seconds: int) -> Arrivals:
     """Return what comes to a gate that is fed by sources alone.
 
     Args:
@@ -50,7 +47,6 @@ def arrivals(
         gate: the stage.
         cost: as in the simulator, but without jitter, which is drawn for all slots together.
         link: likewise.
-        limits: as in the simulator.
         seconds: how many the samples are wanted of.
 
     Raises:
@@ -71,7 +67,7 @@ def arrivals(
     messages: list[Arrived] = []
     samples: list[StageSample] = []
     for name in sorted(slots):
-        slot = Slot(name, plan.stages_of(name), start_ns=0, limits=limits, is_sampled=True)
+        slot = Slot(name, plan.stages_of(name), start_ns=0, limits=plan.limits, is_sampled=True)
         found = _messages(slot, writers, cost=cost, link=link, samples=samples)
         messages += found
         slot.close()

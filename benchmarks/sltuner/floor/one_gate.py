@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.offline import pairs_within
-from benchmarks.sltuner.deadline import LIMITS, Experiment, Floats, Ints
+from benchmarks.sltuner.deadline import Experiment, Floats, Ints
 from benchmarks.sltuner.floor.arrivals import Arrivals, NotAloneError, arrivals
 from benchmarks.sltuner.floor.sink_queue import RecentWork, SinkQueue
 from benchmarks.sltuner.seconds import by_second
@@ -74,9 +74,7 @@ class OneGate:
         assert plan.deadline_ns is not None, "an experiment has a deadline"
         self.deadline_ns, self.seconds = plan.deadline_ns, experiment.seconds
         cost, link = experiment.cost, experiment.link
-        come = arrivals(
-            plan, self.gate, cost=cost, link=link, limits=LIMITS, seconds=experiment.seconds
-        )
+        come = arrivals(plan, self.gate, cost=cost, link=link, seconds=experiment.seconds)
         self.passing_ns = int(cost.per_slice_ns) + link.delay_ns
         self.sink = SinkQueue(next(one.name for one in plan.stages if one.kind == "sink"), cost)
         self._take_in(come)

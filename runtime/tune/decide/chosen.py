@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from runtime.config import Tuning
 from runtime.control.graph import FlowGraph
 from runtime.errors import SettingError
+from runtime.model import duration_ns, format_ns
 from runtime.plan.plan import Plan
 from runtime.tune.decide.make import make_policy
+
+LEAST_NS = 50_000_000
+"""Slots are asked 20 ms behind the end of an interval, and have half of it to answer."""
 
 
 def chosen_tuning(plan: Plan, tuning: Tuning | None) -> Tuning | None:
     """Return how the slacks of a plan are to be set; None: it has none to be set.
 
     Raises:
-        SettingError: `tuning` is none, names no policy, or there is no deadline for it.
+        SettingError: `tuning` is none, names no policy or one that cannot go by its interval, or
+            there is no deadline for it.
     """
     if tuning is not None and not isinstance(tuning, Tuning):
         raise SettingError(
@@ -28,4 +35,11 @@ def chosen_tuning(plan: Plan, tuning: Tuning | None) -> Tuning | None:
             )
         return None
     tuning = tuning or Tuning()
-    return None if make_policy(FlowGraph.of(plan), tuning) is None else tuning
+    what = f"flow {plan.flow!r}: interval"
+    if duration_ns(tuning.interval, what=what, positive=True) < LEAST_NS:
+        raise SettingError(
+            f"{what}={tuning.interval!r} must be at least {format_ns(LEAST_NS)}: slots are asked "
+            "for their samples as often, over the network; write interval='1s', say"
+        )
+    graph = FlowGraph.of(replace(plan, tuning=tuning))
+    return None if make_policy(graph, tuning) is None else tuning

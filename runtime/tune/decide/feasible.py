@@ -7,7 +7,6 @@ here may still be broken, and the report says so.
 
 from __future__ import annotations
 
-from runtime.errors import FlowError
 from runtime.model import format_ns
 from runtime.plan.plan import Plan
 
@@ -15,34 +14,31 @@ HOP_NS = 200_000
 """A message from slot to slot takes at least about this: `python -m benchmarks hop` has 0.2 ms."""
 
 
-def check_deadline(plan: Plan, *, source_gap_ns: int, hop_ns: int = HOP_NS) -> None:
-    """Refuse a deadline that no slack can meet.
+def deadline_refusal(plan: Plan, *, hop_ns: int = HOP_NS) -> str | None:
+    """Return why no slack can meet a deadline, the least that is possible; None: one may.
 
     Args:
-        plan: placed; without a deadline all is well.
-        source_gap_ns: how often a paced source is asked at most.
+        plan: placed, with its limits; without a deadline all is well.
         hop_ns: what a message between two slots takes at least.
-
-    Raises:
-        FlowError: says the least that is possible, and why.
     """
     if plan.deadline_ns is None:
-        return
-    slots = plan.slots
+        return None
+    slots, source_gap_ns = plan.slots, plan.limits.source_gap_ns
     hops: dict[str, int] = {}  # {stage: the most on a way to it}
     for stage in plan.stages:
         ways = (hops[one.source] + (slots[one.source] != slots[one.target]) for one in stage.inputs)
         hops[stage.name] = max(ways, default=0)
     most = max(hops.values(), default=0)
     least_ns = source_gap_ns + most * hop_ns
-    if plan.deadline_ns < least_ns:
-        raise FlowError(
-            f"dataflow {plan.flow!r} cannot keep its deadline of {format_ns(plan.deadline_ns)}, "
-            f"whatever the slack: an event takes at least {format_ns(least_ns)} here, "
-            f"{format_ns(source_gap_ns)} until its source looks (Limits.source_gap_ns), "
-            f"{_hops(most, hop_ns=hop_ns)}, even if nothing waits; ask for more"
-            f"{', or place the stages together' if most else ''}"
-        )
+    if plan.deadline_ns >= least_ns:
+        return None
+    return (
+        f"dataflow {plan.flow!r} cannot keep its deadline of {format_ns(plan.deadline_ns)}, "
+        f"whatever the slack: an event takes at least {format_ns(least_ns)} here, "
+        f"{format_ns(source_gap_ns)} until its source looks (Limits.source_gap_ns), "
+        f"{_hops(most, hop_ns=hop_ns)}, even if nothing waits; ask for more"
+        f"{', or place the stages together' if most else ''}"
+    )
 
 
 def _hops(most: int, *, hop_ns: int) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from runtime.control.commands import Command, Move, SetRelease, Shed, Warn
+from runtime.control.deciders import Wanted
 from runtime.control.graph import FlowGraph
 from runtime.control.loop import Decider, name_of
 from runtime.errors import SettingError
@@ -76,6 +77,11 @@ class GuardedPolicy:
             self._count(problem)
             return {}
 
+    def take_trace(self) -> str | None:
+        """Return the traceback of what went wrong last, once."""
+        trace, self.trace = self.trace, None
+        return trace
+
     def _asked(self, ask: Callable[[], Sequence[Command]]) -> list[Command]:
         settable = []
         try:
@@ -114,6 +120,49 @@ class GuardedPolicy:
         self.errors += 1
         self.last_error = f"{type(problem).__name__}: {problem}".splitlines()[0]
         self.trace = "".join(traceback.format_exception(problem))
+
+
+class GuardedPolicies:
+    """Several policies, each guarded, as the control loop asks them.
+
+    Args:
+        make: makes each, the one whose word prevails first; at least one.
+        graph: of the flow.
+    """
+
+    def __init__(self, make: Sequence[Callable[[], Decider]], graph: FlowGraph) -> None:
+        self._each = [GuardedPolicy(one, graph) for one in make]
+
+    def begin(self) -> list[Wanted]:
+        """Return what each wants to begin with."""
+        return [Wanted(one.name or "", one.begin()) for one in self._each]
+
+    def decide(self, second: int, samples: Mapping[str, StageSample]) -> list[Wanted]:
+        """Return what each wants to change now that a second is over."""
+        return [Wanted(one.name or "", one.decide(second, samples)) for one in self._each]
+
+    def noted(self, report: TuningReport) -> TuningReport:
+        """Return a report with what they are, say of themselves, and did wrong.
+
+        Of several, `policy` has all names, and `status` {name: what it says}.
+        """
+        if len(self._each) == 1:
+            return self._each[0].noted(report)
+        names = [one.name or "one that could not be made" for one in self._each]
+        status = {name: one.status() for name, one in zip(names, self._each, strict=True)}
+        errors = [one.last_error for one in self._each if one.last_error is not None]
+        return replace(
+            report,
+            policy=", ".join(names),
+            status={name: said for name, said in status.items() if said},
+            errors=report.errors + sum(one.errors for one in self._each),
+            last_error=errors[-1] if errors else report.last_error,
+        )
+
+    def take_traces(self) -> list[str]:
+        """Return the tracebacks of what went wrong, once."""
+        traces = [one.take_trace() for one in self._each]
+        return [trace for trace in traces if trace is not None]
 
 
 def _plain(value: Any) -> Any:

@@ -11,7 +11,7 @@ from runtime.config import Tuning, makes_policy, missing_of
 from runtime.control.graph import FlowGraph
 from runtime.errors import SettingError
 from runtime.measure.samples import StageSample
-from runtime.model import READY_ONLY, ReleaseRule
+from runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
 from runtime.plan.slack import rule_of
 from runtime.tune.decide.policies import (
     SPLITS,
@@ -38,24 +38,34 @@ def make_policy(
         history: samples of earlier runs, seconds ascending; of several runs one after the other.
 
     Raises:
-        SettingError: there is no such policy, or what the user's function made is none.
+        SettingError: there is no such policy, it cannot go by the graph's interval, or what the
+            user's function made is none.
     """
     paths, deadline_ns = Paths.of(graph), graph.deadline_ns
     if deadline_ns is None or not paths.tuned:
         return None
     if not isinstance(tuning.policy, str):
         return _own(tuning.policy, graph)
-    margin_ns = kept_back_ns(deadline_ns)
+    margin_ns, interval_ns = kept_back_ns(deadline_ns), graph.interval_ns
+    if tuning.policy == "sltuner" and interval_ns != NS_PER_SECOND:
+        raise SettingError(
+            f"interval={tuning.interval!r}, and policy='sltuner' thinks in seconds: its models say "
+            "what the next second brings; leave interval= out, or take another policy, such as "
+            "policy='slowly decaying maximum', the rule that it begins with"
+        )
+    split = partial(make_split, paths, deadline_ns=deadline_ns, interval_ns=interval_ns)
     named: dict[str, Callable[[], SlackPolicy]] = {
         "sltuner": lambda: SlackTuner(
             paths, deadline_ns=deadline_ns, tuning=tuning, history=history
         ),
-        **{name: partial(make_split, paths, name, deadline_ns=deadline_ns) for name in SPLITS},
+        **{name: partial(split, name) for name in SPLITS},
         "max timestamp": lambda: MaxTimestamp(paths),
         "tcp": lambda: TcpAdaptation(paths, start_ns=deadline_ns // 2),
         "k-slack": lambda: StaticSlack(paths, ReleaseRule.in_full(deadline_ns - margin_ns)),
         "ready-only": lambda: StaticSlack(paths, READY_ONLY),
-        "calibration": lambda: Calibration(paths, most_ns=deadline_ns, seed=tuning.seed),
+        "calibration": lambda: Calibration(
+            paths, most_ns=deadline_ns, interval_ns=interval_ns, seed=tuning.seed
+        ),
     }
     if tuning.policy in named:
         return named[tuning.policy]()

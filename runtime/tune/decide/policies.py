@@ -137,7 +137,7 @@ STEADY_RISES = 3
 """The same of the mean rise of two seconds: a setting is felt a second later, and what it has let
 wait in the one after; and one more, since load that rises may rise faster."""
 FADES = 0.9
-"""What is left of a maximum after a second."""
+"""What is left of a maximum after a second, however long intervals are."""
 FORGETS = 0.99
 """The same of one that is half as large after a minute."""
 
@@ -171,7 +171,7 @@ def the_steady_trend(took_ns: Sequence[float], before_ns: float | None) -> float
 def the_fading_most(
     took_ns: Sequence[float], before_ns: float | None, *, left: float = FADES
 ) -> float:
-    """Expect the most that it took, of which so much is left after each second."""
+    """Expect the most that it took, of which so much is left after each interval."""
     return took_ns[-1] if before_ns is None else max(took_ns[-1], left * before_ns)
 
 
@@ -235,12 +235,22 @@ SPLITS: Mapping[str, tuple[Expects, bool]] = {
     "decaying maximum": (the_fading_most, True),
     "slowly decaying maximum": (partial(the_fading_most, left=FORGETS), True),
 }
-"""{name: (what is expected of the rest of the path, whether the shares are holds by the clock)}"""
+"""{name: (what is expected of the rest of the path, whether the shares are holds by the clock)},
+where intervals are seconds; of others `_FADING` fades by their length."""
+_FADING = {"decaying maximum": FADES, "slowly decaying maximum": FORGETS}
 
 
-def make_split(paths: Paths, name: str, *, deadline_ns: int) -> EvenSplit:
-    """Return one of `SPLITS`, with what every rule keeps back."""
+def make_split(
+    paths: Paths, name: str, *, deadline_ns: int, interval_ns: int = NS_PER_SECOND
+) -> EvenSplit:
+    """Return one of `SPLITS`, with what every rule keeps back.
+
+    What is said of its last rises is of intervals: a rule is felt an interval after it was set.
+    """
     expects, holds = SPLITS[name]
+    if name in _FADING and interval_ns != NS_PER_SECOND:
+        left = _FADING[name] ** (interval_ns / NS_PER_SECOND)
+        expects = partial(the_fading_most, left=left)
     return EvenSplit(
         paths,
         deadline_ns=deadline_ns,
@@ -257,16 +267,26 @@ class Calibration:
     Args:
         paths: of the flow.
         most_ns: the largest slack.
-        every_s: how long each slack stays.
+        every_s: how long each slack stays; an interval at least.
+        interval_ns: of the samples.
         seed: of the draws.
     """
 
     name = "calibration"
 
-    def __init__(self, paths: Paths, *, most_ns: int, every_s: int = 5, seed: int = 0) -> None:
-        self._paths, self._most_ns, self._every_s = paths, most_ns, every_s
+    def __init__(
+        self,
+        paths: Paths,
+        *,
+        most_ns: int,
+        every_s: int = 5,
+        interval_ns: int = NS_PER_SECOND,
+        seed: int = 0,
+    ) -> None:
+        self._paths, self._most_ns = paths, most_ns
+        self._stays = max(every_s * NS_PER_SECOND // interval_ns, 1)  # so many intervals
         self._rng = np.random.default_rng(seed)
-        self._next = every_s
+        self._next = self._stays
 
     def begin(self) -> Sequence[SetRelease]:
         """Draw the first slacks."""
@@ -277,7 +297,7 @@ class Calibration:
         del samples
         if second + 1 < self._next:
             return []
-        self._next = second + 1 + self._every_s
+        self._next = second + 1 + self._stays
         return self._draw()
 
     def _draw(self) -> Sequence[SetRelease]:

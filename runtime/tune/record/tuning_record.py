@@ -19,7 +19,7 @@ from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.samples import KEPT, StageSample
 from runtime.measure.tuning import GateTuning, TuningReport
 from runtime.measure.tuning_series import GateSpan, TuningSeries, TuningSpan
-from runtime.model import NS_PER_SECOND, ReleaseRule
+from runtime.model import ReleaseRule
 from runtime.tune.record.paths import Paths, measured_ns
 
 MOST_WARNINGS = 100
@@ -39,10 +39,9 @@ class TuningRecord:
     minutes may still come after that: they count in the report.
 
     Args:
-        graph: of a flow with a deadline.
+        graph: of a flow with a deadline; what is called a second here is one of its intervals.
         policy: what the report calls it.
         resumed: what an earlier tuner of the same run knew; it stays as it is.
-        interval_ns: of the samples; what is called a second here is one of these.
     """
 
     def __init__(
@@ -51,7 +50,6 @@ class TuningRecord:
         *,
         policy: str,
         resumed: TuningReport | None = None,
-        interval_ns: int = NS_PER_SECOND,
     ) -> None:
         assert graph.deadline_ns is not None, "without a deadline there is nothing to record"
         self._paths = Paths.of(graph)
@@ -59,7 +57,9 @@ class TuningRecord:
         self._sinks = graph.sinks
         if resumed is None:
             gates = [GateTuning(stage) for stage in self._paths.tuned]
-            resumed = TuningReport(graph.deadline_ns, policy, gates=gates, interval_ns=interval_ns)
+            resumed = TuningReport(
+                graph.deadline_ns, policy, gates=gates, interval_ns=graph.interval_ns
+            )
         self._past = _copied(resumed)  # the seconds that nothing can be added to any more
         spans = resumed.series.spans
         self._shown = -1  # the last second that was due

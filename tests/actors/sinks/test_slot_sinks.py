@@ -16,9 +16,10 @@ from actors.wire.channel import ChannelKeys
 from benchmarks.engine.sinks.reader import Watcher
 from ingest import table
 from runtime.flow import Dataflow
+from runtime.placement.place import place
 from runtime.plan.flow_fingerprints import flow_fingerprints
-from runtime.plan.place import place
 from runtime.plan.plan import plan_stages
+from runtime.plan.slot_plan import slot_plan
 from tests.support.endless import SilentInput
 from tests.support.sinks import seen
 from tests.support.waiting import until
@@ -37,7 +38,7 @@ def test_a_live_sink_publishes_though_its_source_is_silent_and_one_file_waits_fo
     numbers.sink("file", jsonl_sink(tmp_path / "one.jsonl"))
     plan = place(flow.name, plan_stages(flow.graph), ["node-1"])
     plan = replace(plan, marks=flow_fingerprints(flow.steps))
-    slot = SlotHost("node-1", plan.stages, keys=ChannelKeys.generate())
+    slot = SlotHost(slot_plan(plan, "node-1"), keys=ChannelKeys.generate())
     slot.bind(dict.fromkeys(plan.slots))
     start_ns = slot.connect({}, sink_runs(plan, "falls-silent-1", [slot.fingerprints()]))
     with Watcher(tmp_path / "out", [0, 1, 2]) as watcher:

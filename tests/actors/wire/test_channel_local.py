@@ -19,6 +19,7 @@ from actors.slot.host import SlotHost
 from actors.wire.channel import Receiver, Sender
 from actors.wire.local_sockets import host_identity
 from runtime.plan.plan import plan_stages
+from runtime.plan.slot_plan import SlotPlan
 from slackwater import Dataflow, collect_sink, table
 from tests.actors.wire.links import KEYS, ROOT, Link, codec, message, receive, speeds, until
 
@@ -207,7 +208,8 @@ def sink_slot() -> SlotHost:
     flow.source("numbers", events, event_time="ts").sink("out", collect_sink())
     stages = plan_stages(flow.graph)
     out = [stage for stage in stages if stage.name == "out"]
-    return SlotHost("node-2", tuple(out), keys=KEYS, host=HERE)
+    part = SlotPlan(name="node-2", node="node-2", stages=tuple(out))
+    return SlotHost(part, keys=KEYS, host=HERE)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="hosts are told apart on Linux only")

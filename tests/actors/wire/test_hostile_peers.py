@@ -29,6 +29,7 @@ from actors.wire.channel import ChannelKeys
 from actors.wire.channel_end import PIECE_BYTES
 from runtime.flow.dataflow import Dataflow
 from runtime.plan.plan import plan_stages
+from runtime.plan.slot_plan import SlotPlan
 from runtime.sources.spec import END_OF_INPUT, EndOfInput
 from tests.actors.wire.links import KEYS, Link, codec, message, receive, speeds, until
 from tests.support import waiting
@@ -86,9 +87,11 @@ class Job:
         flow = Dataflow("numbers")
         flow.source("numbers", fed, event_time="ts").sink("out", collect_sink())
         where = {"numbers": "node-1", "out": "node-2"}
-        self.slots = [
-            SlotHost(where[stage.name], (stage,), keys=KEYS) for stage in plan_stages(flow.graph)
+        parts = [
+            SlotPlan(name=where[stage.name], node=where[stage.name], stages=(stage,))
+            for stage in plan_stages(flow.graph)
         ]
+        self.slots = [SlotHost(part, keys=KEYS) for part in parts]
         hosts = {"numbers": None, "out": None}
         endpoints: dict[str, str] = {}
         for slot in self.slots:

@@ -10,7 +10,7 @@ from runtime.config import Tuning
 from runtime.control import FlowGraph
 from runtime.errors import SettingError
 from runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
-from runtime.plan.place import place
+from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.tune import SetRelease, make_policy
 

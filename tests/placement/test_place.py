@@ -11,8 +11,8 @@ import pytest
 
 import slackwater as sw
 from runtime.errors import FlowError, SettingError
-from runtime.plan.place import place
-from runtime.plan.placement_text import placement_lines
+from runtime.placement.place import place
+from runtime.placement.placement_text import placement_lines
 from runtime.plan.plan import Plan, Stage, plan_stages
 from runtime.plan.slots import SlotPlace, slots_of_nodes
 

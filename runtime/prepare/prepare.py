@@ -1,0 +1,78 @@
+"""From a flow to its plan, for the cluster and the simulator alike.
+
+```
+flow ─ checked ─▶ stages ─ placed ─▶ plan ─ settings ─▶ fingerprints, tuning ─▶ verdict ─▶ admit
+```
+
+What is wrong with the flow, its placement or its settings is an error here. A plan that is right
+and yet must not run has a verdict that says so: it can still be looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from runtime.config import Limits, Tuning
+from runtime.errors import FlowError
+from runtime.flow.dataflow import Dataflow
+from runtime.placement.place import place
+from runtime.plan.flow_fingerprints import flow_fingerprints
+from runtime.plan.plan import Plan, plan_stages
+from runtime.plan.slots import SlotPlace
+from runtime.plan.steps import SourceStep
+from runtime.plan.unpaced import unpaced_note
+from runtime.plan.verdict import Verdict
+from runtime.tune import HOP_NS, chosen_tuning, deadline_refusal
+
+
+def prepare(
+    flow: Dataflow,
+    slots: Sequence[SlotPlace | str],
+    *,
+    placement: Mapping[str, str] | None = None,
+    free: Mapping[str, int] | None = None,
+    limits: Limits | None = None,
+    tuning: Tuning | None = None,
+    hop_ns: int = HOP_NS,
+) -> Plan:
+    """Return the plan of a flow, with its settings and the verdict on it.
+
+    Args:
+        flow: checked here once more.
+        slots: those there are, node by node, at least one.
+        placement: {stage: slot or node} for some stages, or {"*": slot or node} for all.
+        free: {node: how many CPUs are free there}; None: all are.
+        limits: what bounds memory and slices; None: the defaults.
+        tuning: how the deadline of the flow is kept; None: as well as we can.
+        hop_ns: what a message between two slots takes at least.
+
+    Raises:
+        FlowError: the flow or the placement is wrong.
+        SettingError: `tuning` is wrong, or the flow has no deadline for it; or there is no slot.
+    """
+    stages = plan_stages(flow.graph)
+    placed = place(
+        flow.name, stages, slots, placement=placement, deadline_ns=flow.deadline_ns, free=free
+    )
+    plan = replace(placed, limits=limits or Limits(), marks=flow_fingerprints(flow.steps))
+    plan = replace(plan, tuning=chosen_tuning(plan, tuning))
+    return replace(plan, verdict=_verdict(plan, hop_ns=hop_ns))
+
+
+def admit(plan: Plan) -> Plan:
+    """Return a plan that may run.
+
+    Raises:
+        FlowError: it must not: no slack can keep its deadline.
+    """
+    if plan.verdict.refusal is not None:
+        raise FlowError(plan.verdict.refusal)
+    return plan
+
+
+def _verdict(plan: Plan, *, hop_ns: int) -> Verdict:
+    steps = [stage.step for stage in plan.stages]
+    sources = {step.name: step.source for step in steps if isinstance(step, SourceStep)}
+    note = unpaced_note(plan.deadline_ns, sources)
+    return Verdict(deadline_refusal(plan, hop_ns=hop_ns), () if note is None else (note,))
