@@ -40,7 +40,7 @@ from runtime.control.commands import Command
 from runtime.errors import SlackwaterError
 from runtime.model import NS_PER_SECOND
 from runtime.plan.plan import Channel, Stage
-from runtime.schedule import Action, Egress, Grant, Send, Slot
+from runtime.schedule import Action, Egress, Grant, Send, Slot, make_slot
 from runtime.sinks import InputPrint, SinkRun
 
 IDLE_S = 0.2
@@ -183,7 +183,7 @@ class SlotHost:
         self._start_ns = start_ns
         stages = [read_ahead(stage, self._waker.wake) for stage in self._stages]
         self._own_inputs = [one for _, one in stages if one is not None]
-        self._slot = Slot(
+        self._slot = make_slot(
             self._name,
             [stage for stage, _ in stages],
             start_ns=start_ns,
@@ -373,6 +373,7 @@ class SlotHost:
                 channel.least_link_ns = receiver.least_link_ns
         sinks = self._sinks.reports(self._node)
         self._report = SlotReport(self._name, state, stages, channels, sinks, error, kind)
+        self._report.recent = self._slot.recent()
         self._report.at_ns = self._clock.now_ns()
         self._report.clock = self._clock.report(self._node)
         refused_peers = [receiver.refused_peers for receiver in self._receivers.values()]

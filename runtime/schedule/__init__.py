@@ -3,11 +3,13 @@
 from runtime.schedule.order import Order, StageView, StimulusOrder
 from runtime.schedule.slot import Action, Egress, Grant, Rest, Send, Slice, Slot
 from runtime.schedule.stage import StageMachine
+from runtime.schedule.stimulus_log import LoggedSlot, make_slot, replay, replaying
 
 __all__ = [
     "Action",
     "Egress",
     "Grant",
+    "LoggedSlot",
     "Order",
     "Rest",
     "Send",
@@ -16,4 +18,7 @@ __all__ = [
     "StageMachine",
     "StageView",
     "StimulusOrder",
+    "make_slot",
+    "replay",
+    "replaying",
 ]

@@ -22,6 +22,7 @@ from runtime.plan.plan import Channel, Stage
 from runtime.schedule.order import Order, StageView
 from runtime.schedule.queues import credit_of
 from runtime.schedule.stage import StageMachine
+from runtime.schedule.stimuli import in_words, ring
 
 POLL_NS = 5_000_000
 """A source that has nothing right now, and cannot say when, is asked again after this long."""
@@ -131,15 +132,21 @@ class Slot:
         self._reports = {
             c.name: ChannelReport(c.name, c.source, c.target) for c in self._channels.values()
         }
+        self._start_ns, self._recent = start_ns, ring()
 
     def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
         """Take a message from another slot, where it was sent `link_ns` ago."""
+        self._recent.append((now_ns, "rows", channel, message.rows, message.promise_ns))
+        self._deliver(channel, message, now_ns, link_ns)
+
+    def _deliver(self, channel: str, message: Message, now_ns: int, link_ns: int) -> None:
         target = self._channels[channel].target
         self._reports[channel].rows_received += message.rows
         self._stages[target].deliver(channel, message, now_ns, link_ns=link_ns)
 
     def credit(self, channel: str, rows: int) -> None:
         """Take credit that the other end has granted."""
+        self._recent.append((None, "credit", channel, rows))
         self._credit[channel] += rows
 
     def step(self, now_ns: int) -> Slice | None:
@@ -183,8 +190,9 @@ class Slot:
 
     def _run(self, machine: StageMachine, now_ns: int) -> Slice:
         name = self.at_work = machine.stage.name
-        compared = machine.comparisons
-        message, used = machine.run(now_ns, max_rows=self._slice_rows[name])
+        compared, max_rows = machine.comparisons, self._slice_rows[name]
+        self._recent.append((now_ns, "slice", name, max_rows))
+        message, used = machine.run(now_ns, max_rows=max_rows)
         compared = machine.comparisons - compared
         actions: list[Action] = []
         if message is not None:
@@ -208,7 +216,7 @@ class Slot:
             report.rows_sent += part.rows
             report.messages += 1
             if channel.target in self._stages:
-                self.deliver(channel.name, part, now_ns)
+                self._deliver(channel.name, part, now_ns, 0)
             else:
                 actions.append(Send(channel, part))
 
@@ -252,6 +260,7 @@ class Slot:
                 rows by the clock, or one that was planned as ready-only: what is behind it counts
                 on the order of its rows.
         """
+        self._recent.append((None, "command", f"{type(command).__name__} {command.stage!r}"))
         machine = self._stages.get(command.stage)
         if machine is None:
             raise SettingError(
@@ -316,6 +325,10 @@ class Slot:
         """Return the counters of all stages and channels as they stand; they change no more."""
         stages = [machine.report_at(now_ns).copy() for machine in self._stages.values()]
         return stages, [replace(report) for report in self._reports.values()]
+
+    def recent(self) -> list[str]:
+        """Return what it was given last, a line each, the latest last; see `in_words`."""
+        return in_words(self._recent, slot=self.name, start_ns=self._start_ns)
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state between two steps, as plain values (runtime/model/plain.py).

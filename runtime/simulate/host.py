@@ -21,7 +21,7 @@ from runtime.measure.report import JobReport
 from runtime.measure.samples import StageSample
 from runtime.model import Batch, Message
 from runtime.plan.plan import Channel, Plan
-from runtime.schedule import Egress, Grant, Send, Slice, Slot
+from runtime.schedule import Egress, Grant, LoggedSlot, Send, Slice, Slot, make_slot
 from runtime.simulate.faults import Fault, check_faults
 from runtime.simulate.life import CloseSlot, SimulatedLife
 from runtime.simulate.models import CostModel, LinkModel, TunerModel
@@ -99,7 +99,7 @@ class Simulation:
         self._life = SimulatedLife(plan, self, close=close, seed=seed, faults=faults)
 
     def _new_slot(self, name: str) -> Slot:
-        return Slot(
+        return make_slot(
             name,
             self._plan.stages_of(name),
             start_ns=self._start_ns,
@@ -195,7 +195,7 @@ class Simulation:
             tuning=None if self._tuner is None else self._tuner.report(),
         )
         if report.state == "failed":
-            report.heard = self._life.machine.heard
+            report.heard, report.given = self._life.machine.heard, self._life.given
         return report
 
     @property
@@ -205,6 +205,15 @@ class Simulation:
     def is_busy(self, slot: str) -> bool:
         """Whether a slot is in the middle of a slice."""
         return slot in self._busy
+
+    def logs(self) -> dict[str, dict[str, Any]]:
+        """Return what each slot was given, {slot: its log}; none without `Limits.log`."""
+        slots = self._slots.items()
+        return {name: slot.log() for name, slot in slots if isinstance(slot, LoggedSlot)}
+
+    def recent(self, slot: str) -> list[str]:
+        """Return what a slot was given last, in words."""
+        return self._slots[slot].recent()
 
     def has_carried_all(self, channel: Channel) -> bool:
         """Whether the end of a channel's stream has been delivered."""

@@ -1,0 +1,148 @@
+"""A slot's log replays it, whatever the flow, without input and without the other slots."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from runtime.config import Limits
+from runtime.control import FlowGraph
+from runtime.errors import OperatorError, SettingError
+from runtime.model import END_NS, Message
+from runtime.plan.place import place
+from runtime.plan.plan import Plan, plan_stages
+from runtime.schedule import LoggedSlot, Slice, Slot, make_slot, replay, replaying
+from runtime.schedule.stimuli import RECENT
+from runtime.simulate import CostModel, LinkModel, Simulation
+from runtime.tune import Paths
+from tests.support.any_flow import MS, AnyHolds, any_flow
+from tests.support.states import canonical, differences
+
+MANY = 10**6
+
+
+def logged(seed: int) -> tuple[Plan, Limits, dict[str, LoggedSlot], dict[str, list[Any]]]:
+    """Run a flow at random with logs; return its slots and what came of each of their steps."""
+    plan, limits = any_flow(seed)
+    limits = replace(limits, log=MANY)
+    is_tuned = plan.deadline_ns is not None
+    one = Simulation(
+        plan,
+        egress=lambda *_: None,
+        seed=seed,
+        cost=CostModel(jitter=2.0),
+        link=LinkModel(jitter_ns=20 * MS),
+        limits=limits,
+        policy=AnyHolds(Paths.of(FlowGraph.of(plan)).tuned, seed) if is_tuned else None,
+    )
+    came: dict[str, list[Any]] = {}
+    slots: dict[str, LoggedSlot] = {}
+    for name, slot in one._slots.items():
+        assert isinstance(slot, LoggedSlot)
+        slots[name], came[name] = slot, []
+        slot.step = keeping(slot, came[name])  # type: ignore[method-assign]
+    one.run()
+    assert one.logs().keys() == slots.keys()
+    return plan, limits, slots, came
+
+
+def keeping(slot: Slot, came: list[Any]) -> Any:
+    """Return its `step`, which keeps what comes of it."""
+    step = slot.step
+
+    def kept(now_ns: int) -> Slice | None:
+        came.append(step(now_ns))
+        return came[-1]
+
+    return kept
+
+
+@pytest.mark.parametrize("seed", [0, 3, 10, 13, 24, 37])
+def test_a_replayed_log_gives_the_same_actions_and_state(seed: int) -> None:
+    plan, limits, slots, came = logged(seed)
+    assert any(slot.log()["stimuli"] for slot in slots.values())
+    for name, slot in slots.items():
+        log = slot.log()
+        canonical(log)  # nothing but plain values
+        stages = replaying(plan.stages_of(name), log)
+        again = Slot(
+            name,
+            stages,
+            start_ns=0,
+            limits=replace(limits, log=0),
+            is_sampled=plan.deadline_ns is not None,
+        )
+        assert differences(replay(again, log), came[name]) == []
+        assert canonical(again.snapshot()) == canonical(slot.snapshot())
+
+
+def halved(row: Any) -> dict[str, Any]:
+    if row["n"] == 3:
+        raise ValueError("no three")
+    return {"n": row["n"]}
+
+
+def failing() -> Plan:
+    flow = sw.Dataflow("fails")
+    data = sw.table(pa.table({"ts": [1, 2, 3, 4], "n": [1, 2, 3, 4]}), batch_rows=1)
+    numbers = flow.source("numbers", data, event_time="ts", time_unit="ms")
+    numbers.map_rows(halved, {"n": "int64"}, name="halved").sink("out", sw.collect_sink())
+    return place(flow.name, plan_stages(flow.graph), ["a"])
+
+
+def worked_off(slot: Slot) -> None:
+    for now_ns in range(100):
+        if (done := slot.step(now_ns)) is not None:
+            slot.charge(done, 10)
+
+
+def test_a_log_of_a_slot_that_failed_fails_again_in_the_same_words() -> None:
+    plan = failing()
+    slot = make_slot("a", plan.stages, start_ns=0, limits=Limits(log=MANY))
+    assert isinstance(slot, LoggedSlot)
+    with pytest.raises(OperatorError) as first:
+        worked_off(slot)
+    log = slot.log()
+    with pytest.raises(OperatorError) as again:
+        replay(Slot("a", replaying(plan.stages, log), start_ns=0), log)
+    assert str(again.value).splitlines()[0] == str(first.value).splitlines()[0]
+    assert slot.recent()[-1].startswith("0.000 slot 'a': stage 'numbers' began a slice of about ")
+
+
+def test_a_log_that_lacks_its_beginning_or_is_of_another_version_is_refused() -> None:
+    plan = failing()
+    slot = make_slot("a", plan.stages, start_ns=0, limits=Limits(log=2))
+    assert isinstance(slot, LoggedSlot)
+    slot.step(0)
+    log = slot.log()
+    assert len(log["stimuli"]) == 2
+    slot.step(0)
+    with pytest.raises(SettingError, match=r"lacks its first \d+ stimuli.*Limits\(log=…\) above"):
+        replaying(plan.stages, slot.log())
+    with pytest.raises(SettingError, match="is of version 0, and this release"):
+        replaying(plan.stages, {**log, "version": 0})
+
+
+def test_without_a_log_a_slot_is_a_plain_one_and_keeps_its_last_stimuli_in_words() -> None:
+    flow = sw.Dataflow("two")
+    data = sw.table(pa.table({"ts": [1]}))
+    flow.source("numbers", data, event_time="ts", time_unit="ms").sink("out", sw.collect_sink())
+    where = {"numbers": "a", "out": "b"}
+    plan = place(flow.name, plan_stages(flow.graph), ["a", "b"], placement=where)
+    slot = make_slot("b", plan.stages_of("b"), start_ns=0)
+    assert type(slot) is Slot
+    for n in range(RECENT):
+        slot.deliver("numbers→out", Message(None, n, 0), n * MS)
+    slot.deliver("numbers→out", Message(None, END_NS, 0), 25 * MS)
+    slot.step(26 * MS)
+    said = slot.recent()
+    assert len(said) == RECENT
+    assert said[0] == "0.002 slot 'b': 0 rows came on channel 'numbers→out'"
+    assert said[-2] == "0.025 slot 'b': the end of channel 'numbers→out' came"
+    assert said[-1].startswith(
+        "0.026 slot 'b': stage 'out' began a slice of about 10,000 rows at most"
+    )
