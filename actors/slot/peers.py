@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from actors.wire.channel import Receiver, Sender
+from actors.wire.frames import FrameCodec
 from runtime.errors import FrameError, WorkerDied
 from runtime.life import lost_peer
+from runtime.plan.plan import Channel
 
 
 def look_at_peers(slot: str, ends: Mapping[str, Receiver | Sender]) -> None:
@@ -25,3 +27,14 @@ def look_at_peers(slot: str, ends: Mapping[str, Receiver | Sender]) -> None:
                 f"cannot know what they held: {end.last_refusal}; the job is stopped rather "
                 "than lose rows"
             )
+
+
+def codec_of(channel: Channel) -> FrameCodec:
+    """Return what makes frames of a channel's messages."""
+    names = channel.schema.names
+    return FrameCodec(
+        channel.schema,
+        columns=names,
+        with_writers=channel.has_writers,
+        may_be_late=channel.may_be_late,
+    )
