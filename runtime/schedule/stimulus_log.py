@@ -14,7 +14,7 @@ log is a plain `Slot`, and pays nothing.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +34,7 @@ from runtime.schedule.slot import Rest, Slice, Slot
 from runtime.sources.named_reader import NamedReader
 from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input
 
-__all__ = ["LoggedSlot", "make_slot", "replay", "replaying"]
+__all__ = ["LoggedSlot", "give", "make_slot", "replay", "replaying"]
 
 VERSION = 1
 """Of a log; another one whenever what is in it changes its meaning."""
@@ -155,24 +155,30 @@ def replay(slot: Slot, log: Mapping[str, Any]) -> list[Slice | None]:
     Raises:
         SlackwaterError: what the other slot has failed with, at the same place.
     """
-    done: list[Slice | None] = []
-    for what, *of in log["stimuli"]:
-        match what:
-            case "deliver":
-                channel, message, now_ns, link_ns = of
-                slot.deliver(channel, from_plain(message), now_ns, link_ns=link_ns)
-            case "credit":
-                slot.credit(*of)
-            case "step":
-                done.append(slot.step(*of))
-            case "charge":
-                stage, rows, began_ns, took_ns = of
-                slot.charge(Slice(stage, rows, [], began_ns), took_ns)
-            case "apply":
-                slot.apply(_command(*of[:-1]), number=tuple(of[-1]))
-            case "wake" | "rest" | "samples" | "reports":
-                getattr(slot, "wake_ns" if what == "wake" else what)(*of)
-    return done
+    return [came for one in log["stimuli"] for came in _steps(one[0], give(slot, one))]
+
+
+def _steps(what: str, came: Any) -> list[Slice | None]:
+    return [came] if what == "step" else []
+
+
+def give(slot: Slot, stimulus: Sequence[Any]) -> Any:
+    """Give a slot one stimulus of a log; return what came of it."""
+    what, *of = stimulus
+    match what:
+        case "deliver":
+            channel, message, now_ns, link_ns = of
+            slot.deliver(channel, from_plain(message), now_ns, link_ns=link_ns)
+        case "charge":
+            stage, rows, began_ns, took_ns = of
+            slot.charge(Slice(stage, rows, [], began_ns), took_ns)
+        case "apply":
+            slot.apply(_command(*of[:-1]), number=tuple(of[-1]))
+        case "credit" | "step" | "rest" | "samples" | "reports":
+            return getattr(slot, what)(*of)
+        case "wake":
+            return slot.wake_ns(*of)
+    return None  # a read: the source does it by itself
 
 
 def _command(stage: str, rule: Any, by: str, trials: Any) -> SetRelease:
@@ -246,17 +252,22 @@ class _LoggingReader:
 
 
 class _LoggedReads(_Stands):
-    """The reads of a source in a log, in their order."""
+    """An input that gives what a log says was read of it."""
 
     def __init__(self, stage: Stage, log: Mapping[str, Any]) -> None:
         super().__init__(stage)
-        reads = [entry for entry in log["stimuli"] if entry[:2] == ("read", stage.name)]
-        self._reads = deque((what, of) for _, _, what, of in reads)
+        self._log = log
 
-    def open(self) -> _LoggedReads:
+    def open(self) -> _LoggedReader:
+        stimuli = self._log["stimuli"]
+        return _LoggedReader([one[2:] for one in stimuli if one[:2] == ("read", self.source)])
+
+
+class _LoggedReader:
+    def __init__(self, reads: Iterable[Sequence[Any]]) -> None:
+        self._reads = deque(reads)
         if self._reads and self._reads[0][0] == "error":
-            self.poll()
-        return self
+            self.poll()  # it could not even be opened, or read: the same to who reads
 
     def poll(self) -> pa.RecordBatch | EndOfInput | None:
         if not self._reads:

@@ -1,8 +1,7 @@
-"""A slot's log replays it, whatever the flow, without input and without the other slots."""
+"""A slot's log: what replays, and what is refused; that all do: tests/contract/test_slots.py."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -10,74 +9,15 @@ import pytest
 
 import slackwater as sw
 from runtime.config import Limits
-from runtime.control import FlowGraph
 from runtime.errors import OperatorError, SettingError
 from runtime.model import END_NS, Message
 from runtime.plan.place import place
 from runtime.plan.plan import Plan, plan_stages
-from runtime.schedule import LoggedSlot, Slice, Slot, make_slot, replay, replaying
+from runtime.schedule import LoggedSlot, Slot, make_slot, replay, replaying
 from runtime.schedule.stimuli import RECENT
-from runtime.simulate import CostModel, LinkModel, Simulation
-from runtime.tune import Paths
-from tests.support.any_flow import MS, AnyHolds, any_flow
-from tests.support.states import canonical, differences
+from tests.support.any_flow import MS
 
 MANY = 10**6
-
-
-def logged(seed: int) -> tuple[Plan, Limits, dict[str, LoggedSlot], dict[str, list[Any]]]:
-    """Run a flow at random with logs; return its slots and what came of each of their steps."""
-    plan, limits = any_flow(seed)
-    limits = replace(limits, log=MANY)
-    is_tuned = plan.deadline_ns is not None
-    one = Simulation(
-        plan,
-        egress=lambda *_: None,
-        seed=seed,
-        cost=CostModel(jitter=2.0),
-        link=LinkModel(jitter_ns=20 * MS),
-        limits=limits,
-        policy=AnyHolds(Paths.of(FlowGraph.of(plan)).tuned, seed) if is_tuned else None,
-    )
-    came: dict[str, list[Any]] = {}
-    slots: dict[str, LoggedSlot] = {}
-    for name, slot in one._slots.items():
-        assert isinstance(slot, LoggedSlot)
-        slots[name], came[name] = slot, []
-        slot.step = keeping(slot, came[name])  # type: ignore[method-assign]
-    one.run()
-    assert one.logs().keys() == slots.keys()
-    return plan, limits, slots, came
-
-
-def keeping(slot: Slot, came: list[Any]) -> Any:
-    """Return its `step`, which keeps what comes of it."""
-    step = slot.step
-
-    def kept(now_ns: int) -> Slice | None:
-        came.append(step(now_ns))
-        return came[-1]
-
-    return kept
-
-
-@pytest.mark.parametrize("seed", [0, 3, 10, 13, 24, 37])
-def test_a_replayed_log_gives_the_same_actions_and_state(seed: int) -> None:
-    plan, limits, slots, came = logged(seed)
-    assert any(slot.log()["stimuli"] for slot in slots.values())
-    for name, slot in slots.items():
-        log = slot.log()
-        canonical(log)  # nothing but plain values
-        stages = replaying(plan.stages_of(name), log)
-        again = Slot(
-            name,
-            stages,
-            start_ns=0,
-            limits=replace(limits, log=0),
-            is_sampled=plan.deadline_ns is not None,
-        )
-        assert differences(replay(again, log), came[name]) == []
-        assert canonical(again.snapshot()) == canonical(slot.snapshot())
 
 
 def halved(row: Any) -> dict[str, Any]:
