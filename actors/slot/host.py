@@ -21,6 +21,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,7 @@ import zmq
 from actors.sinks import HasEnded, SlotSinks, input_prints
 from actors.slot.clock_sync import SlotClock
 from actors.slot.loop_mailbox import Mailbox
-from actors.slot.peers import codec_of, look_at_peers
+from actors.slot.peers import codec_of, look_at_peers, tell_carried
 from actors.slot.read_ahead import ReadAheadInput, read_ahead
 from actors.slot.report import SlotIdentity, SlotReport, SlotSamples, stuck
 from actors.wire.channel import ChannelKeys, ChannelPoller, Receiver, Sender, Waker
@@ -37,13 +38,14 @@ from actors.wire.local_sockets import host_identity
 from actors.wire.waiting import sharpen_timers
 from runtime.config import Limits
 from runtime.control.commands import Command
-from runtime.errors import SlackwaterError
+from runtime.errors import SettingError, SlackwaterError
 from runtime.model import NS_PER_SECOND
 from runtime.plan.plan import Stage
 from runtime.schedule import (
     Action,
     Egress,
     Grant,
+    LoggedSlot,
     Send,
     Slot,
     SlotResults,
@@ -238,11 +240,13 @@ class SlotHost:
 
     def collected(self, sink: str) -> bytes:
         """Return what a collect sink has, as an Arrow IPC stream."""
-        table = self._sinks.collected(sink).table()
-        buffer = pa.BufferOutputStream()
-        with pa.ipc.new_stream(buffer, table.schema) as stream:
-            stream.write_table(table)
-        return bytes(buffer.getvalue())
+        return self._sinks.collected(sink).stream()
+
+    def log(self) -> dict[str, Any]:
+        """Return all that the slot was given; see `LoggedSlot.log`. SettingError: it keeps none."""
+        if not isinstance(slot := self._slot, LoggedSlot):
+            raise SettingError(f"slot {self._name!r} keeps no log; submit with Limits(log=…)")
+        return self._mailbox.call(slot.log, within_s=REPORT_S)
 
     def stop(self, failure: str | None = None) -> None:
         """End the loop soon.
@@ -376,13 +380,7 @@ class SlotHost:
         stages, channels = self._slot.reports(self._clock.now_ns())
         for stage in stages:
             stage.slot, stage.node = self._name, self._node
-        for channel in channels:
-            sender, receiver = self._senders.get(channel.name), self._receivers.get(channel.name)
-            if sender is not None:
-                channel.bytes_sent = sender.bytes
-            if receiver is not None:
-                channel.link_ns = receiver.link_ns
-                channel.least_link_ns = receiver.least_link_ns
+        tell_carried(channels, self._ends())
         sinks = copy.deepcopy(self._results.reports())
         for sink in sinks:
             sink.node = self._node

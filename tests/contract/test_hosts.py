@@ -12,9 +12,14 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from actors.slot.host import SlotHost
+from actors.wire.channel import ChannelKeys
+from runtime.config import Limits
+from runtime.errors import SettingError
 from runtime.measure import imbalances
+from runtime.schedule import Egress, Slot, replay, replaying
 from tests.support.endless import SilentInput
-from tests.support.hosts import Host, OnRay, Slots, Virtual
+from tests.support.hosts import Host, OnRay, Slots, Virtual, let_go
 from tests.support.sinks import seen
 
 ROWS = 300
@@ -126,3 +131,21 @@ def test_a_failure_is_named_with_what_its_slot_was_given_last_and_ended_sinks_st
     assert "slot 'node-2': stage 'calls' began a slice of about" in found.report.given[-1]
     assert any("1 rows came on channel 'late→calls'" in line for line in found.report.given)
     assert (state_of(tmp_path / "first"), seen(tmp_path / "first")) == ("done", [0])
+
+
+def test_what_a_slot_was_given_in_real_time_replays_to_the_same_results() -> None:
+    found = Slots(Limits(log=10**6)).run(pairs(), placement=APART)
+    assert found.plan is not None
+    left = dict.fromkeys(found.tables, 0)
+    for name, log in found.logs.items():
+        slot = Slot(name, replaying(found.plan.stages_of(name), log), start_ns=0)
+        for done in replay(slot, log):
+            for action in [] if done is None else done.actions:
+                if isinstance(action, Egress) and action.batch is not None:
+                    left[action.stage] += len(action.batch)
+        assert slot.is_finished
+    assert left == {sink: len(table) for sink, table in found.tables.items()}
+    host = SlotHost("a", (), keys=ChannelKeys.generate())
+    with pytest.raises(SettingError, match=r"slot 'a' keeps no log; submit with Limits\(log=…\)"):
+        host.log()
+    let_go([host])

@@ -19,7 +19,7 @@ from runtime.config import Limits
 from runtime.errors import SlackwaterError
 from runtime.plan.flow_fingerprints import flow_fingerprints
 from runtime.plan.place import place
-from runtime.plan.plan import collect_sinks, plan_stages
+from runtime.plan.plan import Plan, collect_sinks, plan_stages
 from runtime.simulate import UserStops
 from tests.support.waiting import until
 
@@ -35,11 +35,14 @@ class Outcome:
         report: of the job.
         error: what it failed with, in words; None: it did not.
         tables: {collect sink: what it has}.
+        plan: of `Slots`, and {slot: its log}, if they keep any.
     """
 
     report: sw.JobReport
     error: str | None = None
     tables: dict[str, pa.Table] = field(default_factory=dict)
+    plan: Plan | None = None
+    logs: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 class Host(Protocol):
@@ -103,6 +106,9 @@ def _outcome(job: Any) -> Outcome:
 class Slots:
     """Real time without Ray: each slot's loop in a thread of this process, and real channels."""
 
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+
     def run(
         self,
         flow: sw.Dataflow,
@@ -119,7 +125,10 @@ class Slots:
         )
         plan = replace(plan, marks=flow_fingerprints(flow.steps))
         keys = ChannelKeys.generate()
-        slots = [SlotHost(name, plan.stages_of(name), keys=keys) for name in plan.slot_names]
+        slots = [
+            SlotHost(name, plan.stages_of(name), keys=keys, limits=self._limits)
+            for name in plan.slot_names
+        ]
         try:
             ends = _ends(slots, plan, stop_when)
             failed = [end for end in ends if end.error is not None]
@@ -132,7 +141,7 @@ class Slots:
                 elapsed_s=0.0,
                 error=None if not failed else SlackwaterError(failed[0].error),
                 notes=[],
-                limits=Limits(),
+                limits=self._limits,
                 tuning=None,
             )
             report.given = failed[0].recent if failed else []
@@ -143,13 +152,14 @@ class Slots:
                 one: pa.ipc.open_stream(slot.collected(one)).read_all()
                 for one, slot in sinks.items()
             }
-            return Outcome(report, report.error, tables)
+            logs = {slot.log()["slot"]: slot.log() for slot in slots if self._limits.log}
+            return Outcome(report, report.error, tables, plan, logs)
         finally:
-            _let_go(slots)
+            let_go(slots)
 
 
 def _ends(
-    slots: Sequence[SlotHost], plan: Any, stop_when: Callable[[], bool] | None
+    slots: Sequence[SlotHost], plan: Plan, stop_when: Callable[[], bool] | None
 ) -> list[SlotReport]:
     """Start the slots; stop the others behind one that fails; return how each ended."""
     endpoints: dict[str, str] = {}
@@ -177,7 +187,8 @@ def _ends(
     return ends
 
 
-def _let_go(slots: Sequence[SlotHost]) -> None:
+def let_go(slots: Sequence[SlotHost]) -> None:
+    """Leave nothing of slots open: no socket, no thread of theirs."""
     for slot in slots:
         slot.stop()
         for end in (*slot._receivers.values(), *slot._senders.values()):
