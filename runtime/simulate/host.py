@@ -263,7 +263,8 @@ class Simulation:
             return
         slot = self._slots[name]
         try:
-            self._do(name, self._results[name].due(self.now_ns))
+            if self._results[name].due_ns is not None:  # asked before each slice
+                self._do(name, self._results[name].due(self.now_ns))
             done = slot.step(self.now_ns)
         except SlackwaterError as problem:
             self._life.fail(name, problem)
