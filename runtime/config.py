@@ -14,7 +14,7 @@ from runtime.errors import SettingError
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What bounds memory and the length of a slice. All numbers must be at least 1."""
+    """What bounds memory and the length of a slice. All numbers must be at least 1, `log` apart."""
 
     credit_rows: int = 65_536
     """Rows that may be under way on one channel. Six full batches: enough to keep a link busy,
@@ -52,6 +52,11 @@ class Limits:
     """A job of which nothing has moved for so long says so, and whom it waits for. Two polls of a
     feed of every 12 s fit, and a busy machine's pauses; longer ones are worth a word."""
 
+    log: int = 0
+    """Stimuli of each slot that are kept whole, the last so many, to be replayed
+    (`runtime/schedule/stimulus_log.py`): to find a fault, since every row that comes to the slot
+    is in it. 0: none; the last 20 are kept in words, for the report of a failure, in any case."""
+
     order: Any = None
     """Which stage of a slot goes next: an object with `first(stages, now_ns)`, which returns one of
     the views that it is given (`runtime/schedule/order.py`); if it has `first_path(paths, now_ns)`,
@@ -66,8 +71,11 @@ class Limits:
         for field in fields(self):
             if field.name == "order":
                 continue
-            if getattr(self, field.name) < 1:
-                raise SettingError(f"{field.name}={getattr(self, field.name)} must be at least 1")
+            least = 0 if field.name == "log" else 1
+            if getattr(self, field.name) < least:
+                raise SettingError(
+                    f"{field.name}={getattr(self, field.name)} must be at least {least}"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)

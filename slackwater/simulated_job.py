@@ -12,7 +12,6 @@ from runtime.control import Decider, FlowGraph
 from runtime.errors import SlackwaterError
 from runtime.measure import JobReport, refuse_imbalance
 from runtime.measure.published import published_notes
-from runtime.model import Batch
 from runtime.plan.plan import Plan, collect_sinks
 from runtime.simulate import CostModel, Fault, LinkModel
 from runtime.simulate import Simulation as SimulationRun
@@ -33,10 +32,7 @@ class SimulatedJob:
         faults: Sequence[Fault] = (),
     ) -> None:
         self.plan = plan
-        self._sinks = {
-            slot: SlotSinks(clock_ns=lambda: self._run.now_ns) for slot in plan.slot_names
-        }
-        self._open = set(plan.slot_names)  # slots whose sinks have not ended
+        self._sinks = SlotSinks(clock_ns=lambda: self._run.now_ns)
         self._history: JobHistory | None = None
         policy: Decider | None = None
         if plan.tuning is not None:
@@ -45,8 +41,7 @@ class SimulatedJob:
             policy = make_policy(graph, plan.tuning, history=self._history.load())
         self._run = SimulationRun(
             plan,
-            egress=self._egress,
-            close=self._end_sinks,
+            egress=self._sinks,
             faults=faults,
             seed=seed,
             cost=cost,
@@ -58,21 +53,10 @@ class SimulatedJob:
         inputs = [input_prints(plan.stages_of(slot)) for slot in slots_with_inputs(plan)]
         runs = sink_runs(plan, f"{plan.flow} (simulated)", inputs)
         try:
-            for slot, sinks in self._sinks.items():
-                sinks.open(plan.stages_of(slot), folder="", runs=runs)
+            self._sinks.open(plan.stages, folder="", runs=runs)
         except BaseException:
             self.close()
             raise
-
-    def _egress(self, stage: str, batch: Batch | None, is_end: bool) -> int:
-        del is_end  # those of a slot are closed together
-        return 0 if batch is None else self._sinks[self.plan.slots[stage]].write(stage, batch)
-
-    def _end_sinks(self, slot: str, state: str, failure: str | None) -> str:
-        if failure is None:
-            self._sinks[slot].close(state)
-        self._open.discard(slot)
-        return "" if failure is None else self._sinks[slot].abort(failure)
 
     @property
     def status(self) -> str:
@@ -102,17 +86,16 @@ class SimulatedJob:
         del timeout
         if self._report is None:
             try:
-                for sinks in self._sinks.values():
-                    sinks.begin()
+                self._sinks.begin()
                 ended = self._run.run()
             except BaseException as problem:
                 is_told = isinstance(problem, SlackwaterError)
                 said = str(problem) if is_told else f"{type(problem).__name__}: {problem}"
-                self._abort(said)
+                self._run.abandon(said)
                 self._report = self._noted(self._run.report(error=said))
                 self._failure = problem
                 raise
-            self._abort("it did not end when it was told to, and was killed")
+            self._run.abandon("it did not end when it was told to, and was killed")
             if self._history is not None:
                 self._history.save(self._run.samples)
             self._report = self._noted(ended)
@@ -122,16 +105,11 @@ class SimulatedJob:
             on_report(self._report)
         return refuse_imbalance(self._report)
 
-    def _abort(self, error: str) -> None:
-        """End the sinks of slots that have not done so: one that hung, or a run that broke off."""
-        for slot in sorted(self._open):
-            self._end_sinks(slot, "failed", error)
-
     def _noted(self, report: JobReport) -> JobReport:
         if report.tuning is not None and self._history is not None:
             report.tuning.status = {**report.tuning.status, **self._history.said}
         for sink in report.sinks:
-            self._sinks[self.plan.slots[sink.name]].tell(sink)
+            self._sinks.tell(sink)
         report.notes = [*report.notes, *published_notes(report.state, report.sinks)]
         return report
 
@@ -139,12 +117,11 @@ class SimulatedJob:
         """Return what a collect sink has gathered; runs the flow if it has not run."""
         check_collects(self.plan.flow, collect_sinks(self.plan), sink)
         self.wait()
-        return self._sinks[self.plan.slots[sink]].collected(sink).table()
+        return self._sinks.collected(sink).table()
 
     def stop(self) -> None:
         """Nothing runs outside `wait`."""
 
     def close(self) -> None:
         """Let go of the sinks' places, if it never ran."""
-        for sinks in self._sinks.values():
-            sinks.leave()
+        self._sinks.leave()

@@ -38,6 +38,7 @@ from runtime.errors import ClusterError, SlackwaterError
 from runtime.life import (
     Action,
     AskForDead,
+    Cause,
     CheckCluster,
     ClusterGone,
     ClusterThere,
@@ -91,6 +92,7 @@ class JobCarrier:
         notes: what the end has brought to be told.
         over: set when the job has ended, everything of it is here, and its CPUs are free.
         error: why it failed, once it is over.
+        given: what the slot that failed it was given last, as far as it was heard.
         elapsed_s: from the start of its sources to the end of its last slot, once it is over.
         lock: around the tuner and the reports: the thread's, and those who ask.
     """
@@ -118,6 +120,7 @@ class JobCarrier:
         self.notes: list[str] = []
         self.over = threading.Event()
         self.error: SlackwaterError | None = None
+        self.given: list[str] = []
         self.elapsed_s: float | None = None
         self.lock = threading.RLock()
         self._heard = LatestReports(actors, self.reports)
@@ -286,11 +289,16 @@ class JobCarrier:
                     self.notes += self.results.keep(sinks)
                     return [ResultsFetched()]
                 case End(cause=cause):
-                    self.error = None if cause is None else cause.error(self.life.heard)
+                    self.error = None if cause is None else self._error(cause)
                     self._end()
         except OSError as problem:
             return [ClusterGone(self._cluster_monitor.broke(problem))]
         return []
+
+    def _error(self, cause: Cause) -> SlackwaterError:
+        of = [self.reports[slot] for slot in cause.slots[:1] if slot in self.reports]
+        self.given = [line for report in of for line in report.recent]
+        return cause.error(self.life.heard, self.given)
 
     def _last_words(self, slots: Sequence[str], failure: str, within_s: float) -> list[Stimulus]:
         def keep(ended: Collection[str]) -> None:

@@ -192,7 +192,7 @@ class RayJob:
             tuning=tuning,
         )
         if status == "failed":
-            report.heard = carrier.life.heard
+            report.heard, report.given = carrier.life.heard, carrier.given
         return report
 
     def collected(self, sink: str) -> pa.Table:

@@ -37,6 +37,13 @@ class CollectSink(Unpublished):
         """Return everything so far."""
         return pa.Table.from_batches(self._batches, schema=self._schema)
 
+    def stream(self) -> bytes:
+        """Return the same as an Arrow IPC stream."""
+        buffer = pa.BufferOutputStream()
+        with pa.ipc.new_stream(buffer, self._schema) as stream:
+            stream.write_table(self.table())
+        return bytes(buffer.getvalue())
+
 
 class CallbackSink(Unpublished):
     """Hands each batch of results to the user's function, on the node of the sink."""

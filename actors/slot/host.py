@@ -14,6 +14,7 @@ class, which the loop had better not pay for.
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
 import threading
@@ -21,6 +22,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,19 +31,29 @@ import zmq
 from actors.sinks import SlotSinks, input_prints
 from actors.slot.clock_sync import SlotClock
 from actors.slot.loop_mailbox import Mailbox
-from actors.slot.peers import look_at_peers
+from actors.slot.peers import codec_of, look_at_peers, tell_carried
 from actors.slot.read_ahead import ReadAheadInput, read_ahead
 from actors.slot.report import SlotIdentity, SlotReport, SlotSamples, stuck
 from actors.wire.channel import ChannelKeys, ChannelPoller, Receiver, Sender, Waker
-from actors.wire.frames import FrameCodec
 from actors.wire.local_sockets import host_identity
 from actors.wire.waiting import sharpen_timers
 from runtime.control.commands import Command
-from runtime.errors import SlackwaterError
+from runtime.errors import SettingError, SlackwaterError
 from runtime.model import NS_PER_SECOND
-from runtime.plan.plan import Channel
 from runtime.plan.slot_plan import SlotPlan
-from runtime.schedule import Action, Egress, Grant, Send, Slot
+from runtime.schedule import (
+    Action,
+    Egress,
+    Grant,
+    LoggedSlot,
+    Send,
+    Slot,
+    SlotResults,
+    carry_out,
+    make_slot,
+    rest_of,
+)
+from runtime.schedule.results import SinkAction
 from runtime.sinks import HasEnded, InputPrint, SinkRun
 
 IDLE_S = 0.2
@@ -79,7 +91,9 @@ class SlotHost:
         self._clock = SlotClock(keys=keys, context=self._context, host=host, shift=clock_shift)
         self._receivers: dict[str, Receiver] = {}
         self._senders: dict[str, Sender] = {}
-        self._sinks, self._end_on_record = SlotSinks(deadline_ns=plan.deadline_ns), end_on_record
+        self._sinks, self._end_on_record = SlotSinks(), end_on_record
+        sinks = [stage.name for stage in self._stages if stage.kind == "sink"]
+        self._results = SlotResults(sinks, deadline_ns=plan.deadline_ns)
         self._own_inputs: list[ReadAheadInput] = []
         self._slot: Slot | None = None
         self._start_ns = 0
@@ -127,7 +141,7 @@ class SlotHost:
                 if channel.source not in own:
                     self._receivers[channel.name] = Receiver(
                         keys=self._keys,
-                        codec=_codec(channel),
+                        codec=codec_of(channel),
                         context=self._context,
                         bind_host=self._host,
                         is_local=here is not None and hosts[channel.source] == here,
@@ -158,7 +172,7 @@ class SlotHost:
                     self._senders[channel.name] = Sender(
                         endpoints[channel.name],
                         keys=self._keys,
-                        codec=_codec(channel),
+                        codec=codec_of(channel),
                         context=self._context,
                     )
         try:
@@ -179,7 +193,7 @@ class SlotHost:
         stages = [read_ahead(stage, self._waker.wake) for stage in self._stages]
         self._own_inputs = [one for _, one in stages if one is not None]
         opened = replace(self._plan, stages=tuple(stage for stage, _ in stages))
-        self._slot = Slot.of(opened, start_ns=start_ns)
+        self._slot = make_slot(opened, start_ns=start_ns)
         self._report.state = "running"
         self._thread = threading.Thread(target=self._main, name=f"slot-{self._name}", daemon=True)
         self._thread.start()
@@ -215,11 +229,13 @@ class SlotHost:
 
     def collected(self, sink: str) -> bytes:
         """Return what a collect sink has, as an Arrow IPC stream."""
-        table = self._sinks.collected(sink).table()
-        buffer = pa.BufferOutputStream()
-        with pa.ipc.new_stream(buffer, table.schema) as stream:
-            stream.write_table(table)
-        return bytes(buffer.getvalue())
+        return self._sinks.collected(sink).stream()
+
+    def log(self) -> dict[str, Any]:
+        """Return all that the slot was given; see `LoggedSlot.log`. SettingError: it keeps none."""
+        if not isinstance(slot := self._slot, LoggedSlot):
+            raise SettingError(f"slot {self._name!r} keeps no log; submit with Limits(log=…)")
+        return self._mailbox.call(slot.log, within_s=REPORT_S)
 
     def stop(self, failure: str | None = None) -> None:
         """End the loop soon.
@@ -249,17 +265,14 @@ class SlotHost:
         state, error, kind = "failed", None, None
         try:
             state = self._loop()
-            if state == "done" or self._failure is None:
-                self._sinks.close(state)
-            else:
-                self._sinks.abort(self._failure)
+            self._do(self._results.ends(state, None if state == "done" else self._failure))
         except SlackwaterError as problem:
             error, kind = str(problem), type(problem).__name__
         except BaseException as problem:  # a fault of ours, or sys.exit() in a user's function
             error, kind = f"{problem!r}\n{traceback.format_exc()}", type(problem).__name__
         if error is not None:
-            error = f"{error}{self._sinks.abort(error)}"
             state = "failed"
+            error = f"{error}{self._do(self._results.ends(state, error))}"
         assert self._slot is not None
         try:
             ended_ns = self._clock.now_ns()
@@ -292,7 +305,8 @@ class SlotHost:
                 self._publish("running")
             if self._mailbox.waiting:
                 self._mailbox.run_posted()
-            self._sinks.publish_due()
+            if self._results.due_ns is not None:
+                self._do(self._results.due(self._sinks.clock_ns()))
             began_ns = time.thread_time_ns()
             done = slot.step(now_ns)
             if done is not None:
@@ -307,7 +321,7 @@ class SlotHost:
                 look_at_peers(self._name, self._ends())
                 peers_ns = now_ns
             most_s = NAP_S if now_ns < worked_ns + AWAKE_NS else IDLE_S
-            poller.wait(min(self._rest_s(slot, now_ns), self._sinks.due_in_s, most_s))
+            poller.wait(min(self._rest_s(slot, now_ns), most_s))
             looked_ns = 0
         return "stopped"
 
@@ -334,15 +348,16 @@ class SlotHost:
                 self._senders[channel.name].send(message, self._clock.now_ns())
             case Grant(channel, rows):
                 self._receivers[channel.name].grant(rows)
-            case Egress(stage, batch, _):
-                if batch is not None:
-                    skipped = self._sinks.write(stage, batch)
-                    self._sinks.left(stage, batch, self._clock.now_ns(), skipped=skipped)
+            case Egress():
+                self._do(self._results.leaves(action))
+
+    def _do(self, actions: list[SinkAction]) -> str:
+        return carry_out(actions, self._results, self._sinks, self._clock.now_ns)
 
     def _rest_s(self, slot: Slot, looked_ns: int) -> float:
         """Return how long to sleep, the slot having found nothing to do at `looked_ns`."""
-        until_ns = slot.rest(looked_ns).until_ns
-        if until_ns is None:
+        rest = rest_of(slot, self._results, looked_ns, sinks_ns=self._sinks.clock_ns)
+        if (until_ns := rest.until_ns) is None:
             return IDLE_S
         return min(max(until_ns - self._clock.now_ns(), 0) / 1e9, IDLE_S)
 
@@ -356,15 +371,13 @@ class SlotHost:
         stages, channels = self._slot.reports(self._clock.now_ns())
         for stage in stages:
             stage.slot, stage.node = self._name, self._node
-        for channel in channels:
-            sender, receiver = self._senders.get(channel.name), self._receivers.get(channel.name)
-            if sender is not None:
-                channel.bytes_sent = sender.bytes
-            if receiver is not None:
-                channel.link_ns = receiver.link_ns
-                channel.least_link_ns = receiver.least_link_ns
-        sinks = self._sinks.reports(self._node)
+        tell_carried(channels, self._ends())
+        sinks = copy.deepcopy(self._results.reports())
+        for sink in sinks:
+            sink.node = self._node
+            self._sinks.tell(sink)
         self._report = SlotReport(self._name, state, stages, channels, sinks, error, kind)
+        self._report.recent = self._slot.recent()
         self._report.at_ns = self._clock.now_ns()
         self._report.clock = self._clock.report(self._node)
         refused_peers = [receiver.refused_peers for receiver in self._receivers.values()]
@@ -372,13 +385,3 @@ class SlotHost:
         self._report.notes = [said for said in waits if said is not None]
         self._report.refused_peers = sum(refused_peers) + self._clock.refused_peers
         self._has_report.set()
-
-
-def _codec(channel: Channel) -> FrameCodec:
-    names = channel.schema.names
-    return FrameCodec(
-        channel.schema,
-        columns=names,
-        with_writers=channel.has_writers,
-        may_be_late=channel.may_be_late,
-    )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from actors.wire.channel import Receiver, Sender
+from actors.wire.frames import FrameCodec
 from runtime.errors import FrameError, WorkerDied
 from runtime.life import lost_peer
+from runtime.measure.report import ChannelReport
+from runtime.plan.plan import Channel
 
 
 def look_at_peers(slot: str, ends: Mapping[str, Receiver | Sender]) -> None:
@@ -25,3 +28,25 @@ def look_at_peers(slot: str, ends: Mapping[str, Receiver | Sender]) -> None:
                 f"cannot know what they held: {end.last_refusal}; the job is stopped rather "
                 "than lose rows"
             )
+
+
+def codec_of(channel: Channel) -> FrameCodec:
+    """Return what makes frames of a channel's messages."""
+    names = channel.schema.names
+    return FrameCodec(
+        channel.schema,
+        columns=names,
+        with_writers=channel.has_writers,
+        may_be_late=channel.may_be_late,
+    )
+
+
+def tell_carried(channels: Iterable[ChannelReport], ends: Mapping[str, Receiver | Sender]) -> None:
+    """Put into channels' reports what their ends, {channel: its end}, have carried."""
+    for channel in channels:
+        match ends.get(channel.name):
+            case Sender() as sender:
+                channel.bytes_sent = sender.bytes
+            case Receiver() as receiver:
+                channel.link_ns = receiver.link_ns
+                channel.least_link_ns = receiver.least_link_ns

@@ -44,6 +44,8 @@ class SlotReport:
     sinks: list[SinkReport] = field(default_factory=list)
     error: str | None = None
     error_type: str | None = None
+    recent: list[str] = field(default_factory=list)
+    """What the slot was given last, in words."""
     at_ns: int | None = None
     """The reference's time when this was so."""
     ended_ns: int | None = None

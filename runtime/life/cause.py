@@ -53,12 +53,14 @@ class Cause:
     said: str
     slots: tuple[str, ...] = ()
 
-    def error(self, heard: Iterable[str] = ()) -> SlackwaterError:
-        """Return the error to be raised; what was heard last travels with it, as a note."""
+    def error(self, heard: Iterable[str] = (), given: Iterable[str] = ()) -> SlackwaterError:
+        """Return the error to be raised; what the job heard last, and its slot, is its notes."""
         kind = getattr(errors, self.kind, SlackwaterError)
         made: SlackwaterError = kind(self.said)
         if lines := list(heard):
             made.add_note("\n  ".join(["(the last that the job heard, in seconds:", *lines]) + ")")
+        if lines := list(given):
+            made.add_note("\n  ".join(["(the last that the slot was given:", *lines]) + ")")
         return made
 
 

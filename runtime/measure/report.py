@@ -290,6 +290,8 @@ class JobReport:
     """What stands still now, or did when the job was stopped."""
     heard: list[str] = field(default_factory=list)
     """Of a job that failed: what it heard last, the latest last; each with its second."""
+    given: list[str] = field(default_factory=list)
+    """Of a job that a slot has failed: what that slot was given last, as far as it was heard."""
 
     @property
     def results_in_time(self) -> tuple[int, int] | None:

@@ -1,21 +1,33 @@
 """Stimulus-time scheduling: queues per path, stages, and the slot that runs them."""
 
+from runtime.schedule.actions import Action, Egress, Grant, Rest, Send, Slice
 from runtime.schedule.order import Order, PathOrder, PathView, StageView, StimulusOrder
-from runtime.schedule.slot import Action, Egress, Grant, Rest, Send, Slice, Slot
+from runtime.schedule.results import SinkPort, SlotResults, Written, carry_out, rest_of
+from runtime.schedule.slot import Slot
 from runtime.schedule.stage import StageMachine
+from runtime.schedule.stimulus_log import LoggedSlot, make_slot, replay, replaying
 
 __all__ = [
     "Action",
     "Egress",
     "Grant",
+    "LoggedSlot",
     "Order",
     "PathOrder",
     "PathView",
     "Rest",
     "Send",
+    "SinkPort",
     "Slice",
     "Slot",
+    "SlotResults",
     "StageMachine",
     "StageView",
     "StimulusOrder",
+    "Written",
+    "carry_out",
+    "make_slot",
+    "replay",
+    "replaying",
+    "rest_of",
 ]

@@ -7,7 +7,7 @@ slice of work, carries out its actions, and says how long it took.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from runtime.config import Limits
@@ -16,68 +16,20 @@ from runtime.errors import SettingError
 from runtime.expressions.nearest import listed
 from runtime.measure.report import ChannelReport, StageReport
 from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND, READY_ONLY, Batch, Message
+from runtime.model import NS_PER_SECOND, READY_ONLY, Message
 from runtime.model.plain import from_plain, to_plain
 from runtime.plan.plan import Channel, Stage
 from runtime.plan.slot_plan import SlotPlan
+from runtime.schedule.actions import Action, Egress, Grant, Rest, Send, Slice
 from runtime.schedule.order import Order, StageView
 from runtime.schedule.queues import credit_of
 from runtime.schedule.stage import StageMachine
+from runtime.schedule.stimuli import in_words, ring
 
 POLL_NS = 5_000_000
 """A source that has nothing right now, and cannot say when, is asked again after this long."""
 VERSION = 2
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
-
-
-@dataclass(frozen=True, slots=True)
-class Send:
-    """Carry a message to a stage in another slot."""
-
-    channel: Channel
-    message: Message
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """Give a channel's sender, in another slot, credit back."""
-
-    channel: Channel
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class Egress:
-    """Write results (None: none) at a sink; at the end, close it."""
-
-    stage: str
-    batch: Batch | None
-    is_end: bool
-
-
-Action = Send | Grant | Egress
-
-
-@dataclass(frozen=True, slots=True)
-class Rest:
-    """How long a slot that found nothing to do may sleep, if nothing comes for it meanwhile."""
-
-    until_ns: int | None
-    """None: only what comes from outside can give it work."""
-    is_guess: bool
-    """Whether a source may have something then, and nobody knows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """One piece of work that was done: the stage, its rows, and what the host must now do."""
-
-    stage: str
-    rows: int
-    actions: list[Action]
-    began_ns: int
-    comparisons: int = 0
-    """Pairs that a join compared."""
 
 
 class Slot:
@@ -131,6 +83,7 @@ class Slot:
         self._reports = {
             c.name: ChannelReport(c.name, c.source, c.target) for c in self._channels.values()
         }
+        self._start_ns, self._recent = start_ns, ring()
 
     @classmethod
     def of(cls, plan: SlotPlan, *, start_ns: int) -> Slot:
@@ -146,12 +99,17 @@ class Slot:
 
     def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
         """Take a message from another slot, where it was sent `link_ns` ago."""
+        self._recent.append((now_ns, "rows", channel, message.rows, message.promise_ns))
+        self._deliver(channel, message, now_ns, link_ns)
+
+    def _deliver(self, channel: str, message: Message, now_ns: int, link_ns: int) -> None:
         target = self._channels[channel].target
         self._reports[channel].rows_received += message.rows
         self._stages[target].deliver(channel, message, now_ns, link_ns=link_ns)
 
     def credit(self, channel: str, rows: int) -> None:
         """Take credit that the other end has granted."""
+        self._recent.append((None, "credit", channel, rows))
         self._credit[channel] += rows
 
     def step(self, now_ns: int) -> Slice | None:
@@ -195,8 +153,9 @@ class Slot:
 
     def _run(self, machine: StageMachine, now_ns: int) -> Slice:
         name = self.at_work = machine.stage.name
-        compared = machine.comparisons
-        message, used = machine.run(now_ns, max_rows=self._slice_rows[name])
+        compared, max_rows = machine.comparisons, self._slice_rows[name]
+        self._recent.append((now_ns, "slice", name, max_rows))
+        message, used = machine.run(now_ns, max_rows=max_rows)
         compared = machine.comparisons - compared
         actions: list[Action] = []
         if message is not None:
@@ -220,7 +179,7 @@ class Slot:
             report.rows_sent += part.rows
             report.messages += 1
             if channel.target in self._stages:
-                self.deliver(channel.name, part, now_ns)
+                self._deliver(channel.name, part, now_ns, 0)
             else:
                 actions.append(Send(channel, part))
 
@@ -263,6 +222,7 @@ class Slot:
                 rows by the clock, or one that was planned as ready-only: what is behind it counts
                 on the order of its rows.
         """
+        self._recent.append((None, "command", f"{type(command).__name__} {command.stage!r}"))
         machine = self._stages.get(command.stage)
         if machine is None:
             raise SettingError(
@@ -327,6 +287,10 @@ class Slot:
         """Return the counters of all stages and channels as they stand; they change no more."""
         stages = [machine.report_at(now_ns).copy() for machine in self._stages.values()]
         return stages, [replace(report) for report in self._reports.values()]
+
+    def recent(self) -> list[str]:
+        """Return what it was given last, a line each, the latest last; see `in_words`."""
+        return in_words(self._recent, slot=self.name, start_ns=self._start_ns)
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state between two steps, as plain values (runtime/model/plain.py).

@@ -16,15 +16,29 @@ import numpy as np
 
 from runtime.control import Command, Decider, FlowGraph, SetRelease
 from runtime.errors import JobStopped, SlackwaterError
-from runtime.measure.assemble import SinkMeter, job_report
+from runtime.measure.assemble import job_report
 from runtime.measure.report import JobReport
 from runtime.measure.samples import StageSample
 from runtime.model import Batch, Message
 from runtime.plan.plan import Channel, Plan
 from runtime.plan.slot_plan import slot_plan
-from runtime.schedule import Egress, Grant, Send, Slice, Slot
+from runtime.schedule import (
+    Egress,
+    Grant,
+    LoggedSlot,
+    Send,
+    SinkPort,
+    Slice,
+    Slot,
+    SlotResults,
+    Written,
+    carry_out,
+    make_slot,
+    rest_of,
+)
+from runtime.schedule.results import SinkAction
 from runtime.simulate.faults import Fault, check_faults
-from runtime.simulate.life import CloseSlot, SimulatedLife
+from runtime.simulate.life import SimulatedLife
 from runtime.simulate.models import CostModel, LinkModel, TunerModel
 from runtime.simulate.tuner import SimulatedTuner
 
@@ -32,9 +46,30 @@ GIVE_UP_POLLS = 10_000
 """A source that has nothing and cannot say when is asked so often in a row, there being nothing
 else to do; then the run is called stalled."""
 
-Egressed = Callable[[str, Batch | None, bool], int | None]
-"""(sink stage, rows or None, whether it was the last): write the results; return how many of the
-first rows had left in an earlier run, if any."""
+Egressed = Callable[[str, Batch | None, bool], object]
+"""(sink stage, rows or None, whether its stream has ended): take the results, and nothing else."""
+
+
+class _Taken:
+    """Sinks of which each is a call."""
+
+    def __init__(self, egress: Egressed) -> None:
+        self._egress = egress
+
+    def write(self, sink: str, batch: Batch) -> Written:
+        self._egress(sink, batch, False)
+        return Written()
+
+    def publish(self, sink: str) -> int | None:
+        del sink
+        return None
+
+    def close(self, sink: str, state: str) -> None:
+        if state == "done":
+            self._egress(sink, None, True)
+
+    def abort(self, sink: str, error: str) -> None:
+        """Nothing to finish."""
 
 
 class Simulation:
@@ -42,8 +77,7 @@ class Simulation:
 
     Args:
         plan: every stage in a slot.
-        egress: writes results.
-        close: ends the sinks of a slot, as it ends itself.
+        egress: its sinks; or a function that takes results, where that is all there is to do.
         seed: of what is drawn.
         cost: what work costs.
         link: what distance costs.
@@ -58,8 +92,7 @@ class Simulation:
         self,
         plan: Plan,
         *,
-        egress: Egressed,
-        close: CloseSlot = lambda *_: "",
+        egress: Egressed | SinkPort,
         seed: int = 0,
         cost: CostModel | None = None,
         link: LinkModel | None = None,
@@ -70,13 +103,13 @@ class Simulation:
     ) -> None:
         check_faults(plan, tuple(faults))
         self._plan, self._seed = plan, seed
-        self._egress = egress
+        self._sinks = egress if not callable(egress) else _Taken(egress)
         self._rng = np.random.default_rng(seed)
         self._cost, self._link = cost or CostModel(), link or LinkModel()
         self.now_ns = self._start_ns = start_ns
         self._sampled_ns = None if policy is None else plan.interval_ns
         self._slots = {name: self._new_slot(name) for name in plan.slot_names}
-        self._meters = {s.name: self._new_meter(s.name) for s in plan.stages if s.kind == "sink"}
+        self._results = {name: self._new_results(name) for name in plan.slot_names}
         self._tuner: SimulatedTuner | None = None
         if policy is not None:
             self._tuner = SimulatedTuner(
@@ -93,11 +126,11 @@ class Simulation:
         self._free_ns: dict[tuple[str, str], int] = {}  # {(channel, way): last arrival}
         self._idle_polls = 0
         self._carried: set[str] = set()  # channels whose end of stream has arrived
-        self._life = SimulatedLife(plan, self, close=close, seed=seed, faults=faults)
+        self._life = SimulatedLife(plan, self, close=self._end_sinks, seed=seed, faults=faults)
 
     def _new_slot(self, name: str) -> Slot:
         part = replace(slot_plan(self._plan, name), interval_ns=self._sampled_ns)
-        return Slot.of(part, start_ns=self._start_ns)
+        return make_slot(part, start_ns=self._start_ns)
 
     @property
     def samples(self) -> list[StageSample]:
@@ -116,13 +149,13 @@ class Simulation:
             old.close()
             self._slots[name] = self._new_slot(name)
             self._slots[name].restore(state)
-        for meter_name, meter in self._meters.items():
-            kept = carry(meter.snapshot())
-            self._meters[meter_name] = self._new_meter(meter_name)
-            self._meters[meter_name].restore(kept)
+            kept = carry(self._results[name].snapshot())
+            self._results[name] = self._new_results(name)
+            self._results[name].restore(kept)
 
-    def _new_meter(self, sink: str) -> SinkMeter:
-        return SinkMeter(sink, "", deadline_ns=self._plan.deadline_ns)
+    def _new_results(self, slot: str) -> SlotResults:
+        sinks = [stage.name for stage in self._plan.stages_of(slot) if stage.kind == "sink"]
+        return SlotResults(sinks, deadline_ns=self._plan.deadline_ns)
 
     def run(self, *, until_ns: int | None = None) -> JobReport:
         """Run to the end, or until a virtual time, and report.
@@ -161,9 +194,9 @@ class Simulation:
                 stage.slot, stage.node = name, self._plan.places[name].node
             stages += own
             channels += carried
-        for stage_report in stages:
-            if stage_report.name in self._meters:
-                self._meters[stage_report.name].report.node = stage_report.node
+        sinks = {sink.name: sink for one in self._results.values() for sink in one.reports()}
+        for sink in sinks.values():
+            sink.node = self._plan.places[self._plan.slots[sink.name]].node
         if self._life.error is not None:
             error = str(self._life.error)
         status = self._life.machine.status
@@ -177,7 +210,7 @@ class Simulation:
             elapsed_s=((self.now_ns if last_ns is None else last_ns) - self._start_ns) / 1e9,
             stages=stages,
             channels=channels,
-            sinks=[meter.report for meter in self._meters.values()],
+            sinks=[sinks[s.name] for s in self._plan.stages if s.kind == "sink"],
             notes=[
                 f"simulated with seed {self._seed}: times are virtual, costs and delays those of "
                 "the models"
@@ -185,7 +218,7 @@ class Simulation:
             tuning=None if self._tuner is None else self._tuner.report(),
         )
         if report.state == "failed":
-            report.heard = self._life.machine.heard
+            report.heard, report.given = self._life.machine.heard, self._life.given
         return report
 
     @property
@@ -195,6 +228,15 @@ class Simulation:
     def is_busy(self, slot: str) -> bool:
         """Whether a slot is in the middle of a slice."""
         return slot in self._busy
+
+    def logs(self) -> dict[str, dict[str, Any]]:
+        """Return what each slot was given, {slot: its log}; none without `Limits.log`."""
+        slots = self._slots.items()
+        return {name: slot.log() for name, slot in slots if isinstance(slot, LoggedSlot)}
+
+    def recent(self, slot: str) -> list[str]:
+        """Return what a slot was given last, in words."""
+        return self._slots[slot].recent()
 
     def has_carried_all(self, channel: Channel) -> bool:
         """Whether the end of a channel's stream has been delivered."""
@@ -211,6 +253,8 @@ class Simulation:
             return
         slot = self._slots[name]
         try:
+            if self._results[name].due_ns is not None:  # asked before each slice
+                self._do(name, self._results[name].due(self.now_ns))
             done = slot.step(self.now_ns)
         except SlackwaterError as problem:
             self._life.fail(name, problem)
@@ -230,7 +274,7 @@ class Simulation:
         if slot.is_finished:
             self._life.rest(name, is_finished=True)
             return
-        rest = slot.rest(self.now_ns)
+        rest = rest_of(slot, self._results[name], self.now_ns, sinks_ns=lambda: self.now_ns)
         self._idle_polls += rest.is_guess
         if self._idle_polls > GIVE_UP_POLLS:
             raise JobStopped(self._stall())
@@ -271,10 +315,20 @@ class Simulation:
                     source,
                     lambda: self._slots[source].credit(channel.name, rows),
                 )
-            case Egress(stage, batch, is_end):
-                skipped = self._egress(stage, batch, is_end) or 0
-                if batch is not None:
-                    self._meters[stage].add(batch, self.now_ns, skipped=skipped)
+            case Egress(stage):
+                slot = self._plan.slots[stage]
+                self._do(slot, self._results[slot].leaves(action))
+
+    def _do(self, slot: str, actions: list[SinkAction]) -> str:
+        return carry_out(actions, self._results[slot], self._sinks, lambda: self.now_ns)
+
+    def _end_sinks(self, slot: str, state: str, failure: str | None) -> str:
+        return self._do(slot, self._results[slot].ends(state, failure))
+
+    def abandon(self, error: str) -> None:
+        """End the sinks of slots that have not ended: one that hung, or a run that broke off."""
+        for slot in self._slots:
+            self._end_sinks(slot, "failed", error)
 
     def _delivery(self, target: str, channel: str, message: Message) -> Callable[[], None]:
         sent_ns = self.now_ns

@@ -83,6 +83,10 @@ class World(Protocol):
         """Whether a slot is in the middle of a slice."""
         ...
 
+    def recent(self, slot: str) -> list[str]:
+        """Return what a slot was given last, in words."""
+        ...
+
     def has_carried_all(self, channel: Channel) -> bool:
         """Whether the end of a channel's stream has been delivered."""
         ...
@@ -101,6 +105,8 @@ class SimulatedLife:
     Attributes:
         machine: what decides.
         ended_ns: when the last slot ended; None: none has.
+        error: why the job has failed.
+        given: what the slot was given last that failed it.
     """
 
     def __init__(
@@ -120,6 +126,7 @@ class SimulatedLife:
         self._raised: dict[str, SlackwaterError] = {}
         self._due_ns: int | None = None
         self.error: SlackwaterError | None = None
+        self.given: list[str] = []
 
     def begin(self) -> None:
         """Start to count; let the faults happen when it is time."""
@@ -256,7 +263,9 @@ class SimulatedLife:
                 return [ResultsFetched()]
             case End(cause=cause):
                 if cause is not None:
-                    made = cause.error(self.machine.heard)
+                    if cause.slots:
+                        self.given = self._world.recent(cause.slots[0])
+                    made = cause.error(self.machine.heard, self.given)
                     own = self._raised.get(cause.slots[0]) if cause.slots else None
                     if own is not None and (type(own), str(own)) == (type(made), str(made)):
                         own.__notes__ = made.__notes__

@@ -218,24 +218,6 @@ def test_a_join_gate_keeps_its_ports_apart_and_breaks_ties_by_port() -> None:
     assert [len(batch or ()) for batch in released.ports] == [1, 0]
 
 
-@pytest.mark.parametrize("writers", [3, 40])
-def test_restore_continues_where_snapshot_left(writers: int) -> None:
-    def fresh() -> SlackGate:
-        return SlackGate([Writer(0, rank) for rank in range(writers)], rule=rule(4))
-
-    gate = fresh()
-    for writer in range(writers):
-        gate.insert(
-            writer, make_batch([(t, writer, t) for t in range(0, 30, 3)]), promise_ns=27 - writer
-        )
-    first = gate.read(limit=5)
-    assert first is not None
-    other = fresh()
-    other.restore(gate.snapshot())
-    assert read_all(other, 0, 7) == read_all(gate, 0, None)
-    assert other.rows_held == gate.rows_held
-
-
 def test_slack_out_of_range_is_refused() -> None:
     with pytest.raises(SettingError, match="slack_ns=-2 must be"):
         SlackGate([Writer(0, 0)], rule=rule(-2))

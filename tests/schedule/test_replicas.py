@@ -117,18 +117,3 @@ def test_what_a_gate_deals_goes_where_its_channels_say_in_whatever_order_they_st
         assert carried["pairs.gate→pairs.1:1"] == 5  # all of the left
         assert carried["pairs.gate→pairs.2:2"] == 4
     assert sorted(found[0]) == sorted(found[1]) == sorted(PAIRS)
-
-
-def test_restore_continues_gate_and_replicas_where_their_snapshots_left() -> None:
-    for slices in range(0, 40, 4):
-        made, again = slots("20ns"), slots("20ns")
-        insert(made, FIRST)
-        found = run(made, most=slices)
-        for name, slot in made.items():
-            for stage, machine in slot.stages.items():
-                again[name].stages[stage].restore(machine.snapshot())
-        for one in (made, again):
-            insert(one, SECOND)
-        rest = run(made)
-        assert run(again) == rest
-        assert sorted(found + rest) == sorted(PAIRS)

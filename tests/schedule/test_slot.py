@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import slackwater as sw
 from runtime.config import Limits
-from runtime.model import END_NS, Message, batch_of
+from runtime.model import Message, batch_of
 from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.schedule import Egress, Grant, Send, Slot
@@ -133,24 +133,6 @@ def test_slices_are_halved_when_they_take_too_long() -> None:
             sizes.append(done.rows)
         slot.charge(done, 1_000 if len(sizes) < 3 else 1)
     assert sizes == [64, 32, 4, 0]  # halved at most; 4 rows were left; then the end
-
-
-def test_restore_continues_a_stage_where_its_snapshot_left() -> None:
-    plan = planned(two_sources(), left="b", right="b")
-    first, second = slot_of(plan, "a"), slot_of(plan, "a")
-    first.deliver("left→both", message([1, 2, 9], 1), 10)
-    first.deliver("right→both", message([2, 5], 2), 10)
-    run(first)
-    for name, machine in first.stages.items():
-        second.stages[name].restore(machine.snapshot())
-    for slot in (first, second):
-        slot.deliver("left→both", Message(None, END_NS, 3), 20)
-        slot.deliver("right→both", Message(None, END_NS, 3), 20)
-    out = [
-        [a.batch.event_time_ns.tolist() for a in run(slot) if isinstance(a, Egress) and a.batch]
-        for slot in (first, second)
-    ]
-    assert out[0] == out[1] == [[9]]
 
 
 def test_a_gate_that_can_be_read_takes_nothing_more_in() -> None:

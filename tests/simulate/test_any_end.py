@@ -42,6 +42,18 @@ LONGEST_S = sum(
 )
 
 
+class Ending(Simulation):
+    """Counts how often the sinks of each slot are ended."""
+
+    def __init__(self, *args: Any, closed: Counter[str], **options: Any) -> None:
+        self._closed = closed
+        super().__init__(*args, **options)
+
+    def _end_sinks(self, slot: str, state: str, failure: str | None) -> str:
+        self._closed[slot] += 1
+        return super()._end_sinks(slot, state, failure)
+
+
 class Run:
     """One flow, what goes wrong in it, and how it ended."""
 
@@ -49,11 +61,12 @@ class Run:
         plan = any_flow(seed)
         self.faults = any_faults(plan, seed=seed, within_ns=WITHIN_NS)
         self.closed: Counter[str] = Counter()  # {slot: how often its sinks were ended}
+        self.settled: list[str] = []  # sinks, as their streams ended
         self.written_late: list[str] = []
-        self.one = Simulation(
+        self.one = Ending(
             plan,
             egress=self._egress,
-            close=self._close,
+            closed=self.closed,
             seed=seed,
             cost=CostModel(per_slice_ns=3 * MS, jitter=2.0),  # so that many are hit in a slice
             link=LinkModel(jitter_ns=20 * MS),
@@ -66,13 +79,11 @@ class Run:
         except SlackwaterError as problem:
             self.error, self.report = problem, self.one.report()
 
-    def _egress(self, stage: str, *_: object) -> None:
-        if self.closed[self._slots[stage]]:
+    def _egress(self, stage: str, _batch: object, is_end: bool) -> None:
+        if is_end:
+            self.settled.append(stage)
+        elif stage in self.settled or self.closed[self._slots[stage]]:
             self.written_late.append(stage)
-
-    def _close(self, slot: str, *_: object) -> str:
-        self.closed[slot] += 1
-        return ""
 
     def struck(self, *kinds: type[Any]) -> list[Any]:
         return [one for one in self.faults if isinstance(one, kinds)]
@@ -100,6 +111,9 @@ def test_a_job_in_which_anything_goes_wrong_ends_once_in_time_and_names_one_caus
         assert {slot for slot, times in run.closed.items() if times > 1} == set(), who
         assert {*run._slots.values()} - {*run.closed} <= hung, who
         assert run.written_late == [], who
+        assert len({*run.settled}) == len(run.settled), who
+        open_ones = {one for results in run.one._results.values() for one in results.open}
+        assert {run._slots[sink] for sink in open_ones} <= hung, who
         last_s = max(one.at_ns for one in run.faults) / 1e9
         assert run.one.now_ns / 1e9 <= last_s + 8 + LONGEST_S, who
         assert imbalances(run.report) == [], who

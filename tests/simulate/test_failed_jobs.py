@@ -63,6 +63,8 @@ def fails(
     assert job.status == report.state == "failed"
     assert report.error == str(caught.value)
     assert report.heard[-1] in caught.value.__notes__[0]
+    last = (report.given or report.heard)[-1]
+    assert caught.value.__notes__[-1].endswith(f"{last})")
     assert f"simulated with seed {seed}" in report.notes[0]
     return str(caught.value), report
 
@@ -94,7 +96,8 @@ def test_a_callback_that_raises_is_named_with_its_line_and_a_sample() -> None:
     flow = sw.Dataflow("endless")
     numbers = flow.source("numbers", EndlessInput(), event_time="ts")
     numbers.sink("calls", sw.callback_sink(refuse))
-    said, _ = fails(flow, OperatorError)
+    said, report = fails(flow, OperatorError)
+    assert "slot 'node-1': stage 'calls' began a slice of about" in report.given[-1]
     assert said.startswith("sink 'calls': its callback raised KeyError: 'no such phone'")
     assert "in refuse" in said
     assert "'n': 0" in said

@@ -1,111 +1,29 @@
-"""Any slot, stopped at any step, goes on in a new one as if nothing had happened."""
+"""What a snapshot is made of, and which are refused; how slots go on: tests/contract."""
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections import deque
 from dataclasses import replace
 from fractions import Fraction
-from random import Random
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from runtime.control import FlowGraph
 from runtime.errors import SettingError
-from runtime.measure import imbalances
 from runtime.model import NS_PER_SECOND, Batch, Message, ReadTag
 from runtime.model.plain import from_plain, to_plain
 from runtime.plan.slot_plan import slot_plan
 from runtime.schedule import Slot
-from runtime.simulate import CostModel, LinkModel, Simulation
-from runtime.tune import Paths
-from tests.support.any_flow import MS, AnyHolds, any_flow
+from tests.support.any_flow import any_flow
 from tests.support.states import canonical, differences
 
-MANY = int(os.environ.get("RESTART_FLOWS", "0"))
-"""Some hundred find what is rare; else a few that have, together, all that flows can have."""
-SEEDS = range(MANY) if MANY else (0, 10, 11, 13, 22, 24, 26, 28, 37)
-RESTARTS, LOOKS = 3, 8
 
-
-class Restarting(Simulation):
-    """Takes every slot down at some steps; what goes on has come through pickle.
-
-    At more steps each is compared, attribute by attribute, with one that is restored.
-    """
-
-    restarts: frozenset[int] = frozenset()
-    looks: frozenset[int] = frozenset()
-    steps = 0
-
-    def _try(self, name: str) -> None:
-        self.steps += 1
-        if self.steps in self.looks:
-            for one, slot in self._slots.items():
-                again = self._new_slot(one)
-                again.restore(carried(slot.snapshot()))
-                assert differences(slot, again) == []
-        if self.steps in self.restarts:
-            self.restart(carried)
-        super()._try(name)
-
-
-def carried(state: dict[str, Any]) -> Any:
+def carried(state: Any) -> Any:
     canonical(state)  # nothing but plain values
     return pickle.loads(pickle.dumps(state))  # noqa: S301 - our own bytes
-
-
-def run(
-    seed: int, *, restarts: frozenset[int] = frozenset(), looks: frozenset[int] = frozenset()
-) -> tuple[int, dict[str, Any]]:
-    """Return how many steps a flow took, and all that can be seen of it."""
-    plan = any_flow(seed)
-    out: list[Any] = []
-
-    def egress(stage: str, batch: Batch | None, is_end: bool) -> None:
-        rows = (
-            None
-            if batch is None
-            else canonical([batch.event_time_ns, batch.stimulus_time_ns, batch.columns])
-        )
-        out.append((stage, rows, is_end, one.now_ns))
-
-    one = Restarting(
-        plan,
-        egress=egress,
-        seed=seed,
-        cost=CostModel(jitter=2.0),
-        link=LinkModel(jitter_ns=20 * MS),
-        policy=AnyHolds(Paths.of(FlowGraph.of(plan)).tuned, seed)
-        if plan.deadline_ns is not None
-        else None,
-    )
-    one.restarts, one.looks = restarts, looks
-    report = one.run()
-    assert imbalances(report) == []
-    return one.steps, {
-        "out": out,
-        "report": report.to_json(),
-        "samples": one.samples,
-        "settings": one.settings,
-    }
-
-
-@pytest.mark.parametrize("part", range(3))
-def test_a_restart_of_all_slots_at_any_step_shows_nowhere(part: int) -> None:
-    for seed in SEEDS[part::3]:
-        steps, whole = run(seed)
-        chance = Random(seed)  # noqa: S311 - a draw, not a secret
-        restarts = frozenset(chance.randint(1, steps) for _ in range(RESTARTS))
-        gap = steps // LOOKS + 1
-        looks = frozenset(range(chance.randint(1, gap), steps, gap))
-        _, broken = run(seed, restarts=restarts, looks=looks)
-        for what in whole:
-            assert broken[what] == whole[what], f"{what} of seed {seed}, restarted at {restarts}"
 
 
 def test_the_comparison_finds_a_field_that_was_forgotten() -> None:

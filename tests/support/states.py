@@ -122,6 +122,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("DedupeMachine", "_by_code"): ("made when late rows come", _nothing),
     ("ProcessMachine", "_due"): ("without calls that were thought better of", _nothing),
     ("ProcessMachine", "_waiting"): ("put together", lambda own: _rows_of(own._waiting)),
+    ("Slot", "_recent"): ("what came to it last, in words; to the new one nothing has", _nothing),
     ("Slot", "at_work"): ("whom to name if a slice never ends; none has begun", _nothing),
 }  # fmt: skip
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gc
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from actors.sinks import SlotSinks, callback_sink, jsonl_sink, sink_runs
+from actors.sinks import jsonl_sink, sink_runs
 from actors.slot.host import SlotHost
 from actors.wire.channel import ChannelKeys
 from benchmarks.engine.sinks.reader import Watcher
@@ -63,21 +62,3 @@ def test_a_live_sink_publishes_though_its_source_is_silent_and_one_file_waits_fo
     assert (told["run"]["job"], told["run"]["error"]) == ("falls-silent-1", failure)
     assert "source 'numbers' reads table of 3 rows, then silence" in told["why_not"]
     assert not list(tmp_path.rglob("*.lock"))
-
-
-def test_a_callback_that_exits_at_a_failure_s_end_does_not_keep_its_slot_from_ending() -> None:
-    flow = Dataflow("f")
-    sink = callback_sink(lambda _: None, at_end=lambda: sys.exit(3))
-    flow.source("numbers", table({"ts": [1]}), event_time="ts", time_unit="s").sink("out", sink)
-    sinks = SlotSinks()
-    sinks.open(plan_stages(flow.graph), folder="", runs={})
-    assert "SystemExit(3)" in sinks.abort("a worker died")
-
-
-def test_a_slot_whose_sinks_are_never_due_reads_no_clock_before_it_sleeps() -> None:
-    def clock_ns() -> int:
-        raise AssertionError("nothing is ever due")
-
-    sinks = SlotSinks(clock_ns=clock_ns)
-    sinks.publish_due()
-    assert sinks.due_in_s == float("inf")

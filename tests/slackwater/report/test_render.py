@@ -182,11 +182,12 @@ def test_the_error_of_a_failed_run_is_shown() -> None:
 
 def test_the_report_of_a_failed_run_ends_with_what_it_heard_last() -> None:
     heard = ["3.210 slot 'node-2' died: its process was killed", "3.400 the cluster answers"]
-    lines = report_text(replace(city_report(state="failed"), heard=heard)).splitlines()
-    assert lines[-2:] == [f"heard at {line}" for line in heard]
+    given = ["3.100 slot 'node-2': 12 rows came on channel 'buses→jams'"]
+    failed = replace(city_report(state="failed"), heard=heard, given=given)
+    assert report_text(failed).splitlines()[-3:] == [f"heard at {one}" for one in heard + given]
     assert not any("heard" in line for line in report_text(city_report()).splitlines())
-    plain = replace(city_report(state="failed"), heard=heard).to_json()
-    assert JobReport.from_json(plain).heard == heard
+    again = JobReport.from_json(failed.to_json())
+    assert (again.heard, again.given) == (heard, given)
 
 
 def test_names_that_look_like_markup_are_shown_as_they_are() -> None:

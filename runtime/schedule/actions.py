@@ -1,0 +1,60 @@
+"""What a slot asks its host to do, and what it says of a slice, and of the rest until the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runtime.model import Batch, Message
+from runtime.plan.plan import Channel
+
+__all__ = ["Action", "Egress", "Grant", "Rest", "Send", "Slice"]
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Carry a message to a stage in another slot."""
+
+    channel: Channel
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Give a channel's sender, in another slot, credit back."""
+
+    channel: Channel
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Egress:
+    """Write results (None: none) at a sink; at the end, close it."""
+
+    stage: str
+    batch: Batch | None
+    is_end: bool
+
+
+Action = Send | Grant | Egress
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """How long a slot that found nothing to do may sleep, if nothing comes for it meanwhile."""
+
+    until_ns: int | None
+    """None: only what comes from outside can give it work."""
+    is_guess: bool
+    """Whether a source may have something then, and nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One piece of work that was done: the stage, its rows, and what the host must now do."""
+
+    stage: str
+    rows: int
+    actions: list[Action]
+    began_ns: int
+    comparisons: int = 0
+    """Pairs that a join compared."""

@@ -1,0 +1,293 @@
+"""All that a slot is given, as plain values, and the same slot again of nothing but that.
+
+```
+host ──▶ deliver · credit · step · charge · apply · rest ──▶ LoggedSlot ──▶ actions
+                     reads of its sources ──▶ │
+                                            log ──▶ replay ──▶ the same actions
+```
+
+What its sources read is in the log, too: an input of a user's own, or one that is pushed, does not
+give the same blocks again. So a log needs neither the input nor the other slots. A slot without a
+log is a plain `Slot`, and pays nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from runtime.config import Limits
+from runtime.control.commands import Command, SetRelease
+from runtime.errors import IngestError, SettingError, SlackwaterError
+from runtime.measure.report import ChannelReport, StageReport
+from runtime.measure.samples import StageSample
+from runtime.measure.trials import Trial
+from runtime.model import Message, ReleaseRule
+from runtime.model.plain import from_plain, to_plain
+from runtime.plan.plan import Stage
+from runtime.plan.slot_plan import SlotPlan
+from runtime.plan.steps import SourceStep
+from runtime.schedule.actions import Rest, Slice
+from runtime.schedule.slot import Slot
+from runtime.sources.named_reader import NamedReader
+from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input
+
+__all__ = ["LoggedSlot", "give", "make_slot", "replay", "replaying"]
+
+VERSION = 1
+"""Of a log; another one whenever what is in it changes its meaning."""
+
+Entry = tuple[Any, ...]
+"""What a slot was given: the name of it, then plain values."""
+
+
+def make_slot(plan: SlotPlan, *, start_ns: int) -> Slot:
+    """Return a slot for a host: one with a log if `Limits.log` wants it."""
+    return (LoggedSlot if plan.limits.log else Slot).of(plan, start_ns=start_ns)
+
+
+class LoggedSlot(Slot):
+    """A slot that keeps the last `Limits.log` stimuli whole."""
+
+    def __init__(
+        self, name: str, stages: Sequence[Stage], *, limits: Limits, **settings: Any
+    ) -> None:
+        self._log: deque[Entry] = deque(maxlen=limits.log)
+        self._given = 0
+        super().__init__(
+            name, [_logged(stage, self) for stage in stages], limits=limits, **settings
+        )
+
+    def note(self, *entry: Any) -> None:
+        """Put a stimulus into the log."""
+        self._given += 1
+        self._log.append(entry)
+
+    def log(self) -> dict[str, Any]:
+        """Return the log: its slot, how many stimuli fell out of it, and the rest in order."""
+        return {
+            "version": VERSION,
+            "slot": self.name,
+            "lost": self._given - len(self._log),
+            "stimuli": list(self._log),
+        }
+
+    def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
+        """Take a message from another slot, where it was sent `link_ns` ago."""
+        self.note("deliver", channel, to_plain(message), now_ns, link_ns)
+        super().deliver(channel, message, now_ns, link_ns=link_ns)
+
+    def credit(self, channel: str, rows: int) -> None:
+        """Take credit that the other end has granted."""
+        self.note("credit", channel, rows)
+        super().credit(channel, rows)
+
+    def step(self, now_ns: int) -> Slice | None:
+        """Do the most urgent slice of work that can be done now; None if there is none."""
+        self.note("step", now_ns)
+        return super().step(now_ns)
+
+    def charge(self, done: Slice, took_ns: int) -> None:
+        """Tell how long a slice took."""
+        self.note("charge", done.stage, done.rows, done.began_ns, took_ns)
+        super().charge(done, took_ns)
+
+    def apply(self, command: Command, *, number: tuple[int, ...] = ()) -> None:
+        """Carry out what a decider wants; what is refused is no stimulus, as it changes nothing."""
+        super().apply(command, number=number)
+        assert isinstance(command, SetRelease), "no other is carried out"
+        trials = [(one.name, one.rule.to_plain()) for one in command.trials]
+        self.note("apply", command.stage, command.rule.to_plain(), command.by, trials, number)
+
+    def wake_ns(self, now_ns: int) -> int | None:
+        """Return when there is something to do. A stimulus: it may read an input."""
+        self.note("wake", now_ns)
+        return super().wake_ns(now_ns)
+
+    def rest(self, now_ns: int) -> Rest:
+        """Return how long to sleep. A stimulus, too."""
+        self.note("rest", now_ns)
+        return super().rest(now_ns)
+
+    def samples(self, now_ns: int) -> list[StageSample]:
+        """Return samples, once."""
+        self.note("samples", now_ns)
+        return super().samples(now_ns)
+
+    def reports(self, now_ns: int) -> tuple[list[StageReport], list[ChannelReport]]:
+        """Return the counters; up to now is counted how long rows have waited."""
+        self.note("reports", now_ns)
+        return super().reports(now_ns)
+
+
+def replaying(stages: Sequence[Stage], log: Mapping[str, Any]) -> list[Stage]:
+    """Return the stages of a slot with sources that read what is in its log.
+
+    Raises:
+        SettingError: it is no whole log of this release.
+    """
+    if log["version"] != VERSION:
+        raise SettingError(
+            f"the log of slot {log['slot']!r} is of version {log['version']!r}, and this release "
+            f"reads version {VERSION}; replay it with the release that made it"
+        )
+    if log["lost"]:
+        raise SettingError(
+            f"the log of slot {log['slot']!r} lacks its first {log['lost']:,} stimuli, without "
+            f"which none can be replayed; run it again with Limits(log=…) above "
+            f"{log['lost'] + len(log['stimuli']):,}"
+        )
+    return [_with_input(stage, lambda one: _LoggedReads(one, log)) for stage in stages]
+
+
+def replay(slot: Slot, log: Mapping[str, Any]) -> list[Slice | None]:
+    """Give a new slot, made of `replaying(stages, log)`, what another one was given.
+
+    Returns:
+        What came of each step, in order.
+
+    Raises:
+        SlackwaterError: what the other slot has failed with, at the same place.
+    """
+    return [came for one in log["stimuli"] for came in _steps(one[0], give(slot, one))]
+
+
+def _steps(what: str, came: Any) -> list[Slice | None]:
+    return [came] if what == "step" else []
+
+
+def give(slot: Slot, stimulus: Sequence[Any]) -> Any:
+    """Give a slot one stimulus of a log; return what came of it."""
+    what, *of = stimulus
+    match what:
+        case "deliver":
+            channel, message, now_ns, link_ns = of
+            slot.deliver(channel, from_plain(message), now_ns, link_ns=link_ns)
+        case "charge":
+            stage, rows, began_ns, took_ns = of
+            slot.charge(Slice(stage, rows, [], began_ns), took_ns)
+        case "apply":
+            slot.apply(_command(*of[:-1]), number=tuple(of[-1]))
+        case "credit" | "step" | "rest" | "samples" | "reports":
+            return getattr(slot, what)(*of)
+        case "wake":
+            return slot.wake_ns(*of)
+    return None  # a read: the source does it by itself
+
+
+def _command(stage: str, rule: Any, by: str, trials: Any) -> SetRelease:
+    tried = tuple(Trial(name, ReleaseRule.from_plain(own)) for name, own in trials)
+    return SetRelease(stage, ReleaseRule.from_plain(rule), by, tried)
+
+
+# -- what sources read -----------------------------------------------------------------------
+
+
+def _logged(stage: Stage, slot: LoggedSlot) -> Stage:
+    return _with_input(stage, lambda one: _LoggingInput(one, slot))
+
+
+def _with_input(stage: Stage, change: Any) -> Stage:
+    if not isinstance(stage.step, SourceStep):
+        return stage
+    spec = replace(stage.step.source, input=change(stage))
+    return replace(stage, step=replace(stage.step, source=spec))
+
+
+class _Stands:
+    """In for the input of a stage's source, and says of itself what that says."""
+
+    def __init__(self, stage: Stage) -> None:
+        assert isinstance(stage.step, SourceStep), "others read nothing"
+        self.source, self.inner = stage.name, stage.step.source.input
+
+    def describe(self) -> str:
+        return self.inner.describe()
+
+    def schema(self) -> pa.Schema:
+        return self.inner.schema()
+
+
+class _LoggingInput(_Stands):
+    """Another input, of which all that is read is put into a log."""
+
+    def __init__(self, stage: Stage, slot: LoggedSlot) -> None:
+        super().__init__(stage)
+        self._slot = slot
+
+    def open(self) -> _LoggingReader:
+        return _LoggingReader(self.source, self.inner, self._slot)
+
+
+class _LoggingReader:
+    def __init__(self, source: str, own: Input, slot: LoggedSlot) -> None:
+        self._source, self._slot = source, slot
+        try:
+            self._reader = NamedReader(source, own)  # so that errors name the user's own class
+        except SlackwaterError as problem:
+            slot.note("read", source, "error", str(problem))
+            raise
+
+    def poll(self) -> pa.RecordBatch | EndOfInput | None:
+        try:
+            polled = self._reader.poll()
+        except SlackwaterError as problem:
+            self._slot.note("read", self._source, "error", str(problem))
+            raise
+        if isinstance(polled, EndOfInput):
+            self._slot.note("read", self._source, "end", None)
+        else:
+            block = None if polled is None else _bytes_of(polled)
+            self._slot.note("read", self._source, "block", block)
+        return polled
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+class _LoggedReads(_Stands):
+    """An input that gives what a log says was read of it."""
+
+    def __init__(self, stage: Stage, log: Mapping[str, Any]) -> None:
+        super().__init__(stage)
+        self._log = log
+
+    def open(self) -> _LoggedReader:
+        stimuli = self._log["stimuli"]
+        return _LoggedReader([one[2:] for one in stimuli if one[:2] == ("read", self.source)])
+
+
+class _LoggedReader:
+    def __init__(self, reads: Iterable[Sequence[Any]]) -> None:
+        self._reads = deque(reads)
+        if self._reads and self._reads[0][0] == "error":
+            self.poll()  # it could not even be opened, or read: the same to who reads
+
+    def poll(self) -> pa.RecordBatch | EndOfInput | None:
+        if not self._reads:
+            return None  # the other slot has read no further
+        what, of = self._reads.popleft()
+        if what == "error":
+            raise IngestError(of)
+        if what == "end":
+            return END_OF_INPUT
+        return None if of is None else _block_of(of)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _bytes_of(block: pa.RecordBatch) -> bytes:
+    buffer = pa.BufferOutputStream()
+    with pa.ipc.new_stream(buffer, block.schema) as stream:
+        stream.write_batch(block)
+    return bytes(buffer.getvalue())
+
+
+def _block_of(plain: bytes) -> pa.RecordBatch:
+    with pa.ipc.open_stream(plain) as stream:
+        return stream.read_next_batch()

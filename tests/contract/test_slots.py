@@ -1,0 +1,140 @@
+"""What every slot promises: its log replays it; restored between any two stimuli it goes on alike.
+
+So do the stages in it, with their sources, gates, replicas and operators: flows at random have all.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from runtime.control import FlowGraph
+from runtime.measure import imbalances
+from runtime.measure.samples import StageSample
+from runtime.model.plain import to_plain
+from runtime.plan.plan import Plan
+from runtime.plan.slot_plan import slot_plan
+from runtime.schedule import Egress, Grant, LoggedSlot, Send, Slice, Slot, replay, replaying
+from runtime.schedule.stimulus_log import give
+from runtime.simulate import CostModel, LinkModel, Simulation
+from runtime.tune import Paths
+from tests.support.any_flow import MS, AnyHolds, any_flow
+from tests.support.restoring import outcomes, some
+from tests.support.states import canonical
+
+MANY = int(os.environ.get("RESTART_FLOWS", "0"))
+"""Some hundred find what is rare; else a few that have, together, all that flows can have."""
+SEEDS = range(MANY) if MANY else (0, 10, 11, 13, 22, 24, 26, 28, 37)
+PARTS, RESTARTS, LOOKS = 3, 4, 2
+
+
+class Kept(LoggedSlot):
+    """A slot that keeps what came of its steps and of questions for samples, too."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.came: list[Any] = []
+        super().__init__(*args, **options)
+
+    def step(self, now_ns: int) -> Slice | None:
+        self.came.append(super().step(now_ns))
+        return self.came[-1]
+
+    def samples(self, now_ns: int) -> list[StageSample]:
+        self.came.append(super().samples(now_ns))
+        return self.came[-1]
+
+
+class Keeping(Simulation):
+    """A run of such slots."""
+
+    def _new_slot(self, name: str) -> Slot:
+        part = replace(slot_plan(self._plan, name), interval_ns=self._sampled_ns)
+        return Kept.of(part, start_ns=self._start_ns)
+
+
+def ran(seed: int) -> tuple[Plan, dict[str, Any]]:
+    """Run a flow at random; return its slots."""
+    plan = any_flow(seed)
+    is_tuned = plan.deadline_ns is not None
+    one = Keeping(
+        replace(plan, limits=replace(plan.limits, log=10**6)),
+        egress=lambda *_: None,
+        seed=seed,
+        cost=CostModel(jitter=2.0),
+        link=LinkModel(jitter_ns=20 * MS),
+        policy=AnyHolds(Paths.of(FlowGraph.of(plan)).tuned, seed) if is_tuned else None,
+    )
+    assert imbalances(one.run()) == []
+    assert one.logs().keys() == one._slots.keys()
+    return plan, one._slots
+
+
+def plainly(came: Any) -> Any:
+    """Return what came of a stimulus as plain values."""
+    match came:
+        case Slice(stage, rows, actions, began_ns, comparisons):
+            return [stage, rows, [plainly(one) for one in actions], began_ns, comparisons]
+        case Send(channel, message):
+            return ["send", channel.name, to_plain(message)]
+        case Grant(channel, rows):
+            return ["grant", channel.name, rows]
+        case Egress(stage, batch, is_end):
+            return ["egress", stage, to_plain(batch), is_end]
+        case tuple() | list():
+            return [plainly(one) for one in came]
+    return came if came is None or isinstance(came, int) else repr(came)
+
+
+def anew(plan: Plan, name: str, log: Any) -> Slot:
+    """Return a slot to give a log to."""
+    stages = tuple(replaying(plan.stages_of(name), log))
+    sampled_ns = None if plan.deadline_ns is None else plan.interval_ns
+    return Slot.of(
+        replace(slot_plan(plan, name), stages=stages, interval_ns=sampled_ns), start_ns=0
+    )
+
+
+def check(plan: Plan, slot: Any, chance: Random, *, who: str) -> None:
+    """Replay a slot, restored in between; what comes of it is what came of the slot itself."""
+    log = slot.log()
+    canonical(log)  # nothing but plain values
+
+    def make() -> Slot:
+        return anew(plan, slot.name, log)
+
+    def giving(stimulus: Any) -> Any:
+        return lambda again: plainly(give(again, stimulus))
+
+    count = len(log["stimuli"])
+    *found, state = outcomes(
+        make,
+        list(map(giving, log["stimuli"])),
+        restarts=some(chance, RESTARTS, of=count),
+        looks=some(chance, LOOKS, of=count),
+    )
+    pairs = zip(log["stimuli"], found, strict=True)
+    told = [came for (what, *_), came in pairs if what in ("step", "samples")]
+    assert told == [canonical(plainly(came)) for came in slot.came], who
+    assert state == canonical(slot.snapshot()), who
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_log_replays_a_slot_also_one_that_is_restored_between_any_two_stimuli(part: int) -> None:
+    for seed in SEEDS[part::PARTS]:
+        plan, slots = ran(seed)
+        chance = Random(seed)  # noqa: S311 - a draw, not a secret
+        for name, slot in slots.items():
+            check(plan, slot, chance, who=f"{name} of seed {seed}")
+
+
+def test_a_log_replays_a_slot_without_a_restart_too() -> None:
+    plan, slots = ran(3)
+    for name, slot in slots.items():
+        log = slot.log()
+        again = anew(plan, name, log)
+        assert list(map(plainly, replay(again, log))) or not log["stimuli"]
+        assert canonical(again.snapshot()) == canonical(slot.snapshot())

@@ -1,0 +1,77 @@
+"""What every source promises: restored between any two calls it goes on alike; it ends once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from runtime.model import END_NS, START_NS
+from runtime.plan.plan import Stage
+from runtime.plan.steps import SourceStep
+from runtime.sources import SourceMachine
+from tests.support.any_flow import MS, any_flow
+from tests.support.restoring import check_restored_anywhere
+
+SEEDS = range(24)
+CALLS = 40
+
+
+def sources(seed: int) -> list[Stage]:
+    """The sources of a flow at random: of every way to write one."""
+    return [stage for stage in any_flow(seed).stages if isinstance(stage.step, SourceStep)]
+
+
+def maker(stage: Stage) -> Callable[[], SourceMachine]:
+    def make() -> SourceMachine:
+        assert isinstance(stage.step, SourceStep)
+        return SourceMachine(
+            stage.name,
+            stage.step.source,
+            stage.step.schema,
+            writer_id=stage.number,
+            start_ns=0,
+            needed=stage.needed,
+        )
+
+    return make
+
+
+def calls(chance: Random) -> list[Callable[[SourceMachine], Any]]:
+    """Looks and takes while time goes on; at last everything that is left."""
+    made: list[Callable[[SourceMachine], Any]] = []
+    now_ns = 0
+    for _ in range(CALLS):
+        now_ns += chance.choice([0, 5, 60, 200]) * MS
+        rows = chance.choice([1, 7, 40, 1_000])
+        made.append(lambda source, at=now_ns: source.due_ns(at))
+        made.append(lambda source, at=now_ns, most=rows: source.take(at, max_rows=most))
+        made.append(lambda source: [source.rows_in, source.late_dropped, source.held, source.early])
+    late_ns = now_ns + 10**12
+    return [*made, *[lambda source: source.take(late_ns) for _ in range(60)]]
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_a_source_that_is_restored_anywhere_hands_over_the_same(part: int) -> None:
+    for seed in SEEDS[part::2]:
+        for stage in sources(seed):
+            chance = Random(seed)  # noqa: S311 - a draw, not a secret
+            who = f"{stage.name} of seed {seed}"
+            check_restored_anywhere(maker(stage), calls(chance), chance, restarts=12, who=who)
+
+
+def test_a_source_promises_ever_more_keeps_its_word_for_rows_in_order_and_ends_once() -> None:
+    for seed in SEEDS:
+        for stage in sources(seed):
+            source = maker(stage)()
+            promise_ns, rows = START_NS, 0
+            while (message := source.take(10**13, max_rows=7)) is not None:
+                assert promise_ns < END_NS, "nothing comes behind the end"
+                assert message.promise_ns >= promise_ns
+                promise_ns = message.promise_ns
+                rows += message.rows
+            assert (promise_ns, source.is_ended) == (END_NS, True)
+            assert rows + source.late_dropped == source.rows_in
+            assert source.held == 0
