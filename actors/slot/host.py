@@ -39,6 +39,7 @@ from actors.wire.local_sockets import host_identity
 from actors.wire.waiting import sharpen_timers
 from runtime.control.commands import Command
 from runtime.errors import SettingError, SlackwaterError
+from runtime.measure.report import SinkReport
 from runtime.model import NS_PER_SECOND
 from runtime.plan.slot_plan import SlotPlan
 from runtime.schedule import (
@@ -194,7 +195,7 @@ class SlotHost:
         self._own_inputs = [one for _, one in stages if one is not None]
         opened = replace(self._plan, stages=tuple(stage for stage, _ in stages))
         self._slot = make_slot(opened, start_ns=start_ns)
-        self._report.state = "running"
+        self._report.state, self._report.sinks = "running", self._sink_reports()
         self._thread = threading.Thread(target=self._main, name=f"slot-{self._name}", daemon=True)
         self._thread.start()
 
@@ -372,10 +373,7 @@ class SlotHost:
         for stage in stages:
             stage.slot, stage.node = self._name, self._node
         tell_carried(channels, self._ends())
-        sinks = copy.deepcopy(self._results.reports())
-        for sink in sinks:
-            sink.node = self._node
-            self._sinks.tell(sink)
+        sinks = self._sink_reports()
         self._report = SlotReport(self._name, state, stages, channels, sinks, error, kind)
         self._report.recent = self._slot.recent()
         self._report.at_ns = self._clock.now_ns()
@@ -385,3 +383,10 @@ class SlotHost:
         self._report.notes = [said for said in waits if said is not None]
         self._report.refused_peers = sum(refused_peers) + self._clock.refused_peers
         self._has_report.set()
+
+    def _sink_reports(self) -> list[SinkReport]:
+        sinks = copy.deepcopy(self._results.reports())
+        for sink in sinks:
+            sink.node = self._node
+            self._sinks.tell(sink)
+        return sinks

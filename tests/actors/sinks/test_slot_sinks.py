@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from actors.sinks import jsonl_sink, sink_runs
+from actors.sinks import collect_sink, jsonl_sink, sink_runs
 from actors.slot.host import SlotHost
 from actors.wire.channel import ChannelKeys
 from benchmarks.engine.sinks.reader import Watcher
@@ -19,7 +20,9 @@ from runtime.placement.place import place
 from runtime.plan.flow_fingerprints import flow_fingerprints
 from runtime.plan.plan import plan_stages
 from runtime.plan.slot_plan import slot_plan
+from runtime.sources.spec import Reader
 from tests.support.endless import SilentInput
+from tests.support.hosts import let_go
 from tests.support.sinks import seen
 from tests.support.waiting import until
 
@@ -62,3 +65,34 @@ def test_a_live_sink_publishes_though_its_source_is_silent_and_one_file_waits_fo
     assert (told["run"]["job"], told["run"]["error"]) == ("falls-silent-1", failure)
     assert "source 'numbers' reads table of 3 rows, then silence" in told["why_not"]
     assert not list(tmp_path.rglob("*.lock"))
+
+
+class HangsAsItOpens(SilentInput):
+    """An input of ours, and so read inline, whose file system does not answer for a while."""
+
+    may_open = threading.Event()
+    reads_inline = True
+
+    def open(self) -> Reader:
+        assert self.may_open.wait(SOON_S)
+        return super().open()
+
+
+def test_sinks_are_told_of_while_an_input_takes_its_time_to_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("actors.slot.host.REPORT_S", 0.01)
+    flow = Dataflow("opens-slowly")
+    numbers = flow.source("numbers", HangsAsItOpens(table({"ts": [1]})), event_time="ts")
+    numbers.sink("out", collect_sink())
+    plan = place(flow.name, plan_stages(flow.graph), ["node-1"])
+    slot = SlotHost(slot_plan(plan, "node-1"), keys=ChannelKeys.generate())
+    slot.bind(dict.fromkeys(plan.slots))
+    slot.start(slot.connect({}, {}))
+    assert [(sink.name, sink.node, sink.rows) for sink in slot.report().sinks] == [
+        ("out", "node-1", 0)
+    ]
+    HangsAsItOpens.may_open.set()
+    slot.stop()
+    assert slot.join().state == "stopped"
+    let_go([slot])
