@@ -11,6 +11,8 @@ STAMP := $(VENV)/.set-up
 LOCKS := requirements-build.lock requirements-dev.lock
 PIP_INSTALL := $(PY) -m pip install --disable-pip-version-check
 CODE := runtime actors ingest slackwater examples benchmarks tests
+# Every slot of a job is a process of its own. One that may keep no bytecode compiles all of us anew.
+unexport PYTHONDONTWRITEBYTECODE
 FAST := not ray and not spark and not hosts
 SLOWEST := --durations=10 --durations-min=1
 # A file at a time on each of two cores, in an order in which the longest come first.

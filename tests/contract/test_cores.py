@@ -111,13 +111,10 @@ def test_two_cores_take_less_virtual_time_than_one() -> None:
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize("detach", [False, True])
-def test_on_ray_two_slots_of_a_node_find_what_the_simulator_finds(
-    cluster: sw.Cluster, detach: bool
-) -> None:
+def test_on_ray_two_slots_of_a_node_find_what_the_simulator_finds(cluster: sw.Cluster) -> None:
     expected, _, plan = simulated(pairs(replicas=2), nodes=1, cores=2)
     assert plan.slots == SLOTS
-    job = cluster.submit(pairs(replicas=2), detach=detach)
+    job = cluster.submit(pairs(replicas=2), detach=True)
     workers = job.workers()
     report = job.wait(timeout=LIMIT_S)
     assert job.placement == SLOTS

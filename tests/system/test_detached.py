@@ -236,22 +236,6 @@ def test_a_cluster_that_closes_stops_attached_jobs_and_lets_go_of_detached_ones(
     until(lambda: free_cpus() == CPUS - 1, within_s=SOON_S, what="the attached job's CPU")
 
 
-def test_two_jobs_run_at_once_and_one_stops_without_the_other(cluster: sw.Cluster) -> None:
-    first, second = (
-        cluster.submit(counting("twin", calls=sw.callback_sink(ignore)), detach=True)
-        for _ in range(2)
-    )
-    assert first.id != second.id
-    with pytest.raises(ClusterError, match="'twin' may mean 2 jobs"):
-        cluster.job("twin")
-    first.stop()
-    assert cluster.job("twin").id == second.id
-    rows = sink_rows(second)
-    until(lambda: sink_rows(second) > rows, within_s=SOON_S, what="more rows of the second")
-    assert (first.status, second.status) == ("stopped", "running")
-    assert first.report().ledger.is_balanced
-
-
 def test_a_job_whose_coordinator_was_killed_is_lost_and_holds_no_cpu(cluster: sw.Cluster) -> None:
     job = cluster.submit(counting("orphan", calls=sw.callback_sink(ignore)), detach=True)
     until(lambda: Records().report(job.id), within_s=SOON_S, what="a report in the store")
