@@ -1,9 +1,11 @@
-"""What every host of a flow promises: virtual time, slots in real time, and a cluster."""
+"""What every host of a flow promises: virtual time, and slots in real time.
+
+A cluster promises it, too: `tests/system/test_host_contract.py`.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,24 +22,17 @@ from runtime.measure import imbalances
 from runtime.plan.slot_plan import SlotPlan
 from runtime.schedule import Egress, Slot, replay, replaying
 from tests.support.endless import SilentInput
-from tests.support.hosts import Host, OnRay, Slots, Virtual, let_go
+from tests.support.hosts import Host, Slots, Virtual, let_go
 from tests.support.sinks import seen
 
 ROWS = 300
 APART = {"l": "node-1", "r": "node-2", "pairs": "node-2", "out": "node-1", "raw": "node-1"}
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[sw.Cluster]:
-    with sw.Cluster.local(nodes=2) as opened:
-        yield opened
-
-
-@pytest.fixture(params=["virtual", "slots", pytest.param("ray", marks=pytest.mark.ray)])
+@pytest.fixture(params=[Virtual, Slots], ids=["virtual", "slots"])
 def host(request: pytest.FixtureRequest) -> Host:
-    if request.param == "ray":
-        return OnRay(request.getfixturevalue("cluster"))
-    return Virtual() if request.param == "virtual" else Slots()
+    made: Host = request.param()
+    return made
 
 
 def numbers(rows: int, *, seed: int = 0) -> pa.Table:

@@ -141,7 +141,7 @@ def test_a_job_runs_to_its_end_though_its_driver_was_killed_and_gives_everything
     assert record.coordinator.node == "node-1"
 
 
-@pytest.mark.timeout(240)  # five shells, two at a time
+@pytest.mark.timeout(240)  # four shells, two at a time
 def test_a_later_shell_lists_a_job_and_reads_and_stops_it(
     cluster: sw.Cluster, tmp_path: Path
 ) -> None:
@@ -152,14 +152,11 @@ def test_a_later_shell_lists_a_job_and_reads_and_stops_it(
         cluster,
         ("jobs", "--json"),
         ("status", job.id[:-2], "--json"),
-        ("latency", "lines", "--json"),
         ("logs", job.id, "--json"),
     )
-    jobs, status, latency, logs = map(said_by, asked)
+    jobs, status, logs = map(said_by, asked)
     assert jobs["jobs"][0]["id"] == job.id
     assert status["job"]["state"] == status["report"]["state"] == "running"
-    assert latency["sinks"]["out"]["p99_ms"] > 0
-    assert latency["links"]["numbers→gate"]["messages"] > 0
     assert {part["who"] for part in logs["logs"]} == {*job.workers(), "coordinator"}
     stopped = said_by(command_line(cluster, "stop", job.id, "--json"))
     assert stopped == {"job": job.id, "was": "running", "state": "stopped"}
