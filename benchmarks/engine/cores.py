@@ -63,8 +63,8 @@ class Sizes:
     repetitions: int
 
 
-FULL, QUICK = Sizes(10_000, 5_000, 5_000_000, 5), Sizes(2_500, 500, 1_000_000, 1)
-SIMULATED, QUICKLY_SIMULATED = Sizes(0, 1_000, 1_000_000, 1), Sizes(0, 300, 200_000, 1)
+FULL, QUICK = Sizes(10_000, 5_000, 5_000_000, 5), Sizes(1_500, 250, 600_000, 1)
+SIMULATED, QUICKLY_SIMULATED = Sizes(0, 1_000, 1_000_000, 1), Sizes(0, 150, 100_000, 1)
 
 
 def run(options: Options) -> Result:
