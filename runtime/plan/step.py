@@ -29,7 +29,7 @@ Side = Literal["left", "right"]
 
 
 NO_LATE = (
-    "step {who!r}: {of!r} is no join and no aggregate, so no row comes too late "
+    "step {who!r}: {of!r} is no operator that keeps rows, so none comes too late "
     "to count there; write pairs.late() on what join(...) or aggregate(...) returned"
 )
 """Why a step has no late rows to be had."""
