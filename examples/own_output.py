@@ -27,9 +27,9 @@ class SqliteTable:
         """Return what `explain` says of it."""
         return f"table {self.name} of {self.path}"
 
-    def open(self, schema: pa.Schema, opening: sw.Opening) -> SqliteWriter:
+    def open(self, schema: pa.Schema, context: sw.OutputContext) -> SqliteWriter:
         """Open the database where the sink runs, beside the job's other files."""
-        return SqliteWriter(os.path.join(opening.folder, self.path), self.name, schema.names)
+        return SqliteWriter(os.path.join(context.folder, self.path), self.name, schema.names)
 
 
 class SqliteWriter:

@@ -71,11 +71,13 @@ class Limits:
         for field in fields(self):
             if field.name == "order":
                 continue
-            least = 0 if field.name == "log" else 1
-            if getattr(self, field.name) < least:
+            value, least = getattr(self, field.name), 0 if field.name == "log" else 1
+            if isinstance(value, bool) or not isinstance(value, Integral):
                 raise SettingError(
-                    f"{field.name}={getattr(self, field.name)} must be at least {least}"
+                    f"{field.name}={value!r} is a {type(value).__name__}; write a whole number"
                 )
+            if value < least:
+                raise SettingError(f"{field.name}={value} must be at least {least}")
 
 
 @dataclass(frozen=True, kw_only=True)

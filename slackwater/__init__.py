@@ -45,8 +45,8 @@ from runtime.measure.samples import StageSample
 from runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
 from runtime.schedule import PathView, StageView
 from runtime.simulate import CostModel, LinkModel
-from runtime.sinks import Opening, Output, Writer
-from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, Reader, SourceSpec
+from runtime.sinks import Output, OutputContext, SinkWriter
+from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader, SourceSpec
 from slackwater.cluster import Cluster
 from slackwater.jobs import Job
 from slackwater.simulated_job import SimulatedJob
@@ -73,22 +73,22 @@ __all__ = [
     "KeyedStream",
     "Limits",
     "LinkModel",
-    "Opening",
     "Output",
+    "OutputContext",
     "PathView",
-    "Reader",
     "ReleaseRule",
     "SetRelease",
     "SimulatedJob",
     "Simulation",
+    "SinkWriter",
     "SlackwaterError",
+    "SourceReader",
     "SourceSpec",
     "StageSample",
     "StageView",
     "Stream",
     "Tuning",
     "Warn",
-    "Writer",
     "__version__",
     "blocks",
     "callback_sink",

@@ -170,7 +170,7 @@ class Cluster(FlowHost):
             return Job.detached(detached, plan)
         check_room({slot: node.node_id for slot, node in nodes.items()})
         job_id = new_job_id(plan.flow)
-        running = RayJob(plan, nodes=nodes, notes=notes, echoes=True, job_id=job_id)
+        running = RayJob(plan, nodes=nodes, notes=notes, relays_output=True, job_id=job_id)
         job = Job.attached(job_id, plan, running.start())
         self._jobs = [one for one in self._jobs if one.status == "running"] + [job]
         return job

@@ -8,6 +8,7 @@
 | `detached.py` | a detached job as others hold it |
 | `records.py` | what is known of detached jobs, also later |
 | `results.py` | what collect sinks have gathered |
+| `picklable.py` | what of a plan cannot be sent, named |
 | `logs.py`, `user_output_relay.py` | what its processes have printed: later, and at once |
 | `latest_reports.py` | what each slot last said of itself |
 | `failure_report.py`, `ray_errors.py` | how an end is explained; Ray's errors as ours |

@@ -106,7 +106,7 @@ class JobCarrier:
         cluster_monitor: ClusterMonitor,
         hosts: HostMonitor,
         tuner: TunerSupervisor,
-        echoes: bool,
+        relays_output: bool,
     ) -> None:
         self._plan, self._actors = plan, actors
         self._cluster_monitor, self._hosts, self._tuner = cluster_monitor, hosts, tuner
@@ -124,7 +124,7 @@ class JobCarrier:
         self.elapsed_s: float | None = None
         self.lock = threading.RLock()
         self._heard = LatestReports(actors, self.reports)
-        self._echo = UserOutputRelay(plan, actors) if echoes else None
+        self._relay = UserOutputRelay(plan, actors) if relays_output else None
         self._silent: set[str] = set()  # ids of nodes that the machine knows not to answer
         self._joins: dict[Any, str] = {}
         self._start_ns, self._began_s = 0, time.monotonic()  # of the sources, by two clocks
@@ -242,8 +242,8 @@ class JobCarrier:
             return SlotDied(name, str(problem).strip().splitlines()[0].rstrip("."))
         with self.lock:
             self.reports[name] = report
-        if self._echo is not None:
-            self._echo.show_last(name, report.said)
+        if self._relay is not None:
+            self._relay.show_last(name, report.said)
         return _ended(report)
 
     def _care(self) -> None:
@@ -252,8 +252,8 @@ class JobCarrier:
             with self.lock:
                 self._tuner.look()
                 self._heard.look(self.life.ended)
-            if self._echo is not None:
-                self._echo.look(self.life.ended)
+            if self._relay is not None:
+                self._relay.look(self.life.ended)
         except OSError as problem:  # the next look says so
             self._cluster_monitor.broke(problem)
 
@@ -282,7 +282,7 @@ class JobCarrier:
                     for name in slots:
                         self._actors[name].call.remote("stop", failure)
                 case CollectFinalReports(slots, failure, within_s):
-                    return self._last_words(slots, failure, within_s)
+                    return self._final_reports(slots, failure, within_s)
                 case FetchResults(sinks):
                     with self.lock:
                         self._tuner.finish()
@@ -300,7 +300,7 @@ class JobCarrier:
         self.given = [line for report in of for line in report.recent]
         return cause.error(self.life.heard, self.given)
 
-    def _last_words(self, slots: Sequence[str], failure: str, within_s: float) -> list[Stimulus]:
+    def _final_reports(self, slots: Sequence[str], failure: str, within_s: float) -> list[Stimulus]:
         def keep(ended: Collection[str]) -> None:
             sinks = self.life.sinks_in([*self.life.ended, *ended])
             self.notes += self.results.keep(sinks)

@@ -19,7 +19,6 @@ from typing import Any
 
 import pyarrow as pa
 import ray
-from ray import cloudpickle
 from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -31,6 +30,7 @@ from actors.jobs.coordinator import (
     actor_name,
     coordinator_of,
 )
+from actors.jobs.picklable import pickled
 from actors.jobs.ray_errors import unwrapped_ray_error
 from actors.jobs.records import JobRecord, Records, check_connected
 from actors.nodes.cluster_monitor import ClusterMonitor, own_cluster_monitor
@@ -93,12 +93,12 @@ def submit_detached(
         max_concurrency=THREADS,
         scheduling_strategy=place,
     )
+    data = pickled(plan)  # before there is anybody to be left behind
     actor = within(START_S, chosen.remote, record, what=f"that job {record.id} may be")
-    pickled: bytes = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
     try:
         started = _got(
             actor.start.remote(
-                pickled,
+                data,
                 nodes=dict(nodes),
                 notes=list(notes),
                 folder=os.getcwd(),

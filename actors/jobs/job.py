@@ -64,7 +64,7 @@ class RayJob:
         notes: Sequence[str] = (),
         folder: str | None = None,
         clock_shifts: Mapping[str, int | Callable[[], int]] | None = None,
-        echoes: bool = False,
+        relays_output: bool = False,
         job_id: str | None = None,
     ) -> None:
         self._job_id = job_id or plan.flow
@@ -86,7 +86,7 @@ class RayJob:
             cluster_monitor=self._cluster_monitor,
             hosts=self._hosts,
             tuner=self.tuner,
-            echoes=echoes,
+            relays_output=relays_output,
         )
 
     def start(self) -> RayJob:
@@ -192,7 +192,7 @@ class RayJob:
             tuning=tuning,
         )
         if status == "failed":
-            report.heard, report.given = carrier.life.heard, carrier.given
+            report.job_events, report.slot_events = carrier.life.heard, carrier.given
         return report
 
     def collected(self, sink: str) -> pa.Table:

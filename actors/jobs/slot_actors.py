@@ -6,6 +6,7 @@ that live can still be stopped in order: their sinks are closed, and their last 
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -14,6 +15,7 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from actors.jobs.picklable import not_picklable
 from actors.jobs.ray_errors import unwrapped_ray_error
 from actors.jobs.records import end_on_record
 from actors.nodes.cluster_monitor import ClusterMonitor
@@ -41,23 +43,29 @@ def make_actors(
         nodes: {slot: the node it runs on}.
         shifts: for tests, {node: what its slots take its clock to be}.
         settings: of every slot, beside those that travel in the plan.
+
+    Raises:
+        FlowError: something in the plan does not pickle.
     """
     actor: Any = ray.remote(SlotActor)
-    return {
-        name: actor.options(
-            num_cpus=1,
-            max_restarts=0,
-            max_concurrency=6,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(nodes[name].node_id, soft=False),
-        ).remote(
-            slot_plan(plan, name),
-            host=nodes[name].ip,
-            clock_shift=shifts.get(nodes[name].name, 0),
-            end_on_record=end_on_record,
-            **settings,
-        )
-        for name in plan.slot_names
-    }
+    try:
+        return {
+            name: actor.options(
+                num_cpus=1,
+                max_restarts=0,
+                max_concurrency=6,
+                scheduling_strategy=NodeAffinitySchedulingStrategy(nodes[name].node_id, soft=False),
+            ).remote(
+                slot_plan(plan, name),
+                host=nodes[name].ip,
+                clock_shift=shifts.get(nodes[name].name, 0),
+                end_on_record=end_on_record,
+                **settings,
+            )
+            for name in plan.slot_names
+        }
+    except (AttributeError, TypeError, pickle.PicklingError) as problem:
+        raise not_picklable(plan, problem) from problem
 
 
 def ask_all(

@@ -84,7 +84,7 @@ def start_nodes(plan: dict[str, Any], reports: Any) -> dict[str, Any]:
     start_process = inside.services.start_ray_process
 
     def start_without_agent(command: list[str], *rest: Any, **options: Any) -> Any:
-        return start_process([_with_silent_agent(word) for word in command], *rest, **options)
+        return start_process([_with_stub_agent(word) for word in command], *rest, **options)
 
     inside.services.start_ray_process = start_without_agent
     # Each node would offer the whole machine's memory; what they offer together must exist.
@@ -122,7 +122,7 @@ def start_nodes(plan: dict[str, Any], reports: Any) -> dict[str, Any]:
     return {"address": head.gcs_address, "ids": ids}
 
 
-def _with_silent_agent(word: str) -> str:
+def _with_stub_agent(word: str) -> str:
     """Return an argument of raylet, with the dashboard agent's command replaced by ours."""
     option, _, command = word.partition("=")
     if option != "--dashboard_agent_command":

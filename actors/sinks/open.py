@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from actors.sinks.own import OwnSink
 from actors.sinks.sink import OurOutput, Sink
-from runtime.sinks import HasEnded, Opening, Output, SinkRun
+from runtime.sinks import HasEnded, Output, OutputContext, SinkRun
 
 NOBODY = SinkRun(job="", flow="", why_not="it was written outside of any job")
 
@@ -38,7 +38,9 @@ def open_sink(
     Raises:
         SinkError: it cannot be opened; says why and what to do.
     """
-    opening = Opening(sink=name, folder=folder, run=run, has_ended=has_ended, clock_ns=clock_ns)
+    context = OutputContext(
+        sink=name, folder=folder, run=run, has_ended=has_ended, clock_ns=clock_ns
+    )
     if isinstance(output, OurOutput):
-        return output.open(schema, opening)
-    return OwnSink(output, schema, opening)
+        return output.open(schema, context)
+    return OwnSink(output, schema, context)

@@ -14,7 +14,7 @@ from actors.sinks.memory import CallbackSink, CollectSink
 from actors.sinks.sink import OurOutput
 from runtime.errors import SettingError, TypeMismatch
 from runtime.model import Duration, duration_ns, format_ns
-from runtime.sinks import CommitTraits, Opening, SinkTraits
+from runtime.sinks import CommitTraits, OutputContext, SinkTraits
 
 __all__ = [
     "CallbackOutput",
@@ -35,6 +35,7 @@ class FilesOutput(FileSettings, OurOutput):
     def traits(self) -> SinkTraits:
         """Return that it commits, and where."""
         return SinkTraits(
+            runs_users_code=False,
             commits=CommitTraits(
                 path=self.path,
                 format=self.format,
@@ -42,7 +43,7 @@ class FilesOutput(FileSettings, OurOutput):
                 overwrite=self.overwrite,
                 resume=self.resume,
                 rows=self.rows,
-            )
+            ),
         )
 
     def describe(self) -> str:
@@ -58,18 +59,18 @@ class FilesOutput(FileSettings, OurOutput):
             words.append("goes on behind what is committed")
         return f"{self.format} {self.path}" + (f"\n{', '.join(words)}" if words else "")
 
-    def open(self, schema: pa.Schema, opening: Opening) -> FileSink:
+    def open(self, schema: pa.Schema, context: OutputContext) -> FileSink:
         """Take the lock of the place, and look at what is there."""
         # In full: the process may go elsewhere.
-        path = os.path.abspath(os.path.join(opening.folder, self.path))
+        path = os.path.abspath(os.path.join(context.folder, self.path))
         return FileSink(
-            opening.sink,
+            context.sink,
             self,
             path,
             schema,
-            run=opening.run,
-            has_ended=opening.has_ended,
-            clock_ns=opening.clock_ns,
+            run=context.run,
+            has_ended=context.has_ended,
+            clock_ns=context.clock_ns,
         )
 
 
@@ -88,16 +89,16 @@ class CallbackOutput(OurOutput):
     @property
     def traits(self) -> SinkTraits:
         """Return that it is the user's code."""
-        return SinkTraits(runs_users_code=True)
+        return SinkTraits()
 
     def describe(self) -> str:
         """Return its name."""
         return "callback"
 
-    def open(self, schema: pa.Schema, opening: Opening) -> CallbackSink:
+    def open(self, schema: pa.Schema, context: OutputContext) -> CallbackSink:
         """Make ready to call it."""
         del schema
-        return CallbackSink(opening.sink, self.function, at_end=self.at_end)
+        return CallbackSink(context.sink, self.function, at_end=self.at_end)
 
 
 @dataclass(frozen=True)
@@ -107,15 +108,15 @@ class CollectOutput(OurOutput):
     @property
     def traits(self) -> SinkTraits:
         """Return that it collects."""
-        return SinkTraits(collects=True)
+        return SinkTraits(collects=True, runs_users_code=False)
 
     def describe(self) -> str:
         """Return its name."""
         return "collect"
 
-    def open(self, schema: pa.Schema, opening: Opening) -> CollectSink:
+    def open(self, schema: pa.Schema, context: OutputContext) -> CollectSink:
         """Begin with no rows."""
-        del opening
+        del context
         return CollectSink(schema)
 
 

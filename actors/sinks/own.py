@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from actors.sinks.sink import Unpublished
 from runtime.model import Int64Array
-from runtime.sinks import Opening, Output
+from runtime.sinks import Output, OutputContext
 from runtime.sinks.named_writer import NamedWriter
 
 
@@ -16,13 +16,13 @@ class OwnSink(Unpublished):
     So what may be used in one thread only, such as a connection to a database, can be used.
     """
 
-    def __init__(self, output: Output, schema: pa.Schema, opening: Opening) -> None:
-        self._output, self._schema, self._opening = output, schema, opening
+    def __init__(self, output: Output, schema: pa.Schema, context: OutputContext) -> None:
+        self._output, self._schema, self._context = output, schema, context
         self._writer: NamedWriter | None = None  # None: not open yet, or not any more
 
     def begin(self) -> None:
         """Open it."""
-        self._writer = NamedWriter(self._output, self._schema, self._opening)
+        self._writer = NamedWriter(self._output, self._schema, self._context)
 
     def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:
         """Hand the rows over."""

@@ -31,7 +31,12 @@ def input_prints(stages: Iterable[Stage]) -> dict[str, InputPrint]:
 
 def slots_with_inputs(plan: Plan) -> list[str]:
     """Return the slots whose `input_prints` are wanted: some output depends on nothing else."""
-    told = {name for mark in plan.marks.values() if not mark.why_not for name in mark.sources}
+    told = {
+        name
+        for fingerprint in plan.fingerprints.values()
+        if not fingerprint.why_not
+        for name in fingerprint.sources
+    }
     return [slot for slot in plan.slot_names if told & {s.name for s in plan.stages_of(slot)}]
 
 
@@ -46,7 +51,9 @@ def sink_runs(
         inputs: the `input_prints` of its slots.
     """
     known = {name: one for prints in inputs for name, one in prints.items()}
-    return {name: _run(plan, job, mark, known) for name, mark in plan.marks.items()}
+    return {
+        name: _run(plan, job, fingerprint, known) for name, fingerprint in plan.fingerprints.items()
+    }
 
 
 def release() -> dict[str, str]:
@@ -55,12 +62,14 @@ def release() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
 
-def _run(plan: Plan, job: str, mark: FlowFingerprint, inputs: Mapping[str, InputPrint]) -> SinkRun:
-    if mark.why_not:
-        return SinkRun(job=job, flow=plan.flow, why_not=mark.why_not)
-    prints = {source: inputs[source] for source in mark.sources}
+def _run(
+    plan: Plan, job: str, fingerprint: FlowFingerprint, inputs: Mapping[str, InputPrint]
+) -> SinkRun:
+    if fingerprint.why_not:
+        return SinkRun(job=job, flow=plan.flow, why_not=fingerprint.why_not)
+    prints = {source: inputs[source] for source in fingerprint.sources}
     return SinkRun(
         job=job,
         flow=plan.flow,
-        fingerprint=Fingerprint(flow=mark.flow, inputs=prints, release=release()),
+        fingerprint=Fingerprint(flow=fingerprint.flow, inputs=prints, release=release()),
     )

@@ -9,7 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from runtime.model import Int64Array
-from runtime.sinks import Opening, SinkTraits
+from runtime.sinks import OutputContext, SinkTraits
 
 __all__ = ["OurOutput", "Sink", "SinkProgress", "Unpublished"]
 
@@ -112,7 +112,7 @@ class OurOutput(ABC):
         """Return what it is in a few words; options in a line more."""
 
     @abstractmethod
-    def open(self, schema: pa.Schema, opening: Opening) -> Sink:
+    def open(self, schema: pa.Schema, context: OutputContext) -> Sink:
         """Open it.
 
         Raises:

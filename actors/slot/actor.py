@@ -16,7 +16,7 @@ class SlotActor:
 
     def __init__(self, plan: SlotPlan, **settings: Any) -> None:
         self._output: UserOutput | None = None
-        if any(map(runs_users_code, plan.stages)):
+        if plan.limits.order is not None or any(map(runs_users_code, plan.stages)):
             self._output = UserOutput.install()
         else:
             leave_out_pandas()

@@ -183,7 +183,7 @@ class ClockServer:
         self._socket = _socket(context, zmq.ROUTER)
         keys.guard_reference(self._socket)
         try:
-            self._strangers = listen(self._socket, bind_host, what="answer for the clock")
+            self._refused_peers = listen(self._socket, bind_host, what="answer for the clock")
         except ClusterError:
             self._socket.close()
             raise
@@ -193,7 +193,7 @@ class ClockServer:
     @property
     def refused_peers(self) -> int:
         """Connections refused so far."""
-        return self._strangers.refused
+        return self._refused_peers.refused
 
     def _serve(self) -> None:
         try:

@@ -102,6 +102,7 @@ class SlotHost:
         self._mailbox = Mailbox(self._waker.wake)
         self._is_stopping = False
         self._failure: str | None = None  # of another slot, for which we stop
+        self._also = ""  # what went wrong with sinks as they ended for that
         self._wants_report = threading.Event()
         self._has_report = threading.Event()
         self._has_ended = threading.Event()
@@ -266,7 +267,9 @@ class SlotHost:
         state, error, kind = "failed", None, None
         try:
             state = self._loop()
-            self._do(self._results.ends(state, None if state == "done" else self._failure))
+            self._also = self._do(
+                self._results.ends(state, None if state == "done" else self._failure)
+            )
         except SlackwaterError as problem:
             error, kind = str(problem), type(problem).__name__
         except BaseException as problem:  # a fault of ours, or sys.exit() in a user's function
@@ -292,6 +295,8 @@ class SlotHost:
         slot = self._slot
         assert slot is not None
         poller = ChannelPoller({**self._receivers, **self._senders}, waker=self._waker)
+        if self._is_stopping:
+            return "stopped"
         self._sinks.begin()
         slot.wake_ns(self._clock.now_ns())  # opens the inputs, before the start
         self._publish("running")  # so that there is one, should the first slice hang
@@ -381,6 +386,8 @@ class SlotHost:
         refused_peers = [receiver.refused_peers for receiver in self._receivers.values()]
         waits = [one.standstill(is_over=state != "running") for one in self._own_inputs]
         self._report.notes = [said for said in waits if said is not None]
+        if self._also:
+            self._report.notes.append(f"slot {self._name!r}, as its sinks ended: {self._also}")
         self._report.refused_peers = sum(refused_peers) + self._clock.refused_peers
         self._has_report.set()
 

@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 
 class Mailbox:
-    """A queue of calls; the loop looks at `waiting`, and obeys.
+    """A queue of calls; the loop looks at `waiting`, and runs them (`run_posted`).
 
     Args:
         wake: ends the loop's wait; from any thread.

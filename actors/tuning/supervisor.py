@@ -1,4 +1,4 @@
-"""A job's tuner in its care: started with the job, started again when it dies, ended with it.
+"""Supervises a job's tuner: started with the job, started again when it dies, ended with it.
 
 Slacks stay as they are while there is none; so nothing here is in anybody's way. What the tuner
 knows is fetched once a second, for the one that may have to take its place.
@@ -96,7 +96,7 @@ class TunerSupervisor:
                 self._start_again(self._tuning)
             return
         if tuner.problem is not None:
-            self._bury()
+            self._record_death()
         elif (actor := tuner.actor) is not None:  # else it is still being made
             self._ask(actor, now_s, timeout_s)
 
@@ -133,9 +133,9 @@ class TunerSupervisor:
             try:
                 self._hear(ray.get(call, timeout=FINISH_S))
             except RayError:
-                self._bury()
+                self._record_death()
         elif now_s > self._asked_s + SILENT_S:
-            self._bury()
+            self._record_death()
 
     def report(self, *, is_fresh: bool = False) -> TuningReport | None:
         """Return how the deadline was kept, as it was last heard; None: nothing is tuned.
@@ -198,7 +198,7 @@ class TunerSupervisor:
         self._state = replace(state, samples=[])
         self._heard_s = time.monotonic()
 
-    def _bury(self) -> None:
+    def _record_death(self) -> None:
         self._kill()
         self._asked = None
         wait_s = self._back_off.wait_s(lived_s=self._heard_s - self._made_s)

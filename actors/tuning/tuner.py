@@ -1,7 +1,7 @@
 """The SLTuner of [ssg] §5 as a Ray actor: beside the job's control, in a process of its own.
 
 ```
-slots ── samples, once a second ──▶ ControlLoop ──▶ policy ── commands ──▶ slots
+slots ── samples, interval by interval ──▶ ControlLoop ──▶ policy ── commands ──▶ slots
                                         └── state ──▶ actors/tuning/supervisor.py, which restarts us
 ```
 

@@ -228,7 +228,7 @@ class Receiver(End):
         self._has_greeted = False
         self._has_ended = False
         self._unlink: weakref.finalize[..., Receiver] | None = None
-        self._strangers: RefusedPeers | None = None
+        self._refused_peers: RefusedPeers | None = None
         if not (is_local and self._has_bound_locally()):
             self._bind_tcp(keys, bind_host)
         self.endpoint = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
@@ -236,7 +236,7 @@ class Receiver(End):
     @property
     def refused_peers(self) -> int:
         """Connections refused so far, over TCP: not the job's sender."""
-        return 0 if self._strangers is None else self._strangers.refused
+        return 0 if self._refused_peers is None else self._refused_peers.refused
 
     @property
     def has_ended(self) -> bool:
@@ -291,8 +291,8 @@ class Receiver(End):
     def close(self, *, linger_s: float = LINGER_S) -> None:
         """Close this end; see `End.close`."""
         self.unlink()
-        if self._strangers is not None and not self._is_closed:
-            self._strangers.close()
+        if self._refused_peers is not None and not self._is_closed:
+            self._refused_peers.close()
         super().close(linger_s=linger_s)
 
     def unlink(self) -> None:
@@ -321,7 +321,7 @@ class Receiver(End):
         self._use_pieces()
         keys.guard_receiver(self._socket)
         try:
-            self._strangers = listen(self._socket, bind_host, what="listen", peers=1)
+            self._refused_peers = listen(self._socket, bind_host, what="listen", peers=1)
         except ClusterError:
             self.close(linger_s=0)
             raise

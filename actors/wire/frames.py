@@ -57,14 +57,14 @@ MAX_BYTES = 16 * 2**20
 """The longest body, 16 MiB: what each connection of a hostile peer can make us hold."""
 
 HEADER = struct.Struct("<4sBBHqqqqQQQ")
-_MARK = struct.Struct("<4q")  # a ReadTag
+_TAG = struct.Struct("<4q")  # a ReadTag
 _TEXT = struct.Struct("<2q")  # bytes of text, bytes of validity bitmap
 MAGIC = b"SLKW"
 VERSION = 1
 DATA, GRANT, HELLO = 1, 2, 3
 _KINDS = {DATA: "data", GRANT: "grant", HELLO: "hello"}
-_HAS_BATCH, _HAS_MARK, _HAS_MARKS, _IS_FINAL = 1, 2, 4, 1  # flags of data; the one of grants
-_OF_DATA = _HAS_BATCH | _HAS_MARK | _HAS_MARKS
+_HAS_BATCH, _HAS_TAG, _HAS_MARKS, _IS_FINAL = 1, 2, 4, 1  # flags of data; the one of grants
+_OF_DATA = _HAS_BATCH | _HAS_TAG | _HAS_MARKS
 _FLAGS = {DATA: _OF_DATA, GRANT: _IS_FINAL, HELLO: 0}  # {kind: flags it may have}
 
 
@@ -145,10 +145,10 @@ class FrameCodec:
             if batch.marks is not None:
                 flags |= _HAS_MARKS
                 size += add_marks(parts, batch.marks, rows=rows)
-        if message.mark is not None:
-            flags |= _HAS_MARK
-            parts.insert(0, _MARK.pack(*message.mark))
-            size += _MARK.size
+        if message.tag is not None:
+            flags |= _HAS_TAG
+            parts.insert(0, _TAG.pack(*message.tag))
+            size += _TAG.size
         if size > self.max_bytes:
             raise self._too_long(DATA, rows=rows, size=size)
         header = HEADER.pack(
@@ -237,9 +237,9 @@ class FrameCodec:
             FrameError: anything that is not the next frame of this channel, whole and sound.
         """
         flags, rows, promise_ns, promise_stimulus_ns, sent_at_ns = self._open(frame, DATA)
-        batch, mark, start = None, None, HEADER.size
-        if flags & _HAS_MARK:
-            mark, start = _read_mark(frame, rows), start + _MARK.size
+        batch, tag, start = None, None, HEADER.size
+        if flags & _HAS_TAG:
+            tag, start = _read_tag(frame, rows), start + _TAG.size
         if flags & _HAS_BATCH:
             end, marks = len(frame), None
             if flags & _HAS_MARKS:
@@ -265,7 +265,7 @@ class FrameCodec:
                 )
         self._promised_ns = promise_ns
         self._received += 1
-        return Message(batch, promise_ns, promise_stimulus_ns, mark), sent_at_ns
+        return Message(batch, promise_ns, promise_stimulus_ns, tag), sent_at_ns
 
     def decode_grant(self, frame: bytes) -> GrantFrame:
         """Return the credit of a grant frame.
@@ -384,10 +384,10 @@ class FrameCodec:
         return Batch(event_time_ns, stimulus_time_ns, values, writers)
 
 
-def _read_mark(frame: bytes, rows: int) -> ReadTag:
-    if len(frame) < HEADER.size + _MARK.size:
+def _read_tag(frame: bytes, rows: int) -> ReadTag:
+    if len(frame) < HEADER.size + _TAG.size:
         raise FrameError(f"a frame of {len(frame)} bytes has no room for the read that it is of")
-    mark = ReadTag(*_MARK.unpack_from(frame, HEADER.size))
-    if mark.number < 1 or not 0 <= mark.late <= rows <= mark.rows:
-        raise FrameError(f"a frame of {rows} rows says that it is of the read {tuple(mark)}")
-    return mark
+    tag = ReadTag(*_TAG.unpack_from(frame, HEADER.size))
+    if tag.number < 1 or not 0 <= tag.late <= rows <= tag.rows:
+        raise FrameError(f"a frame of {rows} rows says that it is of the read {tuple(tag)}")
+    return tag

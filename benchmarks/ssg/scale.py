@@ -66,7 +66,7 @@ class Costs:
         return self.per_row_ns[f"{JOIN}.gate"] + self.per_row_ns[f"{JOIN}.1"]
 
     def model(self, operators: int) -> sw.CostModel:
-        """Return the model of so many operators; the gate costs more, the more it deals to."""
+        """Return the model of so many operators; the gate costs more, the more it shares out to."""
         gate, join = f"{JOIN}.gate", f"{JOIN}.1"
         stages = {**self.per_row_ns, gate: self.per_row_ns[gate] * max(1, operators / 2)}
         stages |= {f"{JOIN}.{n + 1}": self.per_row_ns[join] for n in range(operators)}

@@ -4,6 +4,6 @@
 
 `wire` has the frames, `epochs` decides which rows become visible and when, `sender` runs in
 the executors' Python workers, `reader` in the source actor, `feeder` beside Spark's driver;
-`door` lets only those in; `streaming` is what a user calls.
+`peer_guard` lets only those in; `streaming` is what a user calls.
 Nothing is imported here: an executor's worker needs the sender alone.
 """

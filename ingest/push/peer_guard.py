@@ -19,7 +19,7 @@ class PeerGuard:
 
     Args:
         socket: guarded by our keys, of TCP, not bound yet; its messages are of bounded length.
-            Its context may have one door.
+            Its context may have one guard.
         peer: the one public key that may connect.
     """
 
@@ -30,7 +30,7 @@ class PeerGuard:
         self._has_lost = threading.Event()
         connections = ConnectionEvents(socket)
         threading.Thread(
-            target=self._watch, args=(connections,), name="push-door", daemon=True
+            target=self._watch, args=(connections,), name="push-peer-guard", daemon=True
         ).start()
 
     def has_lost(self) -> bool:

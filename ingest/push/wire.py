@@ -53,7 +53,7 @@ CONNECT_LIMIT_MS = 30_000
 REFUSALS = 5
 """Whoever we connect to has told us where it listens; so many refusals, about 0.7 s: it is gone."""
 _LOST = zmq.EVENT_DISCONNECTED
-_STRANGERS = (
+_REFUSALS = (
     zmq.EVENT_HANDSHAKE_FAILED_AUTH
     | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
     | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
@@ -176,10 +176,10 @@ class Keys:
 def listening(
     context: zmq.Context[zmq.Socket[bytes]], host: str, *, keys: Keys, peer: bytes
 ) -> tuple[zmq.Socket[bytes], str, PeerGuard]:
-    """Return a ROUTER bound to a free port, its endpoint, and its door, to stop after it.
+    """Return a ROUTER bound to a free port, its endpoint, and its guard, to stop after it.
 
     Args:
-        context: makes the socket; may have one door, so one such socket.
+        context: makes the socket; may have one guard, so one such socket.
         host: the address to listen on.
         keys: ours.
         peer: the one public key that may connect.
@@ -188,9 +188,9 @@ def listening(
     socket.curve_server = True
     socket.router_mandatory = True
     _settle(socket, keys)
-    door = PeerGuard(socket, peer=peer)
+    guard = PeerGuard(socket, peer=peer)
     port = socket.bind_to_random_port(f"tcp://{host}")
-    return socket, f"tcp://{host}:{port}", door
+    return socket, f"tcp://{host}:{port}", guard
 
 
 def connected(
@@ -206,7 +206,7 @@ def connected(
     socket.curve_serverkey = peer
     _settle(socket, keys)
     tried = zmq.EVENT_CONNECTED | zmq.EVENT_CONNECT_RETRIED | zmq.EVENT_HANDSHAKE_SUCCEEDED
-    monitor = socket.get_monitor_socket(tried | _STRANGERS | _LOST)
+    monitor = socket.get_monitor_socket(tried | _REFUSALS | _LOST)
     socket.connect(endpoint)
     deadline_s = time.monotonic() + CONNECT_LIMIT_MS / 1e3
     refusals = 0
@@ -216,7 +216,7 @@ def connected(
         event = recv_monitor_message(monitor)["event"]
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             return socket, monitor
-        if event & _STRANGERS:
+        if event & _REFUSALS:
             break
         if event == zmq.EVENT_CONNECT_RETRIED:  # ZeroMQ would go on for ever
             refusals += 1

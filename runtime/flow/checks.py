@@ -61,7 +61,7 @@ def output(given: Any, *, step: str) -> None:
     """
     rule = (
         "an output is parquet_sink('out/'), say, or an object of your own with describe() and "
-        "open(schema, opening)"
+        "open(schema, context)"
     )
     if isinstance(given, type):
         raise TypeMismatch(

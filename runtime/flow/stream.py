@@ -55,7 +55,7 @@ class Stream(StreamMethods):
         Args:
             name: of the sink.
             output: parquet_sink(path), jsonl_sink, callback_sink, collect_sink, or any object
-                with `describe()` and `open(schema, opening)`.
+                with `describe()` and `open(schema, context)`.
 
         Raises:
             TypeMismatch: it is no output.

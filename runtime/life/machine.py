@@ -175,9 +175,9 @@ class JobLife:
                 if slot in self.living:
                     self._deaths[slot] = reason
             case HostSilent(node_id, reason):
-                self._bury({node_id: reason})
+                self._record_death({node_id: reason})
             case DeadNodes(reasons):
-                self._bury(reasons)
+                self._record_death(reasons)
             case ClusterGone(what):
                 self._gone = self._gone or what
             case StopAsked():
@@ -185,7 +185,7 @@ class JobLife:
         if isinstance(stimulus, _ANSWERS.get(self._phase, ())):
             self._is_answered = True
 
-    def _bury(self, lost: Mapping[str, str]) -> None:
+    def _record_death(self, lost: Mapping[str, str]) -> None:
         """Take the slots on these nodes for dead, {node id: what is wrong with it}."""
         for slot in self.living:
             node_id = self._homes[slot].node_id
@@ -304,7 +304,7 @@ class JobLife:
             self.cause = own
             return
         silent = silent_peers(self._plan, self._failed, self.living, self._homes)
-        self._bury({self._homes[slot].node_id: reason for slot, reason in silent.items()})
+        self._record_death({self._homes[slot].node_id: reason for slot, reason in silent.items()})
         if self._deaths:
             said = failure_report(self._plan, self._deaths, self._homes, lost=self._lost)
             self.cause = Cause(DEATH, said, tuple(self._deaths))

@@ -288,9 +288,9 @@ class JobReport:
     """How the deadline was kept; None: the flow has none, or no gate to be tuned."""
     standstills: list[Standstill] = field(default_factory=list)
     """What stands still now, or did when the job was stopped."""
-    heard: list[str] = field(default_factory=list)
+    job_events: list[str] = field(default_factory=list)
     """Of a job that failed: what it heard last, the latest last; each with its second."""
-    given: list[str] = field(default_factory=list)
+    slot_events: list[str] = field(default_factory=list)
     """Of a job that a slot has failed: what that slot was given last, as far as it was heard."""
 
     @property

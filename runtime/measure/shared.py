@@ -42,12 +42,12 @@ def as_one_stage(
 
 
 def _whole(
-    gate: StageReport, by_name: Mapping[str, StageReport], dealt: Sequence[ChannelReport]
+    gate: StageReport, by_name: Mapping[str, StageReport], parts: Sequence[ChannelReport]
 ) -> StageReport:
-    names = list(dict.fromkeys(channel.target for channel in dealt))
+    names = list(dict.fromkeys(channel.target for channel in parts))
     counted = names[:1] if gate.share == "all" else names
     replicas = [by_name[name] for name in counted if name in by_name]  # one may have died unheard
-    on_the_wire = sum(channel.in_flight for channel in dealt if channel.target in counted)
+    on_the_wire = sum(channel.in_flight for channel in parts if channel.target in counted)
     counts = gate.counts.added(
         (one, replica.counts[one])
         for one in at_stages(LedgerPlace.LEFT_OUT, LedgerPlace.HERE)

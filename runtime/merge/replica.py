@@ -109,14 +109,14 @@ class Partitioner:
                 self._add(outputs, port, concat_batches(rows), late_rows)
         ports = range(len(released.ports))
         parts: list[list[tuple[int, Message]]] = []
-        for hand in outputs:
-            total = sum([len(batch) for batch, _ in hand.values()])
-            told = ports if promise_ns == END_NS else (list(hand) or [0])
+        for own_parts in outputs:
+            total = sum([len(batch) for batch, _ in own_parts.values()])
+            told = ports if promise_ns == END_NS else (list(own_parts) or [0])
             messages = []
             for port in told:
-                own, late_rows = hand.get(port, (None, 0))
-                mark = ReadTag(self._number, total, late_rows, released.watermark_ns)
-                message = Message(own, promise_ns, released.watermark_stimulus_ns, mark)
+                own, late_rows = own_parts.get(port, (None, 0))
+                tag = ReadTag(self._number, total, late_rows, released.watermark_ns)
+                message = Message(own, promise_ns, released.watermark_stimulus_ns, tag)
                 messages.append((port, message))
             parts.append(messages)
         return parts
@@ -125,8 +125,8 @@ class Partitioner:
         self, outputs: list[dict[int, tuple[Batch, int]]], port: int, rows: Batch, late: int
     ) -> None:
         if self._share == "all":
-            for hand in outputs:
-                hand[port] = (rows, late)
+            for own_parts in outputs:
+                own_parts[port] = (rows, late)
             return
         columns = [rows.columns[name] for name in self._keys[port]]
         owner = owners(columns, len(rows), replicas=self._replicas)
@@ -135,9 +135,9 @@ class Partitioner:
         stops = np.bincount(owner, minlength=self._replicas).cumsum().tolist()
         lates = np.bincount(owner[:late], minlength=self._replicas).tolist()
         start = 0
-        for hand, stop, own_late in zip(outputs, stops, lates, strict=True):
+        for own_parts, stop, own_late in zip(outputs, stops, lates, strict=True):
             if stop > start:
-                hand[port] = (rows.slice(start, stop), own_late)
+                own_parts[port] = (rows.slice(start, stop), own_late)
             start = stop
 
     def snapshot(self) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class ReplicaReads:
         Raises:
             FrameError: it says nothing of the read that it is of.
         """
-        if message.mark is None:
+        if message.tag is None:
             raise FrameError(
                 f"a message for port {port} of a replica says nothing of the read that it is of; "
                 "only the replica's gate may feed it: run one release of slackwater everywhere"
@@ -251,19 +251,19 @@ class ReplicaReads:
         """Whether all of the next read is there; the last one comes on every channel."""
         rows, expected, told, is_end = 0, -1, 0, False
         for channel in self._channels:
-            if channel and _mark(channel[0]).number == self._next:
+            if channel and _tag(channel[0]).number == self._next:
                 told += 1
             for message in channel:
-                mark = _mark(message)
-                if mark.number != self._next:
+                tag = _tag(message)
+                if tag.number != self._next:
                     break
-                rows, expected = rows + message.rows, mark.rows
+                rows, expected = rows + message.rows, tag.rows
                 is_end = is_end or message.is_end
         return rows == expected and (not is_end or told == len(self._channels))
 
     def _has_late_next(self) -> bool:
-        heads = [_mark(channel[0]) for channel in self._channels if channel]
-        return any(mark.late for mark in heads if mark.number == self._next)
+        heads = [_tag(channel[0]) for channel in self._channels if channel]
+        return any(tag.late for tag in heads if tag.number == self._next)
 
     def _take(self) -> _Read:
         late: list[Batch | None] = []
@@ -271,13 +271,13 @@ class ReplicaReads:
         last: Message | None = None
         for channel in self._channels:
             parts: tuple[list[Batch], list[Batch]] = ([], [])
-            while channel and _mark(channel[0]).number == self._next:
+            while channel and _tag(channel[0]).number == self._next:
                 message = channel.popleft()
-                mark, batch = _mark(message), message.batch
-                if batch is not None and mark.late:
-                    parts[0].append(batch.slice(0, mark.late))
-                if batch is not None and mark.late < message.rows:
-                    parts[1].append(batch.slice(mark.late, message.rows))
+                tag, batch = _tag(message), message.batch
+                if batch is not None and tag.late:
+                    parts[0].append(batch.slice(0, tag.late))
+                if batch is not None and tag.late < message.rows:
+                    parts[1].append(batch.slice(tag.late, message.rows))
                 if last is None or message.promise_ns >= last.promise_ns:
                     last = message  # of two halves the second has the promise
             late.append(concat_batches(parts[0]) if parts[0] else None)
@@ -285,7 +285,7 @@ class ReplicaReads:
         assert last is not None
         self._next += 1
         stimulus_ns = last.promise_stimulus_ns
-        return _Read(late, ports, _mark(last).watermark_ns, last.promise_ns, stimulus_ns)
+        return _Read(late, ports, _tag(last).watermark_ns, last.promise_ns, stimulus_ns)
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state; messages are frozen and shared."""
@@ -313,9 +313,9 @@ class ReplicaReads:
         self.rows_held, self.ready, self.late = state["counts"]
 
 
-def _mark(message: Message) -> ReadTag:
-    assert message.mark is not None
-    return message.mark
+def _tag(message: Message) -> ReadTag:
+    assert message.tag is not None
+    return message.tag
 
 
 def _together(reads: list[_Read]) -> _Read:

@@ -36,23 +36,23 @@ class Message:
             Only of a writer that was idle may something come behind it all the same: it is late.
         promise_stimulus_ns: when the stimulus behind the promise reached us, so that what
             the promise sets free (a window, a held row) can be timed.
-        mark: from a shared gate to its replicas: which read this is of; else None.
+        tag: from a shared gate to its replicas: which read this is of; else None.
     """
 
-    __slots__ = ("batch", "mark", "promise_ns", "promise_stimulus_ns", "rows")
+    __slots__ = ("batch", "promise_ns", "promise_stimulus_ns", "rows", "tag")
 
     def __init__(
         self,
         batch: Batch | None,
         promise_ns: int,
         promise_stimulus_ns: int,
-        mark: ReadTag | None = None,
+        tag: ReadTag | None = None,
     ) -> None:
         self.batch = batch
         self.rows = 0 if batch is None else len(batch.event_time_ns)
         self.promise_ns = promise_ns
         self.promise_stimulus_ns = promise_stimulus_ns
-        self.mark = mark
+        self.tag = tag
 
     @property
     def is_end(self) -> bool:
@@ -67,11 +67,11 @@ class Message:
                 all rows are there.
         """
         assert self.batch is not None
-        middle, mark = self.rows // 2, self.mark
-        marks = (mark, mark)
-        if mark is not None:
-            first = min(mark.late, middle)
-            marks = mark._replace(late=first), mark._replace(late=mark.late - first)
+        middle, tag = self.rows // 2, self.tag
+        marks = (tag, tag)
+        if tag is not None:
+            first = min(tag.late, middle)
+            marks = tag._replace(late=first), tag._replace(late=tag.late - first)
         rest = self.batch.slice(middle, self.rows)
         return (
             Message(self.batch.slice(0, middle), *known, marks[0]),

@@ -56,7 +56,7 @@ def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911 - one
                 "batch": to_plain(state.batch, where=where),
                 "promise_ns": state.promise_ns,
                 "promise_stimulus_ns": state.promise_stimulus_ns,
-                "mark": None if state.mark is None else tuple(state.mark),
+                "tag": None if state.tag is None else tuple(state.tag),
             }
         case dict() if all(isinstance(key, str) for key in state):
             return {key: to_plain(own, where=f"{where}.{key}") for key, own in state.items()}
@@ -89,7 +89,7 @@ def from_plain(plain: Any) -> Any:  # noqa: PLR0911 - one for each kind
                 from_plain(plain["batch"]),
                 plain["promise_ns"],
                 plain["promise_stimulus_ns"],
-                None if plain["mark"] is None else ReadTag(*plain["mark"]),
+                None if plain["tag"] is None else ReadTag(*plain["tag"]),
             )
         case {"\0is": "map"}:
             return {key: from_plain(own) for key, own in plain["pairs"]}

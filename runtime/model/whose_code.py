@@ -1,4 +1,4 @@
-"""Whose code runs: the step whose function, or source, of the user's is being called.
+"""Whose code runs: the step whose function, source or output of the user's is being called.
 
 A host looks here when something is printed, and so knows who said it. It follows the thread that
 calls; a thread that the user's code has started itself belongs to nobody.

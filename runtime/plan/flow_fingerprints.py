@@ -37,7 +37,7 @@ class FlowFingerprint:
 
 
 def flow_fingerprints(steps: Mapping[str, Step]) -> dict[str, FlowFingerprint]:
-    """Return the marks of the sinks that write files: {sink: mark}."""
+    """Return the fingerprints of the sinks that write files: {sink: fingerprint}."""
     marks = {}
     for name, step in steps.items():
         place = _commits(step)
@@ -58,13 +58,13 @@ def check_sinks(steps: Mapping[str, Step]) -> None:
         FlowError: a sink goes on behind earlier rows, and its output need not be the same sequence
             in every run; or it replaces, or goes on behind, what a source reads.
     """
-    for name, mark in flow_fingerprints(steps).items():
+    for name, fingerprint in flow_fingerprints(steps).items():
         place = _commits(steps[name])
-        assert place is not None, "it has a mark"
-        if place.resume and mark.why_not:
+        assert place is not None, "it has a fingerprint"
+        if place.resume and fingerprint.why_not:
             raise FlowError(
                 f"sink {name!r}: resume=True goes on behind the rows of an earlier run, for which "
-                f"every run must write the same rows in the same order, and {mark.why_not}; "
+                f"every run must write the same rows in the same order, and {fingerprint.why_not}; "
                 "leave resume away, or mend that"
             )
         if place.overwrite or place.resume:

@@ -176,7 +176,7 @@ class Plan:
     places: Mapping[str, SlotPlace]  # {slot's name: slot}, of those in use
     deadline_ns: int | None = None
     """The latency to keep, [ssg] Eq. 3; None: none."""
-    marks: Mapping[str, FlowFingerprint] = field(default_factory=dict)
+    fingerprints: Mapping[str, FlowFingerprint] = field(default_factory=dict)
     """{sink that writes files: what its output depends on}."""
     placed_by: Mapping[str, PlacedBy] = field(default_factory=dict)  # {stage: why it is there}
     offered: int = 0

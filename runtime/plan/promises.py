@@ -65,7 +65,7 @@ class OutputTraits:
         has_writers: rows carry writers of their own.
     """
 
-    silence: IdleTime | None
+    idle_time: IdleTime | None
     may_be_late: bool
     is_disordered: bool
     has_writers: bool
@@ -73,18 +73,18 @@ class OutputTraits:
     @property
     def idle_ns(self) -> int | None:
         """After how long by the clock its silence is that of its sources; None: never."""
-        return None if self.silence is None else self.silence.idle_ns
+        return None if self.idle_time is None else self.idle_time.idle_ns
 
 
 def of_source(spec: SourceSpec) -> OutputTraits:
     """Return what may be expected of a source."""
-    silence = None
+    idle_time = None
     if spec.idle_ns is not None:
         speed = 1 if spec.speed is None else min(spec.speed, 1)  # a slow replay is no silence
         idle_ns = round(spec.idle_ns / speed)
-        silence = IdleTime(idle_ns, idle_ns, speed)
+        idle_time = IdleTime(idle_ns, idle_ns, speed)
     return OutputTraits(
-        silence,
+        idle_time,
         may_be_late=spec.idle_ns is not None,
         is_disordered=spec.promise is not None or spec.reorder.may_mix,
         has_writers=spec.writer is not None,
@@ -100,7 +100,7 @@ def without_gate(came: OutputTraits, *, from_several: bool, is_disordered: bool)
         is_disordered: whether rows come in no order, whatever is said of the input.
     """
     return OutputTraits(
-        came.silence,
+        came.idle_time,
         may_be_late=came.may_be_late,
         is_disordered=is_disordered or came.is_disordered,
         has_writers=from_several or came.has_writers,
@@ -122,13 +122,13 @@ def behind_gate(
         has_slack: whether it lets rows go before all that is older is there.
     """
     inputs = list(came)
-    known = [one.silence for one in inputs if one.silence is not None]
-    silence = None
+    known = [one.idle_time for one in inputs if one.idle_time is not None]
+    idle_time = None
     if len(known) == len(inputs):
         source_ns = max([one.source_ns for one in known])
         speed = min([one.speed for one in known])
         every_ns = round(max([one.every_ns for one in summaries]) / speed)
         longest_ns = max([one.idle_ns for one in known])
-        silence = IdleTime(longest_ns + source_ns + every_ns, source_ns, speed)
+        idle_time = IdleTime(longest_ns + source_ns + every_ns, source_ns, speed)
     is_late = has_slack or any(one.may_be_late for one in inputs)
-    return OutputTraits(silence, may_be_late=is_late, is_disordered=is_late, has_writers=False)
+    return OutputTraits(idle_time, may_be_late=is_late, is_disordered=is_late, has_writers=False)

@@ -15,6 +15,7 @@ from runtime.plan.promises import Summary
 from runtime.plan.settings_text import times_text
 from runtime.plan.step import GatedStep, Keep, Role, Sharing, Side, Step
 from runtime.sinks import Output, traits_of
+from runtime.sources.reorder import OURS
 from runtime.sources.spec import SourceSpec
 
 
@@ -57,8 +58,8 @@ class SourceStep(Step):
 
     @property
     def runs_users_code(self) -> bool:
-        """Only its input may be the user's own."""
-        return False
+        """Its order policy may be the user's own; so may its input, which says so by itself."""
+        return not isinstance(self.source.reorder, OURS)
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield what it reads, and how it has time."""
@@ -137,7 +138,7 @@ class GateStep(GatedStep):
 
     @property
     def sharing(self) -> Sharing:
-        """How it deals."""
+        """How it shares rows out."""
         return self.of.sharing
 
     def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> GateStep:

@@ -55,7 +55,7 @@ def prepare(
     placed = place(
         flow.name, stages, slots, placement=placement, deadline_ns=flow.deadline_ns, free=free
     )
-    plan = replace(placed, limits=limits or Limits(), marks=flow_fingerprints(flow.steps))
+    plan = replace(placed, limits=limits or Limits(), fingerprints=flow_fingerprints(flow.steps))
     plan = replace(plan, tuning=chosen_tuning(plan, tuning))
     return replace(plan, verdict=_verdict(plan, hop_ns=hop_ns))
 

@@ -56,7 +56,7 @@ class Intake(ABC):
         """Note that a channel has spoken."""
         del channel, now_ns
 
-    def silent_ns(self) -> int | None:
+    def idle_from_ns(self) -> int | None:
         """Return when a channel will have been silent for too long; None: never."""
         return None
 
@@ -202,18 +202,18 @@ class GateIntake(_Held):
         self._kept_ns: int | None = None  # how far a frontier may lag before rows wait for it
         if isinstance(stage.step, GatedStep) and stage.step.kept_by == "promise":
             self._kept_ns = stage.window_ns
-        self._silent: IdleChannels | None = None  # None: nobody is ever idle
+        self._idle: IdleChannels | None = None  # None: nobody is ever idle
         if any(channel.idle_ns is not None for channel in stage.inputs):
-            self._silent = IdleChannels(stage.inputs, start_ns=start_ns)
+            self._idle = IdleChannels(stage.inputs, start_ns=start_ns)
 
     def heard(self, channel: str, now_ns: int) -> None:
         """Note that a channel has spoken, and is not idle."""
-        if self._silent is not None:
-            self._silent.heard(channel, now_ns)
+        if self._idle is not None:
+            self._idle.heard(channel, now_ns)
 
-    def silent_ns(self) -> int | None:
+    def idle_from_ns(self) -> int | None:
         """Return when a channel that the gate waits for is idle; None: never."""
-        return None if self._silent is None else self._silent.due_ns(self._gate)
+        return None if self._idle is None else self._idle.due_ns(self._gate)
 
     def take(self, now_ns: int, *, max_rows: int) -> GateRead | None:
         """Put what has come into the gate, and read that."""
@@ -228,13 +228,13 @@ class GateIntake(_Held):
             )
             if message.batch is not None and self._may_be_behind[writer]:
                 self._count_behind(writer, message.batch)
-            if self._silent is not None:
-                self._silent.taken(writer, now_ns)
+            if self._idle is not None:
+                self._idle.taken(writer, now_ns)
             if sampler is not None:
                 sampler.came(writer, message.batch, came_ns)
         self.rows_worked = sum([rows for _, rows in self.work])
-        if self._silent is not None:
-            self._silent.mark(gate, now_ns, queued=self._queues.waiting())
+        if self._idle is not None:
+            self._idle.mark(gate, now_ns, queued=self._queues.waiting())
         held = self._count_most()
         released = gate.read(limit=max_rows, now_ns=now_ns)
         # Cut short it may have let all rows go and yet not have come as far as it could.
@@ -272,8 +272,8 @@ class GateIntake(_Held):
         may = held < limits.gate_rows or writer in gate.holders()
         if may and held >= limits.most_gate_rows:
             raise OrderError(self._overflow(writer, held, limits.most_gate_rows))
-        if self._silent is not None:
-            self._silent.allow(writer, self._since_ns, may_send=may)
+        if self._idle is not None:
+            self._idle.allow(writer, self._since_ns, may_send=may)
         return may
 
     def _overflow(self, writer: int, held: int, most: int) -> str:
@@ -289,19 +289,19 @@ class GateIntake(_Held):
         """Fill in what the gate has let go, and whom it went on without."""
         names = self._sources
         count_gate(self._report, self._gate, queued=self._queues.rows, dropped=dropped, names=names)
-        if self._silent is not None:
-            self._report.idle_marks = dict(self._silent.marks)
+        if self._idle is not None:
+            self._report.idle_marks = dict(self._idle.marks)
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, the queue apart: the gate's, and who has been silent since when."""
-        silent = None if self._silent is None else self._silent.snapshot()
-        return {**super().snapshot(), "silent": silent}
+        idle = None if self._idle is None else self._idle.snapshot()
+        return {**super().snapshot(), "idle": idle}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         super().restore(state)
-        if self._silent is not None:
-            self._silent.restore(state["silent"])
+        if self._idle is not None:
+            self._idle.restore(state["idle"])
 
 
 def _count_in(counts: dict[str, int], name: str, more: int) -> None:

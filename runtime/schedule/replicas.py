@@ -31,8 +31,8 @@ class ReplicaOutputs:
 
     def partition(self, released: GateRead) -> int:
         """Deal a read; return how many rows it has. `take` has what goes out."""
-        for replica, hand in enumerate(self._partitioner.partition(released)):
-            self._sends += [(self._outputs[replica, port], message) for port, message in hand]
+        for replica, own_parts in enumerate(self._partitioner.partition(released)):
+            self._sends += [(self._outputs[replica, port], message) for port, message in own_parts]
         return sum([len(b) for b in (*released.late, *released.ports) if b is not None])
 
     def take(self) -> list[tuple[Channel, Message]]:

@@ -28,7 +28,7 @@ from runtime.schedule.stimuli import in_words, ring
 
 POLL_NS = 5_000_000
 """A source that has nothing right now, and cannot say when, is asked again after this long."""
-VERSION = 2
+VERSION = 3
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 
@@ -254,6 +254,9 @@ class Slot:
 
         What is due by now, and yet could not be done, waits for credit, not for a time.
         """
+        return self._wake_ns(now_ns)
+
+    def _wake_ns(self, now_ns: int) -> int | None:
         first_ns: int | None = None
         for machine in self._stages.values():
             due_ns = machine.due_ns(now_ns)
@@ -265,13 +268,21 @@ class Slot:
 
     def rest(self, now_ns: int) -> Rest:
         """Return how long to sleep, there having been nothing to do now; on every host alike."""
-        wake_ns = self.wake_ns(now_ns)
-        if not any(machine.is_polling(now_ns) for machine in self._stages.values()):
+        wake_ns = self._wake_ns(now_ns)
+        is_polled = any(machine.is_polling(now_ns) for machine in self._stages.values())
+        if any(self._may_run(machine, now_ns) for machine in self._stages.values()):
+            # An input that had nothing when it was asked in `step` had something just now.
+            return Rest(now_ns, is_guess=False)
+        if not is_polled:
             return Rest(wake_ns, is_guess=False)
         poll_ns = now_ns + POLL_NS
         if wake_ns is None:
             return Rest(poll_ns, is_guess=True)
         return Rest(min(wake_ns, poll_ns), is_guess=False)
+
+    def _may_run(self, machine: StageMachine, now_ns: int) -> bool:
+        has_credit = all(self._credit[c.name] > 0 for c in machine.stage.outputs)
+        return has_credit and machine.urgency_ns(now_ns) is not None
 
     @property
     def is_finished(self) -> bool:

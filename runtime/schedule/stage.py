@@ -147,8 +147,8 @@ class StageMachine:
             return due_ns
         waiting_ns = self._queues.earliest_stimulus_ns()
         if waiting_ns is None:
-            silent_ns = self._intake.silent_ns()
-            return silent_ns if silent_ns is not None and silent_ns <= now_ns else None
+            idle_from_ns = self._intake.idle_from_ns()
+            return idle_from_ns if idle_from_ns is not None and idle_from_ns <= now_ns else None
         return waiting_ns
 
     @property
@@ -169,7 +169,7 @@ class StageMachine:
         silent channel. Nothing is due before the start. The first call opens the input.
         """
         if self.source is None:
-            ends = (self._by_clock_ns(now_ns), self._intake.silent_ns())
+            ends = (self._by_clock_ns(now_ns), self._intake.idle_from_ns())
             return min([at_ns for at_ns in ends if at_ns is not None], default=None)
         if self.is_finished:
             return None

@@ -94,8 +94,8 @@ class StageSampler:
 
     def partitioned(self, message: Message, came_ns: int) -> None:
         """Count a message of a replica's gate, and when it came."""
-        if message.mark is not None and message.rows:
-            self._read_log.add(message.mark.number, came_ns)
+        if message.tag is not None and message.rows:
+            self._read_log.add(message.tag.number, came_ns)
 
     def read(self, released: GateRead | None, now_ns: int) -> None:
         """Count what a replica goes on with of its gate's reads."""

@@ -38,7 +38,7 @@ from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input
 
 __all__ = ["LoggedSlot", "give", "make_slot", "replay", "replaying"]
 
-VERSION = 1
+VERSION = 2
 """Of a log; another one whenever what is in it changes its meaning."""
 
 Entry = tuple[Any, ...]
@@ -57,7 +57,7 @@ class LoggedSlot(Slot):
         self, name: str, stages: Sequence[Stage], *, limits: Limits, **settings: Any
     ) -> None:
         self._log: deque[Entry] = deque(maxlen=limits.log)
-        self._given = 0
+        self._given, self._was_restored = 0, False
         super().__init__(
             name, [_logged(stage, self) for stage in stages], limits=limits, **settings
         )
@@ -73,8 +73,14 @@ class LoggedSlot(Slot):
             "version": VERSION,
             "slot": self.name,
             "lost": self._given - len(self._log),
+            "restored": self._was_restored,
             "stimuli": list(self._log),
         }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot; what is logged from then on replays nothing by itself."""
+        self._was_restored = True
+        super().restore(state)
 
     def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
         """Take a message from another slot, where it was sent `link_ns` ago."""
@@ -134,6 +140,11 @@ def replaying(stages: Sequence[Stage], log: Mapping[str, Any]) -> list[Stage]:
         raise SettingError(
             f"the log of slot {log['slot']!r} is of version {log['version']!r}, and this release "
             f"reads version {VERSION}; replay it with the release that made it"
+        )
+    if log["restored"]:
+        raise SettingError(
+            f"the log of slot {log['slot']!r} begins behind a restore, and a log replays from the "
+            "start of its slot only; keep the log of the slot that the snapshot was of"
         )
     if log["lost"]:
         raise SettingError(

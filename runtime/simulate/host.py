@@ -218,7 +218,7 @@ class Simulation:
             tuning=None if self._tuner is None else self._tuner.report(),
         )
         if report.state == "failed":
-            report.heard, report.given = self._life.machine.heard, self._life.given
+            report.job_events, report.slot_events = self._life.machine.heard, self._life.given
         return report
 
     @property

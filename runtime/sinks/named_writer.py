@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from runtime.errors import SinkError
 from runtime.model.whose_code import RUNNING, USERS_FAULTS, raised, where_raised
-from runtime.sinks.output import Opening, Output, Writer
+from runtime.sinks.output import Output, OutputContext, SinkWriter
 
 __all__ = ["NamedWriter", "called_by_name"]
 
@@ -22,16 +22,16 @@ class NamedWriter:
     Args:
         output: whose `open` is called.
         schema: of its rows.
-        opening: for which sink, and where.
+        context: for which sink, and where.
 
     Raises:
         SinkError: opening it raised, or returned no writer; with the sink, the class, the line,
             and the user's own traceback.
     """
 
-    def __init__(self, output: Output, schema: pa.Schema, opening: Opening) -> None:
-        self._sink = opening.sink
-        self._writer: Writer = called_by_name(self._sink, output, "open", schema, opening)
+    def __init__(self, output: Output, schema: pa.Schema, context: OutputContext) -> None:
+        self._sink = context.sink
+        self._writer: SinkWriter = called_by_name(self._sink, output, "open", schema, context)
         missing = [name for name in _METHODS if not callable(getattr(self._writer, name, None))]
         if missing:
             raise SinkError(

@@ -15,13 +15,21 @@ import pyarrow as pa
 from runtime.sinks.fingerprint import SinkRun
 from runtime.sinks.lock import Holder
 
-__all__ = ["CommitTraits", "HasEnded", "Opening", "Output", "SinkTraits", "Writer", "traits_of"]
+__all__ = [
+    "CommitTraits",
+    "HasEnded",
+    "Output",
+    "OutputContext",
+    "SinkTraits",
+    "SinkWriter",
+    "traits_of",
+]
 
 HasEnded = Callable[[Holder], bool]
 """Whether the end of a holder's job is on record."""
 
 
-class Writer(Protocol):
+class SinkWriter(Protocol):
     """An open output. Called from one thread, the one that opened it.
 
     After its last `write` comes one `close`, or one `abort`; behind a `close` that has raised,
@@ -48,18 +56,18 @@ class Output(Protocol):
         """Return what it is in a few words, such as `parquet out/jams`; options in a line more."""
         ...
 
-    def open(self, schema: pa.Schema, opening: Opening) -> Writer:
+    def open(self, schema: pa.Schema, context: OutputContext) -> SinkWriter:
         """Open it for writing.
 
         Args:
             schema: of the rows that will come.
-            opening: for which sink, and where.
+            context: for which sink, and where.
         """
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opening:
+class OutputContext:
     """What an output is told when it is opened.
 
     Attributes:
@@ -110,7 +118,7 @@ class SinkTraits:
 
     collects: bool = False
     commits: CommitTraits | None = None
-    runs_users_code: bool = False
+    runs_users_code: bool = True
 
     @property
     def sees_again(self) -> bool:
@@ -118,7 +126,7 @@ class SinkTraits:
         return self.commits is None and not self.collects
 
 
-_USERS = SinkTraits(runs_users_code=True)
+_USERS = SinkTraits()
 
 
 def traits_of(output: Output) -> SinkTraits:

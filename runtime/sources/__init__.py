@@ -2,15 +2,15 @@
 
 from runtime.sources.machine import SourceMachine
 from runtime.sources.reorder import Reorder, Reordering
-from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, Reader, SourceSpec
+from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader, SourceSpec
 
 __all__ = [
     "END_OF_INPUT",
     "EndOfInput",
     "Input",
-    "Reader",
     "Reorder",
     "Reordering",
     "SourceMachine",
+    "SourceReader",
     "SourceSpec",
 ]

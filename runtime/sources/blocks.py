@@ -35,7 +35,7 @@ from runtime.sources.named_reader import NamedReader
 from runtime.sources.pacing import Pace, running_max
 from runtime.sources.promises import PromiseLine, spoken_promise_ns
 from runtime.sources.reorder import Reordering
-from runtime.sources.spec import EndOfInput, Reader, SourceSpec
+from runtime.sources.spec import EndOfInput, SourceReader, SourceSpec
 from runtime.sources.writers import WriterTable
 
 _PIECE_ROWS = 65_536
@@ -135,21 +135,21 @@ class BlockReader:
         self._schema = _schema_to_read(spec, schema, self._carried)
         self._pace = None if spec.speed is None else Pace(spec.speed)
         self._promises = PromiseLine(spec, order)
-        self._silence: IdleWriters | None = None
+        self._idle_writers: IdleWriters | None = None
         if spec.waits_for_each_writer and spec.idle_ns is not None:
-            self._silence = IdleWriters(spec.idle_ns)
+            self._idle_writers = IdleWriters(spec.idle_ns)
         self._early = None if spec.ahead_ns is None else EarlyRows(spec.ahead_ns)
         self._uses_arrival = _uses_arrival(spec)
         self._writers = None if spec.writer is None else WriterTable(source, rank)
         self._newest_ns = START_NS
         self._rows_read = 0  # of the input: where a new reader is to go on
         self._to_skip = 0  # of these, those that the open reader has still to pass over
-        self._reader: Reader | None = None
+        self._reader: SourceReader | None = None
         self._rest: pa.RecordBatch | None = None
 
     def holder(self) -> str | None:
         """Return the writer whose silence the source waits out, if it waits for each writer."""
-        number = None if self._silence is None else self._silence.holder()
+        number = None if self._idle_writers is None else self._idle_writers.holder()
         if number is None or self._writers is None:
             return None
         return str(self._writers.name(number))
@@ -201,7 +201,7 @@ class BlockReader:
             "newest_ns": self._newest_ns,
             "promised_ns": self._promises.reached_ns,
             "pace": None if self._pace is None else self._pace.snapshot(),
-            "silence": None if self._silence is None else self._silence.snapshot(),
+            "idle_writers": None if self._idle_writers is None else self._idle_writers.snapshot(),
             "early": None if self._early is None else self._early.snapshot(),
             "writers": None if self._writers is None else self._writers.snapshot(),
         }
@@ -213,7 +213,7 @@ class BlockReader:
         self._promises.reached_ns = state["promised_ns"]
         for name, own in (
             ("pace", self._pace),
-            ("silence", self._silence),
+            ("idle_writers", self._idle_writers),
             ("early", self._early),
             ("writers", self._writers),
         ):
@@ -285,8 +285,8 @@ class BlockReader:
             ids = self._writers.ids(rows.writers)
             if not self._reorder.sorts:  # which puts the events of each writer in order
                 own_ns = self._writers.newest_before(rows.writers, event_time_ns)
-                if self._silence is not None:
-                    least_ns = self._silence.extend(
+                if self._idle_writers is not None:
+                    least_ns = self._idle_writers.extend(
                         rows.writers, np.maximum(own_ns, event_time_ns), rows.arrival_ns
                     )
         made_ns = event_time_ns if is_rest else least_ns

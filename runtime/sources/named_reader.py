@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from runtime.errors import IngestError, SchemaError, SlackwaterError
 from runtime.model.whose_code import RUNNING, USERS_FAULTS, where_raised
-from runtime.sources.spec import EndOfInput, Input, Reader
+from runtime.sources.spec import EndOfInput, Input, SourceReader
 
 
 class NamedReader:
@@ -25,7 +25,7 @@ class NamedReader:
 
     def __init__(self, source: str, input: Input) -> None:  # noqa: A002 - as in SourceSpec
         self._source = source
-        self._reader: Reader = called_by_name(source, input, "open")
+        self._reader: SourceReader = called_by_name(source, input, "open")
 
     def poll(self) -> pa.RecordBatch | EndOfInput | None:
         """Return what the reader returns.

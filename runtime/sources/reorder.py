@@ -26,6 +26,7 @@ from runtime.model import START_NS, Batch, Int64Array, format_ns
 from runtime.sources.sorting import SortBuffer
 
 __all__ = [
+    "OURS",
     "AsTheyCome",
     "OrderWord",
     "OrderedOrRefused",
@@ -121,7 +122,11 @@ class OrderedOrRefused:
     disorder_ns: int = 0
     refuses = True
     sorts = False
-    may_mix = False
+
+    @property
+    def may_mix(self) -> bool:
+        """Within what is no error, yes."""
+        return self.disorder_ns > 0
 
     @property
     def text(self) -> str:
@@ -231,6 +236,10 @@ def _refuse_no_reorder(given: Any) -> None:
             f"out_of_order={given!r} is no Reorder: {what}; write 'error', 'sort' or 'late', or "
             "give an object with all that a Reorder has"
         )
+
+
+OURS = (OrderedOrRefused, AsTheyCome, SortedWithin)
+"""Those that call no code of the user's."""
 
 
 class _Passing:

@@ -1,6 +1,6 @@
 """What a source is: who reads it, which column is its time, and what it promises.
 
-Reading is I/O and lives in `ingest/`; it reaches us as a `Reader` that hands over Arrow
+Reading is I/O and lives in `ingest/`; it reaches us as a `SourceReader` that hands over Arrow
 blocks. What the blocks mean (time, order, arrival, promise) is decided in `machine.py`.
 """
 
@@ -17,7 +17,7 @@ from runtime.sources.reorder import OrderWord, Reorder, reorder_of
 
 
 class EndOfInput:
-    """What `Reader.poll` returns when nothing will follow. There is one, END_OF_INPUT."""
+    """What `SourceReader.poll` returns when nothing will follow. There is one, END_OF_INPUT."""
 
     def __reduce__(self) -> str:
         return "END_OF_INPUT"  # so that it stays the one when a reader travels
@@ -26,7 +26,7 @@ class EndOfInput:
 END_OF_INPUT = EndOfInput()
 
 
-class Reader(Protocol):
+class SourceReader(Protocol):
     """An open input. Called from one thread."""
 
     def poll(self) -> pa.RecordBatch | EndOfInput | None:
@@ -57,7 +57,7 @@ class Input(Protocol):
         """Return the columns it has, as Arrow types of the outside world."""
         ...
 
-    def open(self) -> Reader:
+    def open(self) -> SourceReader:
         """Open it for reading, from the start."""
         ...
 

@@ -139,7 +139,7 @@ def explain(
         steps = [
             {
                 "name": name,
-                "kind": type(step).__name__.removesuffix("Step").lower(),
+                "kind": step.kind,
                 "inputs": list(step.inputs),
                 "columns": {field.name: str(field.type) for field in step.schema},
             }

@@ -68,7 +68,7 @@ def render_report(report: JobReport, console: Console) -> None:
     say(console, ledger_line(report))
     for problem in imbalances(report):
         say(console, Text(f"  {problem}", style="red"))
-    heard = [f"heard at {line}" for line in [*report.heard, *report.given]]
+    heard = [f"heard at {line}" for line in [*report.job_events, *report.slot_events]]
     for line in [*(f"note: {note}" for note in _notes(report)), *heard]:
         say(console, Text(line, style="dim"))
 

@@ -124,8 +124,8 @@ def test_a_failure_is_named_with_what_its_slot_was_given_last_and_ended_sinks_st
     assert found.report.state == "failed"
     assert found.error is not None
     assert found.error.startswith("sink 'calls': its callback raised ValueError: no such stop")
-    assert "slot 'node-2': stage 'calls' began a slice of about" in found.report.given[-1]
-    assert any("1 rows came on channel 'late→calls'" in line for line in found.report.given)
+    assert "slot 'node-2': stage 'calls' began a slice of about" in found.report.slot_events[-1]
+    assert any("1 rows came on channel 'late→calls'" in line for line in found.report.slot_events)
     assert (state_of(tmp_path / "first"), seen(tmp_path / "first")) == ("done", [0])
 
 

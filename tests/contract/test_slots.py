@@ -10,19 +10,33 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import slackwater as sw
 from runtime.control import FlowGraph
+from runtime.errors import SettingError
 from runtime.measure import imbalances
 from runtime.measure.samples import StageSample
 from runtime.model.plain import to_plain
 from runtime.plan.plan import Plan
 from runtime.plan.slot_plan import slot_plan
-from runtime.schedule import Egress, Grant, LoggedSlot, Send, Slice, Slot, replay, replaying
+from runtime.schedule import (
+    Egress,
+    Grant,
+    LoggedSlot,
+    Send,
+    Slice,
+    Slot,
+    make_slot,
+    replay,
+    replaying,
+)
 from runtime.schedule.stimulus_log import give
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths
 from tests.support.any_flow import MS, AnyHolds, any_flow
+from tests.support.readers import JitterInput
 from tests.support.restoring import outcomes, some
 from tests.support.states import canonical
 
@@ -138,3 +152,34 @@ def test_a_log_replays_a_slot_without_a_restart_too() -> None:
         again = anew(plan, name, log)
         assert list(map(plainly, replay(again, log))) or not log["stimuli"]
         assert canonical(again.snapshot()) == canonical(slot.snapshot())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_log_replays_a_slot_whose_input_has_nothing_for_a_while(seed: int) -> None:
+    rows = pa.table({"ts": pa.array(range(200), pa.timestamp("ms")), "n": range(200)})
+    flow = sw.Dataflow("stutters")
+    numbers = flow.source("numbers", JitterInput(sw.table(rows), seed, 0.7), event_time="ts")
+    numbers.merge(name="gate").sink("out", sw.collect_sink())
+    plan = sw.Simulation(nodes=1).plan(flow, limits=sw.Limits(log=10**6))
+    one = Keeping(plan, egress=lambda *_: None, seed=seed)
+    one.run()
+    ((name, slot),) = one._slots.items()
+    assert isinstance(slot, Kept)
+    assert any(what == "rest" for what, *_ in slot.log()["stimuli"])
+    again = anew(plan, name, slot.log())
+    came = [canonical(plainly(one)) for one in replay(again, slot.log())]
+    steps = [one for one in slot.came if one is None or isinstance(one, Slice)]
+    assert came == [canonical(plainly(one)) for one in steps]
+    assert canonical(again.snapshot()) == canonical(slot.snapshot())
+
+
+def test_a_log_that_begins_behind_a_restore_is_refused() -> None:
+    plan, slots = ran(0)
+    name, slot = next(iter(slots.items()))
+    restored = make_slot(
+        replace(slot_plan(plan, name), limits=replace(plan.limits, log=10)), start_ns=0
+    )
+    restored.restore(slot.snapshot())
+    assert isinstance(restored, LoggedSlot)
+    with pytest.raises(SettingError, match="begins behind a restore, and a log replays from the"):
+        replaying(plan.stages_of(name), restored.log())

@@ -16,7 +16,7 @@ import pytest
 import ingest
 from ingest.inputs import FileInput
 from runtime.errors import IngestError, SchemaError, SettingError
-from runtime.sources import END_OF_INPUT, Input, Reader
+from runtime.sources import END_OF_INPUT, Input, SourceReader
 from tests.support.readers import JitterInput
 
 KINDS = ["parquet", "jsonl", "csv"]
@@ -221,7 +221,7 @@ def test_files_that_differ_are_refused_by_file_and_column(tmp_path: Path) -> Non
     assert len(rows_of(ingest.parquet(tmp_path, columns=["t"]))) == 2
 
 
-def read_all(reader: Reader) -> None:
+def read_all(reader: SourceReader) -> None:
     while reader.poll() is not END_OF_INPUT:
         pass
 

@@ -241,8 +241,8 @@ def test_a_message_that_says_nothing_of_its_read_is_refused() -> None:
 def test_two_halves_of_a_message_mean_the_same_as_the_message() -> None:
     message = Message(batch_of(range(9), {"n": range(9)}), 50, 60, ReadTag(3, 12, 6, 70))
     first, second = message.halves((1, 2))
-    assert first.mark == ReadTag(3, 12, 4, 70)
-    assert second.mark == ReadTag(3, 12, 2, 70)
+    assert first.tag == ReadTag(3, 12, 4, 70)
+    assert second.tag == ReadTag(3, 12, 2, 70)
     assert (first.promise_ns, first.promise_stimulus_ns) == (1, 2)
     assert (second.promise_ns, second.promise_stimulus_ns) == (50, 60)
     halves = [half.batch for half in (first, second) if half.batch is not None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -76,3 +78,14 @@ def test_channels_know_what_to_expect_of_all_that_is_before_them() -> None:
     assert found["other→pairs"].is_mixed
     assert found["pairs→first"].may_be_late
     assert [found[name].port for name in ("counts→pairs", "other→pairs")] == [0, 1]
+
+
+def test_a_source_that_may_be_out_of_order_within_a_bound_says_that_its_rows_are_mixed() -> None:
+    options: list[tuple[dict[str, Any], bool]] = [({"disorder": "5ms"}, True), ({}, False)]
+    for disorder, mixed in options:
+        flow = sw.Dataflow("mixed")
+        rows = sw.table({"ts": [1, 2]})
+        numbers = flow.source("numbers", rows, event_time="ts", **disorder)
+        numbers.merge(name="gate").sink("out", sw.collect_sink())
+        stages = {stage.name: stage for stage in sw.Simulation(nodes=1).plan(flow).stages}
+        assert [channel.is_mixed for channel in stages["gate"].inputs] == [mixed]

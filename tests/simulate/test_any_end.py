@@ -101,7 +101,7 @@ def test_a_job_in_which_anything_goes_wrong_ends_once_in_time_and_names_one_caus
     ends: Counter[str] = Counter()
     for seed in SEEDS[part::PARTS]:
         run = Run(seed)
-        who = f"seed {seed}: {run.faults}: {run.report.heard}"
+        who = f"seed {seed}: {run.faults}: {run.report.job_events}"
         life = run.one._life.machine
         assert life.is_over, who
         assert run.report.state == life.status, who
@@ -126,12 +126,12 @@ def test_a_job_in_which_anything_goes_wrong_ends_once_in_time_and_names_one_caus
 def check_cause(run: Run, who: str) -> None:
     error, report = run.error, run.report
     if error is None:
-        assert (report.error, report.heard) == (None, []), who
+        assert (report.error, report.job_events) == (None, []), who
         assert report.state in ("done", "stopped"), who
         return
     assert (report.state, report.error) == ("failed", str(error)), who
-    assert report.heard, who
-    assert report.heard[-1] in error.__notes__[0], who
+    assert report.job_events, who
+    assert report.job_events[-1] in error.__notes__[0], who
     match error:
         case OperatorError():
             assert str(error) in {one.said for one in run.struck(SlotRaises)}, who

@@ -62,8 +62,8 @@ def fails(
     report = job.report()
     assert job.status == report.state == "failed"
     assert report.error == str(caught.value)
-    assert report.heard[-1] in caught.value.__notes__[0]
-    last = (report.given or report.heard)[-1]
+    assert report.job_events[-1] in caught.value.__notes__[0]
+    last = (report.slot_events or report.job_events)[-1]
     assert caught.value.__notes__[-1].endswith(f"{last})")
     assert f"simulated with seed {seed}" in report.notes[0]
     return str(caught.value), report
@@ -97,7 +97,7 @@ def test_a_callback_that_raises_is_named_with_its_line_and_a_sample() -> None:
     numbers = flow.source("numbers", EndlessInput(), event_time="ts")
     numbers.sink("calls", sw.callback_sink(refuse))
     said, report = fails(flow, OperatorError)
-    assert "slot 'node-1': stage 'calls' began a slice of about" in report.given[-1]
+    assert "slot 'node-1': stage 'calls' began a slice of about" in report.slot_events[-1]
     assert said.startswith("sink 'calls': its callback raised KeyError: 'no such phone'")
     assert "in refuse" in said
     assert "'n': 0" in said
@@ -258,7 +258,7 @@ def test_a_cluster_that_goes_is_named_and_slots_that_live_end_in_order() -> None
     assert said.startswith(
         "job 'chain' has failed: the head of the Ray cluster is gone: silence. This process goes on"
     )
-    assert sum("ended as stopped" in line for line in report.heard) == 3
+    assert sum("ended as stopped" in line for line in report.job_events) == 3
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -274,7 +274,7 @@ def test_a_stop_at_any_moment_publishes_all_there_is_and_is_no_failure(
     assert job._run.now_ns < stops.at_ns + S
     (out,) = (stage for stage in report.stages if stage.name == "out")
     assert out.rows_in == report.sinks[0].rows  # a slice that was under way came to its end
-    assert (report.state, report.error, report.heard) == ("stopped", None, [])
+    assert (report.state, report.error, report.job_events) == ("stopped", None, [])
     assert pq.read_table(tmp_path / "out")["n"].to_pylist() == list(range(report.sinks[0].rows))
     assert report.ledger.is_balanced
 

@@ -132,7 +132,7 @@ def test_a_job_that_never_runs_opens_no_output_of_ones_own() -> None:
 
 def test_what_open_returns_must_be_a_writer() -> None:
     class Forgot(Noting):
-        def open(self, schema: pa.Schema, opening: sw.Opening) -> Any:
+        def open(self, schema: pa.Schema, context: sw.OutputContext) -> Any:
             pass
 
     with pytest.raises(SinkError, match=r"Forgot\.open returned a NoneType, which has no write"):

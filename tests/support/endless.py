@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, Reader
+from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
 
 SCHEMA = pa.schema([("ts", pa.timestamp("ns")), ("n", pa.int64())])
 TICK_NS = 1_000_000
@@ -89,7 +89,7 @@ class PartsReader:
 
 
 class SilentReader:
-    def __init__(self, inner: Reader) -> None:
+    def __init__(self, inner: SourceReader) -> None:
         self._inner = inner
 
     def poll(self) -> pa.RecordBatch | None:
@@ -101,7 +101,7 @@ class SilentReader:
 
 
 class ToldReader:
-    def __init__(self, inner: Reader, over: Path, block_rows: int) -> None:
+    def __init__(self, inner: SourceReader, over: Path, block_rows: int) -> None:
         self._inner, self._over, self._block_rows = inner, over, block_rows
         self._rest: pa.RecordBatch | None = None
 

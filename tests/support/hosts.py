@@ -124,7 +124,7 @@ class Slots:
             placement=placement,
             deadline_ns=flow.deadline_ns,
         )
-        plan = replace(plan, marks=flow_fingerprints(flow.steps), limits=self._limits)
+        plan = replace(plan, fingerprints=flow_fingerprints(flow.steps), limits=self._limits)
         keys = ChannelKeys.generate()
         slots = [SlotHost(slot_plan(plan, name), keys=keys) for name in plan.slot_names]
         try:
@@ -141,7 +141,7 @@ class Slots:
                 notes=[],
                 tuning=None,
             )
-            report.given = failed[0].recent if failed else []
+            report.slot_events = failed[0].recent if failed else []
             sinks = {
                 one: slots[plan.slot_names.index(plan.slots[one])] for one in collect_sinks(plan)
             }

@@ -22,8 +22,8 @@ class Noting:
         self.note("describe")
         return "notes of my own"
 
-    def open(self, schema: pa.Schema, opening: sw.Opening) -> NotingWriter:
-        self.note("open", (schema.names, opening.sink))
+    def open(self, schema: pa.Schema, context: sw.OutputContext) -> NotingWriter:
+        self.note("open", (schema.names, context.sink))
         return NotingWriter(self)
 
     def note(self, method: str, what: Any = None) -> None:
@@ -57,8 +57,8 @@ class Prints:
     def describe(self) -> str:
         return "what I print"
 
-    def open(self, schema: pa.Schema, opening: sw.Opening) -> PrintsWriter:
-        print("opened for", opening.sink, schema.names)  # noqa: T201 - what the test is about
+    def open(self, schema: pa.Schema, context: sw.OutputContext) -> PrintsWriter:
+        print("opened for", context.sink, schema.names)  # noqa: T201 - what the test is about
         return PrintsWriter()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, Reader
+from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class JitterInput:
 
 
 class JitterReader:
-    def __init__(self, inner: Reader, chance: random.Random, none_share: float) -> None:
+    def __init__(self, inner: SourceReader, chance: random.Random, none_share: float) -> None:
         self._inner = inner
         self._chance = chance
         self._none_share = none_share

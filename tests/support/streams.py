@@ -11,7 +11,7 @@ import pytest
 import slackwater as sw
 from runtime.plan.graph import order_steps
 from runtime.plan.step import Step
-from runtime.sources.spec import Reader
+from runtime.sources.spec import SourceReader
 
 BUS = {"ts": "timestamp[ms]", "area": "int32", "speed": "double", "line": "string"}
 LOOP = {"ts": "timestamp[ms]", "area": "int64", "flow": "int64", "on": "bool"}
@@ -34,7 +34,7 @@ class FakeInput:
     def schema(self) -> pa.Schema:
         return self._schema
 
-    def open(self) -> Reader:
+    def open(self) -> SourceReader:
         raise NotImplementedError
 
 

@@ -132,14 +132,33 @@ class GuardedPolicies:
 
     def __init__(self, make: Sequence[Callable[[], Decider]], graph: FlowGraph) -> None:
         self._each = [GuardedPolicy(one, graph) for one in make]
+        errors = [one.last_error for one in self._each if one.last_error is not None]
+        self._last_error = errors[-1] if errors else None
 
     def begin(self) -> list[Wanted]:
         """Return what each wants to begin with."""
-        return [Wanted(one.name or "", one.begin()) for one in self._each]
+        return self._wanted(lambda one: one.begin())
 
     def decide(self, second: int, samples: Mapping[str, StageSample]) -> list[Wanted]:
         """Return what each wants to change now that a second is over."""
-        return [Wanted(one.name or "", one.decide(second, samples)) for one in self._each]
+        return self._wanted(lambda one: one.decide(second, samples))
+
+    def _wanted(self, asked: Callable[[GuardedPolicy], Sequence[Command]]) -> list[Wanted]:
+        wanted = []
+        for name, one in zip(self._names(), self._each, strict=True):
+            errors = one.errors
+            wanted.append(Wanted(name, asked(one)))
+            if one.errors > errors:
+                self._last_error = one.last_error
+        return wanted
+
+    def _names(self) -> list[str]:
+        """Return what each is called; those of one name are numbered, to be told apart."""
+        names = [one.name or "" for one in self._each]
+        return [
+            name if names.count(name) == 1 else f"{name} {names[: at + 1].count(name)}"
+            for at, name in enumerate(names)
+        ]
 
     def noted(self, report: TuningReport) -> TuningReport:
         """Return a report with what they are, say of themselves, and did wrong.
@@ -148,15 +167,14 @@ class GuardedPolicies:
         """
         if len(self._each) == 1:
             return self._each[0].noted(report)
-        names = [one.name or "one that could not be made" for one in self._each]
+        names = [name or "one that could not be made" for name in self._names()]
         status = {name: one.status() for name, one in zip(names, self._each, strict=True)}
-        errors = [one.last_error for one in self._each if one.last_error is not None]
         return replace(
             report,
             policy=", ".join(names),
             status={name: said for name, said in status.items() if said},
             errors=report.errors + sum(one.errors for one in self._each),
-            last_error=errors[-1] if errors else report.last_error,
+            last_error=self._last_error or report.last_error,
         )
 
     def take_traces(self) -> list[str]:

@@ -20,9 +20,10 @@ from runtime.placement.place import place
 from runtime.plan.flow_fingerprints import flow_fingerprints
 from runtime.plan.plan import plan_stages
 from runtime.plan.slot_plan import slot_plan
-from runtime.sources.spec import Reader
+from runtime.sources.spec import SourceReader
 from tests.support.endless import SilentInput
 from tests.support.hosts import let_go
+from tests.support.own_outputs import Noting
 from tests.support.sinks import seen
 from tests.support.waiting import until
 
@@ -39,7 +40,7 @@ def test_a_live_sink_publishes_though_its_source_is_silent_and_one_file_waits_fo
     numbers.sink("live", jsonl_sink(tmp_path / "out", every="100ms"))
     numbers.sink("file", jsonl_sink(tmp_path / "one.jsonl"))
     plan = place(flow.name, plan_stages(flow.graph), ["node-1"])
-    plan = replace(plan, marks=flow_fingerprints(flow.steps))
+    plan = replace(plan, fingerprints=flow_fingerprints(flow.steps))
     slot = SlotHost(slot_plan(plan, "node-1"), keys=ChannelKeys.generate())
     slot.bind(dict.fromkeys(plan.slots))
     start_ns = slot.connect({}, sink_runs(plan, "falls-silent-1", [slot.fingerprints()]))
@@ -73,7 +74,7 @@ class HangsAsItOpens(SilentInput):
     may_open = threading.Event()
     reads_inline = True
 
-    def open(self) -> Reader:
+    def open(self) -> SourceReader:
         assert self.may_open.wait(SOON_S)
         return super().open()
 
@@ -96,3 +97,21 @@ def test_sinks_are_told_of_while_an_input_takes_its_time_to_open(
     slot.stop()
     assert slot.join().state == "stopped"
     let_go([slot])
+
+
+def test_what_goes_wrong_with_a_sink_that_ends_for_another_slots_failure_is_told() -> None:
+    flow = Dataflow("rolls-back")
+    numbers = flow.source("numbers", SilentInput(table({"ts": [1]})), event_time="ts")
+    numbers.sink("out", Noting(fails_in="abort"))
+    plan = place(flow.name, plan_stages(flow.graph), ["node-1"])
+    slot = SlotHost(slot_plan(plan, "node-1"), keys=ChannelKeys.generate())
+    slot.bind(dict.fromkeys(plan.slots))
+    slot.start(slot.connect({}, {}))
+    until(lambda: slot.report().sinks[0].rows == 1, within_s=SOON_S, what="the row")
+    slot.stop("slot 'node-2' has failed")
+    ended = slot.join()
+    let_go([slot])
+    assert ended.state == "stopped"
+    (told,) = ended.notes
+    assert told.startswith("slot 'node-1', as its sinks ended: ")
+    assert "ValueError: no abort today" in told

@@ -213,7 +213,7 @@ def test_the_read_that_a_message_is_of_travels_with_it(batch: Batch | None) -> N
     mark = ReadTag(7, rows + 2, min(rows, 3), -5)
     frame = codec().encode(Message(batch, 5, 6, mark), sent_at_ns=8)
     message, _ = codec().decode(frame)
-    assert message.mark == mark
+    assert message.tag == mark
     assert_same(message.batch, batch)
     for wrong in (mark._replace(late=rows + 1), mark._replace(rows=rows - 1), (0, rows, 0, 0)):
         lying = codec().encode(Message(batch, 5, 6, ReadTag(*wrong)), sent_at_ns=8)

@@ -187,7 +187,7 @@ def test_the_report_of_a_failed_run_ends_with_what_it_heard_last() -> None:
     assert report_text(failed).splitlines()[-3:] == [f"heard at {one}" for one in heard + given]
     assert not any("heard" in line for line in report_text(city_report()).splitlines())
     again = JobReport.from_json(failed.to_json())
-    assert (again.heard, again.given) == (heard, given)
+    assert (again.job_events, again.slot_events) == (heard, given)
 
 
 def test_names_that_look_like_markup_are_shown_as_they_are() -> None:

@@ -11,7 +11,7 @@ from runtime.measure import TuningReport
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Trial
 from runtime.model import ReleaseRule
-from runtime.tune import GuardedPolicy, SetRelease
+from runtime.tune import GuardedPolicies, GuardedPolicy, SetRelease
 from tests.support.rules import release
 
 RULE = ReleaseRule.slack(5)
@@ -105,3 +105,14 @@ def test_what_a_policy_says_of_itself_becomes_plain_json_and_may_fail() -> None:
     assert policy.status() == {"model": {"r2": 0.5}, "3": [1, str(GOOD)]}
     policy._policy.status = lambda: 1 / 0  # type: ignore[union-attr]
     assert policy.noted(TuningReport(1, "x")).errors == 1
+
+
+def test_of_two_policies_of_one_name_each_is_told_and_the_latest_error_stands() -> None:
+    def fails() -> list[SetRelease]:
+        raise KeyError("the first")
+
+    both = GuardedPolicies([lambda: Says(list), lambda: Says(fails)], GRAPH)
+    assert [one.by for one in both.decide(0, {})] == ["says 1", "says 2"]
+    report = both.noted(TuningReport(1, "x"))
+    assert report.policy == "says 1, says 2"
+    assert (report.errors, report.last_error) == (1, "KeyError: 'the first'")
