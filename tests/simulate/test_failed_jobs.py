@@ -220,7 +220,7 @@ def test_who_has_all_from_a_worker_that_dies_does_not_miss_it() -> None:
         )
         with pytest.raises(WorkerDied):
             job.wait()
-        assert any("'node-2' ended as stopped" in line for line in job.report().heard), seed
+        assert any("'node-2' ended as stopped" in line for line in job.report().job_events), seed
 
 
 def test_a_worker_that_dies_shows_no_half_file_and_the_report_counts_what_is_missing(

@@ -186,8 +186,8 @@ def test_a_killed_worker_fails_the_job_by_name_and_stops_the_rest(
     with pytest.raises(WorkerDied) as caught:
         job.wait(timeout=SOON_S)
     assert str(caught.value) == in_the_simulator(str(caught.value))
-    assert job.report().heard[-1] in caught.value.__notes__[0]
-    assert any("slot 'node-2' died" in one for one in job.report().heard)
+    assert job.report().job_events[-1] in caught.value.__notes__[0]
+    assert any("slot 'node-2' died" in one for one in job.report().job_events)
     assert job.status == "failed"
     assert psutil.wait_procs(list(workers.values()), timeout=SOON_S)[1] == []
     parts = sorted((tmp_path / "lines").glob("*.jsonl"))

@@ -183,7 +183,7 @@ def test_the_error_of_a_failed_run_is_shown() -> None:
 def test_the_report_of_a_failed_run_ends_with_what_it_heard_last() -> None:
     heard = ["3.210 slot 'node-2' died: its process was killed", "3.400 the cluster answers"]
     given = ["3.100 slot 'node-2': 12 rows came on channel 'buses→jams'"]
-    failed = replace(city_report(state="failed"), heard=heard, given=given)
+    failed = replace(city_report(state="failed"), job_events=heard, slot_events=given)
     assert report_text(failed).splitlines()[-3:] == [f"heard at {one}" for one in heard + given]
     assert not any("heard" in line for line in report_text(city_report()).splitlines())
     again = JobReport.from_json(failed.to_json())
