@@ -12,7 +12,6 @@ with sw.Cluster.local(nodes=3) as cluster:
     print(cluster.submit(flow).wait().ledger)
 """
 
-import warnings
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +42,7 @@ from runtime.flow import (
 from runtime.measure import JobReport
 from runtime.measure.samples import StageSample
 from runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
+from runtime.old_names import old_names
 from runtime.schedule import PathView, StageView
 from runtime.simulate import CostModel, LinkModel
 from runtime.sinks import Output, OutputContext, SinkWriter
@@ -131,12 +131,4 @@ def spark_stream(frame: "DataFrame", **options: Any) -> Input:
     return of_frame(frame, **options)
 
 
-def __getattr__(name: str) -> Any:
-    if name != "SinkSpec":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(
-        "slackwater.SinkSpec is Output now; the old name goes with the next release",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    return Output
+__getattr__ = old_names(__name__, {"SinkSpec": Output})

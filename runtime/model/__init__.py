@@ -1,8 +1,5 @@
 """Batches, messages, promises, what a gate releases, and the times and types of it all."""
 
-import warnings
-from typing import Any
-
 from runtime.model.batch import (
     Batch,
     BoolArray,
@@ -34,6 +31,7 @@ from runtime.model.times import (
     duration_ns,
     format_ns,
 )
+from runtime.old_names import old_names
 
 __all__ = [
     "BY_DEADLINE",
@@ -65,12 +63,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name != "Released":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(
-        "runtime.model.Released is GateRead now; the old name goes with the next release",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    return GateRead
+__getattr__ = old_names(__name__, {"Released": GateRead})

@@ -130,7 +130,7 @@ class Slot:
             key = (urgency, machine.progress_ns)
             if chosen is not None and key >= first:
                 continue
-            if all(self._credit[c.name] > 0 for c in machine.stage.outputs):
+            if self._has_credit(machine):
                 chosen, first = machine, key
         return None if chosen is None else self._run(chosen, now_ns)
 
@@ -138,8 +138,7 @@ class Slot:
         views = [
             StageView(name, machine.stage.kind, urgency, machine.progress_ns, machine.rows_waiting)
             for name, machine in self._stages.items()
-            if (urgency := machine.urgency_ns(now_ns)) is not None
-            and all(self._credit[c.name] > 0 for c in machine.stage.outputs)
+            if (urgency := machine.urgency_ns(now_ns)) is not None and self._has_credit(machine)
         ]
         if not views:
             return None
@@ -270,7 +269,10 @@ class Slot:
         """Return how long to sleep, there having been nothing to do now; on every host alike."""
         wake_ns = self._wake_ns(now_ns)
         is_polled = any(machine.is_polling(now_ns) for machine in self._stages.values())
-        if any(self._may_run(machine, now_ns) for machine in self._stages.values()):
+        if any(
+            self._has_credit(machine) and machine.urgency_ns(now_ns) is not None
+            for machine in self._stages.values()
+        ):
             # An input that had nothing when it was asked in `step` had something just now.
             return Rest(now_ns, is_guess=False)
         if not is_polled:
@@ -280,9 +282,8 @@ class Slot:
             return Rest(poll_ns, is_guess=True)
         return Rest(min(wake_ns, poll_ns), is_guess=False)
 
-    def _may_run(self, machine: StageMachine, now_ns: int) -> bool:
-        has_credit = all(self._credit[c.name] > 0 for c in machine.stage.outputs)
-        return has_credit and machine.urgency_ns(now_ns) is not None
+    def _has_credit(self, machine: StageMachine) -> bool:
+        return all(self._credit[c.name] > 0 for c in machine.stage.outputs)
 
     @property
     def is_finished(self) -> bool:

@@ -115,8 +115,23 @@ class Reorder(Protocol):
         ...
 
 
+class _Within:
+    """What ours have in common: how far a row may be out is a setting of theirs."""
+
+    disorder_ns: int
+
+    @property
+    def longest_ns(self) -> int:
+        """As far as it may be out."""
+        return self.disorder_ns
+
+    def begin(self) -> Reordering:
+        """Hold nothing."""
+        return _Passing(self.disorder_ns)
+
+
 @dataclass(frozen=True)
-class OrderedOrRefused:
+class OrderedOrRefused(_Within):
     """A row that is further behind the newest than `disorder_ns` ends the job."""
 
     disorder_ns: int = 0
@@ -133,18 +148,9 @@ class OrderedOrRefused:
         """How `explain` says it."""
         return "in order, or an error"
 
-    @property
-    def longest_ns(self) -> int:
-        """As far as it may be out."""
-        return self.disorder_ns
-
-    def begin(self) -> Reordering:
-        """Hold nothing."""
-        return _Passing(self.disorder_ns)
-
 
 @dataclass(frozen=True)
-class AsTheyCome:
+class AsTheyCome(_Within):
     """A row that is further behind the newest than `disorder_ns` is late; others leave at once."""
 
     disorder_ns: int = 0
@@ -157,18 +163,9 @@ class AsTheyCome:
         """How `explain` says it."""
         return f"late behind {format_ns(self.disorder_ns)}"
 
-    @property
-    def longest_ns(self) -> int:
-        """As far as it may be out."""
-        return self.disorder_ns
-
-    def begin(self) -> Reordering:
-        """Hold nothing."""
-        return _Passing(self.disorder_ns)
-
 
 @dataclass(frozen=True)
-class SortedWithin:
+class SortedWithin(_Within):
     """Rows are held until the newest is `disorder_ns` ahead of them, and leave in order.
 
     Raises:
@@ -188,11 +185,6 @@ class SortedWithin:
     def text(self) -> str:
         """How `explain` says it."""
         return f"sorted within {format_ns(self.disorder_ns)}"
-
-    @property
-    def longest_ns(self) -> int:
-        """As far as it may be out."""
-        return self.disorder_ns
 
     def begin(self) -> Reordering:
         """Hold rows from now on."""
