@@ -48,6 +48,11 @@ SYSTEM_CONFIG = {
     "task_events_report_interval_ms": 0,  # else gcs_server keeps up to 100,000 past calls
 }
 
+AGENTS = {  # {argument of raylet: what stands in for that agent of Ray's}
+    "--dashboard_agent_command": "stub_agent.py",
+    "--runtime_env_agent_command": "late_agent.py",
+}
+
 
 def main(arguments: list[str]) -> None:
     """Run one of the two phases, `start` or `supervise`, on the plan in `arguments[1]`."""
@@ -83,10 +88,10 @@ def start_nodes(plan: dict[str, Any], reports: Any) -> dict[str, Any]:
 
     start_process = inside.services.start_ray_process
 
-    def start_without_agent(command: list[str], *rest: Any, **options: Any) -> Any:
-        return start_process([_with_stub_agent(word) for word in command], *rest, **options)
+    def start_with_light_agents(command: list[str], *rest: Any, **options: Any) -> Any:
+        return start_process([_with_light_agents(word) for word in command], *rest, **options)
 
-    inside.services.start_ray_process = start_without_agent
+    inside.services.start_ray_process = start_with_light_agents
     # Each node would offer the whole machine's memory; what they offer together must exist.
     memory_bytes = inside.utils.estimate_available_memory() // plan["count"]
     head: Any = None
@@ -122,14 +127,18 @@ def start_nodes(plan: dict[str, Any], reports: Any) -> dict[str, Any]:
     return {"address": head.gcs_address, "ids": ids}
 
 
-def _with_stub_agent(word: str) -> str:
-    """Return an argument of raylet, with the dashboard agent's command replaced by ours."""
+def _with_light_agents(word: str) -> str:
+    """Return an argument of raylet, with the commands of Ray's two agents replaced by ours."""
     option, _, command = word.partition("=")
-    if option != "--dashboard_agent_command":
+    words = shlex.split(command) if option in AGENTS else []
+    if option == "--dashboard_agent_command":
+        words = [w for w in words if w.startswith(("--session-dir=", "--node-id="))]
+    elif option == "--runtime_env_agent_command":  # Ray's agent, behind Python and its options
+        words = words[next(n for n, w in enumerate(words) if w.endswith(".py")) :]
+    else:
         return word
-    agent = Path(__file__).with_name("stub_agent.py")
-    told = [w for w in shlex.split(command) if w.startswith(("--session-dir=", "--node-id="))]
-    return f"{option}={shlex.join([sys.executable, '-I', '-S', str(agent), *told])}"
+    agent = Path(__file__).with_name(AGENTS[option])
+    return f"{option}={shlex.join([sys.executable, '-I', '-S', str(agent), *words])}"
 
 
 def watch_while_starting(plan: dict[str, Any]) -> None:

@@ -98,7 +98,7 @@ def test_local_nodes_listen_on_the_loopback_alone(nodes: RayNodes) -> None:
     assert not outside
 
 
-def test_three_idle_nodes_need_under_500_mb_and_no_dashboard(nodes: RayNodes) -> None:
+def test_three_idle_nodes_need_under_300_mb_and_no_dashboard(nodes: RayNodes) -> None:
     def ours() -> dict[psutil.Process, str]:
         workers = ("ray::IDLE", "ray::Where")  # of the test before this one
         lines = command_lines(tree(keeper_of(nodes)))
@@ -110,7 +110,30 @@ def test_three_idle_nodes_need_under_500_mb_and_no_dashboard(nodes: RayNodes) ->
         lambda: found if len(found := ours()) == 11 else None, within_s=GONE_S, what="11 processes"
     )
     assert not [line for line in idle.values() if "dashboard/" in line or "monitor.py" in line]
-    assert sum(process.memory_info().rss for process in idle) < 500 * 2**20
+    assert sum(process.memory_info().rss for process in idle) < 300 * 2**20
+
+
+@ray.remote(num_cpus=0)
+def greeting() -> tuple[str, str | None]:
+    """Where it runs, and one of its environment."""
+    return str(ray.get_runtime_context().get_node_id()), os.environ.get("GREETING")
+
+
+def test_an_agent_that_nobody_needed_becomes_rays_own_once_a_runtime_env_is_asked_for(
+    nodes: RayNodes,
+) -> None:
+    def real_agents() -> int:
+        return sum("EnvAgent" in line for line in command_lines(tree(keeper_of(nodes))).values())
+
+    assert real_agents() == 0
+    last = nodes.nodes[2].node_id
+    there = NodeAffinitySchedulingStrategy(last, soft=False)
+    for said in ("hello", "again"):  # the call that wakes it, and one that finds it awake
+        task = greeting.options(
+            scheduling_strategy=there, runtime_env={"env_vars": {"GREETING": said}}
+        )
+        assert ray.get(task.remote(), timeout=60) == (last, said)
+    assert real_agents() == 1
 
 
 def test_the_token_is_private_and_on_no_command_line(nodes: RayNodes) -> None:
@@ -306,13 +329,13 @@ def test_nodes_die_with_their_keeper(struck: dict[signal.Signals | None, Victim]
     victim = struck[None]
     supervisor, *others = tree(victim.supervisor_pid)
     folder = folder_of([supervisor])
-    # A child that a user's actor detached is nobody's then, and Ray's agent takes its time.
+    # A child that a user's actor detached is nobody's then.
     lines = command_lines(others)
-    slow = [p for p, line in lines.items() if "sleep(600)" in line or "EnvAgent" in line]
+    slow = [p for p, line in lines.items() if "sleep(600)" in line]
     supervisor.kill()
     try:
         rest = [process for process in lines if process not in slow]
-        assert len(rest) == 4  # gcs_server, raylet, silent agent, actor
+        assert len(rest) == 5  # gcs_server, raylet, two agents, actor
         assert psutil.wait_procs(rest, timeout=GONE_S)[1] == []
     finally:
         for process in slow:
