@@ -9,6 +9,7 @@ Ray's agent and its arguments.
 
 from __future__ import annotations
 
+import importlib
 import os
 import runpy
 import select
@@ -64,8 +65,7 @@ def be_the_agent(descriptor: int, arguments: list[str]) -> None:
     """Run Ray's agent on the socket at which it was called before it was there."""
     agent = Path(arguments[0])
     sys.path.insert(0, str(agent.with_name("thirdparty_files")))  # where it has its aiohttp
-    from aiohttp import web  # noqa: PLC0415
-
+    web: Any = importlib.import_module("aiohttp.web")
     listening = socket.socket(fileno=descriptor)
     run_app = web.run_app
 
