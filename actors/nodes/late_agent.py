@@ -52,7 +52,7 @@ def wait_for_a_call(arguments: list[str]) -> None:
     part = path.with_name(path.name + ".part")
     part.write_text(str(listening.getsockname()[1]), encoding="ascii")
     part.replace(path)  # the raylet never sees half a file
-    called, _, _ = select.select([0, listening], [], [])
+    called, _, _ = select.select([0, listening.fileno()], [], [])
     if 0 in called:  # the raylet holds the other end: it is gone
         return
     listening.set_inheritable(True)
