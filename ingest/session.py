@@ -28,14 +28,13 @@ import raydp
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from ingest.frame_input import BLOCK_ROWS
 from ingest.java import JavaHome, prepare_java
 from ingest.spark_failure import user_cause
 from ingest.spark_process import POLL_S, end_actors, end_jvm, output_in, within
 from runtime.errors import ClusterError, IngestError, SettingError
 from runtime.model.times import NS_PER_SECOND, Duration, duration_ns
 
-BLOCK_ROWS = 10_000
-"""Rows of one Arrow block out of Spark: what a source hands over at a time."""
 STOP_LIMIT_S = 20.0
 """How long an orderly stop may take before what is left is killed."""
 PINNED = 0.001

@@ -8,11 +8,8 @@ belong to the driver, live as long as the input that holds them, and any node re
 from __future__ import annotations
 
 import contextlib
-from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -20,14 +17,13 @@ import ray
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
-from ray.exceptions import RayError
 
-from ingest.session import BLOCK_ROWS, SparkOnRay, current
+from ingest.frame_input import FrameInput
+from ingest.session import SparkOnRay, current
 from ingest.spark_failure import user_cause
 from ingest.spark_process import within
 from runtime.errors import IngestError, SchemaError
 from runtime.model.times import NS_PER_SECOND, Duration, duration_ns
-from runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 FETCHES_PER_EXECUTOR = 2
 """Partitions in flight from an executor: one being made ready, one on its way."""
@@ -97,82 +93,6 @@ def arrow_schema_of(frame: DataFrame) -> pa.Schema:
         raise SchemaError(
             f"the Spark frame does not fit Arrow: {problem}; cast that column"
         ) from problem
-
-
-@dataclass(frozen=True, eq=False)
-class FrameInput:
-    """Rows of a bounded Spark frame in Ray's object store. `spark` makes it.
-
-    Pickles within Ray (as an argument of a task or an actor call), and keeps the blocks alive
-    wherever it goes.
-
-    Attributes:
-        refs: one Arrow table per partition, in the frame's order.
-        ends_with_driver: the blocks are gone with the process that made them.
-    """
-
-    ends_with_driver: ClassVar[bool] = True
-    reads_inline: ClassVar[bool] = True
-    is_history: ClassVar[bool] = True
-    refs: tuple[ray.ObjectRef[pa.Table], ...] = field(repr=False)
-    columns: pa.Schema
-
-    def describe(self) -> str:
-        """Return how many partitions there are."""
-        count = len(self.refs)
-        return f"spark frame ({count} partition{'' if count == 1 else 's'})"
-
-    def schema(self) -> pa.Schema:
-        """Return the columns."""
-        return self.columns
-
-    def open(self) -> FrameReader:
-        """Start at the first row."""
-        return FrameReader(self)
-
-
-class FrameReader:
-    """Fetches one partition at a time, and the next meanwhile; hands over its blocks."""
-
-    def __init__(self, source: FrameInput) -> None:
-        self._who = source.describe()
-        self._schema = source.columns
-        self._refs = deque(source.refs)
-        self._blocks: Iterator[pa.RecordBatch] = iter(())
-        self._next: Future[pa.Table] | None = None
-        self._fetch()
-
-    def poll(self) -> pa.RecordBatch | EndOfInput | None:
-        """Return the next block, None while it is on its way, or END_OF_INPUT.
-
-        Raises:
-            IngestError: a block is lost: the node that held it, or the driver, has died.
-        """
-        while (block := next(self._blocks, None)) is None:
-            if self._next is None:
-                return END_OF_INPUT
-            if not self._next.done():
-                return None
-            try:
-                table = self._next.result()
-            except RayError as problem:
-                raise IngestError(
-                    f"{self._who}: a block is lost, the node that held it or the driver is gone "
-                    f"({type(problem).__name__}); prepare the frame again"
-                ) from problem
-            # Cast, since Spark leaves out where a column may be null, and its own metadata.
-            self._blocks = iter(table.cast(self._schema).to_batches(max_chunksize=BLOCK_ROWS))
-            self._fetch()
-        return block
-
-    def close(self) -> None:
-        """Let go of the blocks. Safe to call twice."""
-        self._refs.clear()
-        self._next = None
-        self._blocks = iter(())
-
-    def _fetch(self) -> None:
-        self._next = self._refs.popleft().future() if self._refs else None
 
 
 def _stored(frame: DataFrame, owner: SparkOnRay, *, limit_s: float) -> list[Any]:

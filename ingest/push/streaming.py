@@ -8,15 +8,11 @@ let the one talk to the other. The source then tells the driver where it listens
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
 
-import pyarrow as pa
-import ray
 from pyspark.sql import DataFrame
 
 from ingest.push.feeder import Feeder, Query
-from ingest.push.reader import PushReader
+from ingest.push.stream_input import StreamInput, own_address
 from ingest.push.wire import Keys
 from ingest.spark import arrow_schema_of, owner_of
 from runtime.errors import IngestError, SettingError
@@ -70,62 +66,9 @@ def spark_stream(
     ours, theirs = Keys.new(), Keys.new()
     feeder = Feeder(
         Query(frame, columns, trigger, by, checkpoint),
-        host=_own_address(),
+        host=own_address(),
         keys=ours,
         peer=theirs.public,
     )
     owner.before_stop(feeder.stop)
     return StreamInput(feeder.endpoint, theirs, ours.public, columns, host, max_epoch_bytes)
-
-
-@dataclass(frozen=True, eq=False)
-class StreamInput:
-    """An unbounded Spark frame. `spark_stream` makes it.
-
-    Pickles; whoever holds it may read the stream, so it travels through Ray only.
-
-    Attributes:
-        feeder: endpoint of the thread in Spark's driver that feeds it.
-        keys: the reader's.
-        peer: public key of feeder and senders.
-        host: address for the reader to listen on; None: its node's.
-        ends_with_driver: the stream ends with the process that runs Spark's driver.
-    """
-
-    ends_with_driver: ClassVar[bool] = True
-    reads_inline: ClassVar[bool] = True
-    feeder: str
-    keys: Keys = field(repr=False)
-    peer: bytes = field(repr=False)
-    columns: pa.Schema
-    host: str | None
-    max_epoch_bytes: int
-
-    def describe(self) -> str:
-        """Return what it is."""
-        return f"spark stream ({len(self.columns)} columns)"
-
-    def schema(self) -> pa.Schema:
-        """Return the columns."""
-        return self.columns
-
-    def open(self) -> PushReader:
-        """Listen for rows, and have the query started.
-
-        Raises:
-            IngestError: the driver does not answer.
-        """
-        return PushReader(
-            self.feeder,
-            host=self.host or _own_address(),
-            keys=self.keys,
-            peer=self.peer,
-            schema=self.columns,
-            max_epoch_bytes=self.max_epoch_bytes,
-        )
-
-
-def _own_address() -> str:
-    if not ray.is_initialized():
-        return "127.0.0.1"
-    return str(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]

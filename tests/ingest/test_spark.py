@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import logging
 import os
 import shutil
 import tempfile
@@ -18,25 +17,23 @@ import pytest
 import ray
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, udf
-from ray._common.utils import get_ray_address_file
-from ray.cluster_utils import Cluster
 
+from actors.nodes.ray_nodes import RayNodes
+from ingest.frame_input import BLOCK_ROWS, FrameInput
 from ingest.java import prepare_java
 from ingest.push.streaming import spark_stream
-from ingest.session import BLOCK_ROWS, SparkOnRay, current
-from ingest.spark import FrameInput, spark
+from ingest.session import SparkOnRay, current
+from ingest.spark import spark
 from runtime.errors import ClusterError, IngestError, SchemaError, SettingError
-from runtime.sources.spec import EndOfInput, Input
+from runtime.sources.spec import Input
+from tests.support.far_source import FarSource
 from tests.support.processes import QUICK_JVM
 
-STORE_BYTES = 150 * 2**20
 LOOKS = 400  # of 0.1 s each: how long a test waits for what must come
 FILES, ROWS = 6, 30_000
 
 pytestmark = [
     pytest.mark.spark,
-    # Ray tells of a future default whenever a node without GPUs starts a worker.
-    pytest.mark.filterwarnings("ignore:Tip. In future versions of Ray:FutureWarning"),
     # PySpark compares versions with distutils; it hides the warning, pytest shows it again. Which
     # of the two it is depends on whether something has loaded setuptools before.
     pytest.mark.filterwarnings("ignore:The distutils package is deprecated:DeprecationWarning"),
@@ -49,35 +46,19 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     """Two nodes; Java is prepared before they start, as the front door does."""
-    folder = tempfile.mkdtemp(prefix="sw-spark-", dir="/tmp")  # sockets want it short
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("RAY_ADDRESS", raising=False)
         for name in ("PATH", "JAVA_HOME", "PYSPARK_PYTHON"):
             patch.setenv(name, os.environ.get(name, ""))  # so that what is set is undone
         patch.setenv("PYSPARK_DRIVER_PYTHON", "")
         patch.setenv("JDK_JAVA_OPTIONS", QUICK_JVM)
         prepare_java()
-        head = {
-            "num_cpus": 2,
-            "resources": {"spark": 1},
-            "object_store_memory": STORE_BYTES,
-            "include_dashboard": False,
-            "temp_dir": folder,
-        }
-        # Ray's test cluster writes its address there, and does not make the folder.
-        Path(get_ray_address_file(None)).parent.mkdir(exist_ok=True)
-        nodes = Cluster(initialize_head=True, head_node_args=head)
-        nodes.add_node(num_cpus=1, resources={"far": 1}, object_store_memory=STORE_BYTES)
-        ray.init(address=nodes.address, log_to_driver=False, logging_level=logging.ERROR)
-        yield
-        ray.shutdown()
-        nodes.shutdown()  # type: ignore[no-untyped-call]
-    shutil.rmtree(folder, ignore_errors=True)
+        with RayNodes.local(2, cpus_per_node=2, object_store_mb=150):
+            yield
 
 
 @pytest.fixture(scope="module")
 def owner(cluster: None) -> Iterator[SparkOnRay]:
-    with SparkOnRay("tests", executors=1, cores=2, resource="spark") as owner:
+    with SparkOnRay("tests", executors=1, cores=2, resource="node-1") as owner:
         yield owner
 
 
@@ -96,36 +77,24 @@ def folder(session: SparkSession) -> Iterator[Path]:
     shutil.rmtree(made)
 
 
+def far_source() -> Any:
+    options = {"num_cpus": 0, "resources": {"node-2": 0.01}, "max_concurrency": 1}
+    return ray.remote(FarSource).options(**options).remote()
+
+
+@pytest.fixture(scope="module")
+def reader(cluster: None) -> Any:
+    """One actor for all who read to the end, and one after the other."""
+    return far_source()
+
+
 @pytest.fixture
 def far(cluster: None) -> Iterator[Callable[[], Any]]:
-    """Makes actors that read an input on the node where neither driver nor Spark is."""
-
-    class FarSource:
-        def open(self, source: Input) -> str:
-            self._reader = source.open()
-            self._pause = threading.Event()
-            return str(ray.get_runtime_context().get_node_id())
-
-        def read(self, rows: int = 2**62) -> tuple[list[pa.RecordBatch], bool]:
-            blocks: list[pa.RecordBatch] = []
-            while sum(map(len, blocks)) < rows:
-                block = self._reader.poll()
-                if isinstance(block, EndOfInput):  # its pickled copy is another object
-                    return blocks, True
-                if isinstance(block, pa.RecordBatch):
-                    blocks.append(block)
-                else:
-                    self._pause.wait(0.002)
-            return blocks, False
-
-        def close(self) -> None:
-            self._reader.close()
-
+    """Makes actors of a test's own."""
     made: list[Any] = []
 
     def make() -> Any:
-        options = {"num_cpus": 0, "resources": {"far": 0.01}, "max_concurrency": 1}
-        made.append(ray.remote(FarSource).options(**options).remote())
+        made.append(far_source())
         return made[-1]
 
     yield make
@@ -160,7 +129,7 @@ def wait_for(is_so: Callable[[], bool]) -> bool:
 
 
 def test_a_bounded_frame_arrives_whole_in_its_order_and_with_its_types(
-    session: SparkSession, far: Callable[[], Any]
+    session: SparkSession, reader: Any
 ) -> None:
     rows = 2 * BLOCK_ROWS + 5
     frame = session.range(0, rows, numPartitions=1).selectExpr(
@@ -173,10 +142,9 @@ def test_a_bounded_frame_arrives_whole_in_its_order_and_with_its_types(
     )
     source = spark(frame)
     assert source.describe() == "spark frame (1 partition)"
-    actor = far()
-    node = ray.get(actor.open.remote(source), timeout=60)
+    node = ray.get(reader.open.remote(source), timeout=60)
     assert node != ray.get_runtime_context().get_node_id()
-    blocks, _ = ray.get(actor.read.remote(), timeout=60)
+    blocks, _ = ray.get(reader.read.remote(), timeout=60)
     assert [len(block) for block in blocks] == [BLOCK_ROWS, BLOCK_ROWS, 5]
     table = pa.Table.from_batches(blocks)
     assert table.schema.equals(source.schema())
@@ -184,6 +152,7 @@ def test_a_bounded_frame_arrives_whole_in_its_order_and_with_its_types(
         *(pa.int64(), pa.int32(), pa.float64(), pa.string()),
         *(pa.timestamp("us", tz="UTC"), pa.bool_()),
     ]
+    assert not ray.get(reader.knows_spark.remote(), timeout=60)  # its import takes a second
     assert table["id"].to_pylist() == list(range(rows))
     assert table["name"].to_pylist()[:2] == [None, "vehicle 1"]
     first = dt.datetime(2023, 11, 14, 22, 13, 20, tzinfo=dt.UTC)
@@ -192,24 +161,22 @@ def test_a_bounded_frame_arrives_whole_in_its_order_and_with_its_types(
 
 
 def test_many_partitions_are_read_in_order_and_spark_keeps_none_of_them(
-    session: SparkSession, far: Callable[[], Any]
+    session: SparkSession, reader: Any
 ) -> None:
     shuffled = session.range(0, 5_000, numPartitions=7).selectExpr("id", "hash(id) % 1000 mixed")
-    table = read_all(far(), spark(shuffled, order_by=["mixed", "id"]))
+    table = read_all(reader, spark(shuffled, order_by=["mixed", "id"]))
     rows = list(zip(table["mixed"].to_pylist(), table["id"].to_pylist(), strict=True))
     assert rows == sorted(rows)
     assert len(rows) == 5_000
     assert session.sparkContext._jsc.getPersistentRDDs().size() == 0
 
 
-def test_a_frame_without_rows_has_columns_and_an_end(
-    session: SparkSession, far: Callable[[], Any]
-) -> None:
+def test_a_frame_without_rows_has_columns_and_an_end(session: SparkSession, reader: Any) -> None:
     for frame in (
         session.createDataFrame([], "at timestamp, name string"),
         session.range(9).where("id < 0"),
     ):
-        table = read_all(far(), spark(frame))
+        table = read_all(reader, spark(frame))
         assert (table.num_rows, table.column_names) == (0, frame.columns)
 
 
@@ -253,7 +220,7 @@ def stream_of(session: SparkSession, folder: Path) -> Any:
 
 
 def test_a_stream_arrives_exactly_once_though_a_task_fails_and_runs_again(
-    session: SparkSession, folder: Path, far: Callable[[], Any]
+    session: SparkSession, folder: Path, reader: Any
 ) -> None:
     flag = folder / "failed-once"
 
@@ -264,7 +231,7 @@ def test_a_stream_arrives_exactly_once_though_a_task_fails_and_runs_again(
         return number
 
     frame = stream_of(session, folder).withColumn("id", udf(fail_once, "long")(col("id")))
-    table = read_all(far(), spark_stream(frame, every=None))
+    table = read_all(reader, spark_stream(frame, every=None))
     assert flag.exists()
     assert sorted(table["id"].to_pylist()) == list(range(ROWS))
     assert table["name"].to_pylist() == [f"n{number}" for number in table["id"].to_pylist()]
@@ -306,7 +273,7 @@ def test_there_is_one_session_to_a_process(owner: SparkOnRay) -> None:
 
 
 def test_stopping_ends_streams_and_processes_and_leaves_the_blocks(
-    owner: SparkOnRay, session: SparkSession, folder: Path, far: Callable[[], Any]
+    owner: SparkOnRay, session: SparkSession, far: Callable[[], Any], reader: Any
 ) -> None:
     """Nearly last: it stops the session that the others share, and starts another."""
     old = session.range(0, 1_000)
@@ -327,9 +294,9 @@ def test_stopping_ends_streams_and_processes_and_leaves_the_blocks(
     with pytest.raises(IngestError, match="is not running"):
         _ = owner.session
     assert isinstance(bounded, FrameInput)
-    assert read_all(far(), bounded)["id"].to_pylist() == list(range(1_000))
+    assert read_all(reader, bounded)["id"].to_pylist() == list(range(1_000))
     owner.start()
-    assert read_all(far(), spark(owner.session.range(5))).num_rows == 5
+    assert read_all(reader, spark(owner.session.range(5))).num_rows == 5
     with pytest.raises(IngestError, match="another session"):
         spark(old)
 
@@ -337,7 +304,7 @@ def test_stopping_ends_streams_and_processes_and_leaves_the_blocks(
 def test_a_cluster_without_room_is_told_with_what_there_is(owner: SparkOnRay) -> None:
     """Last: see above."""
     owner.stop()
-    greedy = SparkOnRay("greedy", executors=1, cores=64, resource="spark", start_limit="5s")
+    greedy = SparkOnRay("greedy", executors=1, cores=64, resource="node-1", start_limit="5s")
     with pytest.raises(ClusterError, match=r"1 × \(64 CPU, 1g\).*free: CPU"):
         greedy.start()
     assert wait_for(lambda: not spark_processes())
