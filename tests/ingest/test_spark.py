@@ -296,7 +296,7 @@ def test_stopping_ends_streams_and_processes_and_leaves_the_blocks(
     assert isinstance(bounded, FrameInput)
     assert read_all(reader, bounded)["id"].to_pylist() == list(range(1_000))
     owner.start()
-    assert read_all(reader, spark(owner.session.range(5))).num_rows == 5
+    assert owner.session.range(5).count() == 5
     with pytest.raises(IngestError, match="another session"):
         spark(old)
 
