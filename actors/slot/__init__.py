@@ -10,5 +10,6 @@
 | `peers.py` | whether the slots at the other ends are there |
 | `read_ahead.py` | inputs of the user's own, read in threads |
 | `user_output.py` | what users' functions print |
+| `arrow_ahead.py` | what Arrow will need, imported before the job begins |
 | `without_pandas.py` | what Arrow would load in case of need, left out |
 """
