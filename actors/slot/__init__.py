@@ -6,7 +6,7 @@
 | `actor.py` | the same with few methods, for Ray to wrap |
 | `loop_mailbox.py` | its mailbox: what other threads ask of the loop |
 | `clock_sync.py` | its clock, compared with the reference's |
-| `report.py` | what it says of itself |
+| `report.py`, `slot_samples.py` | what it says of itself; to the tuner |
 | `peers.py` | whether the slots at the other ends are there |
 | `read_ahead.py` | inputs of the user's own, read in threads |
 | `user_output.py` | what users' functions print |

@@ -51,6 +51,18 @@ def test_a_slot_loads_what_few_need_only_when_it_is_needed() -> None:
     """)
 
 
+def test_a_tuner_loads_nothing_that_runs_a_slot_and_no_model_before_it_is_asked_for() -> None:
+    run("""
+        import sys
+        import actors.tuning.tuner
+        dear = {
+            "pandas", "pyarrow.compute", "runtime.plan.plan", "runtime.schedule", "zmq",
+            "runtime.operators", "runtime.tune.predict.estimator",
+        }
+        assert not dear & sys.modules.keys(), dear & sys.modules.keys()
+    """)
+
+
 @pytest.mark.parametrize(
     ("step", "is_needed"),
     [
