@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.json as arrow_json
-import pyarrow.parquet as arrow_parquet
 
 from ingest.inputs import FileInput
 from runtime.errors import SettingError
@@ -107,10 +106,14 @@ class ParquetInput(FileInput):
         return schema
 
     def _whole_schema(self, path: str) -> pa.Schema:
-        return arrow_parquet.read_schema(path)
+        from pyarrow.parquet import read_schema  # noqa: PLC0415 (slow to import)
+
+        return read_schema(path)
 
     def _blocks(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        with arrow_parquet.ParquetFile(path) as file:
+        from pyarrow.parquet import ParquetFile  # noqa: PLC0415
+
+        with ParquetFile(path) as file:
             self._check_agreement(path, file.schema_arrow, schema)
             yield from file.iter_batches(batch_size=self.batch_rows, columns=schema.names)
 

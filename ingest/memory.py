@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from runtime.errors import SchemaError, SettingError
+from runtime.model.arrow_functions import arrow_functions
 from runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 
@@ -115,7 +115,7 @@ def _said(column: pa.Array, kind: pa.DataType) -> Iterator[bytes]:
         return
     if is_text:
         column = column.cast(pa.large_binary())
-        yield pc.binary_length(column).to_numpy().tobytes()
+        yield arrow_functions().binary_length(column).to_numpy().tobytes()
         _, ends, data = column.buffers()
         first, last = np.frombuffer(ends, np.int64)[[column.offset, column.offset + len(column)]]
     else:

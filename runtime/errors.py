@@ -122,6 +122,14 @@ class LedgerError(SlackwaterError):
 class WorkerDied(SlackwaterError):
     """An actor or its node died in mid-run; the message names it and its stages."""
 
+    @classmethod
+    def at_other_end(cls, slot: str, channel: str) -> WorkerDied:
+        """Return what a slot says that has lost the other end of a channel."""
+        return cls(
+            f"slot {slot!r} lost the other end of channel {channel!r}: its worker has gone; see "
+            "the error of that worker, then submit again"
+        )
+
 
 class JobStopped(SlackwaterError):
     """The job was stopped before its end."""

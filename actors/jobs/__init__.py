@@ -7,6 +7,7 @@
 | `coordinator.py` | who runs a detached job |
 | `detached.py` | a detached job as others hold it |
 | `records.py` | what is known of detached jobs, also later |
+| `end_on_record.py` | whether the job that holds a lock is over |
 | `results.py` | what collect sinks have gathered |
 | `picklable.py` | what of a plan cannot be sent, named |
 | `logs.py`, `user_output_relay.py` | what its processes have printed: later, and at once |

@@ -17,7 +17,6 @@ from runtime.errors import ClusterError
 from runtime.expressions.nearest import listed, nearest
 from runtime.measure.checked import checked
 from runtime.measure.report import JobReport
-from runtime.sinks import Holder
 
 __all__ = [
     "ENDED",
@@ -28,7 +27,6 @@ __all__ = [
     "Store",
     "Worker",
     "check_connected",
-    "end_on_record",
     "find_record",
     "json_bytes",
 ]
@@ -203,24 +201,6 @@ class Records:
         for record in self.all()[keep:]:
             if record.has_ended or not lives(record):
                 self.delete(record.id)
-
-
-def end_on_record(holder: Holder, records: Records | None = None) -> bool:
-    """Return whether the cluster knows that the job of a lock, with that very process, is over.
-
-    A sink asks it (`actors/sinks/lock.py`); `make_actors` gives it to the slots.
-
-    Args:
-        holder: of the lock.
-        records: None: those of the cluster that this process is in.
-    """
-    try:
-        record = (records or Records()).read(holder.job)
-    except Exception:  # whatever Ray's store finds wrong: then nobody knows
-        return False
-    if record is None or not record.has_ended:
-        return False
-    return holder.pid in {worker.pid for worker in record.workers.values()}
 
 
 def find_record(records: Sequence[JobRecord], wanted: str) -> JobRecord:

@@ -15,9 +15,9 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from actors.jobs.end_on_record import end_on_record
 from actors.jobs.picklable import not_picklable
 from actors.jobs.ray_errors import unwrapped_ray_error
-from actors.jobs.records import end_on_record
 from actors.nodes.cluster_monitor import ClusterMonitor
 from actors.nodes.placement import NodeInfo
 from actors.nodes.time_limits import attempt

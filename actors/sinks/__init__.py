@@ -1,6 +1,5 @@
 """Where results leave: files, the user's function, or memory."""
 
-from actors.sinks.files import FileSink
 from actors.sinks.memory import CallbackSink, CollectSink
 from actors.sinks.open import NOBODY, open_sink
 from actors.sinks.outputs import callback_sink, collect_sink, jsonl_sink, parquet_sink
@@ -12,7 +11,6 @@ __all__ = [
     "NOBODY",
     "CallbackSink",
     "CollectSink",
-    "FileSink",
     "Sink",
     "SinkProgress",
     "SlotSinks",

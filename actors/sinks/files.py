@@ -27,17 +27,10 @@ from actors.sinks.parts import JsonLinesPart, ParquetPart, PartFile
 from actors.sinks.sink import SinkProgress
 from runtime.errors import SinkError
 from runtime.model import Int64Array
-from runtime.sinks import (
-    HasEnded,
-    Manifest,
-    OpenDecision,
-    Part,
-    RollingPolicy,
-    RunRecord,
-    SinkRun,
-    open_decision,
-)
-from runtime.sinks.rolling import PART_ROWS
+from runtime.sinks import HasEnded, SinkRun
+from runtime.sinks.manifest import Manifest, Part, RunRecord
+from runtime.sinks.open_decision import OpenDecision, open_decision
+from runtime.sinks.rolling import PART_ROWS, RollingPolicy
 
 __all__ = ["FileSink"]
 

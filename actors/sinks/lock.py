@@ -15,7 +15,8 @@ from actors.kernel.boot import boot_id
 from actors.kernel.plain_files import read_plain
 from actors.kernel.process_identity import start_of
 from runtime.errors import SinkError
-from runtime.sinks import HasEnded, Holder, SinkRun, judged
+from runtime.sinks import HasEnded, SinkRun
+from runtime.sinks.lock import Holder, judged
 
 __all__ = ["Lock", "here_as"]
 

@@ -23,7 +23,8 @@ from pathlib import Path
 
 from actors.kernel.plain_files import read_plain
 from runtime.errors import SinkError
-from runtime.sinks import ExistingOutput, Manifest, Part
+from runtime.sinks.manifest import Manifest, Part
+from runtime.sinks.open_decision import ExistingOutput
 
 __all__ = ["OutputPath", "make_folder", "sync"]
 

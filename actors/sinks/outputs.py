@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from actors.sinks.file_settings import FileSettings
-from actors.sinks.files import FileSink
 from actors.sinks.memory import CallbackSink, CollectSink
 from actors.sinks.sink import OurOutput
 from runtime.errors import SettingError, TypeMismatch
 from runtime.model import Duration, duration_ns, format_ns
+from runtime.model.arrow_functions import arrow_functions
 from runtime.sinks import CommitTraits, OutputContext, SinkTraits
+
+if TYPE_CHECKING:
+    from actors.sinks.files import FileSink
 
 __all__ = [
     "CallbackOutput",
@@ -61,6 +65,10 @@ class FilesOutput(FileSettings, OurOutput):
 
     def open(self, schema: pa.Schema, context: OutputContext) -> FileSink:
         """Take the lock of the place, and look at what is there."""
+        from actors.sinks.files import FileSink  # noqa: PLC0415 (brings in Arrow's parquet)
+
+        if self.format == "jsonl":
+            arrow_functions()  # now, not in the first row's latency
         # In full: the process may go elsewhere.
         path = os.path.abspath(os.path.join(context.folder, self.path))
         return FileSink(

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from actors.sinks.output_path import sync
+from runtime.model.arrow_functions import arrow_functions
 from runtime.sinks.rolling import GROUP_ROWS
 
 __all__ = ["JsonLinesPart", "ParquetPart", "PartFile"]
@@ -140,7 +140,8 @@ def _json_lines(rows: pa.RecordBatch) -> str:
 def _plain(column: pa.Array) -> pa.Array:
     """Return a column as JSON can say it."""
     if pa.types.is_timestamp(column.type):
-        return pc.replace_substring(column.cast(pa.string()), " ", "T")
+        return arrow_functions().replace_substring(column.cast(pa.string()), " ", "T")
     if pa.types.is_floating(column.type):
-        return pc.if_else(pc.is_finite(column), column, None)
+        of_arrow = arrow_functions()
+        return of_arrow.if_else(of_arrow.is_finite(column), column, None)
     return column

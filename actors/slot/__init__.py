@@ -6,9 +6,10 @@
 | `actor.py` | the same with few methods, for Ray to wrap |
 | `loop_mailbox.py` | its mailbox: what other threads ask of the loop |
 | `clock_sync.py` | its clock, compared with the reference's |
-| `report.py` | what it says of itself |
+| `report.py`, `slot_samples.py` | what it says of itself; to the tuner |
 | `peers.py` | whether the slots at the other ends are there |
 | `read_ahead.py` | inputs of the user's own, read in threads |
 | `user_output.py` | what users' functions print |
+| `arrow_ahead.py` | what Arrow will need, imported before the job begins |
 | `without_pandas.py` | what Arrow would load in case of need, left out |
 """

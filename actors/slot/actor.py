@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from actors.slot.arrow_ahead import import_arrow_functions
 from actors.slot.host import SlotHost
 from actors.slot.report import SlotReport
 from actors.slot.user_output import OutputLine, UserOutput, runs_users_code
@@ -20,6 +21,7 @@ class SlotActor:
             self._output = UserOutput.install()
         else:
             leave_out_pandas()
+        import_arrow_functions(plan.stages)
         self._host = SlotHost(plan, **settings)
 
     def call(self, method: str, *args: Any) -> Any:

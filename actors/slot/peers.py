@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from actors.wire.channel import Receiver, Sender
 from actors.wire.frames import FrameCodec
 from runtime.errors import FrameError, WorkerDied
-from runtime.life import lost_peer
 from runtime.measure.report import ChannelReport
 from runtime.plan.plan import Channel
 
@@ -21,7 +20,7 @@ def look_at_peers(slot: str, ends: Mapping[str, Receiver | Sender]) -> None:
     """
     for name, end in ends.items():
         if end.is_peer_lost:
-            raise WorkerDied(lost_peer(slot, name))
+            raise WorkerDied.at_other_end(slot, name)
         if end.refused:
             raise FrameError(
                 f"slot {slot!r} refused {end.refused} frames on channel {name!r}, and "

@@ -1,4 +1,4 @@
-"""What a slot says of itself to its job: who it is, how it goes, and its samples."""
+"""What a slot says of itself to its job: who it is, and how it goes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from runtime.measure.report import (
     SinkReport,
     StageReport,
 )
-from runtime.measure.samples import StageSample
 from runtime.measure.tuning import TuningReport
 from runtime.plan.plan import Plan
 from runtime.schedule import Slot
@@ -74,16 +73,6 @@ def stuck(report: SlotReport, slot: Slot | None, now_ns: int) -> SlotReport:
         for stage in report.stages
     ]
     return replace(report, stages=stages)
-
-
-class SlotSamples(NamedTuple):
-    """What a slot's stages did in the seconds that are over."""
-
-    samples: list[StageSample]
-    left_ns: int
-    """Until the second that is counted now is over."""
-    refused: list[str] = []  # noqa: RUF012 - of a named tuple: nobody adds to it
-    """Why commands could not be carried out since the last time."""
 
 
 def put_together(

@@ -27,7 +27,7 @@ import ray
 from ray.exceptions import RayError
 
 from actors.kernel.process_identity import PidFile
-from actors.slot.report import SlotSamples
+from actors.slot.slot_samples import SlotSamples
 from actors.tuning.sample_history import JobHistory, in_order, most_samples
 from runtime.config import Tuning
 from runtime.control import (

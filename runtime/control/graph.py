@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from runtime.model import NS_PER_SECOND
-from runtime.plan.plan import Plan
+
+if TYPE_CHECKING:
+    from runtime.plan.plan import Plan
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from runtime.errors import OperatorError
 from runtime.expressions.kernels import COMPARISONS, comparison_with, kernel_for, refuting
@@ -19,6 +18,7 @@ from runtime.expressions.notation import INFIX
 from runtime.expressions.result_types import Value
 from runtime.expressions.whole import widened
 from runtime.model import Batch, BoolArray, Column
+from runtime.model.arrow_functions import arrow_functions
 
 Of = Callable[[Batch], Any]
 """What something is for each row of a batch; of a literal, perhaps its value."""
@@ -129,7 +129,7 @@ def _put_together(mask: BoolArray, yes: Any, no: Any) -> Column:
     if isinstance(yes, str | pa.Array):
         text = pa.nulls(len(mask), pa.string())
         for chosen, values in ((mask, yes), (~mask, no)):
-            text = pc.replace_with_mask(text, pa.array(chosen), values)
+            text = arrow_functions().replace_with_mask(text, pa.array(chosen), values)
         return text
     yes, no = widened(yes), widened(no)
     made = np.empty(len(mask), np.result_type(yes, no))

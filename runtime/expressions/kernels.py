@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from runtime.expressions.result_types import TYPES, Value
 from runtime.expressions.whole import (
@@ -35,6 +34,7 @@ from runtime.expressions.whole import (
     widened,
 )
 from runtime.model import BoolArray, Column
+from runtime.model.arrow_functions import arrow_functions
 
 MAY_WARN = frozenset({"+", "-", "*", "/", "//", "%", "**", "sqrt", "round", "cast"})
 """Operations that NumPy warns about: dividing by zero, overflow, NaN."""
@@ -44,6 +44,8 @@ def kernel_for(op: str, option: Any = None) -> Kernel:
     """Return the function of `op`; `option` is what is no column (a type, digits, values)."""
     if op == "isin":
         return Membership([operand.value for operand in option])
+    if op == "cast":
+        arrow_functions()  # now, not in the first row's latency: Arrow casts with them
     return KERNELS[op] if option is None else partial(KERNELS[op], option)
 
 
@@ -108,11 +110,12 @@ _COMPARED: dict[str, Kernel] = {
 
 
 def _comparison(op: str) -> Kernel:
-    of_numbers, of_text = _COMPARED[op], getattr(pc, COMPARISONS[op])
+    of_numbers, of_text = _COMPARED[op], COMPARISONS[op]
 
     def compare(left: Any, right: Any) -> Column:
         if isinstance(left, pa.Array) or isinstance(right, pa.Array):
-            return _mask(pc.fill_null(of_text(left, right), False))
+            of_arrow = arrow_functions()
+            return _mask(of_arrow.fill_null(getattr(of_arrow, of_text)(left, right), False))
         return of_numbers(left, right)
 
     return compare
@@ -133,7 +136,7 @@ class Membership:
         """Return a mask of shape (rows,)."""
         if isinstance(column, np.ndarray):
             return np.isin(column, self._array(column.dtype))
-        return _mask(pc.is_in(column, value_set=pa.array(self._values, pa.string())))
+        return _mask(arrow_functions().is_in(column, value_set=pa.array(self._values, pa.string())))
 
     def _array(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         if dtype not in self._arrays:
@@ -160,13 +163,13 @@ def _number(operation: Callable[..., Any]) -> Kernel:
 
 def _is_null(values: Column) -> Column:
     if not isinstance(values, np.ndarray):
-        return _mask(pc.is_null(values))
+        return _mask(arrow_functions().is_null(values))
     return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
 
 
 def _fill_null(values: Column, filling: Any) -> Column:
     if not isinstance(values, np.ndarray):
-        return pc.coalesce(values, filling)
+        return arrow_functions().coalesce(values, filling)
     if values.dtype.kind != "f":
         return values
     return np.where(np.isnan(values), widened(filling), values)
@@ -174,7 +177,7 @@ def _fill_null(values: Column, filling: Any) -> Column:
 
 def _where(condition: BoolArray, yes: Any, no: Any) -> Column:
     if isinstance(yes, str | pa.Array):
-        return pc.if_else(pa.array(condition), yes, no)
+        return arrow_functions().if_else(pa.array(condition), yes, no)
     return np.where(condition, widened(yes), widened(no))
 
 
@@ -231,9 +234,7 @@ def _first_refused(to: str, values: Column) -> int:
 def _inside(values: pa.Array) -> Column:
     if pa.types.is_string(values.type):
         return values
-    if pa.types.is_floating(values.type):
-        values = pc.fill_null(values, float("nan"))
-    if values.null_count:
+    if values.null_count and not pa.types.is_floating(values.type):  # of floats they become NaN
         raise pa.ArrowInvalid(f"{values.null_count} of {len(values)} values are null")
     if pa.types.is_timestamp(values.type):
         values = values.view(pa.int64())

@@ -9,7 +9,7 @@ from runtime.life.actions import (
     FetchResults,
     StopSlots,
 )
-from runtime.life.cause import Cause, HomeNode, lost_cluster, lost_peer
+from runtime.life.cause import Cause, HomeNode, lost_cluster
 from runtime.life.machine import JobLife
 from runtime.life.stimuli import (
     ClusterGone,
@@ -50,5 +50,4 @@ __all__ = [
     "TimeLimits",
     "TimePassed",
     "lost_cluster",
-    "lost_peer",
 ]

@@ -16,7 +16,6 @@ __all__ = [
     "HomeNode",
     "failure_report",
     "lost_cluster",
-    "lost_peer",
     "silent_peers",
 ]
 
@@ -123,14 +122,6 @@ def failure_report(
         )
     return (
         f"{said}If it was short of memory or killed by hand, mend that, and submit the flow again"
-    )
-
-
-def lost_peer(slot: str, channel: str) -> str:
-    """Return what a slot says that has lost the other end of a channel."""
-    return (
-        f"slot {slot!r} lost the other end of channel {channel!r}: its worker has gone; see the "
-        "error of that worker, then submit again"
     )
 
 

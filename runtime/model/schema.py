@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from runtime.errors import SchemaError
 from runtime.model.batch import Batch, Column
@@ -81,8 +80,6 @@ def column_from_arrow(name: str, values: pa.Array, inside: pa.DataType, *, who: 
         )
     if pa.types.is_timestamp(inside):
         cast = cast.view(pa.int64())
-    if pa.types.is_floating(inside) and cast.null_count:
-        cast = pc.fill_null(cast, float("nan"))
     return np.asarray(cast.to_numpy(zero_copy_only=False))
 
 

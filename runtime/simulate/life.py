@@ -39,7 +39,6 @@ from runtime.life import (
     StopAsked,
     StopSlots,
     TimePassed,
-    lost_peer,
 )
 from runtime.model import NS_PER_SECOND
 from runtime.plan.plan import Channel, Plan
@@ -209,7 +208,7 @@ class SimulatedLife:
 
     def _miss(self, peer: str, channel: Channel) -> None:
         if self.may_work(peer) and not self._world.has_carried_all(channel):
-            self.fail(peer, WorkerDied(lost_peer(peer, channel.name)))
+            self.fail(peer, WorkerDied.at_other_end(peer, channel.name))
 
     def _lost_by(self, slot: str) -> tuple[str, ...]:
         """The channels of a slot whose other end is gone, and had more to say or to hear."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from runtime.sinks.fingerprint import SinkRun
-from runtime.sinks.lock import Holder
+
+if TYPE_CHECKING:
+    from runtime.sinks.lock import Holder
 
 __all__ = [
     "CommitTraits",
@@ -25,7 +27,7 @@ __all__ = [
     "traits_of",
 ]
 
-HasEnded = Callable[[Holder], bool]
+HasEnded = Callable[["Holder"], bool]
 """Whether the end of a holder's job is on record."""
 
 

@@ -7,11 +7,11 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from runtime.errors import SchemaError
 from runtime.expressions.nearest import listed, nearest
 from runtime.model import EARLIEST_NS, END_NS, LATEST_NS, NS_PER_SECOND, Column, Columns, Int64Array
+from runtime.model.arrow_functions import arrow_functions
 from runtime.model.schema import column_from_arrow
 from runtime.sources.spec import SourceSpec
 
@@ -95,7 +95,7 @@ def refuse_nulls(source: str, block: pa.RecordBatch, name: str, *, role: str, ro
     values = block.column(index)
     if values.null_count == 0:
         return
-    first = pc.index(values.is_null(), True).as_py()
+    first = arrow_functions().index(values.is_null(), True).as_py()
     raise SchemaError(
         f"source {source!r}: {role} column {name!r} is null in {values.null_count} of the "
         f"{len(values)} rows from row {row} on, first in row {row + first} (counted from 0); "

@@ -12,16 +12,10 @@ from hypothesis import strategies as st
 
 from runtime.measure.published import published_notes
 from runtime.measure.report import SinkReport
-from runtime.sinks import (
-    Fingerprint,
-    Holder,
-    InputPrint,
-    Manifest,
-    Part,
-    RollingPolicy,
-    RunRecord,
-    judged,
-)
+from runtime.sinks import Fingerprint, InputPrint
+from runtime.sinks.lock import Holder, judged
+from runtime.sinks.manifest import Manifest, Part, RunRecord
+from runtime.sinks.rolling import RollingPolicy
 
 HOLDER = Holder(
     job="a",

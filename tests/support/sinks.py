@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from actors.sinks import FileSink
+from actors.sinks.files import FileSink
 from actors.sinks.outputs import FilesOutput
 from runtime.sinks import Fingerprint, InputPrint, SinkRun
 

@@ -16,7 +16,7 @@ import actors.tuning.tuner
 import slackwater as sw
 from actors.kernel.process_identity import ProcessIdentity, start_of
 from actors.nodes.time_limits import within
-from actors.slot.report import SlotSamples
+from actors.slot.slot_samples import SlotSamples
 from actors.tuning import process as tuner_process
 from actors.tuning import supervisor as tuner_care
 from actors.tuning.back_off import BackOff

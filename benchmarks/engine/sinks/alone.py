@@ -18,7 +18,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from actors.sinks import FileSink
+from actors.sinks.files import FileSink
 from actors.sinks.outputs import FilesOutput, jsonl_sink, parquet_sink
 from benchmarks.engine.sinks.killed import killed_at
 from runtime.errors import SinkError

@@ -22,7 +22,6 @@ from runtime.tune.decide.policies import (
     kept_back_ns,
     make_split,
 )
-from runtime.tune.decide.tuner import SlackTuner
 from runtime.tune.record.contract import SlackPolicy
 from runtime.tune.record.paths import Paths
 
@@ -55,9 +54,7 @@ def make_policy(
         )
     split = partial(make_split, paths, deadline_ns=deadline_ns, interval_ns=interval_ns)
     named: dict[str, Callable[[], SlackPolicy]] = {
-        "sltuner": lambda: SlackTuner(
-            paths, deadline_ns=deadline_ns, tuning=tuning, history=history
-        ),
+        "sltuner": partial(_sltuner, paths, deadline_ns, tuning, history),
         **{name: partial(split, name) for name in SPLITS},
         "max timestamp": lambda: MaxTimestamp(paths),
         "tcp": lambda: TcpAdaptation(paths, start_ns=deadline_ns // 2),
@@ -76,6 +73,14 @@ def make_policy(
             f"policy={tuning.policy!r} is none of {', '.join(map(repr, named))}, nor a slack such "
             f"as '500ms': {problem}"
         ) from None
+
+
+def _sltuner(
+    paths: Paths, deadline_ns: int, tuning: Tuning, history: Iterable[StageSample]
+) -> SlackPolicy:
+    from runtime.tune.decide.tuner import SlackTuner  # noqa: PLC0415 (its models: slow to import)
+
+    return SlackTuner(paths, deadline_ns=deadline_ns, tuning=tuning, history=history)
 
 
 def _own(policy: Any, graph: FlowGraph) -> SlackPolicy:

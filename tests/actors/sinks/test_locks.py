@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.jobs.records import JobRecord, Records, Worker, end_on_record
+from actors.jobs.end_on_record import end_on_record
+from actors.jobs.records import JobRecord, Records, Worker
 from actors.sinks.lock import here_as
 from actors.sinks.outputs import jsonl_sink
 from benchmarks.engine.sinks.killed import DIED, killed_at

@@ -1,10 +1,18 @@
-"""A slot's process does without pandas where nobody's code could want it."""
+"""A slot's process does without what few slots need: each has one, and its start is waited for."""
 
 from __future__ import annotations
 
+import base64
 import subprocess
 import sys
+from collections.abc import Callable
 from textwrap import dedent
+
+import pytest
+from ray import cloudpickle
+
+import slackwater as sw
+from runtime.plan.plan import plan_stages
 
 
 def test_conversions_do_not_load_pandas_and_who_asks_for_a_frame_gets_it() -> None:
@@ -21,7 +29,62 @@ def test_conversions_do_not_load_pandas_and_who_asks_for_a_frame_gets_it() -> No
         import pandas
         assert pandas.__version__
     """
+    run(program)
+
+
+def run(program: str) -> None:
     done = subprocess.run(  # noqa: S603 our own program
         [sys.executable, "-c", dedent(program)], check=False, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_slot_loads_what_few_need_only_when_it_is_needed() -> None:
+    run("""
+        import sys
+        import actors.jobs.end_on_record, actors.slot.actor, ingest
+        dear = {
+            "pandas", "pyarrow.compute", "pyarrow.parquet", "pyarrow.fs", "ray", "runtime.life",
+            "actors.sinks.files", "actors.jobs.records", "runtime.flow", "runtime.tune", "sklearn",
+        }
+        assert not dear & sys.modules.keys(), dear & sys.modules.keys()
+    """)
+
+
+def test_a_tuner_loads_nothing_that_runs_a_slot_and_no_model_before_it_is_asked_for() -> None:
+    run("""
+        import sys
+        import actors.tuning.tuner
+        dear = {
+            "pandas", "pyarrow.compute", "runtime.plan.plan", "runtime.schedule", "zmq",
+            "runtime.operators", "runtime.tune.predict.estimator",
+        }
+        assert not dear & sys.modules.keys(), dear & sys.modules.keys()
+    """)
+
+
+@pytest.mark.parametrize(
+    ("step", "is_needed"),
+    [
+        (lambda rows: rows.filter(sw.col("n") > 1), False),
+        (lambda rows: rows.assign(t=sw.lit("text")), True),
+        (lambda rows: rows.map_batches(lambda batch: batch, schema={"n": "int64"}), True),
+        (lambda rows: rows.assign(small=sw.col("n").cast("int8")), True),
+    ],
+    ids=["numbers", "text", "a function of the user's", "a cast"],
+)
+def test_arrows_functions_are_there_before_the_start_where_they_will_be_needed(
+    step: Callable[[sw.Stream], sw.Stream], is_needed: bool
+) -> None:
+    flow = sw.Dataflow("f")
+    rows = flow.source("rows", sw.table({"ts": [1], "n": [1]}), event_time="ts", time_unit="ns")
+    step(rows).sink("out", sw.collect_sink())
+    stages = base64.b64encode(cloudpickle.dumps(plan_stages(flow.graph)))
+    run(f"""
+        import base64, pickle, sys
+        from actors.slot.arrow_ahead import import_arrow_functions
+        from actors.slot.without_pandas import leave_out_pandas
+        leave_out_pandas()
+        import_arrow_functions(pickle.loads(base64.b64decode({stages!r})))
+        assert ("pyarrow.compute" in sys.modules) is {is_needed}
+    """)
