@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 from pathlib import Path
@@ -15,6 +16,11 @@ from tests.support.longest import is_among_longest
 
 ROOT = Path(__file__).resolve().parent.parent
 ON_CI = bool(os.environ.get("CI"))
+# Before a test loads numpy, which reads it then: our matrices are small, and where all cores are
+# busy the threads of a product wait for each other many times as long as one takes for it.
+for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
+
 SPARK_LIMIT_S = 300  # a first session takes 10-15 s on an idle machine, far more on a busy one
 
 # No deadline: the machine's other work would decide. On CI every run tries the same examples.
@@ -70,6 +76,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SPARK_LIMIT_S))
     items.sort(key=_cost)  # stable: within a class of cost the order stays
+
+
+def pytest_collection_finish() -> None:
+    """Have the collector look no more at what imports and collection left, which stays anyway.
+
+    That is so much that to look at it again and again takes a good part of a test that makes
+    many small objects.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _cost(item: pytest.Item) -> int:

@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,15 +52,26 @@ def locked(lock: str) -> dict[str, str]:
     return dict(re.findall(r"^([a-z0-9-]+)==([^ ;\\]+)", text, re.MULTILINE))
 
 
-def own_files() -> list[Path]:
-    return [
-        path
+@cache
+def own_files() -> dict[Path, str]:
+    """Return {file of ours: its text}."""
+    return {
+        path: path.read_text(encoding="utf-8")
         for path in sorted(ROOT.rglob("*"))
-        if path.is_file()
-        and path.suffix in TEXT
+        if path.suffix in TEXT
         and not any(part in MADE or part.endswith(("_cache", ".egg-info")) for part in path.parts)
         and ".hypothesis" not in path.parts
-    ]
+        and path.is_file()
+    }
+
+
+def lines_with(word: str) -> Iterator[tuple[str, str]]:
+    """Yield (file:number, line) of all lines of ours with this word in them."""
+    for path, text in own_files().items():
+        if word in text:
+            for number, line in enumerate(text.splitlines(), 1):
+                if word in line:
+                    yield f"{path.relative_to(ROOT)}:{number}", line
 
 
 def paths_named(page: Path) -> set[str]:
@@ -79,6 +92,7 @@ def paths_named(page: Path) -> set[str]:
     return named
 
 
+@cache
 def defined_names(path: Path) -> set[str]:
     """Return a module's names, and those in its classes as "Gate.read" (self.x counts too)."""
     module = ast.parse(path.read_text(encoding="utf-8"))
@@ -134,10 +148,9 @@ def test_the_version_is_the_same_wherever_it_is_said() -> None:
 
 def test_no_file_names_a_place_of_one_machine_or_a_registry() -> None:
     found = [
-        f"{path.relative_to(ROOT)}:{number} {place}"
-        for path in own_files()
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        f"{where} {place}"
         for place in [*PLACES, *REGISTRIES]
+        for where, line in lines_with(place)
         if re.search(r"(?<![\w.*)-])" + re.escape(place), line)
     ]
     assert not found, "\n".join(found)
@@ -145,12 +158,8 @@ def test_no_file_names_a_place_of_one_machine_or_a_registry() -> None:
 
 def test_only_one_line_speaks_of_a_folder_beside_the_project() -> None:
     beside = "../" + "shared"  # in pieces, as above
-    found = [
-        f"{path.relative_to(ROOT)}:{number}"
-        for path in own_files()
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if beside in line or ("design in " + "shared") in line
-    ]
+    spoken = (beside, "design in " + "shared")
+    found = sorted({where for word in spoken for where, _ in lines_with(word)})
     assert len(found) == 1, found
     assert found[0].startswith("CONTRIBUTING.md:")
 

@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -56,8 +57,16 @@ def python_files(*folders: str) -> list[Path]:
     )
 
 
+@cache  # each rule reads all files
 def parsed(path: Path) -> ast.Module:
     return ast.parse((ROOT / path).read_text(encoding="utf-8"), filename=str(path))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def read_once() -> Iterator[None]:
+    """Keep trees as long as this file's tests run: they are large."""
+    yield
+    parsed.cache_clear()
 
 
 def imported_modules(tree: ast.Module, path: Path) -> Iterator[tuple[int, str]]:
