@@ -23,6 +23,7 @@ from runtime.operators.join.step import JoinStep
 from runtime.operators.process.step import ProcessStep
 from runtime.plan.step import Replica, Step
 from tests.operators.literal import Leaves, Segment, any_row, leaves_of, reads_of, run, streams
+from tests.support.chance import chance
 
 ROWS = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.float64()})
 VALUES = any_row([1, 2, 2**40], ["20", "26", None], [0.1, 0.2, 0.3, -7.7, 1e16])
@@ -145,7 +146,7 @@ every_operator = pytest.mark.parametrize("case", CASES, ids=str)
 
 def any_stream(test: Callable[..., None]) -> Callable[..., None]:
     """Try a test on streams and cuts."""
-    return given(data=st.data(), cut=st.randoms(use_true_random=False))(test)
+    return given(data=st.data(), cut=chance)(test)
 
 
 def draw_stream(case: Case, data: st.DataObject, *, late: bool = True) -> list[Segment]:

@@ -27,6 +27,7 @@ from runtime.operators.join.step import JoinStep
 from runtime.plan.step import Replica, Share
 from tests.contract.test_operators import AGGREGATE, JOIN, QUANTILES, ROWS, VALUES
 from tests.operators.literal import Leaves, Segment, leaves_of, reads_of, run, streams
+from tests.support.chance import chance
 
 TEXT_JOIN = replace(JOIN, left_on=("line", "area"), right_on=("line", "area"))
 CASES: list[tuple[JoinStep | AggregateStep, Share]] = [
@@ -39,7 +40,6 @@ CASES: list[tuple[JoinStep | AggregateStep, Share]] = [
     (QUANTILES, "keys"),
 ]
 every_case = pytest.mark.parametrize(("step", "share"), CASES)
-chance = st.integers(0, 2**32).map(Random)
 
 
 def keys_of(step: JoinStep | AggregateStep) -> list[tuple[str, ...]]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import product
-from operator import itemgetter
+from operator import attrgetter
 from random import Random
 from typing import Any
 
@@ -43,52 +42,64 @@ class Segment:
 
 Schemas = Sequence[pa.Schema]  # of each port
 Leaves = list[tuple[Any, ...]]  # (event time, stimulus time, column, column, …)
+ColumnValues = tuple[Any, ...]  # of one row
+
+MOST_SEGMENTS, MOST_LATE, MOST_ROWS = 4, 4, 12
+HEAD, ROW = 5, 5  # bytes
+SEGMENT = HEAD + (MOST_LATE + MOST_ROWS) * ROW
+STREAM = 1 + MOST_SEGMENTS * SEGMENT
 
 
 @st.composite
 def streams(
-    draw: st.DrawFn, values: Sequence[st.SearchStrategy[tuple[Any, ...]]], *, late: bool = True
+    draw: st.DrawFn, values: Sequence[Sequence[ColumnValues]], *, late: bool = True
 ) -> list[Segment]:
-    """Draw a stream; `values` has the column values of each port."""
+    """Draw a stream; `values` has, for each port, what a row may have in its columns.
+
+    A stream is one draw, of bytes that each stand for a choice at a place of its own: to draw
+    choice by choice took longer than all that is done with a stream. Zeros are a stream of one
+    segment with no rows, so that Hypothesis finds small ones.
+    """
+    choices = draw(st.binary(min_size=STREAM, max_size=STREAM))
     segments: list[Segment] = []
     watermark = frontier = -20
-
-    def rows(low: int, high: int, most: int) -> list[Row]:
-        drawn = draw(_rows(tuple(values), high - low, most))
-        return [
-            Row(port, low + after, stimulus, own)
-            for after, port, stimulus, own in sorted(drawn, key=itemgetter(0, 1))
-        ]
-
-    for number in range(draw(st.integers(1, 4))):
-        behind = rows(min(watermark - 14, frontier), watermark, 4) if late and number else []
-        ahead = rows(watermark, watermark + draw(st.sampled_from([3, 12, 40])), 12)
-        newest = max([watermark, *(row.time for row in ahead)])
-        watermark = newest + draw(st.integers(0, 3))
+    for number in range(1 + choices[0] % MOST_SEGMENTS):
+        own = choices[1 + number * SEGMENT :][:SEGMENT]
+        n_late, n_rows, span, step, behind = own[:HEAD]
+        split = HEAD + MOST_LATE * ROW
+        before: list[Row] = []
+        if late and number:
+            low = min(watermark - 14, frontier)
+            before = _rows(own[HEAD:split], n_late % (MOST_LATE + 1), (low, watermark), values)
+        high = watermark + (3, 12, 40)[span % 3]
+        ahead = _rows(own[split:], n_rows % (MOST_ROWS + 1), (watermark, high), values)
+        watermark = max([watermark, *(row.time for row in ahead)]) + step % 4
         if late:
-            frontier = max(frontier, watermark - draw(st.sampled_from([0, 0, 4, 30])))
-        segments.append(Segment(behind, ahead, watermark, frontier if late else watermark))
+            frontier = max(frontier, watermark - (0, 0, 4, 30)[behind % 4])
+        segments.append(Segment(before, ahead, watermark, frontier if late else watermark))
     return segments
 
 
-@cache
 def _rows(
-    values: tuple[st.SearchStrategy[tuple[Any, ...]], ...], span: int, most: int
-) -> st.SearchStrategy[list[tuple[int, int, int, tuple[Any, ...]]]]:
-    """Lists of (time, from 0 to span, port, stimulus time, column values).
+    choices: bytes, count: int, times: tuple[int, int], values: Sequence[Sequence[ColumnValues]]
+) -> list[Row]:
+    """Return so many rows, by time and then port; `times` are the first and the last there may be.
 
-    A list is one draw, and made once: most of what these properties took was drawing.
+    A row's choices: time, port, stimulus time, and two for the values, of which there are many.
     """
-    ports = [
-        st.tuples(st.integers(0, span), st.just(port), st.integers(0, 99), own)
-        for port, own in enumerate(values)
-    ]
-    return st.lists(st.one_of(ports), max_size=most)
+    low, high = times
+    rows = []
+    for start in range(0, count * ROW, ROW):
+        time, port, stimulus, *which = choices[start : start + ROW]
+        port %= len(values)
+        own = values[port][int.from_bytes(which) % len(values[port])]
+        rows.append(Row(port, low + time % (high - low + 1), stimulus % 100, own))
+    return sorted(rows, key=attrgetter("time", "port"))
 
 
-def any_row(*columns: Sequence[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
-    """Column values of a row, any with any: in one draw."""
-    return st.sampled_from(list(product(*columns)))
+def any_row(*columns: Sequence[Any]) -> list[ColumnValues]:
+    """Return column values of rows, any with any."""
+    return list(product(*columns))
 
 
 def batch_of_rows(rows: Sequence[Row], schema: pa.Schema) -> Batch | None:

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from runtime.errors import OperatorError
 from runtime.model import END_NS, READY_ONLY, START_NS, Batch, GateRead, batch_of
@@ -26,6 +25,7 @@ from tests.operators.literal import (
     run,
     streams,
 )
+from tests.support.chance import chance
 
 ROWS = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.float64(), "n": pa.int64()})
 TIMES = pa.timestamp("ns")
@@ -96,7 +96,7 @@ def counts(batch: Batch | None) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
-@given(segments=streams([VALUES]), cut=st.randoms(use_true_random=False))
+@given(segments=streams([VALUES]), cut=chance)
 def test_aggregate_equals_a_literal_one_however_the_rows_are_cut(
     window: Window, segments: list[Segment], cut: Random
 ) -> None:
@@ -109,7 +109,7 @@ def test_aggregate_equals_a_literal_one_however_the_rows_are_cut(
     assert machine.rows_held == 0
 
 
-@given(segments=streams([VALUES]), cut=st.randoms(use_true_random=False))
+@given(segments=streams([VALUES]), cut=chance)
 def test_windows_that_close_together_are_worked_off_in_blocks(
     segments: list[Segment], cut: Random
 ) -> None:

@@ -22,6 +22,7 @@ from runtime.operators.join.machine import JoinMachine
 from runtime.operators.join.step import JoinStep
 from runtime.plan.step import Replica
 from tests.operators.literal import LiteralJoin, Segment, any_row, leaves_of, reads_of, run, streams
+from tests.support.chance import chance
 
 LEFT = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.int64()})
 RIGHT = pa.schema({"area": pa.int64(), "line": pa.string(), "flow": pa.float64()})
@@ -39,7 +40,7 @@ STEP = JoinStep(
     release=READY_ONLY,
 )
 SIDE = any_row([1, 2, 70], ["20", "26", None], range(10))
-PORTS = [SIDE, SIDE.map(lambda row: (*row[:2], float(row[2])))]
+PORTS = [SIDE, [(*row[:2], float(row[2])) for row in SIDE]]
 SCHEMAS = [LEFT, RIGHT]
 
 
@@ -92,14 +93,14 @@ def check_equals_literal(step: JoinStep, segments: list[Segment], cut: Random, w
     assert joined.rows_held == 0
 
 
-@given(streams(PORTS), st.randoms(use_true_random=False))
+@given(streams(PORTS), chance)
 def test_join_equals_a_literal_one_however_the_rows_are_cut(
     segments: list[Segment], cut: Random
 ) -> None:
     check_equals_literal(STEP, segments, cut, lambda _: True)
 
 
-@given(streams(PORTS), st.randoms(use_true_random=False))
+@given(streams(PORTS), chance)
 def test_join_on_text_and_numbers_with_a_predicate_equals_a_literal_one(
     segments: list[Segment], cut: Random
 ) -> None:
@@ -112,7 +113,7 @@ def test_join_on_text_and_numbers_with_a_predicate_equals_a_literal_one(
     check_equals_literal(step, segments, cut, lambda row: row["delay"] * row["flow"] > 12)
 
 
-@given(streams(PORTS), st.randoms(use_true_random=False))
+@given(streams(PORTS), chance)
 def test_join_whose_times_do_not_fit_its_entries_equals_a_literal_one(
     segments: list[Segment], cut: Random
 ) -> None:
@@ -121,7 +122,7 @@ def test_join_whose_times_do_not_fit_its_entries_equals_a_literal_one(
         check_equals_literal(STEP, segments, cut, lambda _: True)
 
 
-@given(streams(PORTS), st.randoms(use_true_random=False))
+@given(streams(PORTS), chance)
 def test_join_works_off_many_matches_in_parts(segments: list[Segment], cut: Random) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(join_index, "_MATCHES_AT_ONCE", 3)
@@ -162,9 +163,7 @@ def test_join_of_a_rare_and_a_frequent_side_finds_the_same_as_trying_all_pairs(
     assert times == sorted(times)
 
 
-@given(
-    streams(PORTS), st.randoms(use_true_random=False), st.integers(1, 9), st.sampled_from([1, 3])
-)
+@given(streams(PORTS), chance, st.integers(1, 9), st.sampled_from([1, 3]))
 def test_beyond_the_most_kept_rows_no_pair_is_missed_that_a_slack_would_find_and_none_found_twice(
     segments: list[Segment], cut: Random, most: int, of: int
 ) -> None:
