@@ -17,6 +17,8 @@ from runtime.sinks.rolling import GROUP_ROWS
 
 __all__ = ["JsonLinesPart", "ParquetPart", "PartFile"]
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)  # made once: `json.dumps` makes one for each row
+
 
 class PartFile(Protocol):
     """A part in the making. After an error only `discard` may be called."""
@@ -134,7 +136,7 @@ class JsonLinesPart:
 def _json_lines(rows: pa.RecordBatch) -> str:
     columns = [_plain(column) for column in rows.columns]
     records = pa.record_batch(columns, names=rows.schema.names).to_pylist()
-    return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in records)
+    return "".join(f"{_ENCODER.encode(one)}\n" for one in records)
 
 
 def _plain(column: pa.Array) -> pa.Array:

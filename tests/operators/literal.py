@@ -42,6 +42,12 @@ class Segment:
 
 Schemas = Sequence[pa.Schema]  # of each port
 Leaves = list[tuple[Any, ...]]  # (event time, stimulus time, column, column, …)
+ColumnValues = tuple[Any, ...]  # of one row
+
+MOST_SEGMENTS, MOST_LATE, MOST_ROWS = 4, 4, 12
+HEAD, ROW = 5, 5  # bytes
+SEGMENT = HEAD + (MOST_LATE + MOST_ROWS) * ROW
+STREAM = 1 + MOST_SEGMENTS * SEGMENT
 
 
 ColumnValues = tuple[Any, ...]  # of one row

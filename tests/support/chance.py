@@ -23,6 +23,6 @@ def _seeded(draw: st.DrawFn) -> Seeded:
     return Seeded(draw(st.integers(0, 2**32)))
 
 
-# Not with `map`: Hypothesis takes all that is mapped for alike, and tries, in more than half of the
+# Not with `map`: Hypothesis takes all that is mapped for alike, and tries, in about half of the
 # examples, one's choices as those of another.
 chance = _seeded()

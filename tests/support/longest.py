@@ -5,19 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 
 LONGEST = (
+    "tests/actors/wire/test_channel.py",
+    "tests/actors/wire/test_hostile_frames.py",
+    "tests/actors/wire/test_hostile_peers.py",
+    "tests/benchmarks/sltuner/floor/test_floor.py",
     "tests/contract/test_operators.py",
+    "tests/contract/test_slots.py",
+    "tests/ingest/test_push.py",
     "tests/merge/test_replica.py",
     "tests/operators/test_aggregate_machine.py",
-    "tests/tune/decide/test_tuner.py",
-    "tests/tune/predict/test_estimator.py",
-    "tests/actors/wire/test_channel.py",
-    "tests/actors/wire/test_hostile_peers.py",
-    "tests/actors/wire/test_hostile_frames.py",
-    "tests/simulate/test_restarts.py",
-    "tests/slackwater/report/test_picture.py",
-    "tests/simulate/test_whole_flows.py",
-    "tests/simulate/test_replicas.py",
+    "tests/operators/test_kit.py",
     "tests/schedule/test_keep.py",
+    "tests/simulate/test_any_end.py",
+    "tests/simulate/test_failed_jobs.py",
+    "tests/simulate/test_far_tuner.py",
+    "tests/simulate/test_replicas.py",
+    "tests/simulate/test_whole_flows.py",
+    "tests/slackwater/cli/test_main.py",
+    "tests/slackwater/report/test_picture.py",
+    "tests/test_layers.py",
+    "tests/test_readme.py",
+    "tests/tune/decide/test_model_rule.py",
+    "tests/tune/decide/test_tuner.py",
 )
 """Of the pure files those that take the longest: none of them may come last, on one core alone."""
 
