@@ -50,14 +50,6 @@ SEGMENT = HEAD + (MOST_LATE + MOST_ROWS) * ROW
 STREAM = 1 + MOST_SEGMENTS * SEGMENT
 
 
-ColumnValues = tuple[Any, ...]  # of one row
-
-MOST_SEGMENTS, MOST_LATE, MOST_ROWS = 4, 4, 12
-HEAD, ROW = 5, 5  # bytes
-SEGMENT = HEAD + (MOST_LATE + MOST_ROWS) * ROW
-STREAM = 1 + MOST_SEGMENTS * SEGMENT
-
-
 @st.composite
 def streams(
     draw: st.DrawFn, values: Sequence[Sequence[ColumnValues]], *, late: bool = True
