@@ -37,14 +37,13 @@ class JoinCurve:
 
     def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
         """Return the results in each subinterval, shape (d,)."""
-        return self.result * self.pairs(arrivals, width_s)
+        return np.asarray(self.result * self.pairs(arrivals, width_s))
 
     def pairs(self, arrivals: FloatArray, width_s: float) -> FloatArray:
         """Return how many pairs come into reach in each subinterval, shape (d,)."""
         left, right = arrivals
-        return left * _before(right, self.within_s, width_s) + right * _before(
-            left, self.within_s, width_s
-        )
+        met = left * _before(right, self.within_s, width_s)
+        return np.asarray(met + right * _before(left, self.within_s, width_s))
 
 
 @dataclass(frozen=True, kw_only=True)

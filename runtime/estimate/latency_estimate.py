@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from runtime.errors import SettingError
 from runtime.estimate.excess import cumulative_excess, mace, node_load
@@ -56,7 +57,7 @@ class LatencyEstimate:
     width_s: float
     mace_s: FloatArray
     held_up_s: FloatArray
-    has_result: FloatArray
+    has_result: npt.NDArray[np.bool_]
     epsilon_s: float
     nodes: tuple[NodeEstimate, ...]
 
@@ -103,11 +104,11 @@ class LatencyEstimate:
     def sustainable(self) -> float:
         """How many times the rates could be before a node falls behind for ever."""
         most = max(node.load for node in self.nodes)
-        return 1 / most if most > 0 else float("inf")
+        return 1.0 / most if most > 0 else float("inf")
 
     @property
     def _of_results(self) -> FloatArray:
-        return self.held_up_s[self.has_result.astype(bool)]
+        return np.asarray(self.held_up_s[self.has_result])
 
 
 def estimate_latency(
