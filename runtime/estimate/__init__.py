@@ -1,0 +1,25 @@
+"""Latency known before a flow runs: Mace, and what it leaves out. Source: [mace].
+
+| file | what it has |
+| --- | --- |
+| `query_graph.py` | operators: what an event costs, what comes of it; the load of arrivals |
+| `curves.py` | joins and windows, whose load is no line |
+| `excess.py` | load of a node, cumulative excess, Mace |
+| `held_up.py` | beyond the paper: work held up upstream is counted, too |
+| `latency_estimate.py` | both for a placement, with bounds, quantiles, the bottleneck |
+"""
+
+from __future__ import annotations
+
+from runtime.estimate.latency_estimate import LatencyEstimate, NodeEstimate, estimate_latency
+from runtime.estimate.query_graph import CostCurve, QueryGraph, QueryOperator, Workload
+
+__all__ = [
+    "CostCurve",
+    "LatencyEstimate",
+    "NodeEstimate",
+    "QueryGraph",
+    "QueryOperator",
+    "Workload",
+    "estimate_latency",
+]

@@ -1,0 +1,115 @@
+"""Operators whose load and output are no line: joins and windows. Source: [mace] §VI-C."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from runtime.errors import SettingError
+from runtime.estimate.query_graph import FloatArray
+
+__all__ = ["JoinCurve", "WindowCurve", "fit_nonnegative"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinCurve:
+    """A join of two inputs within an interval: work and results go with the pairs in reach.
+
+    An event meets those of the other side that came no longer ago than `within_s`.
+
+    Attributes:
+        within_s: how far apart two partners may be.
+        row_s: CPU seconds of an event of each input.
+        pair_s: CPU seconds of a pair in reach.
+        result: results of a pair in reach.
+    """
+
+    within_s: float
+    row_s: tuple[float, float]
+    pair_s: float
+    result: float
+
+    def load_s(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        """Return the work in each subinterval, shape (d,)."""
+        pairs = self.pairs(arrivals, width_s)
+        return np.asarray(np.asarray(self.row_s) @ arrivals + self.pair_s * pairs)
+
+    def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        """Return the results in each subinterval, shape (d,)."""
+        return np.asarray(self.result * self.pairs(arrivals, width_s))
+
+    def pairs(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        """Return how many pairs come into reach in each subinterval, shape (d,)."""
+        left, right = arrivals
+        met = left * _before(right, self.within_s, width_s)
+        return np.asarray(met + right * _before(left, self.within_s, width_s))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowCurve:
+    """An aggregate over windows: results go with windows and keys, not with events.
+
+    Attributes:
+        size_s: length of a window.
+        slide_s: from the start of one to the next.
+        keys: how many there are; of n events drawn alike, keys · (1 − e^(−n / keys)) are met.
+        row_s: CPU seconds of an event.
+        result_s: CPU seconds of a result.
+    """
+
+    size_s: float
+    slide_s: float
+    keys: float
+    row_s: float
+    result_s: float
+
+    def load_s(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        """Return the work in each subinterval, shape (d,)."""
+        out = self.events_out(arrivals, width_s)
+        return np.asarray(self.row_s * arrivals.sum(axis=0) + self.result_s * out)
+
+    def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        """Return the results in each subinterval, shape (d,), as if windows ended all the time."""
+        inside = _recent(arrivals.sum(axis=0), self.size_s, width_s)
+        met = self.keys * -np.expm1(-inside / self.keys)
+        return np.asarray(met * width_s / self.slide_s)
+
+
+def fit_nonnegative(features: FloatArray, seconds: FloatArray) -> FloatArray:
+    """Return the costs >= 0 that explain measured times best, by least squares.
+
+    Args:
+        features: shape (n, k), what was counted in each of n slices, such as rows and pairs.
+        seconds: shape (n,), how long they took.
+
+    Raises:
+        SettingError: nothing was measured.
+    """
+    if not len(features):
+        raise SettingError("no slice was measured, so there is nothing to fit costs to")
+    scale = np.maximum(np.abs(features).max(axis=0), 1e-300)
+    free = list(range(features.shape[1]))
+    found = np.zeros(features.shape[1])
+    while free:  # those that come out below zero are none; drop the worst, and fit again
+        part, *_ = np.linalg.lstsq(features[:, free] / scale[free], seconds, rcond=None)
+        if (part >= 0).all():
+            found[free] = part / scale[free]
+            break
+        free.pop(int(np.argmin(part)))
+    return found
+
+
+def _before(events: FloatArray, within_s: float, width_s: float) -> FloatArray:
+    """Return how many an event of each subinterval finds of the other side, on average."""
+    if within_s < width_s:
+        return events * within_s / width_s / 2
+    return _recent(events, within_s, width_s) - events / 2
+
+
+def _recent(events: FloatArray, within_s: float, width_s: float) -> FloatArray:
+    """Return the sum over the last `within_s` up to the end of each subinterval, shape (d,)."""
+    total = np.concatenate([[0.0], np.cumsum(events)])
+    ends = np.arange(1, len(events) + 1, dtype=np.float64)
+    starts = np.maximum(ends - within_s / width_s, 0.0)
+    return np.asarray(total[1:] - np.interp(starts, np.arange(len(total)), total))

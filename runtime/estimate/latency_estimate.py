@@ -1,0 +1,194 @@
+"""What the latency of a flow will be on given nodes, under given arrivals. Nothing is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.errors import SettingError
+from runtime.estimate.excess import cumulative_excess, mace, node_load
+from runtime.estimate.held_up import held_up
+from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload
+
+__all__ = ["LatencyEstimate", "NodeEstimate", "estimate_latency"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeEstimate:
+    """What one node will have to do.
+
+    Attributes:
+        name: of the node; with several cores, of the slot.
+        load: its mean load, as a share of its capacity; above 1 it falls behind for ever.
+        peak: its load in its busiest subinterval, as a share of its capacity.
+        worst_s: the largest backlog of it, in seconds.
+        operators: those that run there, the one with the most work first.
+    """
+
+    name: str
+    load: float
+    peak: float
+    worst_s: float
+    operators: tuple[str, ...]
+
+    @property
+    def headroom(self) -> float:
+        """What is left of its capacity on average; below 0 it falls behind for ever."""
+        return 1 - self.load
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LatencyEstimate:
+    """Predicted latency over time.
+
+    Attributes:
+        width_s: w, length of a subinterval.
+        mace_s: shape (d,), Mace_p of [mace] Def. 9.
+        held_up_s: shape (d,), what counts work held up upstream, too; `worst_s` and the like go by
+            it.
+        has_result: shape (d,), whether any result is expected in a subinterval.
+        epsilon_s: ε of [mace] Theorem 2: one event of each input of each operator.
+        nodes: as they were given.
+    """
+
+    width_s: float
+    mace_s: FloatArray
+    held_up_s: FloatArray
+    has_result: npt.NDArray[np.bool_]
+    epsilon_s: float
+    nodes: tuple[NodeEstimate, ...]
+
+    @property
+    def worst_s(self) -> float:
+        """The worst latency of any result."""
+        return float(self.held_up_s.max(initial=0.0))
+
+    @property
+    def mace_worst_s(self) -> float:
+        """Mace_WC, the same by the paper's estimate."""
+        return float(self.mace_s.max(initial=0.0))
+
+    @property
+    def mean_s(self) -> float:
+        """The mean over the subintervals that have results: [mace] §V-B."""
+        return float(np.mean(self._of_results)) if len(self._of_results) else 0.0
+
+    def quantile_s(self, share: float) -> float:
+        """Return a quantile over the subintervals that have results: [mace] §V-B.
+
+        Args:
+            share: 0.99 for p99.
+        """
+        return float(np.quantile(self._of_results, share)) if len(self._of_results) else 0.0
+
+    @property
+    def bounds_s(self) -> tuple[float, float]:
+        """Between which the worst latency lies: [mace] Theorem 2, held-up work counted above."""
+        most = max(self.mace_worst_s, self.worst_s)
+        return self.mace_worst_s, most + self.width_s + self.epsilon_s
+
+    @property
+    def bottleneck(self) -> NodeEstimate:
+        """The node that is behind the most; where none ever is, the one with the most load."""
+        return max(self.nodes, key=lambda node: (node.worst_s, node.load))
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether some node has more to do than it can, so that latency grows for ever."""
+        return any(node.load > 1 for node in self.nodes)
+
+    @property
+    def sustainable(self) -> float:
+        """How many times the rates could be before a node falls behind for ever."""
+        most = max(node.load for node in self.nodes)
+        return 1.0 / most if most > 0 else float("inf")
+
+    @property
+    def _of_results(self) -> FloatArray:
+        return np.asarray(self.held_up_s[self.has_result])
+
+
+def estimate_latency(
+    graph: QueryGraph,
+    work: Workload,
+    placement: Mapping[str, str],
+    capacity: Mapping[str, float],
+    *,
+    hop_s: Mapping[tuple[str, str], float] | None = None,
+) -> LatencyEstimate:
+    """Return what the latency will be.
+
+    Args:
+        graph: what events go through.
+        work: what arrives, and what there is to do for it.
+        placement: {operator: node}.
+        capacity: {node: C_i, CPU seconds of work that it does in a second}, > 0; 1 is the core that
+            costs were measured on.
+        hop_s: {(from node, to node): how long an event travels}; None: no time.
+
+    Raises:
+        SettingError: an operator has no node, or one that is not there.
+    """
+    names = list(capacity)
+    places = [_place(one, placement, names) for one in graph.names]
+    speed = np.array([float(capacity[name]) for name in names])
+    loads = node_load(work.load_s, places, len(names))
+    excess_s = cumulative_excess(loads, speed, width_s=work.width_s)
+    hops = None if hop_s is None else _matrix(hop_s, names)
+    later = held_up(graph, work, places, speed, hop_s=hops)
+    given = [work.arrivals[name] > 0 for name in graph.sinks]
+    each = loads / speed[:, None] / work.width_s
+    return LatencyEstimate(
+        width_s=work.width_s,
+        mace_s=mace(excess_s, speed),
+        held_up_s=later.latency_s,
+        has_result=np.any(given, axis=0),
+        epsilon_s=_epsilon_s(graph, work, places, speed),
+        nodes=tuple(
+            NodeEstimate(
+                name=name,
+                load=float(each[i].mean()),
+                peak=float(each[i].max()),
+                worst_s=float(excess_s[i].max() / speed[i]),
+                operators=_by_work(graph, work, places, i),
+            )
+            for i, name in enumerate(names)
+        ),
+    )
+
+
+def _place(operator: str, placement: Mapping[str, str], names: Sequence[str]) -> int:
+    node = placement.get(operator)
+    if node is None or node not in names:
+        said = "has no node" if node is None else f"is placed on {node!r}, which is not there"
+        raise SettingError(f"operator {operator!r} {said}; there are {', '.join(names)}")
+    return names.index(node)
+
+
+def _matrix(hop_s: Mapping[tuple[str, str], float], names: Sequence[str]) -> FloatArray:
+    return np.array([[hop_s.get((a, b), 0.0) for b in names] for a in names])
+
+
+def _epsilon_s(
+    graph: QueryGraph, work: Workload, places: Sequence[int], speed: FloatArray
+) -> float:
+    """Return ε: λ of [mace] Lemma 2, summed over the nodes as the proof activates them."""
+    total_s = 0.0
+    for j, one in enumerate(graph.operators):
+        costs_s = sum(one.cost_s)
+        if one.curve is not None:  # the mean of what an event costs
+            events = sum(float(work.arrivals[name].sum()) for name in one.inputs)
+            costs_s = len(one.inputs) * float(work.load_s[j].sum()) / events if events else 0.0
+        total_s += costs_s / speed[places[j]]
+    return total_s
+
+
+def _by_work(
+    graph: QueryGraph, work: Workload, places: Sequence[int], node: int
+) -> tuple[str, ...]:
+    here = [j for j, place in enumerate(places) if place == node]
+    here.sort(key=lambda j: -float(work.load_s[j].sum()))
+    return tuple(graph.operators[j].name for j in here)
