@@ -9,12 +9,16 @@ from types import TracebackType
 from typing import Self
 
 from runtime.config import Limits, Tuning
+from runtime.estimate.rates import Rate
 from runtime.flow.dataflow import Dataflow
+from runtime.model import Duration
 from runtime.placement.placement_text import placement_lines
 from runtime.plan.plan import Plan
 from runtime.plan.slots import SlotPlace
 from runtime.prepare import admit, prepare
 from runtime.tune import HOP_NS
+from slackwater.prediction import Prediction, predict
+from slackwater.sampling import FlowSample, sample_flow
 
 
 class FlowHost(ABC):
@@ -69,6 +73,52 @@ class FlowHost(ABC):
         if plan.verdict.refusal is not None:
             lines += ["", f"will be refused: {plan.verdict.refusal}"]
         return "\n".join(lines)
+
+    def predict(
+        self,
+        flow: Dataflow,
+        rates: Mapping[str, Rate] | Rate,
+        *,
+        sample: int | FlowSample = 1_000,
+        placement: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+        horizon: Duration = "60s",
+        width: Duration = "100ms",
+        seed: int = 0,
+    ) -> Prediction:
+        """Return what the latency of a flow will be here, and which slot is the bottleneck.
+
+        Nothing is run on the nodes: the first rows of each source go through the flow in this
+        process, and no sink is called. Source: [mace].
+
+        Args:
+            flow: as it will be submitted.
+            rates: {source: events a second, an `OnOff` model, or a trace of counts}, or one for
+                all sources together.
+            sample: how many rows of each source to sample, or a sample taken before.
+            placement: {stage: slot or node} for some stages, or {"*": slot or node} for all.
+            limits: those it will be submitted with.
+            horizon: how long to look ahead.
+            width: of a subinterval, w of [mace].
+            seed: of what models of rates draw.
+
+        Raises:
+            FlowError: the flow or the placement is wrong.
+            SettingError: a source has no rate, or is live; or the sample gives no result.
+        """
+        plan = self.plan(flow, placement=placement, limits=limits)
+        if isinstance(sample, int):
+            sample = sample_flow(flow, rows=sample, limits=limits)
+        return predict(
+            plan,
+            sample,
+            rates,
+            slots=[slot.name for slot in self.slots],
+            horizon=horizon,
+            width=width,
+            hop_s=self._hop_ns / 1e9,
+            seed=seed,
+        )
 
     def _admitted(
         self,

@@ -33,3 +33,8 @@ class GateRead:
     watermark_ns: int
     watermark_stimulus_ns: int
     frontier_ns: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows it let go, late ones among them."""
+        return sum([len(batch) for batch in (*self.ports, *self.late) if batch is not None])

@@ -58,3 +58,11 @@ class Slice:
     began_ns: int
     comparisons: int = 0
     """Pairs that a join compared."""
+    released: int = 0
+    """Rows that went on to the operator; a gate may take rows in with one slice, and let them go
+    with many others."""
+
+    @property
+    def worked(self) -> int:
+        """Rows by which the length of the next slice is set."""
+        return max(self.rows, self.released)

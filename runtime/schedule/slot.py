@@ -28,6 +28,12 @@ from runtime.schedule.stimuli import in_words, ring
 
 POLL_NS = 5_000_000
 """A source that has nothing right now, and cannot say when, is asked again after this long."""
+FIRST_ROWS = 64
+"""Of a stage's first slice, while it is not known what a row costs: a user's function may take
+milliseconds for each, and nothing else runs meanwhile. Cheap rows double it with every slice."""
+FAR_TOO_LONG = 4
+"""A slice of so many times `slice_ns` is cut to what fits, below `min_slice_rows` if need be: that
+bound keeps the fixed part of slices small, and no fixed part takes so long."""
 VERSION = 3
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
@@ -79,7 +85,8 @@ class Slot:
         self._owed: dict[str, int] = {}  # {channel: rows consumed whose credit is held back}
         self._newest: dict[str, tuple[int, ...]] = {}  # {kind, stage: last number}
         # {stage: rows of its next slice}: halved or doubled towards a slice of `slice_ns`
-        self._slice_rows = dict.fromkeys(self._stages, self._limits.max_slice_rows)
+        first = min(FIRST_ROWS, self._limits.max_slice_rows)
+        self._slice_rows = dict.fromkeys(self._stages, first)
         self._reports = {
             c.name: ChannelReport(c.name, c.source, c.target) for c in self._channels.values()
         }
@@ -163,7 +170,7 @@ class Slot:
             self._owed[channel] = self._owed.get(channel, 0) + rows
         if self._owed:
             self._grant(machine, actions)
-        return Slice(name, machine.rows_worked, actions, now_ns, compared)
+        return Slice(name, machine.rows_worked, actions, now_ns, compared, machine.rows_released)
 
     def _send(
         self, machine: StageMachine, message: Message, now_ns: int, actions: list[Action]
@@ -201,10 +208,12 @@ class Slot:
         """
         self._stages[done.stage].charge(done.began_ns, took_ns)
         limits, rows = self._limits, self._slice_rows[done.stage]
-        if took_ns > limits.slice_ns and done.rows > limits.min_slice_rows:
-            fitting = round(done.rows * limits.slice_ns / took_ns)
+        fitting = round(done.worked * limits.slice_ns / max(took_ns, 1))
+        if took_ns > FAR_TOO_LONG * limits.slice_ns:  # no slice's fixed part is as long as that
+            self._slice_rows[done.stage] = max(1, min(fitting, rows))
+        elif took_ns > limits.slice_ns and done.worked > limits.min_slice_rows:
             self._slice_rows[done.stage] = max(fitting, rows // 2, limits.min_slice_rows)
-        elif 2 * took_ns < limits.slice_ns and 2 * done.rows > rows:
+        elif 2 * took_ns < limits.slice_ns and 2 * done.worked > rows:
             self._slice_rows[done.stage] = min(2 * rows, limits.max_slice_rows)
 
     def apply(self, command: Command, *, number: tuple[int, ...] = ()) -> None:

@@ -115,8 +115,7 @@ class StageMachine:
         self._outputs = StageOutputs(results, start_ns=start_ns)
         self._promise_ns = START_NS
         self._moved_ns = start_ns  # when it last let anything go
-        self.rows_worked = 0
-        """Rows that the last slice took in."""
+        self.rows_worked = self.rows_released = 0  # that the last slice took in, and let go
         self.is_finished = False
 
     # -- what may be done ---------------------------------------------------------------
@@ -221,16 +220,17 @@ class StageMachine:
             message = self.source.take(now_ns, max_rows=max_rows)
             if self._is_paced:
                 self._next_take_ns = now_ns + self._limits.source_gap_ns
+            self.rows_worked = self.rows_released = 0 if message is None else message.rows
             if message is None:
-                self.rows_worked = 0
                 return None, []
-            self.rows_worked, self._moved_ns = message.rows, now_ns
+            self._moved_ns = now_ns
             if sampler is not None:
                 sampler.passed(message.batch)
             return self._emit_source(message), []
         intake = self._intake
         released = intake.take(now_ns, max_rows=max_rows)
         self.rows_worked = intake.rows_worked
+        self.rows_released = 0 if released is None else released.rows
         if released is None:
             if self._operator_at is None or (due_ns := self._operator_at.due_ns(now_ns)) is None:
                 return None, intake.work

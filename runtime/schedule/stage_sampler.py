@@ -87,7 +87,7 @@ class StageSampler:
             self._trials.read(now_ns, newest_ns, gate.ready, writers=len(self._is_mixed))
         if released is None:
             return
-        rows = _rows(released)
+        rows = released.rows
         in_order = [batch for batch in released.ports if batch is not None]
         last_ns = max([batch.event_time_ns.item(-1) for batch in in_order], default=START_NS)
         self._worked(now_ns if since_ns is None else since_ns, rows, last_ns)
@@ -103,7 +103,7 @@ class StageSampler:
         if released is None:
             return
         since_ns = self._read_log.left(self._reads.unread, self._reads.held)
-        rows = _rows(released)
+        rows = released.rows
         if rows:
             batches = [b for b in (*released.ports, *released.late) if b is not None and len(b)]
             last_ns = max([int(batch.event_time_ns.max()) for batch in batches])
@@ -178,7 +178,3 @@ class StageSampler:
         self._read_log.restore(state["reads"])
         self._meter.restore(state["meter"])
         self._since_ns, self._rows, self._last_event_ns = state["slice"]
-
-
-def _rows(released: GateRead) -> int:
-    return sum([len(b) for b in (*released.ports, *released.late) if b is not None])

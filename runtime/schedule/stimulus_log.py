@@ -99,7 +99,7 @@ class LoggedSlot(Slot):
 
     def charge(self, done: Slice, took_ns: int) -> None:
         """Tell how long a slice took."""
-        self.note("charge", done.stage, done.rows, done.began_ns, took_ns)
+        self.note("charge", done.stage, done.worked, done.began_ns, took_ns)
         super().charge(done, took_ns)
 
     def apply(self, command: Command, *, number: tuple[int, ...] = ()) -> None:

@@ -11,14 +11,24 @@ from runtime.simulate.faults import (
     any_faults,
 )
 from runtime.simulate.host import Simulation
-from runtime.simulate.models import CostModel, LinkModel, TunerModel
+from runtime.simulate.models import (
+    CostModel,
+    Costs,
+    LinkModel,
+    MeasuredCost,
+    MeasuredSlice,
+    TunerModel,
+)
 
 __all__ = [
     "ClusterGoes",
     "CostModel",
+    "Costs",
     "Fault",
     "HostFallsSilent",
     "LinkModel",
+    "MeasuredCost",
+    "MeasuredSlice",
     "Simulation",
     "SlotDies",
     "SlotHangs",

@@ -39,7 +39,7 @@ from runtime.schedule import (
 from runtime.schedule.results import SinkAction
 from runtime.simulate.faults import Fault, check_faults
 from runtime.simulate.life import SimulatedLife
-from runtime.simulate.models import CostModel, LinkModel, TunerModel
+from runtime.simulate.models import CostModel, Costs, LinkModel, TunerModel
 from runtime.simulate.tuner import SimulatedTuner
 
 GIVE_UP_POLLS = 10_000
@@ -94,7 +94,7 @@ class Simulation:
         *,
         egress: Egressed | SinkPort,
         seed: int = 0,
-        cost: CostModel | None = None,
+        cost: Costs | None = None,
         link: LinkModel | None = None,
         start_ns: int = 0,
         policy: Decider | Sequence[Decider] | None = None,
@@ -255,6 +255,7 @@ class Simulation:
         try:
             if self._results[name].due_ns is not None:  # asked before each slice
                 self._do(name, self._results[name].due(self.now_ns))
+            self._cost.begin()
             done = slot.step(self.now_ns)
         except SlackwaterError as problem:
             self._life.fail(name, problem)
@@ -264,7 +265,12 @@ class Simulation:
             return
         self._idle_polls = 0
         took_ns = self._cost.slice_ns(
-            done.stage, done.rows, self._rng, comparisons=done.comparisons, now_ns=self.now_ns
+            done.stage,
+            done.rows,
+            self._rng,
+            comparisons=done.comparisons,
+            released=done.released,
+            now_ns=self.now_ns,
         )
         slot.charge(done, took_ns)
         self._busy.add(name)

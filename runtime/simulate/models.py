@@ -4,12 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
 from runtime.control import Decider
 from runtime.errors import SettingError
 from runtime.measure.samples import StageSample
+
+
+class Costs(Protocol):
+    """What the simulator asks about costs."""
+
+    def begin(self) -> None:
+        """Be told that a slice begins."""
+        ...
+
+    def slice_ns(
+        self,
+        stage: str,
+        rows: int,
+        rng: np.random.Generator,
+        *,
+        comparisons: int = 0,
+        released: int = 0,
+        now_ns: int = 0,
+    ) -> int:
+        """Return how long a slice that began at virtual time `now_ns`, and is done, has taken."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +45,8 @@ class CostModel:
         per_comparison_ns: cost of each pair that a join compares, >= 0; counted in `per_row_ns`
             as long as this is 0.
         jitter: each slice takes between 1 and 1 + jitter times as long, >= 0.
+        released: what a row costs when it goes on to a stage's operator, which a gate may let it do
+            long after it came: {stage: ns}, beside what `stages` says of rows that come.
         load: what a stage's slices take changes over time: {stage: (virtual ns) -> how many times
             as long, >= 0}.
     """
@@ -32,13 +56,17 @@ class CostModel:
     stages: Mapping[str, float] = field(default_factory=dict)
     slices: Mapping[str, float] = field(default_factory=dict)
     per_comparison_ns: float = 0.0
+    released: Mapping[str, float] = field(default_factory=dict)
     jitter: float = 0.0
     load: Mapping[str, Callable[[int], float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         costs = (self.per_slice_ns, self.per_row_ns, self.per_comparison_ns, self.jitter)
-        if min(*costs, *self.stages.values(), *self.slices.values()) < 0:
+        if min(*costs, *self.stages.values(), *self.slices.values(), *self.released.values()) < 0:
             raise SettingError(f"costs cannot be negative: {self}")
+
+    def begin(self) -> None:
+        """Nothing is measured."""
 
     def slice_ns(
         self,
@@ -47,15 +75,71 @@ class CostModel:
         rng: np.random.Generator,
         *,
         comparisons: int = 0,
+        released: int = 0,
         now_ns: int = 0,
     ) -> int:
         """Return how long a slice that begins now takes in virtual time."""
         cost = self.slices.get(stage, self.per_slice_ns)
         cost += rows * self.stages.get(stage, self.per_row_ns)
         cost += comparisons * self.per_comparison_ns
+        if stage in self.released:
+            cost += released * self.released[stage]
         if stage in self.load:
             cost *= self.load[stage](now_ns)
         return max(1, round(cost * (1 + self.jitter * rng.random())))
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredSlice:
+    """What a slice did, and how long that took.
+
+    Attributes:
+        stage: that ran.
+        rows: that it took in, or that went on to its operator, whichever are more.
+        comparisons: pairs that a join compared.
+        took_ns: by the clock that was given.
+    """
+
+    stage: str
+    rows: int
+    comparisons: int
+    took_ns: int
+
+
+class MeasuredCost:
+    """Costs that are what the work takes in truth: virtual time goes by a real clock.
+
+    Args:
+        clock_ns: of the CPU, or of the wall.
+
+    Attributes:
+        slices: all there were, in their order.
+    """
+
+    def __init__(self, clock_ns: Callable[[], int]) -> None:
+        self._clock_ns = clock_ns
+        self._since_ns = 0
+        self.slices: list[MeasuredSlice] = []
+
+    def begin(self) -> None:
+        """Note when a slice begins."""
+        self._since_ns = self._clock_ns()
+
+    def slice_ns(
+        self,
+        stage: str,
+        rows: int,
+        rng: np.random.Generator,
+        *,
+        comparisons: int = 0,
+        released: int = 0,
+        now_ns: int = 0,
+    ) -> int:
+        """Return how long the slice has taken."""
+        del rng, now_ns
+        took_ns = max(1, self._clock_ns() - self._since_ns)
+        self.slices.append(MeasuredSlice(stage, max(rows, released), comparisons, took_ns))
+        return took_ns
 
 
 @dataclass(frozen=True, kw_only=True)

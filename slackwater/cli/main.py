@@ -23,6 +23,7 @@ from runtime.measure import JobReport, imbalances
 from slackwater.cli import cluster_commands
 from slackwater.cli.doctor_command import doctor
 from slackwater.cli.follow import Host, follow
+from slackwater.cli.plan_command import plan, provision
 from slackwater.cli.progress import Progress
 from slackwater.cli.shell import (
     Address,
@@ -47,6 +48,8 @@ STALE_S = 15.0
 """A running job writes its status every second; silence this long is worth a word."""
 
 cluster_commands.add_to(app)
+app.command()(plan)
+app.command()(provision)
 app.command()(doctor)
 
 

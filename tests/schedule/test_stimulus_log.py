@@ -89,6 +89,4 @@ def test_without_a_log_a_slot_is_a_plain_one_and_keeps_its_last_stimuli_in_words
     assert len(said) == RECENT
     assert said[0] == "0.002 slot 'b': 0 rows came on channel 'numbers→out'"
     assert said[-2] == "0.025 slot 'b': the end of channel 'numbers→out' came"
-    assert said[-1].startswith(
-        "0.026 slot 'b': stage 'out' began a slice of about 10,000 rows at most"
-    )
+    assert said[-1].startswith("0.026 slot 'b': stage 'out' began a slice of about 64 rows at most")

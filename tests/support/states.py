@@ -92,6 +92,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("GateIntake", "rows_worked"): ("of the last take", _nothing),
     ("PartitionedIntake", "rows_worked"): ("of the last take", _nothing),
     ("PassIntake", "rows_worked"): ("of the last take", _nothing),
+    ("StageMachine", "rows_released"): ("of the last slice", _nothing),
     ("WaitLog", "_by_next"): ("rows that left are cut off", lambda log: canonical(log.snapshot())),
     ("WaitLog", "_by_coming"): ("messages that have gone are left out", _nothing),
     ("WaitLog", "_number"): ("breaks ties in a heap", _nothing),

@@ -1,0 +1,148 @@
+"""Rates that a prediction is asked for: events of each subinterval, from a number or a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from runtime.errors import SettingError
+from runtime.estimate.query_graph import FloatArray
+
+__all__ = ["OnOff", "Rate", "arrival_times", "constant", "counted", "series_of"]
+
+
+def series_of(
+    rates: Mapping[str, Rate] | Rate,
+    shares: Mapping[str, float],
+    *,
+    d: int,
+    width_s: float,
+    seed: int = 0,
+) -> dict[str, FloatArray]:
+    """Return what arrives at each source in each subinterval.
+
+    Args:
+        rates: {source: its rate}; or one number or model for all together, by their shares.
+        shares: {source: its share of all events}.
+        d: how many subintervals.
+        width_s: how long each is.
+        seed: of what a model draws.
+
+    Raises:
+        SettingError: a source without a rate, a rate for what is no source, or one that is none.
+    """
+    if not isinstance(rates, Mapping):
+        whole = _series(rates, np.random.default_rng(seed), d=d, width_s=width_s)
+        return {source: np.asarray(whole * share) for source, share in shares.items()}
+    strangers = [name for name in rates if name not in shares]
+    if strangers:
+        raise SettingError(
+            f"a rate is given for {strangers[0]!r}, which is no source; the sources are "
+            f"{', '.join(shares)}"
+        )
+    missing = [name for name in shares if name not in rates]
+    if missing:
+        raise SettingError(
+            f"source {missing[0]!r} has no rate: give one for each of {', '.join(shares)}, or one "
+            "number for all together"
+        )
+    return {
+        source: _series(rates[source], np.random.default_rng([seed, n]), d=d, width_s=width_s)
+        for n, source in enumerate(shares)
+    }
+
+
+def _series(rate: Rate, rng: np.random.Generator, *, d: int, width_s: float) -> FloatArray:
+    if isinstance(rate, OnOff):
+        return rate.series(rng, d=d, width_s=width_s)
+    if isinstance(rate, (int, float)):
+        return constant(float(rate), d=d, width_s=width_s)
+    found = np.asarray(rate, dtype=np.float64)
+    if found.shape != (d,):
+        raise SettingError(
+            f"a trace of {found.size} counts was given for {d} subintervals of {width_s:g} s: give "
+            "one for each, or other subintervals (width=, horizon=)"
+        )
+    return found
+
+
+def constant(rate: float, *, d: int, width_s: float) -> FloatArray:
+    """Return d subintervals with so many events a second.
+
+    Raises:
+        SettingError: the rate is below zero or not finite.
+    """
+    if not 0 <= rate < float("inf"):
+        raise SettingError(f"a rate of {rate} events/s is none: it is finite and >= 0")
+    return np.full(d, rate * width_s)
+
+
+def counted(times_s: FloatArray, *, d: int, width_s: float) -> FloatArray:
+    """Return how many of these arrivals fall into each of d subintervals from 0 on."""
+    return np.histogram(times_s, bins=d, range=(0.0, d * width_s))[0].astype(np.float64)
+
+
+class OnOff:
+    """The load of [mace] §VIII: periods of high and of low load by turns, of random length.
+
+    Args:
+        mean_rate: events a second on average over time.
+        rate_ratio: of the high rate to the low one, >= 1; 100 in §VIII, 10 in Fig. 12.
+        duration_ratio: of the mean high period to the mean low one; 0.33 and 0.25.
+        high_s: mean length of a high period.
+    """
+
+    def __init__(
+        self,
+        mean_rate: float,
+        *,
+        rate_ratio: float = 100.0,
+        duration_ratio: float = 0.33,
+        high_s: float = 10.0,
+    ) -> None:
+        if min(mean_rate, duration_ratio, high_s) <= 0 or rate_ratio < 1:
+            raise SettingError(
+                f"on-off load: mean_rate={mean_rate}, duration_ratio={duration_ratio} and "
+                f"high_s={high_s} must be above 0, and rate_ratio={rate_ratio} at least 1"
+            )
+        share = duration_ratio / (1 + duration_ratio)  # of time that load is high
+        self._low = mean_rate / (share * rate_ratio + 1 - share)
+        self._high = self._low * rate_ratio
+        self._high_s, self._low_s = high_s, high_s / duration_ratio
+
+    def rates(
+        self, rng: np.random.Generator, *, until_s: float
+    ) -> list[tuple[float, float, float]]:
+        """Return the periods up to a time: (start, end, events a second)."""
+        periods, at_s = [], 0.0
+        is_high = bool(rng.random() < self._high_s / (self._high_s + self._low_s))
+        while at_s < until_s:
+            length_s = float(rng.exponential(self._high_s if is_high else self._low_s))
+            end_s = min(at_s + length_s, until_s)
+            periods.append((at_s, end_s, self._high if is_high else self._low))
+            at_s, is_high = end_s, not is_high
+        return periods
+
+    def series(self, rng: np.random.Generator, *, d: int, width_s: float) -> FloatArray:
+        """Return how many events are expected in each of d subintervals."""
+        edges = np.arange(d + 1) * width_s
+        total = np.zeros(d + 1)
+        for start_s, end_s, rate in self.rates(rng, until_s=d * width_s):
+            total += rate * np.clip(edges - start_s, 0.0, end_s - start_s)
+        return np.diff(total)
+
+
+def arrival_times(
+    periods: list[tuple[float, float, float]], rng: np.random.Generator
+) -> FloatArray:
+    """Return times at which events arrive, exponentially distributed distances within periods."""
+    times = [
+        np.sort(start_s + rng.random(rng.poisson(rate * (end_s - start_s))) * (end_s - start_s))
+        for start_s, end_s, rate in periods
+    ]
+    return np.concatenate(times) if times else np.zeros(0)
+
+
+Rate = float | OnOff | FloatArray | Sequence[float]
+"""Events a second; a model of them; or events in each subinterval, a trace."""

@@ -1,0 +1,125 @@
+"""From a sample run to a query graph: what an event of each stage costs, and what comes of it.
+
+Slots work in slices, each of a fixed part and a part for each row. Where latency is in question
+there is a backlog, and slices are full: an event then costs its share of a full slice. Source:
+[mace] §VI-B, "operator cycles/event", scheduling included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from runtime.errors import SettingError
+from runtime.estimate.curves import fit_nonnegative
+from runtime.estimate.query_graph import QueryGraph, QueryOperator
+
+__all__ = ["SampledStage", "arrivals_of", "query_graph_of_sample"]
+
+
+def arrivals_of(source: str) -> str:
+    """Return what a query graph calls the events that reach a source stage from outside."""
+    return f"arrivals of {source}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledStage:
+    """What a sample run has shown of a stage.
+
+    Attributes:
+        name: of the stage.
+        inputs: the stages that feed it; none: it is a source.
+        rows_in: rows that came in; of a source those that it read.
+        rows_out: rows that it handed on.
+        slice_rows: rows of each of its slices.
+        slice_s: CPU seconds of each, as many.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    rows_in: int
+    rows_out: int
+    slice_rows: Sequence[int]
+    slice_s: Sequence[float]
+
+    @property
+    def selectivity(self) -> float:
+        """σ: rows out for each row in."""
+        return self.rows_out / self.rows_in if self.rows_in else 0.0
+
+    def fixed_and_row_s(self) -> tuple[float, float]:
+        """Return what a slice costs, and each row of it, CPU seconds.
+
+        The first slices, in which code is loaded, are left out where there are enough others.
+
+        Raises:
+            SettingError: it had no slice.
+        """
+        rows, seconds = np.asarray(self.slice_rows, float), np.asarray(self.slice_s, float)
+        if len(rows) > 8:
+            rows, seconds = rows[2:], seconds[2:]
+        # Whatever interrupts a slice makes it longer, never shorter: what is far off is left out.
+        for _ in range(2):
+            fixed, row = fit_nonnegative(np.stack([np.ones(len(rows)), rows], axis=1), seconds)
+            off = seconds - fixed - row * rows
+            usual = off <= 3 * np.median(np.abs(off)) + 1e-12
+            if usual.all() or usual.sum() < 4:
+                break
+            rows, seconds = rows[usual], seconds[usual]
+        return float(fixed), float(row)
+
+
+def query_graph_of_sample(stages: Sequence[SampledStage], *, slice_s: float) -> QueryGraph:
+    """Return the query graph of a flow, its stages as operators.
+
+    Args:
+        stages: in topological order.
+        slice_s: how long a full slice takes (`Limits.slice_ns`).
+
+    Raises:
+        SettingError: no source read a row, or no sink got one: nothing can be said from that.
+    """
+    sources = [stage for stage in stages if not stage.inputs]
+    if not any(stage.rows_in for stage in sources):
+        raise SettingError(
+            f"the sample has no rows: sources {', '.join(s.name for s in sources)} are empty; "
+            "give a larger sample, or statistics of a run"
+        )
+    feeding = {name for stage in stages for name in stage.inputs}
+    sinks = [stage for stage in stages if stage.name not in feeding]
+    if not any(stage.rows_in for stage in sinks):
+        raise SettingError(
+            f"the sample of {sum(s.rows_in for s in sources)} rows gave no result at "
+            f"{', '.join(s.name for s in sinks)}, so what results cost is not known; give a "
+            "larger sample"
+        )
+    return QueryGraph(
+        tuple(arrivals_of(stage.name) for stage in sources),
+        tuple(_operator(stage, slice_s) for stage in stages),
+    )
+
+
+def _operator(stage: SampledStage, slice_s: float) -> QueryOperator:
+    inputs = stage.inputs or (arrivals_of(stage.name),)
+    fixed, row = stage.fixed_and_row_s() if len(stage.slice_rows) else (0.0, 0.0)
+    full = _full_slice_row_s(fixed, row, slice_s)
+    return QueryOperator(
+        name=stage.name,
+        inputs=inputs,
+        cost_s=(full,) * len(inputs),
+        selectivity=(stage.selectivity,) * len(inputs),
+    )
+
+
+def _full_slice_row_s(fixed_s: float, row_s: float, slice_s: float) -> float:
+    """Return what a row costs in a slice that is full by time: its share of the fixed part, too."""
+    room_s = max(slice_s - fixed_s, slice_s / 10)  # at least so much of a slice is its rows
+    return row_s * (1 + fixed_s / room_s)
+
+
+def as_shares(rows: Mapping[str, int]) -> dict[str, float]:
+    """Return {source: its share of all rows}, for a rate that is given for all of them at once."""
+    total = sum(rows.values())
+    return {name: count / total if total else 0.0 for name, count in rows.items()}

@@ -1,0 +1,221 @@
+"""What the latency of a flow will be, said before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.errors import SettingError
+from runtime.estimate import LatencyEstimate, Workload, estimate_latency
+from runtime.estimate.rates import Rate, series_of
+from runtime.estimate.sampled import arrivals_of, as_shares
+from runtime.model import NS_PER_SECOND, READY_ONLY, Duration, duration_ns, format_ns
+from runtime.plan.plan import Plan
+from slackwater.sampling import FlowSample
+
+__all__ = ["Prediction", "predict"]
+
+MOST_SUBINTERVALS = 100_000
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Prediction:
+    """Latency as it is predicted for a plan.
+
+    Attributes:
+        plan: what was looked at.
+        sample: what costs are known from.
+        rates: {source: mean events a second}.
+        estimate: latency over time, the nodes, the bottleneck.
+        worst_by: {operator: CPU seconds a second that it takes}, all nodes alike.
+    """
+
+    plan: Plan
+    sample: FlowSample
+    rates: Mapping[str, float]
+    estimate: LatencyEstimate
+    worst_by: Mapping[str, float]
+
+    @property
+    def keeps_deadline(self) -> bool | None:
+        """Whether the worst latency stays under the flow's deadline; None: it has none."""
+        deadline_ns = self.plan.deadline_ns
+        if deadline_ns is None:
+            return None
+        return not self.estimate.is_unbounded and self.estimate.worst_s * 1e9 <= deadline_ns
+
+    def text(self) -> str:
+        """Return what a person reads."""
+        return "\n".join(_lines(self))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values; times in seconds."""
+        found = self.estimate
+        lower, upper = found.bounds_s
+        return {
+            "flow": self.plan.flow,
+            "placement": dict(self.plan.slots),
+            "rates": dict(self.rates),
+            "sample": {"rows": self.sample.rows, "took_s": round(self.sample.took_s, 3)},
+            "unbounded": found.is_unbounded,
+            "sustainable": found.sustainable,
+            "latency": {
+                "worst_s": found.worst_s,
+                "p99_s": found.quantile_s(0.99),
+                "mean_s": found.mean_s,
+                "mace_s": found.mace_worst_s,
+                "least_s": lower,
+                "most_s": upper,
+            },
+            "keeps_deadline": self.keeps_deadline,
+            "bottleneck": {
+                "node": found.bottleneck.name,
+                "stage": next(iter(found.bottleneck.operators), None),
+            },
+            "nodes": [
+                {
+                    "name": node.name,
+                    "load": node.load,
+                    "peak": node.peak,
+                    "headroom": node.headroom,
+                    "worst_s": node.worst_s,
+                    "stages": list(node.operators),
+                }
+                for node in found.nodes
+            ],
+            "cost_s": {one.name: one.cost_s[0] for one in self.sample.graph.operators},
+        }
+
+
+def predict(
+    plan: Plan,
+    sample: FlowSample,
+    rates: Mapping[str, Rate] | Rate,
+    *,
+    slots: Sequence[str] | None = None,
+    horizon: Duration = "60s",
+    width: Duration = "100ms",
+    hop_s: float = 0.0,
+    seed: int = 0,
+) -> Prediction:
+    """Return what the latency of a plan will be. Nothing is run.
+
+    Args:
+        plan: every stage in a slot.
+        sample: of the same flow.
+        rates: {source: events a second, a model of them, or a trace}, or one for all together.
+        slots: all there are; None: those of the plan.
+        horizon: how long to look ahead.
+        width: of a subinterval, w of [mace].
+        hop_s: how long a message travels between two slots.
+        seed: of what models of rates draw.
+
+    Raises:
+        SettingError: a source without a rate, or a horizon that is no whole number of widths.
+    """
+    width_s = duration_ns(width, what="width") / NS_PER_SECOND
+    d = round(duration_ns(horizon, what="horizon") / NS_PER_SECOND / width_s)
+    if not 1 <= d <= MOST_SUBINTERVALS:
+        raise SettingError(
+            f"horizon={horizon!r} is {d} subintervals of width={width!r}; take 1 to "
+            f"{MOST_SUBINTERVALS:,} of them"
+        )
+    stages = {one.name for one in plan.stages}
+    known = set(sample.graph.names)
+    if stages != known:
+        odd = sorted(stages ^ known)
+        raise SettingError(
+            f"the sample is of another version of flow {plan.flow!r}: they differ in "
+            f"{', '.join(odd)}; take the sample anew"
+        )
+    series = series_of(rates, as_shares(sample.rows), d=d, width_s=width_s, seed=seed)
+    arrivals = {arrivals_of(name): counts for name, counts in series.items()}
+    work = Workload.of(sample.graph, arrivals, width_s)
+    names = list(dict.fromkeys([*(slots or ()), *plan.slot_names]))
+    hops = {(a, b): hop_s for a in names for b in names if a != b}
+    estimate = estimate_latency(
+        sample.graph, work, plan.slots, dict.fromkeys(names, 1.0), hop_s=hops
+    )
+    busy = work.load_s.sum(axis=1) / (d * width_s)
+    return Prediction(
+        plan=plan,
+        sample=sample,
+        rates={name: float(counts.sum() / (d * width_s)) for name, counts in series.items()},
+        estimate=estimate,
+        worst_by=dict(zip(sample.graph.names, map(float, busy), strict=True)),
+    )
+
+
+def _lines(made: Prediction) -> list[str]:
+    found, plan = made.estimate, made.plan
+    lower, upper = found.bounds_s
+    rows = sum(made.sample.rows.values())
+    lines = [
+        f"flow {plan.flow}: predicted from a sample of {rows:,} rows; nothing was run on the nodes",
+        "rates       " + ", ".join(f"{name} {rate:,.0f}/s" for name, rate in made.rates.items()),
+    ]
+    if found.is_unbounded:
+        lines.append(
+            f"latency     grows for ever: {found.bottleneck.name} has "
+            f"{found.bottleneck.load:.0%} of what it can do; at most "
+            f"{found.sustainable:.2f} times these rates can be kept up with"
+        )
+    else:
+        lines.append(
+            f"latency     worst {_time(found.worst_s)} (between {_time(lower)} and "
+            f"{_time(upper)}), p99 {_time(found.quantile_s(0.99))}, mean {_time(found.mean_s)}; "
+            f"Mace {_time(found.mace_worst_s)}"
+        )
+    lines += _gates(plan)
+    if made.keeps_deadline is not None and plan.deadline_ns is not None:
+        word = "is kept" if made.keeps_deadline else "is not kept"
+        lines.append(f"deadline    {format_ns(plan.deadline_ns)} {word}")
+    lines += ["", *_table(found)]
+    heaviest = max(made.worst_by, key=lambda name: made.worst_by[name])
+    most = found.bottleneck
+    lines += [
+        "",
+        f"bottleneck  {most.name}: {', '.join(most.operators) or 'nothing'}; the rates could be "
+        f"{found.sustainable:.2f} times these",
+        f"relief      {heaviest} takes {made.worst_by[heaviest]:.2f} of a core: "
+        + _relief(plan, heaviest, most.operators),
+    ]
+    return lines
+
+
+def _gates(plan: Plan) -> list[str]:
+    waits = []
+    for stage in plan.stages:
+        if not stage.is_gated:
+            continue
+        rule = stage.rule
+        if rule == READY_ONLY:
+            waits.append(f"{stage.name} until every source has promised")
+        else:
+            waits.append(f"{stage.name} {rule.text}")
+    return [f"gates       hold rows back on top of that: {'; '.join(waits)}"] if waits else []
+
+
+def _table(found: LatencyEstimate) -> list[str]:
+    width = max(len("slot"), *(len(node.name) for node in found.nodes))
+    lines = [
+        f"{node.name:<{width}}  {node.load:>5.0%}  {node.peak:>5.0%}   {node.headroom:>8.0%}   "
+        f"{_time(node.worst_s):>14}   {', '.join(node.operators)}".rstrip()
+        for node in found.nodes
+    ]
+    return [f"{'slot':<{width}}   load   peak   headroom   behind at most   runs", *lines]
+
+
+def _relief(plan: Plan, heaviest: str, beside: Sequence[str]) -> str:
+    others = [name for name in beside if name != heaviest]
+    if heaviest in beside and others:
+        return f"place it apart from {', '.join(others)}"
+    (stage,) = (one for one in plan.stages if one.name == heaviest)
+    if stage.replica is not None or stage.kind in ("join", "aggregate", "process"):
+        return "give it one replica more (replicas=)"
+    return "it cannot be divided; a faster core, or less work for each event"
+
+
+def _time(seconds: float) -> str:
+    return format_ns(round(seconds * 1e9)) if seconds < 1 else f"{seconds:.2f} s"

@@ -1,0 +1,117 @@
+"""How few nodes keep a deadline. Source: [mace] §I, System Provisioning; §IX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.errors import SettingError
+from runtime.estimate.rates import Rate
+from runtime.flow.dataflow import Dataflow
+from runtime.model import Duration, format_ns
+from slackwater.prediction import Prediction
+from slackwater.sampling import FlowSample, sample_flow
+from slackwater.simulation import Simulation
+
+__all__ = ["Provision", "fewest_nodes"]
+
+
+@dataclass(frozen=True, eq=False)
+class Provision:
+    """The answer.
+
+    Attributes:
+        deadline_s: the latency to keep.
+        nodes: the fewest that keep it; None: none of those considered does.
+        made: the prediction for them; where none keeps it, for the best.
+        fewer: for one node fewer; None: there is none.
+    """
+
+    deadline_s: float
+    nodes: int | None
+    made: Prediction
+    fewer: Prediction | None
+
+    def text(self) -> str:
+        """Return what a person reads."""
+        limit = format_ns(round(self.deadline_s * 1e9))
+        if self.nodes is None:
+            what = self.made.estimate
+            head = (
+                f"no number of nodes keeps {limit}: {what.bottleneck.name} with "
+                f"{', '.join(what.bottleneck.operators)} cannot be relieved by more of them"
+            )
+            return "\n".join([head, "", self.made.text()])
+        many = "1 node keeps" if self.nodes == 1 else f"{self.nodes} nodes keep"
+        lines = [f"{many} {limit}: {_say(self.made)}"]
+        if self.fewer is not None:
+            lines.append(f"{self.nodes - 1} would not: {_say(self.fewer)}")
+        return "\n".join([*lines, "", self.made.text()])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "nodes": self.nodes,
+            "prediction": self.made.to_json(),
+            "one_fewer": None if self.fewer is None else self.fewer.to_json(),
+        }
+
+
+def fewest_nodes(
+    flow: Dataflow,
+    rates: Mapping[str, Rate] | Rate,
+    *,
+    deadline_s: float,
+    cores: int = 1,
+    sample: int | FlowSample = 1_000,
+    horizon: Duration = "60s",
+    most: int = 64,
+    seed: int = 0,
+) -> Provision:
+    """Return the fewest nodes on which the predicted worst latency keeps a deadline.
+
+    Args:
+        flow: as it will be submitted.
+        rates: as `predict` takes them.
+        deadline_s: the latency to keep, > 0.
+        cores: slots of each node.
+        sample: rows of each source to sample, or a sample taken before.
+        horizon: how long to look ahead.
+        most: nodes to consider; more than there are stages never help.
+        seed: of what models of rates draw.
+
+    Raises:
+        SettingError: the deadline is not above 0, or as of `predict`.
+    """
+    if not deadline_s > 0:
+        raise SettingError(f"deadline_s={deadline_s} must be above 0")
+    if isinstance(sample, int):
+        sample = sample_flow(flow, rows=sample)
+    before: Prediction | None = None
+    best: Prediction | None = None
+    for nodes in range(1, min(most, len(sample.graph.operators)) + 1):
+        made = Simulation(nodes, cores=cores).predict(
+            flow, rates, sample=sample, horizon=horizon, seed=seed
+        )
+        found = made.estimate
+        if not found.is_unbounded and found.worst_s <= deadline_s:
+            return Provision(deadline_s, nodes, made, before)
+        if best is None or _worse(best) > _worse(made):
+            best = made
+        before = made
+    assert best is not None, "there is one node at least"
+    return Provision(deadline_s, None, best, None)
+
+
+def _worse(made: Prediction) -> tuple[bool, float]:
+    return made.estimate.is_unbounded, made.estimate.worst_s
+
+
+def _say(made: Prediction) -> str:
+    found = made.estimate
+    busiest = found.bottleneck
+    if found.is_unbounded:
+        return f"latency would grow for ever, {busiest.name} having {busiest.load:.0%} to do"
+    worst = format_ns(round(found.worst_s * 1e9))
+    return f"worst latency {worst}, {busiest.name} at {busiest.load:.0%}"

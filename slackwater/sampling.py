@@ -1,0 +1,176 @@
+"""A short run of a flow here, in this process, to learn what its stages cost.
+
+Inputs are opened anew and read from the start, at most so many rows of each; no sink is called,
+and nothing is written. The user's functions run, as they will.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import cycle
+
+import pyarrow as pa
+
+from runtime.config import Limits
+from runtime.errors import SettingError
+from runtime.estimate import QueryGraph
+from runtime.estimate.sampled import SampledStage, query_graph_of_sample
+from runtime.flow.dataflow import Dataflow
+from runtime.model import NS_PER_SECOND
+from runtime.plan.plan import Plan, Stage
+from runtime.plan.steps import SourceStep
+from runtime.prepare import prepare
+from runtime.simulate import LinkModel, MeasuredCost
+from runtime.simulate import Simulation as SimulationRun
+from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
+
+__all__ = ["FlowSample", "sample_flow"]
+
+BLOCKS = (50, 5, 200, 20, 500, 10, 100, 2)
+"""Rows of the blocks that a sample is cut into by turns: what a slice costs, and what a row, is
+seen from slices of different lengths."""
+HERE = "here"
+UNCUT_NS = 3_600 * NS_PER_SECOND
+
+
+@dataclass(frozen=True)
+class FlowSample:
+    """What a sample has shown.
+
+    Attributes:
+        graph: costs and selectivities; the stages of a plan are its operators.
+        rows: {source: rows that were read}.
+        took_s: how long the sample took.
+    """
+
+    graph: QueryGraph
+    rows: dict[str, int]
+    took_s: float
+
+
+def sample_flow(
+    flow: Dataflow,
+    *,
+    rows: int = 1_000,
+    limits: Limits | None = None,
+    clock_ns: Callable[[], int] = time.thread_time_ns,
+) -> FlowSample:
+    """Run the first rows of each source through the flow, and measure.
+
+    Args:
+        flow: as it will be submitted.
+        rows: of each source, >= 1.
+        limits: those it will be submitted with.
+        clock_ns: by which slices are timed; this thread's CPU unless told.
+
+    Raises:
+        SettingError: rows < 1, a source whose input is live and cannot be read twice, or a sample
+            without rows or results.
+        SlackwaterError: what the flow raised.
+    """
+    if rows < 1:
+        raise SettingError(f"a sample of {rows} rows shows nothing; take 1,000 of each source")
+    began_s = time.perf_counter()
+    planned = prepare(flow, [HERE], limits=limits)
+    plan = _sampled_plan(planned, rows)
+    costs = MeasuredCost(clock_ns)
+    run = SimulationRun(plan, egress=_leave, cost=costs, link=LinkModel(delay_ns=0))
+    report = run.run()
+    found = {one.name: one for one in report.stages}
+    stages = []
+    for stage in plan.stages:
+        own = [one for one in costs.slices if one.stage == stage.name and one.rows]
+        stages.append(
+            SampledStage(
+                name=stage.name,
+                inputs=tuple(dict.fromkeys(channel.source for channel in stage.inputs)),
+                rows_in=found[stage.name].rows_in,
+                rows_out=found[stage.name].rows_out,
+                slice_rows=[one.rows for one in own],
+                slice_s=[one.took_ns / 1e9 for one in own],
+            )
+        )
+    graph = query_graph_of_sample(stages, slice_s=planned.limits.slice_ns / 1e9)
+    read = {stage.name: found[stage.name].rows_in for stage in plan.stages if not stage.inputs}
+    return FlowSample(graph, read, time.perf_counter() - began_s)
+
+
+def _leave(sink: str, batch: object, is_end: bool) -> None:
+    """Results of a sample go nowhere."""
+
+
+def _sampled_plan(plan: Plan, rows: int) -> Plan:
+    # Slices as the blocks come, not cut by time: of different lengths they tell a slice's fixed
+    # part from what a row costs.
+    limits = replace(plan.limits, slice_ns=UNCUT_NS)
+    stages = tuple(_sampled(stage, rows) for stage in plan.stages)
+    return replace(plan, stages=stages, tuning=None, limits=limits)
+
+
+def _sampled(stage: Stage, rows: int) -> Stage:
+    if not isinstance(stage.step, SourceStep):
+        return stage
+    source = stage.step.source
+    if not getattr(source.input, "is_history", False):
+        raise SettingError(
+            f"source {stage.name!r} reads {source.input.describe()}, which is live: to read a "
+            "sample of it would take rows from the run. Give statistics of a run "
+            "(statistics=report), or a file of a former day"
+        )
+    first = replace(source, input=FirstRows(source.input, rows), speed=None)
+    return replace(stage, step=replace(stage.step, source=first))
+
+
+@dataclass(frozen=True)
+class FirstRows:
+    """The first rows of an input, in blocks of different lengths."""
+
+    input: Input
+    rows: int
+    is_history = True
+    reads_inline = True
+
+    def describe(self) -> str:
+        """Return what it is of."""
+        return f"the first {self.rows} rows of {self.input.describe()}"
+
+    def schema(self) -> pa.Schema:
+        """Return the columns."""
+        return self.input.schema()
+
+    def open(self) -> SourceReader:
+        """Open it from the start."""
+        return _FirstReader(self.input.open(), self.rows)
+
+
+class _FirstReader:
+    def __init__(self, reader: SourceReader, rows: int) -> None:
+        self._reader, self._left = reader, rows
+        self._lengths = cycle(BLOCKS)
+        self._blocks: Iterator[pa.RecordBatch] = iter(())
+
+    def poll(self) -> pa.RecordBatch | EndOfInput | None:
+        block = next(self._blocks, None)
+        if block is not None:
+            return block
+        if self._left <= 0:
+            return END_OF_INPUT
+        found = self._reader.poll()
+        if not isinstance(found, pa.RecordBatch):
+            return found
+        found = found.slice(0, self._left)
+        self._left -= found.num_rows
+        self._blocks = self._cut(found)
+        return self.poll()
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def _cut(self, block: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        at = 0
+        while at < block.num_rows:
+            length = next(self._lengths)
+            yield block.slice(at, length)
+            at += length

@@ -1,0 +1,214 @@
+"""A sample, and what is predicted from it: the cost of work is known exactly here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import slackwater as sw
+from runtime.errors import SettingError
+from runtime.estimate.rates import OnOff, counted
+from runtime.simulate import CostModel
+from slackwater.cli.main import app
+from slackwater.provisioning import fewest_nodes
+from slackwater.sampling import FlowSample, sample_flow
+from tests.support.endless import EndlessInput
+
+MS = 1_000_000
+
+
+class WorkClock:
+    """Time that passes only as the user's function works: so long for each row."""
+
+    def __init__(self, row_ns: int) -> None:
+        self.now_ns, self._row_ns = 0, row_ns
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+    def work(self, columns: Any) -> Any:
+        self.now_ns += self._row_ns * len(columns["n"])
+        return {"n": columns["n"]}
+
+
+def times(count: int, every_ns: int = MS) -> pa.Table:
+    ts = pa.array(np.arange(count) * every_ns, pa.timestamp("ns"))
+    return pa.table({"ts": ts, "n": np.arange(count)})
+
+
+def working(
+    work: Callable[[Any], Any], table: pa.Table, out: sw.Output | None = None
+) -> sw.Dataflow:
+    """A source, a merge that lets all go at once, work, and a sink."""
+    flow = sw.Dataflow("works", deadline="5s")
+    numbers = flow.source("numbers", sw.table(table), event_time="ts", arrival="ts", speed=1)
+    gate = numbers.merge(name="gate", slack="0s")
+    done = gate.map_batches(work, schema={"n": "int64"}, name="work")
+    done.sink("out", out or sw.collect_sink())
+    return flow
+
+
+def sampled(row_ns: int, table: pa.Table, rows: int = 1_000) -> tuple[sw.Dataflow, FlowSample]:
+    clock = WorkClock(row_ns)
+    flow = working(clock.work, table)
+    return flow, sample_flow(flow, rows=rows, clock_ns=clock)
+
+
+def test_a_sample_finds_what_a_row_costs_and_how_many_come_of_it() -> None:
+    _, sample = sampled(3 * MS, times(5_000))
+    assert sample.rows == {"numbers": 1_000}
+    costs = {one.name: one.cost_s[0] for one in sample.graph.operators}
+    assert costs["gate"] == pytest.approx(0.003, rel=0.001)  # the stage that `work` is fused to
+    assert costs["numbers"] == costs["out"] == 0
+    assert [one.selectivity for one in sample.graph.operators] == [(1.0,), (1.0,), (1.0,)]
+
+
+def test_a_sample_calls_no_sink_and_writes_nothing(tmp_path: Path) -> None:
+    called: list[int] = []
+    clock = WorkClock(MS)
+    for out in (sw.callback_sink(called.append), sw.parquet_sink(tmp_path / "out")):
+        sample_flow(working(clock.work, times(100), out), rows=50, clock_ns=clock)
+    assert clock.now_ns == 2 * 50 * MS
+    assert called == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_live_source_is_not_read_for_a_sample() -> None:
+    flow = sw.Dataflow("live")
+    flow.source("feed", EndlessInput(), event_time="ts").sink("out", sw.collect_sink())
+    with pytest.raises(SettingError, match=r"'feed' reads numbers without end, which is live"):
+        sample_flow(flow)
+
+
+def test_a_sample_that_shows_nothing_says_so() -> None:
+    with pytest.raises(SettingError, match="the sample has no rows: sources numbers are empty"):
+        sample_flow(working(WorkClock(MS).work, times(0)))
+    nothing = sw.Dataflow("nothing")
+    rows = nothing.source("a", sw.table(times(100)), event_time="ts").filter(sw.col("n") < 0)
+    rows.sink("out", sw.collect_sink())
+    with pytest.raises(SettingError, match=r"gave no result at out.*larger sample"):
+        sample_flow(nothing)
+    with pytest.raises(SettingError, match="a sample of 0 rows"):
+        sample_flow(nothing, rows=0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bursts_are_predicted_as_the_simulator_then_measures_them(seed: int) -> None:
+    """From 1,000 of some 6,000 rows: worst latency within 3 %, two ways apart."""
+    rng = np.random.default_rng(seed)
+    load = OnOff(100, rate_ratio=20, high_s=5)
+    at_s = np.concatenate(
+        [
+            np.sort(rng.uniform(a, b, rng.poisson(r * (b - a))))
+            for a, b, r in load.rates(rng, until_s=60)
+        ]
+    )
+    stamps = (at_s * 1e9).astype("int64")
+    table = pa.table({"ts": pa.array(stamps, pa.timestamp("ns")), "n": np.arange(len(stamps))})
+    row_ns = int(0.7 * 60e9 / len(stamps))  # a mean load of 0.7
+    flow, sample = sampled(row_ns, table)
+    cost = CostModel(per_slice_ns=0, per_row_ns=0, released={"gate": row_ns})
+    simulation = sw.Simulation(nodes=1, cost=cost)
+    trace = counted(at_s, d=600, width_s=0.1)
+    predicted = simulation.predict(flow, {"numbers": trace}, sample=sample)
+    report = simulation.submit(flow).wait()
+    (sink,) = report.sinks
+    measured_s = sink.latency.max_ns / 1e9
+    assert predicted.estimate.worst_s > 5 * 0.1  # a backlog of several subintervals
+    assert predicted.estimate.worst_s == pytest.approx(measured_s, rel=0.03)
+    assert predicted.estimate.mace_worst_s == pytest.approx(measured_s, rel=0.03)
+    assert predicted.keeps_deadline is (measured_s <= 5) or abs(measured_s - 5) < 0.2
+
+
+def test_a_rate_above_capacity_is_unbounded_and_says_what_can_be_kept_up_with() -> None:
+    flow, sample = sampled(10 * MS, times(2_000))
+    made = sw.Simulation(nodes=2).predict(flow, 200, sample=sample)
+    assert made.estimate.is_unbounded
+    assert made.estimate.sustainable == pytest.approx(0.5, rel=0.001)
+    assert made.keeps_deadline is False
+    assert "grows for ever: node-2 has 200% of what it can do" in made.text()
+    assert "0.50 times these rates" in made.text()
+    assert json.loads(json.dumps(made.to_json()))["unbounded"] is True
+
+
+def test_provision_names_the_fewest_nodes_and_what_one_fewer_would_do() -> None:
+    clock = WorkClock(5 * MS)
+    flow = sw.Dataflow("two")
+    for name in "ab":
+        rows = flow.source(name, sw.table(times(1_000)), event_time="ts")
+        gate = rows.merge(name=f"gate-{name}", slack="0s")
+        work = gate.map_batches(clock.work, schema={"n": "int64"}, name=f"work-{name}")
+        work.sink(f"out-{name}", sw.collect_sink())
+    sample = sample_flow(flow, clock_ns=clock)
+    rates = {"a": 150, "b": 150}  # 0.75 of a core each
+    answer = fewest_nodes(flow, rates, deadline_s=1.0, sample=sample)
+    assert answer.nodes == 2
+    assert answer.fewer is not None
+    assert answer.fewer.estimate.is_unbounded
+    assert answer.text().startswith("2 nodes keep 1.00 s")
+    assert "1 would not: latency would grow for ever, node-1 having 150% to do" in answer.text()
+    never = fewest_nodes(flow, {"a": 500, "b": 1}, deadline_s=1.0, sample=sample)
+    assert never.nodes is None
+    assert "no number of nodes keeps 1.00 s" in never.text()
+    assert "gate-a" in never.text()
+
+
+@pytest.mark.parametrize(
+    ("rates", "said"),
+    [
+        ({"nobody": 5}, "given for 'nobody', which is no source"),
+        ({}, "source 'numbers' has no rate"),
+        (-1, "a rate of -1.0 events/s is none"),
+        ({"numbers": [1.0, 2.0]}, "a trace of 2 counts was given for 600 subintervals"),
+    ],
+)
+def test_rates_that_are_none_are_refused(rates: Any, said: str) -> None:
+    flow, sample = sampled(MS, times(100), rows=100)
+    with pytest.raises(SettingError, match=said):
+        sw.Simulation().predict(flow, rates, sample=sample)
+
+
+def test_a_sample_of_another_version_is_refused() -> None:
+    _, sample = sampled(MS, times(100), rows=100)
+    other = sw.Dataflow("works")
+    other.source("numbers", sw.table(times(10)), event_time="ts").sink("else", sw.collect_sink())
+    with pytest.raises(SettingError, match=r"another version of flow 'works'.*else"):
+        sw.Simulation().predict(other, 10, sample=sample)
+
+
+FLOW = """
+import numpy as np, pyarrow as pa
+import slackwater as sw
+ts = pa.array(np.arange(2000) * 1_000_000, pa.timestamp("ns"))
+flow = sw.Dataflow("typed", deadline="1s")
+rows = flow.source("a", sw.table(pa.table({"ts": ts, "n": np.arange(2000)})), event_time="ts")
+rows.merge(name="gate").sink("out", sw.collect_sink())
+"""
+
+
+def test_the_command_line_plans_and_provisions(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(FLOW, encoding="utf-8")
+    target = str(tmp_path / "flow.py")
+
+    def said(*words: str, code: int = 0) -> str:
+        done = CliRunner().invoke(app, [*words])
+        assert done.exit_code == code, done.output
+        return done.output
+
+    text = said("plan", target, "--nodes", "2", "--rate", "1000", "--sample", "500")
+    assert text.startswith("flow typed: predicted from a sample of 500 rows; nothing was run")
+    assert "deadline    1.00 s is kept" in text
+    assert "bottleneck  node-" in text
+    plain = json.loads(said("plan", target, "--rate", "a=1_000", "--json"))
+    assert plain["rates"] == {"a": pytest.approx(1_000)}
+    assert {node["name"] for node in plain["nodes"]} == {"node-1", "node-2", "node-3"}
+    assert said("provision", target, "--rate", "1000").startswith("1 node keeps 1.00 s")
+    assert "--rate 10000" in said("plan", target, code=1)
+    assert "is not N or SOURCE=N" in said("plan", target, "--rate", "many", code=1)
