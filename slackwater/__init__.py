@@ -43,7 +43,16 @@ from runtime.measure import JobReport
 from runtime.measure.samples import StageSample
 from runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
 from runtime.old_names import old_names
-from runtime.schedule import PathView, StageView
+from runtime.schedule import (
+    CoarseStimulus,
+    FifoOrder,
+    LongestQueue,
+    PathView,
+    Priorities,
+    RoundRobin,
+    StageView,
+    StimulusOrder,
+)
 from runtime.simulate import CostModel, LinkModel
 from runtime.sinks import Output, OutputContext, SinkWriter
 from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader, SourceSpec
@@ -61,11 +70,13 @@ __all__ = [
     "ON_ARRIVAL",
     "READY_ONLY",
     "Cluster",
+    "CoarseStimulus",
     "Command",
     "CostModel",
     "Dataflow",
     "EndOfInput",
     "Expr",
+    "FifoOrder",
     "FlowGraph",
     "Input",
     "Job",
@@ -73,10 +84,13 @@ __all__ = [
     "KeyedStream",
     "Limits",
     "LinkModel",
+    "LongestQueue",
     "Output",
     "OutputContext",
     "PathView",
+    "Priorities",
     "ReleaseRule",
+    "RoundRobin",
     "SetRelease",
     "SimulatedJob",
     "Simulation",
@@ -86,6 +100,7 @@ __all__ = [
     "SourceSpec",
     "StageSample",
     "StageView",
+    "StimulusOrder",
     "Stream",
     "Tuning",
     "Warn",

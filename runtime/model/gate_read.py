@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.model.batch import Batch
+from runtime.model.times import START_NS
 
 
 @dataclass(slots=True)
@@ -38,3 +39,9 @@ class GateRead:
     def rows(self) -> int:
         """How many rows it let go, late ones among them."""
         return sum([len(batch) for batch in (*self.ports, *self.late) if batch is not None])
+
+    @property
+    def last_stimulus_ns(self) -> int:
+        """The stimulus of the last row that it let go, of all ports; START_NS: it let go none."""
+        batches = [batch for batch in (*self.ports, *self.late) if batch is not None and len(batch)]
+        return max([batch.stimulus_time_ns.item(-1) for batch in batches], default=START_NS)

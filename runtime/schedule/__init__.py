@@ -2,6 +2,13 @@
 
 from runtime.schedule.actions import Action, Egress, Grant, Rest, Send, Slice
 from runtime.schedule.order import Order, PathOrder, PathView, StageView, StimulusOrder
+from runtime.schedule.orders import (
+    CoarseStimulus,
+    FifoOrder,
+    LongestQueue,
+    Priorities,
+    RoundRobin,
+)
 from runtime.schedule.results import SinkPort, SlotResults, Written, carry_out, rest_of
 from runtime.schedule.slot import Slot
 from runtime.schedule.stage import StageMachine
@@ -9,13 +16,18 @@ from runtime.schedule.stimulus_log import LoggedSlot, make_slot, replay, replayi
 
 __all__ = [
     "Action",
+    "CoarseStimulus",
     "Egress",
+    "FifoOrder",
     "Grant",
     "LoggedSlot",
+    "LongestQueue",
     "Order",
     "PathOrder",
     "PathView",
+    "Priorities",
     "Rest",
+    "RoundRobin",
     "Send",
     "SinkPort",
     "Slice",

@@ -1,4 +1,4 @@
-"""What a stage's report says of its gate, or, a replica's, of what it got."""
+"""What a stage's report says of its gate or source, or, a replica's, of what it got."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from runtime.measure.report import StageReport
 from runtime.merge import ReplicaReads, SlackGate
+from runtime.sources.machine import SourceMachine
 
 _OWN = frozenset({"comparisons", "let_go"})
 """What reports have a place of its own for."""
@@ -45,3 +46,16 @@ def count_reads(report: StageReport, reads: ReplicaReads, *, queued: int, droppe
     report.ready, report.late, report.late_dropped = reads.ready, reads.late - dropped, dropped
     report.in_flight = queued + reads.rows_held
     report.frontier_ns = reads.promise_ns
+
+
+def count_source(report: StageReport, source: SourceMachine, now_ns: int) -> None:
+    """Fill in what a source has read, holds and has promised."""
+    report.rows_in = source.rows_in
+    report.late_dropped = source.late_dropped
+    report.in_flight = source.held
+    report.early = source.early
+    report.newest_ns = source.newest_ns
+    report.frontier_ns = source.promise_ns
+    report.due_in_ns = source.due_in_ns(now_ns)
+    holder = source.holder
+    report.waiting_for = [] if holder is None else [holder]

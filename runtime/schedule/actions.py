@@ -64,5 +64,5 @@ class Slice:
 
     @property
     def worked(self) -> int:
-        """Rows by which the length of the next slice is set."""
-        return max(self.rows, self.released)
+        """Rows by which the length of the next slice is set: what was worked on, if anything."""
+        return self.released or self.rows

@@ -39,6 +39,8 @@ class Intake(ABC):
 
     Attributes:
         more: the last read was cut short: take again, whatever has come.
+        goes_on_ns: with `more`, the stimulus that the rest counts by: behind that of what has just
+            been let go, so that its results leave before more of them are made.
         work: per input channel the rows of credit that the last `take` used up.
         rows_worked: rows that the last `take` took in.
     """
@@ -47,6 +49,7 @@ class Intake(ABC):
         self, stage: Stage, queues: PathQueues, report: StageReport, sampler: StageSampler | None
     ) -> None:
         self.more = False
+        self.goes_on_ns = START_NS
         self.work: list[tuple[str, int]] = []
         self.rows_worked = 0
         self._queues, self._report, self._sampler = queues, report, sampler
@@ -171,12 +174,22 @@ class _Held(Intake):
         self._report.max_gate_rows = max(self._report.max_gate_rows, held + self._queues.rows)
         return held
 
+    def _go_on(self, released: GateRead | None) -> None:
+        if self.more:
+            self.goes_on_ns = START_NS if released is None else released.last_stimulus_ns + 1
+
     def snapshot(self) -> dict[str, Any]:
-        return {"held": self._held.snapshot(), "more": self.more, "since_ns": self._since_ns}
+        return {
+            "held": self._held.snapshot(),
+            "more": self.more,
+            "goes_on_ns": self.goes_on_ns,
+            "since_ns": self._since_ns,
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         self._held.restore(state["held"])
         self.more, self._since_ns = state["more"], state["since_ns"]
+        self.goes_on_ns = state["goes_on_ns"]
 
 
 class GateIntake(_Held):
@@ -243,6 +256,7 @@ class GateIntake(_Held):
             and held > max_rows
             and (bool(gate.rows_held) or released.watermark_ns < gate.frontier_ns)
         )
+        self._go_on(released)
         if sampler is not None:
             sampler.left(released, now_ns)
         if released is not None and self._kept_ns is not None:
@@ -334,6 +348,7 @@ class PartitionedIntake(_Held):
         held = self._count_most()
         released = reads.read(limit=max_rows)
         self.more = reads.has_more
+        self._go_on(released)
         self.rows_worked = held - reads.rows_held
         if sampler is not None:
             sampler.read(released, now_ns)

@@ -6,7 +6,10 @@ Source: [mace] Def. 7 for the order by stimulus, which rules unless `Limits(orde
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+from runtime.model import START_NS
 
 
 class StageView(NamedTuple):
@@ -16,9 +19,12 @@ class StageView(NamedTuple):
         name: of the stage.
         kind: source, merge, gate, join, aggregate, stateless or sink.
         stimulus_ns: the earliest stimulus time of what waits there; of a source when its next event
-            was due. START_NS: it was cut short and has to go on.
+            was due; of a gate that was cut short that of what it has just let go.
         progress_ns: how far a source has promised; START_NS for other stages.
         rows: how many wait in its queue and its gate; of a source none are known.
+        came_ns: when the message came that has waited longest in its queue; of a source, and where
+            a gate or an operator is due by the clock, as stimulus_ns.
+        turn: the number of its last slice among the slot's, which count from 1; 0: it had none.
     """
 
     name: str
@@ -26,6 +32,8 @@ class StageView(NamedTuple):
     stimulus_ns: int
     progress_ns: int
     rows: int
+    came_ns: int = START_NS
+    turn: int = 0
 
 
 class PathView(NamedTuple):
@@ -34,9 +42,10 @@ class PathView(NamedTuple):
     Attributes:
         name: of the channel.
         source: the stage that feeds it.
-        stimulus_ns: the stimulus time of the message at its head.
-        came_ns: when that came.
-        rows: that it has; 0 of one that only promises.
+        stimulus_ns: the earliest stimulus time of what waits there, which is lent to what stands
+            before it.
+        came_ns: when the message at its head came.
+        rows: that this message has; 0 of one that only promises.
         messages: how many wait on the path.
     """
 
@@ -71,6 +80,7 @@ class PathOrder(Protocol):
         ...
 
 
+@dataclass(unsafe_hash=True)  # not frozen: others may be made of it
 class StimulusOrder:
     """The earliest stimulus first; of sources the one that is behind, of equals as in the plan."""
 
@@ -80,6 +90,6 @@ class StimulusOrder:
         return min(stages, key=lambda one: (one.stimulus_ns, one.progress_ns))
 
     def first_path(self, paths: Sequence[PathView], now_ns: int) -> PathView:
-        """Return the one whose first message has the earliest stimulus."""
+        """Return the one on which the earliest stimulus waits."""
         del now_ns
         return min(paths, key=lambda one: one.stimulus_ns)

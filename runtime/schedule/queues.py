@@ -1,8 +1,8 @@
 """A stage's input queue: one FIFO per input channel, read in stimulus order unless told.
 
-Along one path messages arrive in stimulus order, so the earliest is at the head of some FIFO:
-constant time to enqueue and dequeue. Source: [mace] §VI-A, Efficient Implementation, which has
-a FIFO per path; a channel behind a gate joins several (docs/papers/).
+Constant time to enqueue and dequeue. Source: [mace] §VI-A, Efficient Implementation, which has
+a FIFO per path, each in stimulus order; a channel behind a gate joins several, and its rows are in
+event-time order (docs/decisions/2026-11-23-stimulus-order.md).
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
+
+import numpy as np
 
 from runtime.errors import SettingError
 from runtime.expressions.nearest import listed
@@ -26,11 +28,47 @@ def path_queues(channels: Iterable[Channel], order: object) -> PathQueues:
     return PathQueues(sources)
 
 
+class Path:
+    """What waits on one channel: first in, first out.
+
+    Behind a gate rows come in event-time order, so what comes later may have the earlier stimulus.
+    It lends its urgency to what stands before it: nothing on a channel overtakes, and until those
+    are gone it cannot go on.
+    """
+
+    __slots__ = ("_least", "messages")
+
+    def __init__(self) -> None:
+        self.messages: deque[tuple[int, Message, int]] = deque()
+        # The stimuli that are earlier than all behind them, ascending: the first is the least.
+        self._least: deque[int] = deque()
+
+    def push(self, message: Message, now_ns: int) -> None:
+        """Queue a message."""
+        earliest_ns, least = stimulus_ns(message), self._least
+        while least and least[-1] > earliest_ns:
+            least.pop()
+        least.append(earliest_ns)
+        self.messages.append((earliest_ns, message, now_ns))
+
+    def pop(self) -> tuple[Message, int]:
+        """Take the first message, and when it came."""
+        earliest_ns, message, since_ns = self.messages.popleft()
+        if earliest_ns == self._least[0]:
+            self._least.popleft()
+        return message, since_ns
+
+    @property
+    def earliest_ns(self) -> int:
+        """The earliest stimulus time of what waits; something must."""
+        return self._least[0]
+
+
 class PathQueues:
-    """FIFO queues, one per input channel; the message with the earliest stimulus goes first."""
+    """FIFO queues, one per input channel; that with the earliest stimulus goes first."""
 
     def __init__(self, channels: Iterable[str]) -> None:
-        self._paths: dict[str, deque[tuple[int, Message, int]]] = {c: deque() for c in channels}
+        self._paths = {channel: Path() for channel in channels}
         self._messages = 0
         self.rows = 0
         self.wait_ns = 0
@@ -38,7 +76,7 @@ class PathQueues:
 
     def push(self, channel: str, message: Message, now_ns: int) -> None:
         """Queue a message."""
-        self._paths[channel].append((stimulus_ns(message), message, now_ns))
+        self._paths[channel].push(message, now_ns)
         self._messages += 1
         self.rows += message.rows
 
@@ -47,7 +85,7 @@ class PathQueues:
         channel = self._first(now_ns)
         if channel is None:
             return None
-        _, message, since_ns = self._paths[channel].popleft()
+        message, since_ns = self._paths[channel].pop()
         self._messages -= 1
         self.rows -= message.rows
         self.wait_ns += message.rows * (now_ns - since_ns)
@@ -55,16 +93,16 @@ class PathQueues:
 
     def oldest_ns(self) -> int | None:
         """Return when the message came that has waited longest; None when all are empty."""
-        return min((path[0][2] for path in self._paths.values() if path), default=None)
+        return min((p.messages[0][2] for p in self._paths.values() if p.messages), default=None)
 
     def earliest_stimulus_ns(self) -> int | None:
         """Return the earliest stimulus time queued; None when all are empty."""
         channel = PathQueues._first(self, 0)
-        return None if channel is None else self._paths[channel][0][0]
+        return None if channel is None else self._paths[channel].earliest_ns
 
     def waiting(self) -> set[str]:
         """Return the channels that have messages here."""
-        return {channel for channel, path in self._paths.items() if path}
+        return {channel for channel, path in self._paths.items() if path.messages}
 
     def _first(self, now_ns: int) -> str | None:
         """Return the channel of the message that goes next."""
@@ -74,22 +112,24 @@ class PathQueues:
         first: str | None = None
         earliest = 0
         for channel, path in self._paths.items():
-            if path and (first is None or path[0][0] < earliest):
-                first, earliest = channel, path[0][0]
+            if path.messages and (first is None or path.earliest_ns < earliest):
+                first, earliest = channel, path.earliest_ns
         return first
 
     def snapshot(self) -> dict[str, Any]:
         """Return what is queued."""
         return {
-            "paths": {channel: list(path) for channel, path in self._paths.items()},
+            "paths": {channel: list(path.messages) for channel, path in self._paths.items()},
             "rows": self.rows,
             "wait_ns": self.wait_ns,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
-        self._paths = {channel: deque(path) for channel, path in state["paths"].items()}
-        self._messages = sum(map(len, self._paths.values()))
+        for channel, waiting in state["paths"].items():
+            for _, message, came_ns in waiting:
+                self._paths[channel].push(message, came_ns)
+                self._messages += 1
         self.rows, self.wait_ns = state["rows"], state["wait_ns"]
 
 
@@ -101,12 +141,20 @@ class OrderedPathQueues(PathQueues):
         self._sources, self._order = dict(sources), order
 
     def _first(self, now_ns: int) -> str | None:
-        heads = [(channel, path[0], len(path)) for channel, path in self._paths.items() if path]
+        heads = [(channel, path) for channel, path in self._paths.items() if path.messages]
         if len(heads) < 2:
             return heads[0][0] if heads else None
         views = [
-            PathView(channel, self._sources[channel], stimulus_ns, came_ns, message.rows, messages)
-            for channel, (stimulus_ns, message, came_ns), messages in heads
+            PathView(
+                channel,
+                self._sources[channel],
+                path.earliest_ns,
+                came_ns,
+                message.rows,
+                len(path.messages),
+            )
+            for channel, path in heads
+            for _, message, came_ns in (path.messages[0],)
         ]
         first = self._order.first_path(views, now_ns)
         if first not in views:
@@ -119,10 +167,11 @@ class OrderedPathQueues(PathQueues):
 
 
 def stimulus_ns(message: Message) -> int:
-    """Return a message's place in the schedule: its first row's stimulus, or its promise's."""
-    if message.batch is not None and message.rows:
-        return message.batch.stimulus_time_ns.item(0)
-    return message.promise_stimulus_ns
+    """Return a message's place in the schedule: its earliest row's stimulus, or its promise's."""
+    if message.batch is None or not message.rows:
+        return message.promise_stimulus_ns
+    stimuli_ns = message.batch.stimulus_time_ns
+    return stimuli_ns.item(0) if message.rows == 1 else int(np.minimum.reduce(stimuli_ns))
 
 
 def credit_of(message: Message) -> int:

@@ -34,7 +34,7 @@ milliseconds for each, and nothing else runs meanwhile. Cheap rows double it wit
 FAR_TOO_LONG = 4
 """A slice of so many times `slice_ns` is cut to what fits, below `min_slice_rows` if need be: that
 bound keeps the fixed part of slices small, and no fixed part takes so long."""
-VERSION = 3
+VERSION = 4
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 
@@ -90,6 +90,7 @@ class Slot:
         self._reports = {
             c.name: ChannelReport(c.name, c.source, c.target) for c in self._channels.values()
         }
+        self._turn, self._turns = 0, dict[str, int]()  # {stage: number of its last slice}
         self._start_ns, self._recent = start_ns, ring()
 
     @classmethod
@@ -143,7 +144,15 @@ class Slot:
 
     def _ordered(self, order: Order, now_ns: int) -> StageMachine | None:
         views = [
-            StageView(name, machine.stage.kind, urgency, machine.progress_ns, machine.rows_waiting)
+            StageView(
+                name,
+                machine.stage.kind,
+                urgency,
+                machine.progress_ns,
+                machine.rows_waiting,
+                machine.came_ns(urgency),
+                self._turns.get(name, 0),
+            )
             for name, machine in self._stages.items()
             if (urgency := machine.urgency_ns(now_ns)) is not None and self._has_credit(machine)
         ]
@@ -159,6 +168,8 @@ class Slot:
 
     def _run(self, machine: StageMachine, now_ns: int) -> Slice:
         name = self.at_work = machine.stage.name
+        self._turn += 1
+        self._turns[name] = self._turn
         compared, max_rows = machine.comparisons, self._slice_rows[name]
         self._recent.append((now_ns, "slice", name, max_rows))
         message, used = machine.run(now_ns, max_rows=max_rows)
@@ -333,6 +344,7 @@ class Slot:
             "owed": dict(self._owed),
             "slice_rows": dict(self._slice_rows),
             "newest": dict(self._newest),
+            "turns": dict(self._turns),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -352,6 +364,8 @@ class Slot:
         self._credit, self._owed = dict(state["credit"]), dict(state["owed"])
         self._slice_rows = dict(state["slice_rows"])
         self._newest = {subject: tuple(number) for subject, number in state["newest"].items()}
+        self._turns = dict(state["turns"])
+        self._turn = max(self._turns.values(), default=0)
 
     def _check(self, state: dict[str, Any]) -> None:
         who = f"slot {self.name!r} cannot go on from this snapshot"

@@ -26,6 +26,7 @@ from runtime.operators.ground import Operator
 from runtime.plan.plan import Channel, Stage
 from runtime.plan.step import GatedStep, Role
 from runtime.plan.steps import GateStep, SourceStep
+from runtime.schedule.accounts import count_source
 from runtime.schedule.chain import Chain, StageOperator, count_alone, restore_report, steps_counted
 from runtime.schedule.intake import GateIntake, Intake, PartitionedIntake, PassIntake
 from runtime.schedule.late import LateOutputs
@@ -140,7 +141,7 @@ class StageMachine:
                 return None
             return due_ns if self._is_paced else now_ns
         if self._intake.more:
-            return START_NS
+            return self._intake.goes_on_ns
         due_ns = self._by_clock_ns(now_ns)
         if due_ns is not None and due_ns <= now_ns:
             return due_ns
@@ -149,6 +150,11 @@ class StageMachine:
             idle_from_ns = self._intake.idle_from_ns()
             return idle_from_ns if idle_from_ns is not None and idle_from_ns <= now_ns else None
         return waiting_ns
+
+    def came_ns(self, urgency_ns: int) -> int:
+        """Return when the message came that has waited longest; of what is due by itself, that."""
+        came_ns = None if self._intake.more else self._queues.oldest_ns()
+        return urgency_ns if came_ns is None else came_ns
 
     @property
     def progress_ns(self) -> int:
@@ -328,15 +334,7 @@ class StageMachine:
         report.queue_wait_ns = self._queues.wait_ns
         report.still_ns = None if self.is_finished else max(now_ns - self._moved_ns, 0)
         if self.source is not None:
-            report.rows_in = self.source.rows_in
-            report.late_dropped = self.source.late_dropped
-            report.in_flight = self.source.held
-            report.early = self.source.early
-            report.newest_ns = self.source.newest_ns
-            report.frontier_ns = self.source.promise_ns
-            report.due_in_ns = self.source.due_in_ns(now_ns)
-            holder = self.source.holder
-            report.waiting_for = [] if holder is None else [holder]
+            count_source(report, self.source, now_ns)
         else:
             self._intake.count(0 if self.operator is None else self.operator.late_dropped)
         if self._operator_at is not None:

@@ -36,6 +36,7 @@ from runtime.schedule.stimulus_log import give
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths
 from tests.support.any_flow import MS, AnyHolds, any_flow
+from tests.support.orders import ORDERS
 from tests.support.readers import JitterInput
 from tests.support.restoring import outcomes, some
 from tests.support.states import canonical
@@ -70,9 +71,10 @@ class Keeping(Simulation):
         return Kept.of(part, start_ns=self._start_ns)
 
 
-def ran(seed: int) -> tuple[Plan, dict[str, Any]]:
+def ran(seed: int, order: Any = None) -> tuple[Plan, dict[str, Any]]:
     """Run a flow at random; return its slots."""
     plan = any_flow(seed)
+    plan = replace(plan, limits=replace(plan.limits, order=order))
     is_tuned = plan.deadline_ns is not None
     one = Keeping(
         replace(plan, limits=replace(plan.limits, log=10**6)),
@@ -140,6 +142,16 @@ def check(plan: Plan, slot: Any, chance: Random, *, who: str) -> None:
 def test_a_log_replays_a_slot_also_one_that_is_restored_between_any_two_stimuli(part: int) -> None:
     for seed in SEEDS[part::PARTS]:
         plan, slots = ran(seed)
+        chance = Random(seed)  # noqa: S311 - a draw, not a secret
+        for name, slot in slots.items():
+            check(plan, slot, chance, who=f"{name} of seed {seed}")
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=repr)
+def test_a_log_replays_a_slot_in_any_order_restarted_or_not(order: Any) -> None:
+    """What an order goes by is in the snapshot."""
+    for seed in (11, 24):
+        plan, slots = ran(seed, order)
         chance = Random(seed)  # noqa: S311 - a draw, not a secret
         for name, slot in slots.items():
             check(plan, slot, chance, who=f"{name} of seed {seed}")

@@ -74,8 +74,8 @@ def test_an_order_of_the_users_sees_what_could_run_and_chooses() -> None:
     assert ran(slot_of(order)) == ["out-one", "out-two"]
     assert order.shown == [
         [
-            StageView("out-one", "sink", 50, START_NS, 1),
-            StageView("out-two", "sink", 40, START_NS, 3),
+            StageView("out-one", "sink", 50, START_NS, 1, 70, 0),
+            StageView("out-two", "sink", 40, START_NS, 3, 70, 0),
         ]
     ], "of one alone nothing is to be chosen"
 

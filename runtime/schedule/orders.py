@@ -1,0 +1,145 @@
+"""Orders beside the stimulus one: what others do, to be compared, and for those who need it.
+
+Each is a value: what it goes by is in the views, so a snapshot of a slot has all there is. A source
+is not held up by work that waits behind it, for rows that nobody has asked for are in no queue:
+where an order goes by queues, sources with something due go first, as far as credit lets them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from numbers import Real
+
+from runtime.errors import SettingError
+from runtime.model.times import Duration, duration_ns
+from runtime.schedule.order import Order, PathView, StageView, StimulusOrder
+
+_BY_STIMULUS = StimulusOrder()
+
+
+@dataclass(frozen=True)
+class FifoOrder:
+    """What came first goes first, whatever caused it; a row of a source came when it was due."""
+
+    def first(self, stages: Sequence[StageView], now_ns: int) -> StageView:
+        """Return the one whose oldest message has waited longest."""
+        del now_ns
+        return min(stages, key=lambda one: (one.came_ns, one.progress_ns))
+
+    def first_path(self, paths: Sequence[PathView], now_ns: int) -> PathView:
+        """Return the one whose first message came first."""
+        del now_ns
+        return min(paths, key=lambda one: one.came_ns)
+
+
+@dataclass(frozen=True)
+class RoundRobin:
+    """Stages take turns, a slice each: the one whose last slice is longest ago goes first."""
+
+    def first(self, stages: Sequence[StageView], now_ns: int) -> StageView:
+        """Return the one that has had no slice for longest; of those that had none, as planned."""
+        del now_ns
+        return min(stages, key=lambda one: one.turn)
+
+
+@dataclass(frozen=True)
+class LongestQueue:
+    """The stage with the most rows in its queue and its gate goes first; of equals by stimulus.
+
+    A short queue waits for as long as there is a longer one.
+    """
+
+    def first(self, stages: Sequence[StageView], now_ns: int) -> StageView:
+        """Return a source that has something, or the one with the most rows."""
+        del now_ns
+        return min(
+            stages,
+            key=lambda one: (one.kind != "source", -one.rows, one.stimulus_ns, one.progress_ns),
+        )
+
+
+@dataclass(frozen=True)
+class Priorities:
+    """Higher numbers go first; of equals the earliest stimulus.
+
+    A stage waits for as long as one of a higher priority has work.
+
+    Args:
+        of: {stage: its priority}, any numbers; those not named have 0.
+
+    Raises:
+        SettingError: a priority is no number.
+    """
+
+    of: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        for stage, priority in self.of.items():
+            if isinstance(priority, bool) or not isinstance(priority, Real):
+                raise SettingError(
+                    f"priority {priority!r} of stage {stage!r} is a {type(priority).__name__}; "
+                    "write a number: higher ones go first, and stages not named have 0"
+                )
+
+    def first(self, stages: Sequence[StageView], now_ns: int) -> StageView:
+        """Return the one of the highest priority."""
+        del now_ns
+        return min(
+            stages,
+            key=lambda one: (-self.of.get(one.name, 0), one.stimulus_ns, one.progress_ns),
+        )
+
+    def first_path(self, paths: Sequence[PathView], now_ns: int) -> PathView:
+        """Return the one that comes from the stage of the highest priority."""
+        del now_ns
+        return min(paths, key=lambda one: (-self.of.get(one.source, 0), one.stimulus_ns))
+
+
+@dataclass(frozen=True)
+class CoarseStimulus:
+    """By stimulus across subintervals of a width, by any other order within one.
+
+    Latency then exceeds the estimate by up to the work of a subinterval instead of that of an
+    event. Source: [mace] §VII-A.
+
+    Args:
+        width: of a subinterval, > 0, such as "100ms" or a number of seconds.
+        within: chooses among stages whose earliest stimulus is in one subinterval.
+
+    Raises:
+        SettingError: the width is no length of time above 0, or `within` is no order.
+    """
+
+    width: Duration
+    within: Order = field(default_factory=RoundRobin)
+
+    def __post_init__(self) -> None:
+        duration_ns(self.width, what="width", positive=True)
+        if not callable(getattr(self.within, "first", None)):
+            raise SettingError(
+                f"within={self.within!r} is a {type(self.within).__name__} without first(stages, "
+                "now_ns); give an order, such as RoundRobin()"
+            )
+
+    def first(self, stages: Sequence[StageView], now_ns: int) -> StageView:
+        """Return the first, by the other order, of those in the earliest subinterval."""
+        earliest = min(self._subinterval(one) for one in stages)
+        among = [one for one in stages if self._subinterval(one) == earliest]
+        return among[0] if len(among) == 1 else self.within.first(among, now_ns)
+
+    def first_path(self, paths: Sequence[PathView], now_ns: int) -> PathView:
+        """Return the first path likewise; by stimulus, if the other order has no word for paths."""
+        earliest = min(self._subinterval(one) for one in paths)
+        among = [one for one in paths if self._subinterval(one) == earliest]
+        chosen = getattr(self.within, "first_path", _BY_STIMULUS.first_path)
+        found: PathView = among[0] if len(among) == 1 else chosen(among, now_ns)
+        return found
+
+    def _subinterval(self, one: StageView | PathView) -> int:
+        return one.stimulus_ns // self._width_ns
+
+    @cached_property
+    def _width_ns(self) -> int:
+        return duration_ns(self.width)

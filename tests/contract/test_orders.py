@@ -1,0 +1,121 @@
+"""What every order of a slot's work promises: it is a value, and results do not depend on it."""
+
+from __future__ import annotations
+
+import pickle
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from runtime.model import START_NS
+from tests.support.orders import ORDERS
+
+ROWS = pa.table({"ts": pa.array(range(1, 401), pa.int64()), "key": pa.array([1, 2] * 200)})
+
+
+def views(chance: Random) -> list[sw.StageView]:
+    return [
+        sw.StageView(
+            name,
+            chance.choice(["source", "merge", "sink"]),
+            chance.choice([START_NS, *range(5)]),
+            chance.choice([START_NS, 1, 2]),
+            chance.randrange(4),
+            chance.randrange(5),
+            chance.randrange(3),
+        )
+        for name in ("pairs", "pairs.gate", "pairs-out", "other")[: chance.choice([2, 3, 4])]
+    ]
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=repr)
+def test_it_pickles_and_chooses_alike_one_of_what_it_is_shown(order: Any) -> None:
+    again = pickle.loads(pickle.dumps(order))  # noqa: S301 - our own
+    assert again == order
+    chance = Random(5)  # noqa: S311 - a draw, not a secret
+    for _ in range(200):
+        shown = views(chance)
+        chosen = order.first(shown, 9)
+        assert chosen in shown
+        assert again.first(shown, 9) == chosen
+        paths = [sw.PathView(f"{n}→x", n, chance.randrange(5), 7, 1, 1) for n in "ab"]
+        if hasattr(order, "first_path"):
+            assert order.first_path(paths, 9) in paths
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=repr)
+def test_it_changes_when_results_come_and_not_which(order: Any) -> None:
+    def result(given: Any) -> list[dict[str, Any]]:
+        flow = sw.Dataflow("pairs")
+        left, right = (flow.source(n, sw.table(ROWS), event_time="ts") for n in ("left", "right"))
+        pairs = left.join(right, on="key", within="5ns", name="pairs", replicas=2)
+        pairs.aggregate(by="key", window=sw.tumbling("50ns"), name="counts", n=sw.count()).sink(
+            "out", sw.collect_sink()
+        )
+        with sw.Simulation(2, seed=3) as nodes:
+            limits = sw.Limits(order=given, max_slice_rows=20, min_slice_rows=1)
+            job = nodes.submit(flow, limits=limits)
+            assert job.wait().ledger.is_balanced
+            return job.result("out").to_pylist()
+
+    plain = result(None)
+    assert plain
+    assert result(order) == plain
+
+
+ONE = sw.StageView("one", "sink", 40, START_NS, rows=3, came_ns=90, turn=7)
+TWO = sw.StageView("two", "sink", 55, START_NS, rows=9, came_ns=80, turn=8)
+SOURCE = sw.StageView("source", "source", 95, 10, rows=0, came_ns=95, turn=9)
+
+
+@pytest.mark.parametrize(
+    ("order", "chosen"),
+    [
+        (sw.StimulusOrder(), "one"),
+        (sw.FifoOrder(), "two"),
+        (sw.RoundRobin(), "one"),
+        (sw.LongestQueue(), "source"),
+        (sw.Priorities({"two": 1}), "two"),
+        (sw.Priorities({"one": -1, "source": -0.5}), "two"),
+        (sw.Priorities(), "one"),
+        (sw.CoarseStimulus(20e-9, sw.LongestQueue()), "two"),  # 40 and 55 are in [40, 60)
+        (sw.CoarseStimulus(10e-9, sw.LongestQueue()), "one"),
+        (sw.CoarseStimulus("1s", sw.LongestQueue()), "source"),
+    ],
+    ids=repr,
+)
+def test_what_each_goes_by(order: Any, chosen: str) -> None:
+    assert order.first([SOURCE, TWO, ONE], 100).name == chosen
+
+
+def test_what_was_cut_short_goes_on_before_a_subinterval_is_looked_at() -> None:
+    cut = TWO._replace(stimulus_ns=START_NS)
+    assert sw.CoarseStimulus("1s", sw.LongestQueue()).first([SOURCE, ONE, cut], 100) == cut
+
+
+def test_paths_are_chosen_by_the_same_words() -> None:
+    early = sw.PathView("a→x", "a", stimulus_ns=40, came_ns=90, rows=1, messages=1)
+    late = sw.PathView("b→x", "b", stimulus_ns=55, came_ns=80, rows=1, messages=1)
+    paths = [late, early]
+    assert sw.FifoOrder().first_path(paths, 100) == late
+    assert sw.Priorities({"b": 1}).first_path(paths, 100) == late
+    assert sw.Priorities().first_path(paths, 100) == early
+    assert sw.CoarseStimulus("20ns", sw.FifoOrder()).first_path(paths, 100) == late
+    assert sw.CoarseStimulus("10ns", sw.FifoOrder()).first_path(paths, 100) == early
+    assert sw.CoarseStimulus("20ns", sw.RoundRobin()).first_path(paths, 100) == early
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: sw.CoarseStimulus(0), "width=0 must be more than zero"),
+        (lambda: sw.CoarseStimulus("1s", 7), r"within=7 is a int without first\("),  # type: ignore[arg-type]
+        (lambda: sw.Priorities({"a": "high"}), "priority 'high' of stage 'a' is a str; write"),  # type: ignore[dict-item]
+    ],
+)
+def test_what_is_no_order_is_refused(make: Any, words: str) -> None:
+    with pytest.raises(sw.SlackwaterError, match=words):
+        make()

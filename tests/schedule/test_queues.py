@@ -1,0 +1,76 @@
+"""The queues of a stage: what is urgent lends its urgency to what stands before it."""
+
+from __future__ import annotations
+
+from random import Random
+
+from runtime.model import Message, batch_of
+from runtime.schedule.queues import PathQueues
+
+
+def message(*stimuli_ns: int, promise_stimulus_ns: int = 0) -> Message:
+    """A message whose rows have these stimuli, in the order of their events."""
+    if not stimuli_ns:
+        return Message(None, 1, promise_stimulus_ns)
+    rows = list(range(len(stimuli_ns)))
+    return Message(batch_of(rows, {"n": rows}, list(stimuli_ns)), 1, promise_stimulus_ns)
+
+
+def queues(**channels: list[Message]) -> PathQueues:
+    found = PathQueues(channels)
+    for channel, messages in channels.items():
+        for one in messages:
+            found.push(channel, one, 100)
+    return found
+
+
+def taken(found: PathQueues) -> list[str]:
+    names = []
+    while (item := found.pop(200)) is not None:
+        names.append(item[0])
+    return names
+
+
+def test_a_message_counts_by_its_earliest_row_wherever_that_stands() -> None:
+    found = queues(a=[message(50, 20, 60)], b=[message(30)])
+    assert found.earliest_stimulus_ns() == 20
+    assert taken(found) == ["a", "b"]
+
+
+def test_what_stands_before_a_row_is_as_urgent_as_the_row() -> None:
+    """A channel behind a gate steps back in stimulus; on it nothing overtakes."""
+    found = queues(a=[message(50), message(20), message(60)], b=[message(30), message(70)])
+    assert found.earliest_stimulus_ns() == 20
+    assert taken(found) == ["a", "a", "b", "a", "b"]
+
+
+def test_a_promise_alone_counts_by_its_own_stimulus() -> None:
+    assert taken(queues(a=[message(promise_stimulus_ns=5)], b=[message(4), message(6)])) == [
+        "b",
+        "a",
+        "b",
+    ]
+
+
+def test_whatever_waits_the_earliest_of_it_is_known_also_after_a_restore() -> None:
+    chance = Random(3)  # noqa: S311 - a draw, not a secret
+    found = PathQueues("ab")
+    waiting: dict[str, list[int]] = {"a": [], "b": []}
+    for step in range(3_000):
+        if chance.random() < 0.5:
+            stimuli = [chance.randrange(20) for _ in range(chance.choice([1, 2, 5]))]
+            name = chance.choice("ab")
+            found.push(name, message(*stimuli), step)
+            waiting[name].append(min(stimuli))
+        elif (item := found.pop(step)) is not None:
+            first = {name: min(own) for name, own in waiting.items() if own}
+            assert first[item[0]] == min(first.values())
+            waiting[item[0]].pop(0)
+        if step % 100 == 0:
+            state, found = found.snapshot(), PathQueues("ab")
+            found.restore(state)
+        least = min([min(own) for own in waiting.values() if own], default=None)
+        assert found.earliest_stimulus_ns() == least
+        assert found.rows == sum(
+            one[1].rows for path in found._paths.values() for one in path.messages
+        )
