@@ -179,7 +179,7 @@ def _lines(made: Prediction) -> list[str]:
         f"bottleneck  {most.name}: {', '.join(most.operators) or 'nothing'}; the rates could be "
         f"{found.sustainable:.2f} times these",
         f"relief      {heaviest} takes {made.worst_by[heaviest]:.2f} of a core: "
-        + _relief(plan, heaviest, most.operators),
+        + _relief(plan, heaviest, made.worst_by[heaviest], most.operators),
     ]
     return lines
 
@@ -207,13 +207,13 @@ def _table(found: LatencyEstimate) -> list[str]:
     return [f"{'slot':<{width}}   load   peak   headroom   behind at most   runs", *lines]
 
 
-def _relief(plan: Plan, heaviest: str, beside: Sequence[str]) -> str:
+def _relief(plan: Plan, heaviest: str, cores: float, beside: Sequence[str]) -> str:
     others = [name for name in beside if name != heaviest]
-    if heaviest in beside and others:
+    if heaviest in beside and others and cores < 1:
         return f"place it apart from {', '.join(others)}"
     (stage,) = (one for one in plan.stages if one.name == heaviest)
     if stage.replica is not None or stage.kind in ("join", "aggregate", "process"):
-        return "give it one replica more (replicas=)"
+        return f"give it replicas (replicas={max(2, round(cores + 1))})"
     return "it cannot be divided; a faster core, or less work for each event"
 
 

@@ -40,6 +40,7 @@ START = {  # how each block of the README begins: {start: the test that has it}
     ". .venv/bin/activate": "the commands",
     'flow = sw.Dataflow("congestion", deadline': "the deadline",
     "Deadline 1.00 s": "the deadline's report",
+    ".venv/bin/slackwater plan": "the commands before a run",
     "jams.sink(": "the sinks",
 }
 
@@ -146,6 +147,15 @@ def test_the_commands_on_the_examples_run(folder: Path, typed: Typed) -> None:
     assert "Ledger" in ran
     for said in (status, report):  # the newest run is the one just made
         assert said.splitlines()[:3] == ran.splitlines()[:3]
+
+
+def test_a_flow_is_planned_and_provisioned_as_the_readme_says(folder: Path, typed: Typed) -> None:
+    (folder / "examples").symlink_to(ROOT / "examples")
+    planned, provided = map(typed, block(".venv/bin/slackwater plan").splitlines())
+    assert "nothing was run on the nodes" in planned
+    assert "bottleneck  node-" in planned
+    assert re.match(r"1 node keeps|\d+ nodes keep|no number of nodes keeps", provided)
+    assert not (folder / "out").exists()
 
 
 def test_every_command_of_the_readme_exists_with_its_options() -> None:
