@@ -12,6 +12,7 @@ from runtime.estimate.rates import Rate, series_of
 from runtime.estimate.sampled import arrivals_of, as_shares
 from runtime.model import NS_PER_SECOND, READY_ONLY, Duration, duration_ns, format_ns
 from runtime.plan.plan import Plan
+from runtime.plan.step import GatedStep
 from slackwater.sampling import FlowSample
 
 __all__ = ["Prediction", "predict"]
@@ -212,7 +213,7 @@ def _relief(plan: Plan, heaviest: str, cores: float, beside: Sequence[str]) -> s
     if heaviest in beside and others and cores < 1:
         return f"place it apart from {', '.join(others)}"
     (stage,) = (one for one in plan.stages if one.name == heaviest)
-    if stage.replica is not None or stage.kind in ("join", "aggregate", "process"):
+    if stage.replica is not None or (isinstance(stage.step, GatedStep) and stage.step.span_ns):
         return f"give it replicas (replicas={max(2, round(cores + 1))})"
     return "it cannot be divided; a faster core, or less work for each event"
 

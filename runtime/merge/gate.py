@@ -61,6 +61,12 @@ class SlackGate:
         # {place that holds the frontier: how many writers' rows of that very time are ready};
         # its own too, unless it is mixed. With all idle nobody holds it, and all are.
         self._ties = [place + (not w.is_mixed) for place, w in enumerate(self._writers)]
+        for port in {w.port for w in self._writers if w.is_shared}:
+            # Rows of one time stand by the ranks that they carry, whichever input brings them: as
+            # long as one of the port may send more of that time, none of it is ready.
+            places = [place for place, w in enumerate(self._writers) if w.port == port]
+            for place in places:
+                self._ties[place] = places[0]
         self._ties.append(len(order) + 1)
         self._frontier = Frontier(len(order))
         self._readers = [ReaderState(self._writers) for _ in range(readers)]

@@ -14,8 +14,11 @@ class Writer:
         rank: its place in the tie order; unique, and the same on every run.
         is_mixed: its rows come from several writers (`Batch.writers`), ordered only each in
             itself, or it may send rows that are late already; they are sorted on the way in.
+        is_shared: these writers may be those of other inputs of its port, too: what they sent was
+            divided further up, and is put into one order by their ranks.
     """
 
     port: int
     rank: int
     is_mixed: bool = False
+    is_shared: bool = False

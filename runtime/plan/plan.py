@@ -78,6 +78,7 @@ class Channel:
         rank: the tie order of its rows among all writers of the target's gate.
         schema: the columns that travel.
         has_writers: rows carry their own writer.
+        shares_writers: and these are of further up, so that other channels may carry them, too.
         is_mixed: rows may come in another order than that of their event times.
         may_be_late: rows may come behind what the channel has promised: out of a gate with a
             slack, or of a writer that was idle.
@@ -104,6 +105,7 @@ class Channel:
     idle_ns: int | None = None
     late: LateOf | None = None
     replica: int | None = None
+    shares_writers: bool = False
 
 
 @dataclass(frozen=True)
@@ -332,6 +334,7 @@ def _channels_into(
                 promise_gap_ns=IDLE_PROMISE_NS if holds_nothing(target) else 0,
                 idle_ns=came.idle_ns if isinstance(target.step, GatedStep) else None,
                 late=late,
+                shares_writers=came.has_writers and source.kind == "stateless",
             )
             for source in planned_of[heads[name]]
         ]

@@ -40,16 +40,19 @@ def test_ready_only_replicas_find_what_one_join_finds(
 
 
 @SHARES
+@pytest.mark.parametrize("slice_rows", [16, 10_000])
 def test_behind_a_gate_the_results_of_replicas_have_one_order_however_messages_travel(
-    alone: Any, share: Any
+    alone: Any, share: Any, slice_rows: int
 ) -> None:
     tables = []
+    limits = sw.Limits(max_slice_rows=slice_rows, min_slice_rows=min(slice_rows, 1_000))
     for seed in range(6):
         flow, pairs = paired(replicas=3, share=share)
         # Two filters: stages of their own, each fed by three replicas as they come.
         high, low = pairs.filter(sw.col("v") > 200), pairs.filter(sw.col("v") <= 200)
         high.merge(low, name="merged").sink("out", sw.collect_sink())
-        job, _ = simulate(flow, seed=seed, nodes=1 + seed)
+        job = sw.Simulation(nodes=1 + seed, seed=seed).submit(flow, limits=limits)
+        job.wait()
         tables.append(job.result("out"))
     assert all(table.equals(tables[0]) for table in tables)
     assert sorted_rows(tables[0]) == alone[0]
