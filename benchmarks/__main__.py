@@ -27,6 +27,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "sink-kill": ("engine.sinks.kill", "a hundred kills during live sinks: what readers see"),
     "memory": ("engine.memory", "ten million events through three nodes: is memory flat?"),
     "flows-at-random": ("engine.flows_at_random", "2,000 flows beside pandas, 50 of them on Ray"),
+    "scheduling": ("mace.scheduling", "worst latency under seven orders of work, Theorem 1"),
     "stimulus-order": ("mace.stimulus_order", "a FIFO behind a gate: how its urgency is counted"),
     "ssg-read": ("ssg.read", "what a read costs 1 to 8 readers: ready-only, with a slack, K-slack"),
     "ssg-scale": ("ssg.scale", "a join on 1 and 2 operators behind one gate, simulated to 8"),

@@ -139,7 +139,8 @@ class StageMachine:
             due_ns = self.due_ns(now_ns)
             if due_ns is None or due_ns > now_ns:
                 return None
-            return due_ns if self._is_paced else now_ns
+            # When it may be asked next says nothing about how long its row has been waiting.
+            return self.source.due_ns(now_ns) if self._is_paced else now_ns
         if self._intake.more:
             return self._intake.goes_on_ns
         due_ns = self._by_clock_ns(now_ns)

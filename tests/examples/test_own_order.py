@@ -22,6 +22,9 @@ def test_what_is_urgent_waits_for_one_slice_and_the_results_are_the_same() -> No
     ordered, with_it = run(UrgentFirst("alarms", "rung"))
     slice_ms = 5 * 12
     assert with_it <= slice_ms < without
+    page = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
+    assert f"by stimulus     {without:8.1f} ms" in page
+    assert f"urgent first    {with_it:8.1f} ms" in page
     for sink in ("rung", "counted"):
         assert ordered.result(sink).equals(plain.result(sink))
         assert plain.result(sink).num_rows

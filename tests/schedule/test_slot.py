@@ -66,6 +66,20 @@ def test_the_message_with_the_earliest_stimulus_goes_first() -> None:
     assert order == ["out-two", "out-one", "out-one"]
 
 
+def test_a_source_that_is_behind_is_as_urgent_as_the_row_that_waits_longest() -> None:
+    """And not as the moment from which on it may be asked again: that is never long ago."""
+    flow = sw.Dataflow("behind")
+    flow.source("rows", sw.table(ROWS), event_time="ts", speed=1.0).sink("out", sw.collect_sink())
+    slot = slot_of(planned(flow, out="b"), "a", max_slice_rows=1, min_slice_rows=1)
+    source, gap_ns = slot.stages["rows"], Limits().source_gap_ns
+    found = []
+    for now_ns in (gap_ns, 2 * gap_ns, 3 * gap_ns):
+        found.append(source.urgency_ns(now_ns))
+        assert slot.step(now_ns) is not None
+        assert source.urgency_ns(now_ns) is None, "it was asked just now"
+    assert found == [0, 1, 2]
+
+
 def test_a_stage_without_credit_does_not_run_until_it_is_granted() -> None:
     plan = planned(two_sources(), both="b", out="b")
     slot = slot_of(plan, "a", credit_rows=30, max_slice_rows=10, min_slice_rows=1)
