@@ -6,46 +6,49 @@ import numpy as np
 
 from runtime.estimate.placement.moves import Placed
 from runtime.estimate.placement.problem import IntArray, PlacementProblem
+from runtime.estimate.query_graph import FloatArray
 
 __all__ = ["greedy", "place_rest"]
 
-_KNOTS = 16
+_STRETCHES = 64
 
 
 def greedy(problem: PlacementProblem, rng: np.random.Generator) -> IntArray:
     """Return a placement, the largest operator first onto the node whose excess it raises least.
 
     Nodes that have little yet are no measure of how they will be when all is placed: so a node
-    counts as fast as the share of all work that is placed by then. Looks at those points of time
-    only where the worst stretches of a random placement begin and end.
+    counts as fast as the share of all work that is placed by then. Looks at those stretches of
+    time only that are the worst of the nodes of a random placement, the most frequent of them.
 
     Args:
         problem: what is placed.
         rng: draws that random placement.
     """
-    knots = Placed(problem, problem.random(rng)).most_frequent_ends(_KNOTS)
-    done = np.ascontiguousarray(problem.done_s[:, knots])  # (m, k)
-    room = np.ascontiguousarray(problem.room_s[:, knots].T)  # (k, n)
+    begins, ends = Placed(problem, problem.random(rng)).worst_stretches(_STRETCHES)
+
+    def within(done_s: FloatArray) -> FloatArray:
+        """Return what is done in each of the stretches, shape (…, d) to (…, k)."""
+        before = np.where(begins >= 0, done_s[:, begins], 0.0)  # -1: from the very beginning
+        return np.ascontiguousarray(done_s[:, ends] - before)
+
+    load, room = within(problem.done_s), np.ascontiguousarray(within(problem.room_s).T)
     work = problem.load_s.sum(axis=1)
     share = 1 / max(float(work.sum()), 1e-300)
-    came = np.zeros_like(room)
+    came = np.zeros_like(room)  # (k, n)
     nodes = problem.keep_pinned(np.zeros(problem.operators, dtype=np.intp))
     pinned = np.fromiter(problem.pinned, dtype=np.intp)
-    np.add.at(came.T, nodes[pinned], done[pinned])
+    np.add.at(came.T, nodes[pinned], load[pinned])
     placed = float(work[pinned].sum())
     free = np.flatnonzero(problem.movable)
-    behind, least = np.empty_like(room), np.empty_like(room)
+    behind = np.empty_like(room)
     for j in free[np.argsort(-work[free], kind="stable")]:
         placed += work[j]
         np.multiply(room, -placed * share, out=behind)
         behind += came
-        behind += done[j][:, None]
-        np.minimum.accumulate(behind, axis=0, out=least)
-        np.minimum(least, 0.0, out=least)
-        behind -= least
+        behind += load[j][:, None]
         node = int((behind.max(axis=0) / problem.capacity).argmin())
         nodes[j] = node
-        came[:, node] += done[j]
+        came[:, node] += load[j]
     return nodes
 
 

@@ -97,6 +97,11 @@ class Placed:
         """Mace_WC of this placement."""
         return float(self.worst_s.max())
 
+    @property
+    def as_one_s(self) -> float:
+        """What all nodes as one would be behind at worst: no placement can be below it."""
+        return float(_rise(self._ahead_s.sum(axis=0)) / self.problem.capacity.sum())
+
     def on(self, node: int) -> IntArray:
         """Return the operators of a node that may be moved."""
         return np.flatnonzero((self.nodes == node) & self.problem.movable)
@@ -175,12 +180,31 @@ class Placed:
 
     def most_frequent_ends(self, most: int) -> IntArray:
         """Return where the nodes' worst stretches begin and end, so many at most, in order."""
+        begins, ends = self._worst_stretches()
+        steps = self._ahead_s.shape[1]
+        count = np.bincount(np.concatenate([begins[begins >= 0], ends]), minlength=steps)
+        count[:: max(steps // 16, 1)] += 1  # and some of each part of time
+        found = np.argsort(-count, kind="stable")[:most]
+        return np.sort(found[count[found] > 0])
+
+    def worst_stretches(self, most: int) -> tuple[IntArray, IntArray]:
+        """Return the stretches in which nodes fall behind most, and all time; most frequent first.
+
+        Returns:
+            Two of shape (k,), k at most `most`: the subintervals after which they begin, -1 for
+            the beginning of time, and those with whose end they end.
+        """
+        every = np.stack(self._worst_stretches())
+        every = every[:, every[0] < every[1]]  # a node that is never behind has none
+        all_time = np.array([[-1], [self._ahead_s.shape[1] - 1]])
+        found, count = np.unique(np.hstack([all_time, every]), axis=1, return_counts=True)
+        begins, ends = found[:, np.argsort(-count, kind="stable")[:most]]
+        return begins, ends
+
+    def _worst_stretches(self) -> tuple[IntArray, IntArray]:
         ahead = self._ahead_s
         least = np.minimum(np.minimum.accumulate(ahead, axis=1), 0.0)
         ends = np.argmax(ahead - least, axis=1)
-        # Where a series is first as low as it has been up to then; before all time, if that is 0.
-        begins = (ahead <= least[np.arange(len(ends)), ends][:, None]).argmax(axis=1)
-        count = np.bincount(np.concatenate([begins, ends]), minlength=ahead.shape[1])
-        count[:: max(ahead.shape[1] // 16, 1)] += 1  # and some of each part of time
-        found = np.argsort(-count, kind="stable")[:most]
-        return np.sort(found[count[found] > 0])
+        lowest = least[np.arange(len(ends)), ends]
+        begins = (ahead <= lowest[:, None]).argmax(axis=1)
+        return np.where(lowest < 0, begins, -1), ends

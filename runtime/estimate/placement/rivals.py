@@ -68,7 +68,7 @@ def corr(
     problem: PlacementProblem,
     *,
     theta: float = 0.8,
-    patience: int = 1_000,
+    patience: int | None = None,
     go_on: Callable[[int], bool] | None = None,
 ) -> CorrPlacement:
     """Return a placement whose nodes' loads rise and fall together, at a variance that is small.
@@ -80,7 +80,8 @@ def corr(
     Args:
         problem: what is placed; pinned operators stay.
         theta: θ, the average correlation at which it stops.
-        patience: if so many exchanges bring no 0.001 of correlation, it cannot go on.
+        patience: if so many exchanges bring no 0.001 of correlation, it cannot go on; None: as
+            many as there are pairs of nodes.
         go_on: asked before each exchange, with their number so far.
 
     Differs from [33] as [mace] tells of it: an exchange that lowers the average is not made, its
@@ -91,9 +92,10 @@ def corr(
     pairs = _Pairs.of(problem, nodes, centred)
     work = problem.load_s.sum(axis=1)
     free = problem.movable
+    round_ = patience or max(problem.nodes * (problem.nodes - 1) // 2, 1)
     exchanges, before = 0, -np.inf
     while pairs.average < theta and (go_on is None or go_on(exchanges)):
-        if exchanges % patience == 0:
+        if exchanges % round_ == 0:
             if pairs.average - before < _GAIN:
                 break
             before = pairs.average

@@ -1,0 +1,1 @@
+"""Benchmarks of [mace]; figures in docs/benchmarks/mace.md."""
