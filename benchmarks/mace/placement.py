@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -72,6 +72,7 @@ class Loss:
     """A node is lost: how long the answer takes, and its Mace_WC by that of a whole search."""
 
     took_s: Spread
+    cpu_s: Spread
     cold_s: Spread
     ratio: Spread
 
@@ -104,7 +105,12 @@ def run(options: Options) -> Result:
     loss = lose_nodes(largest, last.found)
     result.figures |= {
         "moves_evaluated_per_second": rate,
-        "lost_node": {"took_s": loss.took_s, "cold_s": loss.cold_s, "ratio": loss.ratio},
+        "lost_node": {
+            "took_s": loss.took_s,
+            "cpu_s": loss.cpu_s,
+            "cold_s": loss.cold_s,
+            "ratio": loss.ratio,
+        },
     }
     at = f"scale {last.scale}"
     result.claims += [
@@ -119,8 +125,9 @@ def run(options: Options) -> Result:
         f"{at}: in the search itself {search.evaluated / last.found_took_s:,.0f} moves/s are "
         f"evaluated exactly, and {search.bounded / last.found_took_s:,.0f}/s more are ruled out by "
         f"a lower bound; {search.steps} steps from {search.starts} starts",
-        f"{at}: lost nodes answered in {loss.took_s} s with the last search's running sums at "
-        f"hand, {loss.cold_s} s without; Mace_WC × {loss.ratio} of a search from the start",
+        f"{at}: lost nodes answered in {loss.took_s} s, {loss.cpu_s} s of them on the CPU, "
+        f"with the last search's running sums at hand, {loss.cold_s} s without; Mace_WC × "
+        f"{loss.ratio} of a search from the start",
         "Corr: "
         + "; ".join(
             f"scale {one.scale}: {one.corr.exchanges:,} exchanges to {one.corr.correlation:.3f} "
@@ -201,19 +208,20 @@ def lose_nodes(problem: PlacementProblem, found: FoundPlacement) -> Loss:
     """Lose some nodes, one at a time, each from the same placement."""
     lost = np.linspace(0, problem.nodes - 1, LOST).astype(int).tolist()
     whole = mace_hc(PlacementProblem(problem.load_s, problem.capacity[1:], problem.width_s), 1)
-    took, cold, ratio = [], [], []
+    took, cpu, cold, ratio = [], [], [], []
     _ = problem.done_s  # as the search has left them
     for node in lost * TURNS:
-        began_s = perf_counter()
+        began_s, worked_s = perf_counter(), process_time()
         answer = replace_lost(problem, found.nodes, node)
         took.append(perf_counter() - began_s)
+        cpu.append(process_time() - worked_s)
         bare = PlacementProblem(problem.load_s, problem.capacity, problem.width_s)
         began_s = perf_counter()
         replace_lost(bare, found.nodes, node)
         cold.append(perf_counter() - began_s)
         check(not (answer.nodes == node).any(), "an operator is left on a lost node")
         ratio.append(worst_mace_s(problem, answer.nodes) / whole.mace_s)
-    return Loss(Spread.of(took), Spread.of(cold), Spread.of(ratio))
+    return Loss(Spread.of(took), Spread.of(cpu), Spread.of(cold), Spread.of(ratio))
 
 
 def draw(found: list[Contest], *, folder: Path = Path("out/benchmarks")) -> Path:

@@ -72,7 +72,9 @@ class Placed:
         bounded: moves that a lower bound of their outcome has ruled out, so far.
     """
 
-    def __init__(self, problem: PlacementProblem, nodes: IntArray) -> None:
+    def __init__(
+        self, problem: PlacementProblem, nodes: IntArray, *, most_knots: int = _KNOTS
+    ) -> None:
         self.problem = problem
         self.nodes = np.array(nodes, dtype=np.intp)
         self.evaluated = 0
@@ -90,7 +92,8 @@ class Placed:
             if node >= 0:
                 self._ahead_s[node] += done_s
         self.worst_s = _rise(self._ahead_s) / problem.capacity
-        self.knots = self.most_frequent_ends(_KNOTS)
+        self._most_knots = most_knots
+        self.knots = self.most_frequent_ends(most_knots)
 
     @property
     def mace_s(self) -> float:
@@ -176,7 +179,7 @@ class Placed:
 
     def look_again(self) -> None:
         """Choose the knots anew: those of nodes that have changed since are no longer the same."""
-        self.knots = self.most_frequent_ends(_KNOTS)
+        self.knots = self.most_frequent_ends(self._most_knots)
 
     def most_frequent_ends(self, most: int) -> IntArray:
         """Return where the nodes' worst stretches begin and end, so many at most, in order."""

@@ -15,7 +15,8 @@ from runtime.estimate.placement.moves import Placed, worst_mace_s
 from runtime.estimate.placement.problem import IntArray, PlacementProblem
 
 _AMONG_AFTER_LOSS = 32  # an answer is wanted at once
-_STEPS_AFTER_LOSS = 90
+_KNOTS_AFTER_LOSS = 16
+_STEPS_AFTER_LOSS = 120
 _NEAR_ENOUGH = 1.03  # times what all nodes as one would be behind
 
 __all__ = ["FoundPlacement", "SearchBudget", "mace_hc", "replace_lost"]
@@ -133,7 +134,7 @@ def replace_lost(
         problem: as before; the lost node still has its number in it.
         nodes: shape (m,), where operators were.
         lost: the number of the node.
-        budget: of the climb; 90 steps if None, fewer if Mace_WC comes within 3 % of what
+        budget: of the climb; 120 steps if None, fewer if Mace_WC comes within 3 % of what
             all nodes as one would have.
 
     Raises:
@@ -159,7 +160,8 @@ def replace_lost(
         pinned={j: int(number[node]) for j, node in problem.pinned.items()},
     )
     rest.__dict__["done_s"] = problem.done_s  # operators' sums are as before: the plan keeps them
-    placed = Placed(rest, number[np.asarray(nodes, dtype=np.intp)])
+    before = number[np.asarray(nodes, dtype=np.intp)]
+    placed = Placed(rest, before, most_knots=_KNOTS_AFTER_LOSS)
     place_rest(placed)
     meter = _Meter(budget or SearchBudget(steps=_STEPS_AFTER_LOSS))
     has_budget, enough_s = meter.begin_climb(), _NEAR_ENOUGH * placed.as_one_s
