@@ -70,6 +70,7 @@ class Placed:
         worst_s: shape (n,), the largest excess of each node, in seconds of its own time.
         evaluated: moves whose outcome was computed exactly, so far.
         bounded: moves that a lower bound of their outcome has ruled out, so far.
+        knots: the points of time that lower bounds look at, `most_knots` at most.
     """
 
     def __init__(
