@@ -32,6 +32,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "ssg-read": ("ssg.read", "what a read costs 1 to 8 readers: ready-only, with a slack, K-slack"),
     "ssg-scale": ("ssg.scale", "a join on 1 and 2 operators behind one gate, simulated to 8"),
     "ssg-threshold": ("ssg.threshold", "fixed slacks: latency, detected, out-of-order tuples"),
+    "placement": ("mace.placement", "Mace-HC beside Corr and chance, 20 to 400 nodes; a lost node"),
     "predictors": ("sltuner.predictors", "the next second of a gate, predicted by four models"),
     "sltuner-zipf": ("sltuner.zipf", "a deadline of 6 s, buses late in waves: all policies"),
     "sltuner-seeds": ("sltuner.seeds", "the tuner beside the rules, one gate and two, five seeds"),

@@ -1,1 +1,1 @@
-"""Benchmarks of [mace]: latency by stimulus, how it is scheduled, and how it is predicted."""
+"""Benchmarks of [mace]: latency predicted before a flow runs, placement, and the order of work."""

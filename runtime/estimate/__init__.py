@@ -7,6 +7,7 @@
 | `excess.py` | load of a node, cumulative excess, Mace |
 | `held_up.py` | beyond the paper: work held up upstream is counted, too |
 | `latency_estimate.py` | both for a placement, with bounds, quantiles, the bottleneck |
+| `placement/` | the placement whose Mace is least |
 """
 
 from __future__ import annotations
