@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -17,7 +18,7 @@ from runtime.plan.plan import Plan
 from runtime.plan.slots import SlotPlace
 from runtime.prepare import admit, prepare
 from runtime.tune import HOP_NS
-from slackwater.prediction import Prediction, predict
+from slackwater.prediction import Prediction, better_of, predict, searched_placement
 from slackwater.sampling import FlowSample, sample_flow
 
 
@@ -89,7 +90,9 @@ class FlowHost(ABC):
         """Return what the latency of a flow will be here, and which slot is the bottleneck.
 
         Nothing is run on the nodes: the first rows of each source go through the flow in this
-        process, and no sink is called. Source: [mace].
+        process, and no sink is called. Stages that `placement` leaves open are placed by the simple
+        rule, or as a search for the least latency finds, whichever is better; give what it says
+        (`.plan.slots`) as the placement of the job. Source: [mace].
 
         Args:
             flow: as it will be submitted.
@@ -109,16 +112,24 @@ class FlowHost(ABC):
         plan = self.plan(flow, placement=placement, limits=limits)
         if isinstance(sample, int):
             sample = sample_flow(flow, rows=sample, limits=limits)
-        return predict(
-            plan,
-            sample,
-            rates,
-            slots=[slot.name for slot in self.slots],
+        slots = [slot.name for slot in self.slots]
+        predicted = partial(
+            predict,
+            sample=sample,
+            rates=rates,
+            slots=slots,
             horizon=horizon,
             width=width,
             hop_s=self._hop_ns / 1e9,
             seed=seed,
         )
+        rule = predicted(plan)
+        if len(slots) == 1 or not rule.has_backlog:
+            return rule
+        found = searched_placement(rule, slots, seed=seed)
+        if found == dict(plan.slots):
+            return rule
+        return better_of(rule, predicted(self.plan(flow, placement=found, limits=limits)))
 
     def _admitted(
         self,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from runtime.errors import SettingError
 from runtime.estimate import LatencyEstimate, Workload, estimate_latency
+from runtime.estimate.placement import PlacementProblem, SearchBudget, mace_hc
 from runtime.estimate.rates import Rate, series_of
 from runtime.estimate.sampled import arrivals_of, as_shares
 from runtime.model import NS_PER_SECOND, READY_ONLY, Duration, duration_ns, format_ns
@@ -15,9 +18,13 @@ from runtime.plan.plan import Plan
 from runtime.plan.step import GatedStep
 from slackwater.sampling import FlowSample
 
-__all__ = ["Prediction", "predict"]
+__all__ = ["Prediction", "better_of", "predict", "searched_placement"]
 
 MOST_SUBINTERVALS = 100_000
+SEARCH_MOVES = 20_000
+"""Moves that a search for a placement may look at."""
+SEARCH_GAIN = 0.01
+"""A found placement has to be so much better than the simple rule's to be taken."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,6 +37,8 @@ class Prediction:
         rates: {source: mean events a second}.
         estimate: latency over time, the nodes, the bottleneck.
         worst_by: {operator: CPU seconds a second that it takes}, all nodes alike.
+        work: what there is to do, by subinterval.
+        considered: {how stages were placed: the worst latency of that, seconds}.
     """
 
     plan: Plan
@@ -37,6 +46,13 @@ class Prediction:
     rates: Mapping[str, float]
     estimate: LatencyEstimate
     worst_by: Mapping[str, float]
+    work: Workload
+    considered: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def has_backlog(self) -> bool:
+        """Whether anything ever waits for longer than a subinterval."""
+        return self.estimate.is_unbounded or self.estimate.worst_s > self.work.width_s
 
     @property
     def keeps_deadline(self) -> bool | None:
@@ -70,6 +86,10 @@ class Prediction:
                 "most_s": upper,
             },
             "keeps_deadline": self.keeps_deadline,
+            "considered": {
+                way: None if worst == float("inf") else worst
+                for way, worst in self.considered.items()
+            },
             "bottleneck": {
                 "node": found.bottleneck.name,
                 "stage": next(iter(found.bottleneck.operators), None),
@@ -145,7 +165,45 @@ def predict(
         rates={name: float(counts.sum() / (d * width_s)) for name, counts in series.items()},
         estimate=estimate,
         worst_by=dict(zip(sample.graph.names, map(float, busy), strict=True)),
+        work=work,
     )
+
+
+def searched_placement(made: Prediction, slots: Sequence[str], *, seed: int = 0) -> dict[str, str]:
+    """Return {stage: slot} with the least Mace_WC that Mace-HC finds; what was said by hand stays.
+
+    Source: [mace] §IX-B, Fig. 11.
+    """
+    graph = made.sample.graph
+    number = {name: j for j, name in enumerate(graph.names)}
+    place = {slot: i for i, slot in enumerate(slots)}
+    said = [name for name, by in made.plan.placed_by.items() if by == "placement"]
+    problem = PlacementProblem(
+        load_s=made.work.load_s,
+        capacity=np.ones(len(slots)),
+        width_s=made.work.width_s,
+        pinned={number[name]: place[made.plan.slots[name]] for name in said},
+        near=[
+            (number[name], j)
+            for j, one in enumerate(graph.operators)
+            for name in one.inputs
+            if name in number
+        ],
+    )
+    found = mace_hc(problem, seed, budget=SearchBudget(moves=SEARCH_MOVES))
+    return {name: slots[int(found.nodes[j])] for name, j in number.items()}
+
+
+def better_of(rule: Prediction, search: Prediction) -> Prediction:
+    """Return the one with the lower worst latency, the rule's where they are alike."""
+    considered = {"simple rule": _worst_s(rule), "search": _worst_s(search)}
+    least_s = considered["simple rule"] * (1 - SEARCH_GAIN)
+    is_better = considered["search"] < least_s
+    return replace(search if is_better else rule, considered=considered)
+
+
+def _worst_s(made: Prediction) -> float:
+    return float("inf") if made.estimate.is_unbounded else made.estimate.worst_s
 
 
 def _lines(made: Prediction) -> list[str]:
@@ -168,6 +226,9 @@ def _lines(made: Prediction) -> list[str]:
             f"{_time(upper)}), p99 {_time(found.quantile_s(0.99))}, mean {_time(found.mean_s)}; "
             f"Mace {_time(found.mace_worst_s)}"
         )
+    if made.considered:
+        each = ", ".join(f"{way} {_worst(worst)}" for way, worst in made.considered.items())
+        lines.append(f"placements  worst latency of each considered: {each}")
     lines += _gates(plan)
     if made.keeps_deadline is not None and plan.deadline_ns is not None:
         word = "is kept" if made.keeps_deadline else "is not kept"
@@ -216,6 +277,10 @@ def _relief(plan: Plan, heaviest: str, cores: float, beside: Sequence[str]) -> s
     if stage.replica is not None or (isinstance(stage.step, GatedStep) and stage.step.span_ns):
         return f"give it replicas (replicas={max(2, round(cores + 1))})"
     return "it cannot be divided; a faster core, or less work for each event"
+
+
+def _worst(seconds: float) -> str:
+    return "without bound" if seconds == float("inf") else _time(seconds)
 
 
 def _time(seconds: float) -> str:

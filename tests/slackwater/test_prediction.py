@@ -139,6 +139,29 @@ def test_a_rate_above_capacity_is_unbounded_and_says_what_can_be_kept_up_with() 
     assert json.loads(json.dumps(made.to_json()))["unbounded"] is True
 
 
+def test_where_the_simple_rule_falls_behind_a_searched_placement_is_taken_unless_said_by_hand() -> (
+    None
+):
+    clock = WorkClock(4 * MS)
+    flow = sw.Dataflow("three")
+    for name in "abc":
+        rows = flow.source(name, sw.table(times(1_000)), event_time="ts")
+        gate = rows.merge(name=f"gate-{name}", slack="0s")
+        work = gate.map_batches(clock.work, schema={"n": "int64"}, name=f"work-{name}")
+        work.sink(f"out-{name}", sw.collect_sink())
+    sample = sample_flow(flow, clock_ns=clock)
+    rates = {"a": 225, "b": 75, "c": 75}  # 0.9, 0.3 and 0.3 of a core, on two slots
+    free = sw.Simulation(nodes=2).predict(flow, rates, sample=sample)
+    assert free.considered == {"simple rule": float("inf"), "search": free.estimate.worst_s}
+    assert free.estimate.worst_s < 1
+    assert free.plan.slots["gate-b"] == free.plan.slots["gate-c"] != free.plan.slots["gate-a"]
+    by_hand = {"gate-a": "node-1", "gate-b": "node-1"}
+    said = sw.Simulation(nodes=2).predict(flow, rates, sample=sample, placement=by_hand)
+    assert said.estimate.is_unbounded
+    assert {said.plan.slots["gate-a"], said.plan.slots["gate-b"]} == {"node-1"}
+    assert "simple rule without bound" in said.text()
+
+
 def test_provision_names_the_fewest_nodes_and_what_one_fewer_would_do() -> None:
     clock = WorkClock(5 * MS)
     flow = sw.Dataflow("two")
