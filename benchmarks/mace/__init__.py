@@ -1,0 +1,1 @@
+"""Benchmarks of [mace]: latency predicted before a flow runs, beside what it then is."""

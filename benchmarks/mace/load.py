@@ -1,0 +1,85 @@
+"""The load of `mace-*`: real visits of the web, which arrive in bursts as [mace] §VIII draws them.
+
+```
+rate   H    ████                 ██████████      high periods: 10 s on average
+       H/100    ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁          ▁▁▁▁▁  low ones: 30 s;  arrivals within: Poisson
+```
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from examples.real_data import web_visits
+from runtime.model import NS_PER_SECOND
+
+EVENTS = 75_000
+RATE_RATIO, DURATION_RATIO, HIGH_S = 100.0, 0.33, 10.0
+HIGH_RATE = 1_000.0
+"""Events a second in a high period. A scale: costs are set by the load that is wanted."""
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@cache
+def visits() -> pa.Table:
+    """Return all visits in the order of time: event_time_ms, panelist, url."""
+    table = pq.read_table(
+        web_visits() / "visits.parquet", columns=["event_time_ms", "panelist", "url"]
+    )
+    text = {name: pc.cast(table[name], pa.string()) for name in ("panelist", "url")}
+    return pa.table({"event_time_ms": table["event_time_ms"], **text})
+
+
+@cache
+def genders() -> dict[str, str]:
+    """Return {panelist: male or female}."""
+    table = pa.csv.read_csv(web_visits() / "panelists.csv")
+    return dict(
+        zip(table["panelist_id"].to_pylist(), table["gender"].to_pylist(), strict=True)
+    )
+
+
+def on_off_s(rng: np.random.Generator, count: int, *, high_rate: float = HIGH_RATE) -> Floats:
+    """Return when so many events arrive, seconds from the start, ascending; shape (count,)."""
+    found: list[Floats] = []
+    now_s, left, is_high = 0.0, count, bool(rng.random() < 0.5)
+    while left > 0:
+        length_s = rng.exponential(HIGH_S if is_high else HIGH_S / DURATION_RATIO)
+        rate = high_rate if is_high else high_rate / RATE_RATIO
+        came_s = np.sort(rng.uniform(0.0, length_s, rng.poisson(rate * length_s)))
+        found.append(now_s + came_s[:left])
+        left -= len(came_s)
+        now_s += length_s
+        is_high = not is_high
+    return np.concatenate(found)
+
+
+def own_arrivals_s(count: int, *, of: pa.Table | None = None) -> Floats:
+    """Return the data's own arrivals, as if it began anew when it ends; shape (count,), seconds."""
+    times_ms = (visits() if of is None else of)["event_time_ms"].to_numpy()
+    once_s = (times_ms - times_ms[0]) / 1e3
+    again_s = once_s[-1] + float(np.mean(np.diff(once_s)))
+    places = np.arange(count)
+    return np.asarray(once_s[places % len(once_s)] + again_s * (places // len(once_s)))
+
+
+def arriving(arrival_s: Floats, *, of: pa.Table | None = None) -> pa.Table:
+    """Return the visits that arrive at these times: ts (ns), panelist, url.
+
+    They begin anew when they end; a visit happens when it arrives.
+    """
+    table = visits() if of is None else of
+    taken = table.take(pa.array(np.arange(len(arrival_s)) % table.num_rows))
+    times_ns = np.rint(arrival_s * NS_PER_SECOND).astype(np.int64)
+    return pa.table(
+        {"ts": times_ns, "panelist": taken["panelist"], "url": taken["url"]}
+    ).combine_chunks()

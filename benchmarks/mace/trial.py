@@ -1,0 +1,201 @@
+"""One trial of `mace-*`: queries on nodes, measured in the simulator, and predicted from a sample.
+
+```
+first 8 % ─▶ simulator ─▶ report ─▶ costs, selectivities ─┐
+all arrivals, counted by subinterval ─────────────────────┴▶ Mace, held up │ beside
+all events ─▶ simulator ─▶ latency of each result, by stimulus time ───────┘
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import slackwater as sw
+from benchmarks.mace.load import Floats, arriving, genders
+from benchmarks.mace.query import DOMAIN, SLIDE_S, STAGES, add_query
+from runtime.config import Limits
+from runtime.estimate import LatencyEstimate, Workload, estimate_latency
+from runtime.estimate.statistics import arrivals_at, query_graph_of
+from runtime.measure.report import JobReport
+from runtime.model import NS_PER_SECOND, Batch
+from runtime.plan.plan import Plan
+from runtime.prepare import prepare
+from runtime.simulate import CostModel, LinkModel, Simulation
+
+SAMPLE = 0.08
+LOAD = 0.7
+BATCH_ROWS = 10
+LIMITS = Limits(
+    fuse=False,
+    credit_rows=10_000_000,
+    gate_rows=10_000_000,
+    min_slice_rows=BATCH_ROWS,
+    max_slice_rows=BATCH_ROWS,
+    source_gap_ns=1,
+)
+"""Each step a stage, queues without bound, slices of ten events: as near to the paper's model, an
+event at a time, as a run of minutes allows."""
+PER_SLICE_NS = 1_000.0
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """What runs.
+
+    Attributes:
+        arrivals_s: for each query shape (events,), when they arrive.
+        tables: for each query its visits (see `arriving`).
+        costs_ns: {stage: what an event costs it}.
+        placement: {stage: node}.
+        domain: that the queries are about.
+    """
+
+    arrivals_s: Sequence[Floats]
+    tables: Sequence[pa.Table]
+    costs_ns: Mapping[str, float]
+    placement: Mapping[str, str]
+    domain: str = DOMAIN
+
+    @property
+    def nodes(self) -> list[str]:
+        """Those in use."""
+        return sorted(set(self.placement.values()))
+
+    @property
+    def duration_s(self) -> float:
+        """Until the last event."""
+        return max(float(arrival_s[-1]) for arrival_s in self.arrivals_s)
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What a run gave: each result's stimulus and latency, shape (results,), seconds."""
+
+    stimulus_s: Floats
+    latency_s: Floats
+    report: JobReport
+    plan: Plan
+
+    def by_subinterval(self, width_s: float, count: int) -> Floats:
+        """Return Lat_p of [mace] Def. 4, shape (count,); NaN where no result is."""
+        found = np.full(count, np.nan)
+        places = np.minimum((self.stimulus_s / width_s).astype(np.int64), count - 1)
+        np.fmax.at(found, places, self.latency_s)
+        return found
+
+
+def queries_of(  # noqa: PLR0913 - each by name
+    rng: np.random.Generator,
+    arrivals_s: Sequence[Floats],
+    *,
+    sets: Sequence[pa.Table | None],
+    nodes: int = 1,
+    domain: str = DOMAIN,
+    load: float = LOAD,
+) -> Queries:
+    """Draw costs, and a placement on several nodes; scaled to the load of the busiest node."""
+    tables = [arriving(at_s, of=of) for at_s, of in zip(arrivals_s, sets, strict=True)]
+    rows: dict[str, float] = {}
+    for number, table in enumerate(tables, start=1):
+        rows |= {f"{number}.{name}": n for name, n in rows_seen(table, domain).items()}
+    weights = rng.uniform(0.2, 1.0, len(rows))
+    names = [f"node-{n + 1}" for n in range(nodes)]
+    places = _random_places(rng, len(rows), nodes)
+    placement = {stage: names[at] for stage, at in zip(rows, places, strict=True)}
+    work = dict.fromkeys(names, 0.0)
+    for stage, weight in zip(rows, weights, strict=True):
+        work[placement[stage]] += weight * rows[stage]
+    duration_s = max(float(at_s[-1]) for at_s in arrivals_s)
+    scale = load * duration_s * NS_PER_SECOND / max(work.values())
+    costs = {stage: float(scale * weight) for stage, weight in zip(rows, weights, strict=True)}
+    return Queries(arrivals_s, tables, costs, placement, domain)
+
+
+def _random_places(rng: np.random.Generator, count: int, nodes: int) -> list[int]:
+    """Return for each operator its node, drawn until none is left without."""
+    while True:
+        places = rng.integers(0, nodes, count)
+        if len(set(places.tolist())) == nodes:
+            return [int(place) for place in places]
+
+
+def rows_seen(table: pa.Table, domain: str) -> dict[str, float]:
+    """Return {stage: how many rows it will get}, counted without running anything of ours."""
+    url = table["url"]
+    path = pc.replace_substring_regex(url, r"^[a-z]+://[^/]*", "")
+    within = pc.greater(pc.utf8_length(pc.replace_substring_regex(path, r"[?#].*$", "")), 1)
+    host = pc.replace_substring_regex(url, r"^[a-z]+://([^/]*).*$", r"\1")
+    is_of = pc.and_(within, pc.ends_with(host, f".{domain}"))
+    n, n_within, n_of = len(url), pc.sum(within).as_py(), pc.sum(is_of).as_py()
+    times = table["ts"]
+    windows = (times[-1].as_py() - times[0].as_py()) / NS_PER_SECOND / SLIDE_S
+    counts = [n] * 5 + [n_within] * 2 + [n_of] * 3 + [2 * windows] + [windows] * 3
+    return dict(zip(STAGES, map(float, counts), strict=True))
+
+
+def simulate(queries: Queries, *, share: float = 1.0, seed: int = 0) -> Measured:
+    """Run the first events of each query, by share, in the simulator."""
+    flow = sw.Dataflow("mace")
+    for number, table in enumerate(queries.tables, start=1):
+        count = max(round(share * table.num_rows), 1)
+        add_query(
+            flow,
+            table.slice(0, count),
+            genders=genders(),
+            sink=sw.callback_sink(print),
+            prefix=str(number),
+            domain=queries.domain,
+        )
+    plan = prepare(flow, queries.nodes, placement=queries.placement, limits=LIMITS)
+    stimuli: list[Floats] = []
+    latencies: list[Floats] = []
+    # Each source counts from its own first event: that is when its query begins.
+    first_s = {
+        f"{number}.out": float(at_s[0]) for number, at_s in enumerate(queries.arrivals_s, start=1)
+    }
+
+    def leaves(sink: str, batch: Batch | None, is_end: bool) -> None:
+        del is_end
+        if batch is not None:
+            at_s = batch.stimulus_time_ns / NS_PER_SECOND
+            stimuli.append(at_s)
+            latencies.append(run.now_ns / NS_PER_SECOND - at_s)
+
+    run = Simulation(
+        plan,
+        egress=leaves,
+        seed=seed,
+        cost=CostModel(per_slice_ns=PER_SLICE_NS, stages=queries.costs_ns),
+        link=LinkModel(delay_ns=0),
+    )
+    report = run.run()
+    none = [np.zeros(0)]
+    return Measured(
+        np.concatenate(stimuli or none), np.concatenate(latencies or none), report, plan
+    )
+
+
+def predict(queries: Queries, sample: Measured, *, share: float, width_s: float) -> LatencyEstimate:
+    """Return what the latency will be: statistics of the sample, arrivals of all."""
+    spans = [
+        float(at_s[max(round(share * len(at_s)), 1) - 1] - at_s[0]) for at_s in queries.arrivals_s
+    ]
+    graph = query_graph_of(
+        sample.plan.stages,
+        {stage.name: stage for stage in sample.report.stages},
+        span_s=max(spans),
+    )
+    edges = np.arange(0.0, queries.duration_s + 2 * width_s, width_s)
+    arrivals = {
+        arrivals_at(f"{number}.visits"): np.histogram(at_s, edges)[0]
+        for number, at_s in enumerate(queries.arrivals_s, start=1)
+    }
+    work = Workload.of(graph, arrivals, width_s)
+    capacity = dict.fromkeys(queries.nodes, 1.0)
+    return estimate_latency(graph, work, queries.placement, capacity)
