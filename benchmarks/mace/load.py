@@ -49,7 +49,7 @@ def genders() -> dict[str, str]:
 
 
 def on_off_s(rng: np.random.Generator, count: int, *, high_rate: float = HIGH_RATE) -> Floats:
-    """Return when so many events arrive, seconds from the start, ascending; shape (count,)."""
+    """Return when so many events arrive, seconds from the first, ascending; shape (count,)."""
     found: list[Floats] = []
     now_s, left, is_high = 0.0, count, bool(rng.random() < 0.5)
     while left > 0:
@@ -60,25 +60,65 @@ def on_off_s(rng: np.random.Generator, count: int, *, high_rate: float = HIGH_RA
         left -= len(came_s)
         now_s += length_s
         is_high = not is_high
-    return np.concatenate(found)
+    at_s = np.concatenate(found)
+    return np.asarray(at_s - at_s[0])
 
 
-def own_arrivals_s(count: int, *, of: pa.Table | None = None) -> Floats:
-    """Return the data's own arrivals, as if it began anew when it ends; shape (count,), seconds."""
-    times_ms = (visits() if of is None else of)["event_time_ms"].to_numpy()
+def patterns_s(rng: np.random.Generator, *, queries: int, is_one: bool = False) -> list[Floats]:
+    """Return arrivals for so many queries, `EVENTS` in all or few less; all end together.
+
+    Args:
+        rng: draws them.
+        queries: how many; each has a part of the rate.
+        is_one: one pattern for all of them.
+    """
+    count, rate = EVENTS // queries, HIGH_RATE / queries
+    drawn = 1 if is_one else queries
+    all_s = [on_off_s(rng, count, high_rate=rate) for _ in range(drawn)] * (queries // drawn)
+    end_s = min(float(at_s[-1]) for at_s in all_s)
+    return [at_s[at_s <= end_s] for at_s in all_s]
+
+
+@cache
+def parts(count: int) -> tuple[pa.Table, ...]:
+    """Return the visits in so many parts of nearly one size, each of hosts of its own."""
+    table = visits()
+    hosts = pc.replace_substring_regex(table["url"], r"^[a-z]+://([^/]*).*$", r"\1").to_pylist()
+    names, numbers, sizes = np.unique(hosts, return_inverse=True, return_counts=True)
+    of = np.zeros(len(names), dtype=np.int64)
+    filled = np.zeros(count, dtype=np.int64)
+    for name in np.argsort(-sizes, kind="stable"):  # the largest first, each where least is
+        of[name] = int(np.argmin(filled))
+        filled[of[name]] += sizes[name]
+    return tuple(table.filter(pa.array(of[numbers] == part)) for part in range(count))
+
+
+def own_s(count: int, *, mean_rate: float) -> Floats:
+    """Return the data's own arrivals, replayed at so many events a second on average.
+
+    They begin anew when they end. Seconds from the first, shape (count,).
+    """
+    times_ms = visits()["event_time_ms"].to_numpy()
     once_s = (times_ms - times_ms[0]) / 1e3
     again_s = once_s[-1] + float(np.mean(np.diff(once_s)))
     places = np.arange(count)
-    return np.asarray(once_s[places % len(once_s)] + again_s * (places // len(once_s)))
+    at_s = once_s[places % len(once_s)] + again_s * (places // len(once_s))
+    return np.asarray(at_s * (count / mean_rate / at_s[-1]))
 
 
-def arriving(arrival_s: Floats, *, of: pa.Table | None = None) -> pa.Table:
+def arriving(arrival_s: Floats, *, of: pa.Table | None = None, places: Ints | None = None) -> pa.Table:
     """Return the visits that arrive at these times: ts (ns), panelist, url.
 
     They begin anew when they end; a visit happens when it arrives.
+
+    Args:
+        arrival_s: shape (events,).
+        of: the visits; None: all.
+        places: shape (events,), which of them; None: one after the other.
     """
     table = visits() if of is None else of
-    taken = table.take(pa.array(np.arange(len(arrival_s)) % table.num_rows))
+    places = np.arange(len(arrival_s)) if places is None else places
+    taken = table.take(pa.array(places % table.num_rows))
     times_ns = np.rint(arrival_s * NS_PER_SECOND).astype(np.int64)
     return pa.table(
         {"ts": times_ns, "panelist": taken["panelist"], "url": taken["url"]}

@@ -10,36 +10,59 @@ all events ─▶ simulator ─▶ latency of each result, by stimulus time ─�
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import slackwater as sw
-from benchmarks.mace.load import Floats, arriving, genders
+from benchmarks.mace.load import Floats, Ints, arriving, genders
 from benchmarks.mace.query import DOMAIN, SLIDE_S, STAGES, add_query
 from runtime.config import Limits
-from runtime.estimate import LatencyEstimate, Workload, estimate_latency
+from runtime.estimate import LatencyEstimate, QueryGraph, Workload, estimate_latency
 from runtime.estimate.statistics import arrivals_at, query_graph_of
 from runtime.measure.report import JobReport
 from runtime.model import NS_PER_SECOND, Batch
 from runtime.plan.plan import Plan
 from runtime.prepare import prepare
+from runtime.schedule import StageView
 from runtime.simulate import CostModel, LinkModel, Simulation
 
 SAMPLE = 0.08
 LOAD = 0.7
-BATCH_ROWS = 10
+BATCH_ROWS = 50
+SPREAD_ROWS = 25
+"""A sample that is spread has runs of so many visits that follow each other."""
+
+
+class OldestEvent:
+    """[mace] Def. 7: the earliest stimulus first, that of a source's next event being its own.
+
+    The runtime's own order counts an event that has been due for long from when its source may be
+    asked again (`Limits.source_gap_ns` behind the last time), and so lets a source wait behind
+    what came later. Here events happen when they arrive, so what a source has promised is its
+    place.
+    """
+
+    def first(self, stages: Sequence[StageView], now_ns: int) -> StageView:
+        """Return the one whose stimulus is the earliest."""
+        del now_ns
+        return min(
+            stages, key=lambda one: one.progress_ns if one.kind == "source" else one.stimulus_ns
+        )
+
+
 LIMITS = Limits(
     fuse=False,
+    order=OldestEvent(),
     credit_rows=10_000_000,
     gate_rows=10_000_000,
     min_slice_rows=BATCH_ROWS,
     max_slice_rows=BATCH_ROWS,
-    source_gap_ns=1,
+    source_gap_ns=round(SLIDE_S * NS_PER_SECOND),
 )
-"""Each step a stage, queues without bound, slices of ten events: as near to the paper's model, an
+"""Each step a stage, queues without bound, slices of 50 events at most: as near to the paper's model, an
 event at a time, as a run of minutes allows."""
 PER_SLICE_NS = 1_000.0
 
@@ -139,14 +162,44 @@ def rows_seen(table: pa.Table, domain: str) -> dict[str, float]:
     return dict(zip(STAGES, map(float, counts), strict=True))
 
 
-def simulate(queries: Queries, *, share: float = 1.0, seed: int = 0) -> Measured:
-    """Run the first events of each query, by share, in the simulator."""
+def first(queries: Queries, share: float) -> Queries:
+    """Return what a sample of the first events of each query runs."""
+    counts = [_of(share, len(at_s)) for at_s in queries.arrivals_s]
+    return replace(
+        queries,
+        arrivals_s=[at_s[:n] for at_s, n in zip(queries.arrivals_s, counts, strict=True)],
+        tables=[table.slice(0, n) for table, n in zip(queries.tables, counts, strict=True)],
+    )
+
+
+def spread(queries: Queries, share: float) -> Queries:
+    """Return the same with as many events that come from all over the data, in short runs."""
+    sample = first(queries, share)
+    tables = []
+    for table, at_s in zip(queries.tables, sample.arrivals_s, strict=True):
+        taken = table.take(pa.array(_places(len(at_s), of=table.num_rows)))
+        tables.append(taken.set_column(0, "ts", table["ts"].slice(0, len(at_s))).combine_chunks())
+    return replace(sample, tables=tables)
+
+
+def _of(share: float, count: int) -> int:
+    return max(round(share * count), 1)
+
+
+def _places(count: int, *, of: int) -> Ints:
+    runs = -(-count // SPREAD_ROWS)
+    starts = np.arange(runs) * of // runs
+    places = (starts[:, None] + np.arange(min(SPREAD_ROWS, of // runs))).reshape(-1)
+    return np.asarray(np.resize(places, count))
+
+
+def simulate(queries: Queries, *, seed: int = 0) -> Measured:
+    """Run the queries in the simulator."""
     flow = sw.Dataflow("mace")
     for number, table in enumerate(queries.tables, start=1):
-        count = max(round(share * table.num_rows), 1)
         add_query(
             flow,
-            table.slice(0, count),
+            table,
             genders=genders(),
             sink=sw.callback_sink(print),
             prefix=str(number),
@@ -155,10 +208,6 @@ def simulate(queries: Queries, *, share: float = 1.0, seed: int = 0) -> Measured
     plan = prepare(flow, queries.nodes, placement=queries.placement, limits=LIMITS)
     stimuli: list[Floats] = []
     latencies: list[Floats] = []
-    # Each source counts from its own first event: that is when its query begins.
-    first_s = {
-        f"{number}.out": float(at_s[0]) for number, at_s in enumerate(queries.arrivals_s, start=1)
-    }
 
     def leaves(sink: str, batch: Batch | None, is_end: bool) -> None:
         del is_end
@@ -181,21 +230,24 @@ def simulate(queries: Queries, *, share: float = 1.0, seed: int = 0) -> Measured
     )
 
 
-def predict(queries: Queries, sample: Measured, *, share: float, width_s: float) -> LatencyEstimate:
-    """Return what the latency will be: statistics of the sample, arrivals of all."""
-    spans = [
-        float(at_s[max(round(share * len(at_s)), 1) - 1] - at_s[0]) for at_s in queries.arrivals_s
-    ]
-    graph = query_graph_of(
-        sample.plan.stages,
-        {stage.name: stage for stage in sample.report.stages},
-        span_s=max(spans),
+def statistics_of(sample: Queries, *, seed: int = 0) -> QueryGraph:
+    """Return what a run over a sample shows: costs and selectivities."""
+    ran = simulate(sample, seed=seed)
+    spans = {
+        f"{number}.visits": float(at_s[-1] - at_s[0])
+        for number, at_s in enumerate(sample.arrivals_s, start=1)
+    }
+    return query_graph_of(
+        ran.plan.stages, {stage.name: stage for stage in ran.report.stages}, span_s=spans
     )
+
+
+def predict(queries: Queries, graph: QueryGraph, *, width_s: float) -> LatencyEstimate:
+    """Return what the latency will be, from statistics and from the arrivals of all."""
     edges = np.arange(0.0, queries.duration_s + 2 * width_s, width_s)
     arrivals = {
         arrivals_at(f"{number}.visits"): np.histogram(at_s, edges)[0]
         for number, at_s in enumerate(queries.arrivals_s, start=1)
     }
     work = Workload.of(graph, arrivals, width_s)
-    capacity = dict.fromkeys(queries.nodes, 1.0)
-    return estimate_latency(graph, work, queries.placement, capacity)
+    return estimate_latency(graph, work, queries.placement, dict.fromkeys(queries.nodes, 1.0))

@@ -30,7 +30,7 @@ def arrivals_at(source: str) -> str:
 
 
 def query_graph_of(
-    stages: Sequence[Stage], reports: Mapping[str, StageReport], *, span_s: float
+    stages: Sequence[Stage], reports: Mapping[str, StageReport], *, span_s: Mapping[str, float]
 ) -> QueryGraph:
     """Return the query graph that a sample shows.
 
@@ -40,16 +40,19 @@ def query_graph_of(
     Args:
         stages: of the plan, in topological order.
         reports: {stage: what it did with the sample, to its end}.
-        span_s: how much event time the sample covers, > 0.
+        span_s: {source: how much event time its part of the sample covers, seconds}.
 
     Raises:
         SettingError: a stage has no report, or saw no event: nothing is known of its cost.
     """
-    if not span_s > 0:
-        raise SettingError(f"span_s={span_s} must be above 0: it is how long the sample is")
     sources = tuple(arrivals_at(stage.name) for stage in stages if stage.kind == "source")
-    operators = tuple(_operator(stage, reports.get(stage.name), span_s) for stage in stages)
-    return QueryGraph(sources, operators)
+    spans_s: dict[str, float] = {}
+    operators = []
+    for stage in stages:
+        fed_s = [spans_s[channel.source] for channel in stage.inputs]
+        spans_s[stage.name] = max(fed_s) if fed_s else span_s.get(stage.name, 0.0)
+        operators.append(_operator(stage, reports.get(stage.name), spans_s[stage.name]))
+    return QueryGraph(sources, tuple(operators))
 
 
 def _operator(stage: Stage, report: StageReport | None, span_s: float) -> QueryOperator:
@@ -81,8 +84,9 @@ def _window(
     if window is None or report.rows_out == 0:
         return None
     size_s, slide_s = window.size_ns / NS_PER_SECOND, window.slide_ns / NS_PER_SECOND
-    results = report.rows_out / (span_s / slide_s)  # of a window
-    inside = report.rows_in * min(size_s / span_s, 1.0)
+    # At the end of a sample all windows leave that are still open: those of a size more.
+    windows = (span_s + size_s) / slide_s
+    results, inside = report.rows_out / windows, report.rows_in * size_s / (span_s + size_s)
     return WindowCurve(
         size_s=size_s,
         slide_s=slide_s,
