@@ -43,9 +43,7 @@ def visits() -> pa.Table:
 def genders() -> dict[str, str]:
     """Return {panelist: male or female}."""
     table = pa.csv.read_csv(web_visits() / "panelists.csv")
-    return dict(
-        zip(table["panelist_id"].to_pylist(), table["gender"].to_pylist(), strict=True)
-    )
+    return dict(zip(table["panelist_id"].to_pylist(), table["gender"].to_pylist(), strict=True))
 
 
 def on_off_s(rng: np.random.Generator, count: int, *, high_rate: float = HIGH_RATE) -> Floats:
@@ -106,7 +104,9 @@ def own_s(count: int, *, mean_rate: float) -> Floats:
     return np.asarray(at_s * (count / mean_rate / at_s[-1]))
 
 
-def arriving(arrival_s: Floats, *, of: pa.Table | None = None, places: Ints | None = None) -> pa.Table:
+def arriving(
+    arrival_s: Floats, *, of: pa.Table | None = None, places: Ints | None = None
+) -> pa.Table:
     """Return the visits that arrive at these times: ts (ns), panelist, url.
 
     They begin anew when they end; a visit happens when it arrives.

@@ -89,9 +89,7 @@ def add_query(  # noqa: PLR0913 - each by name
 
     window = sw.sliding(f"{SIZE_S:g}s", f"{round(1_000 * SLIDE_S)}ms")
     of_domain = (
-        flow.source(
-            named("visits"), sw.table(table), event_time="ts", time_unit="ns", speed=1.0
-        )
+        flow.source(named("visits"), sw.table(table), event_time="ts", time_unit="ns", speed=1.0)
         .select("panelist", "url", name=named("page"))
         .map_batches(
             host_of,
@@ -111,7 +109,9 @@ def add_query(  # noqa: PLR0913 - each by name
         Person(genders), {"domain": "string", "male": "int64"}, name=named("person")
     )
     men = person.aggregate(window=window, by="domain", men=sw.sum("male"), name=named("men"))
-    visitors = person.aggregate(window=window, by="domain", visitors=sw.count(), name=named("visitors"))
+    visitors = person.aggregate(
+        window=window, by="domain", visitors=sw.count(), name=named("visitors")
+    )
     (
         men.join(visitors, on="domain", within="1ms", name=named("both"))
         .assign(

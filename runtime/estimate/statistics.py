@@ -77,9 +77,7 @@ def _operator(stage: Stage, report: StageReport | None, span_s: float) -> QueryO
     )
 
 
-def _window(
-    stage: Stage, report: StageReport, cost_s: float, span_s: float
-) -> WindowCurve | None:
+def _window(stage: Stage, report: StageReport, cost_s: float, span_s: float) -> WindowCurve | None:
     window = getattr(stage.step, "window", None)
     if window is None or report.rows_out == 0:
         return None
