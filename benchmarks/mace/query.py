@@ -73,7 +73,7 @@ class Person:
         return {"domain": rows["domain"], "male": np.asarray(male, dtype=np.int64)}
 
 
-def add_query(  # noqa: PLR0913 - each by name
+def add_query(
     flow: sw.Dataflow,
     table: pa.Table,
     *,

@@ -62,8 +62,8 @@ LIMITS = Limits(
     max_slice_rows=BATCH_ROWS,
     source_gap_ns=round(SLIDE_S * NS_PER_SECOND),
 )
-"""Each step a stage, queues without bound, slices of 50 events at most: as near to the paper's model, an
-event at a time, as a run of minutes allows."""
+"""Each step a stage, queues without bound, slices of 50 events at most: as near to the paper's
+model, an event at a time, as a run of minutes allows."""
 PER_SLICE_NS = 1_000.0
 
 
@@ -113,7 +113,7 @@ class Measured:
         return found
 
 
-def queries_of(  # noqa: PLR0913 - each by name
+def queries_of(
     rng: np.random.Generator,
     arrivals_s: Sequence[Floats],
     *,
@@ -210,7 +210,7 @@ def simulate(queries: Queries, *, seed: int = 0) -> Measured:
     latencies: list[Floats] = []
 
     def leaves(sink: str, batch: Batch | None, is_end: bool) -> None:
-        del is_end
+        del sink, is_end
         if batch is not None:
             at_s = batch.stimulus_time_ns / NS_PER_SECOND
             stimuli.append(at_s)
