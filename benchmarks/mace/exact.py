@@ -5,6 +5,8 @@ Rows of each subinterval are counted by rules written here, not by running anyth
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,11 +21,11 @@ from runtime.estimate import (
     Workload,
     estimate_latency,
 )
-from runtime.estimate.statistics import arrivals_at
+from runtime.estimate.sample_statistics import arrivals_at
 from runtime.model import NS_PER_SECOND
 
 FED_BY = {
-    **{name: (before,) for before, name in zip(STAGES[:8], STAGES[1:9], strict=True)},
+    **{name: (before,) for before, name in pairwise(STAGES[:9])},
     "visitors": ("person",),
     "both": ("men", "visitors"),
     "share": ("both",),

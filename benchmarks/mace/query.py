@@ -2,8 +2,10 @@
 
 ```
 visits ─ page ─ host ─ path ─ within ─ domain ─ of_domain ─ person ─┬─ men ──────┐
-source   select  custom custom  filter  custom   filter      custom ├─ visitors ─┴─ both ─ share ─ out
-                                                             (map)     sliding      join   assign sink
+source   select  custom custom  filter  custom   filter      custom ├─ visitors ─┴─ both ─ …
+                                                             (map)     sliding      join
+… ─ share ─ report ─ out
+    assign  select   sink
 ```
 """
 

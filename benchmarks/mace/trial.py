@@ -21,7 +21,7 @@ from benchmarks.mace.load import Floats, Ints, arriving, genders
 from benchmarks.mace.query import DOMAIN, SLIDE_S, STAGES, add_query
 from runtime.config import Limits
 from runtime.estimate import LatencyEstimate, QueryGraph, Workload, estimate_latency
-from runtime.estimate.statistics import arrivals_at, query_graph_of
+from runtime.estimate.sample_statistics import arrivals_at, query_graph_of
 from runtime.measure.report import JobReport
 from runtime.model import NS_PER_SECOND, Batch
 from runtime.plan.plan import Plan

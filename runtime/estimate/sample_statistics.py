@@ -64,15 +64,11 @@ def _operator(stage: Stage, report: StageReport | None, span_s: float) -> QueryO
         )
     inputs = tuple(channel.source for channel in stage.inputs) or (arrivals_at(stage.name),)
     cost_s = report.service_ns / NS_PER_SECOND / report.rows_in
-    rows_out = report.rows_in if stage.kind in ("source", "sink") else report.rows_out
-    if stage.kind == "source":
-        rows_out = report.rows_out or report.rows_in
-    selectivity = rows_out / report.rows_in
     return QueryOperator(
         name=stage.name,
         inputs=inputs,
         cost_s=(cost_s,) * len(inputs),
-        selectivity=(selectivity,) * len(inputs),
+        selectivity=(report.selectivity,) * len(inputs),
         curve=_window(stage, report, cost_s, span_s),
     )
 
