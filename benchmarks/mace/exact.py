@@ -9,10 +9,9 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from benchmarks.mace.load import Floats
-from benchmarks.mace.query import SLIDE_S, STAGES
+from benchmarks.mace.query import SLIDE_S, STAGES, chosen
 from benchmarks.mace.trial import Queries
 from runtime.estimate import (
     LatencyEstimate,
@@ -85,13 +84,3 @@ def _rows_out(table: pa.Table, domain: str, width_s: float, count: int) -> dict[
         **dict.fromkeys(("of_domain", "person"), chosen_rows),
         **dict.fromkeys(("men", "visitors", "both", "share", "report", "out"), windows),
     }
-
-
-def chosen(table: pa.Table, domain: str) -> tuple[Floats, Floats]:
-    """Return which visits are within a site, and which of those are of the domain: masks."""
-    url = table["url"]
-    path = pc.replace_substring_regex(url, r"^[a-z]+://[^/]*", "")
-    bare = pc.replace_substring_regex(path, r"[?#].*$", "")
-    within = pc.greater(pc.utf8_length(bare), 1).to_numpy()
-    host = pc.replace_substring_regex(url, r"^[a-z]+://([^/]*).*$", r"\1")
-    return within, within & pc.ends_with(host, f".{domain}").to_numpy()

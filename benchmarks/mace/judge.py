@@ -50,12 +50,16 @@ def worst_of(
     *,
     between_s: tuple[float, float] = (0.0, float("inf")),
 ) -> Judged:
-    """Return the worst of the results whose stimulus is within some time, beside its prediction."""
+    """Return the worst of the results whose stimulus is within some time, beside its prediction.
+
+    Predictions count where there is output: [mace] has no latency elsewhere.
+    """
     width_s = estimate.width_s
     begins_s = np.arange(len(estimate.mace_s)) * width_s
     within = (begins_s >= between_s[0]) & (begins_s < between_s[1])
     lat_s = measured.by_subinterval(width_s, len(begins_s))[within]
-    has = within & estimate.has_result
+    has = within.copy()
+    has[within] = ~np.isnan(lat_s)
     return Judged(
         width_s,
         statistics,

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -31,6 +32,7 @@ EACH_VISIT = STAGES[:5]
 """Those that see every visit; `domain` and `of_domain` see those within a site."""
 
 Columns = dict[str, Any]
+Bools = npt.NDArray[np.bool_]
 
 
 def host_of(rows: Columns) -> Columns:
@@ -123,3 +125,16 @@ def add_query(
         .select("domain", "window_start", "male_percent", name=named("report"))
         .sink(named("out"), sink)
     )
+
+
+def chosen(table: pa.Table, domain: str) -> tuple[Bools, Bools]:
+    """Return which visits are within a site, and which of those are of the domain: masks.
+
+    Written without the query's own steps, to count what they will have to do.
+    """
+    url = table["url"]
+    path = pc.replace_substring_regex(url, r"^([a-z]+://)?[^/]*", "")
+    bare = pc.replace_substring_regex(path, r"[?#].*$", "")
+    within = pc.greater(pc.utf8_length(bare), 1).to_numpy()
+    host = pc.replace_substring_regex(url, r"^(?:[a-z]+://)?([^/]*).*$", r"\1")
+    return within, within & pc.ends_with(host, f".{domain}").to_numpy()

@@ -10,15 +10,14 @@ all events ─▶ simulator ─▶ latency of each result, by stimulus time ─�
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 import slackwater as sw
 from benchmarks.mace.load import Floats, Ints, arriving, genders
-from benchmarks.mace.query import DOMAIN, SLIDE_S, STAGES, add_query
+from benchmarks.mace.query import DOMAIN, SLIDE_S, STAGES, add_query, chosen
 from runtime.config import Limits
 from runtime.estimate import LatencyEstimate, QueryGraph, Workload, estimate_latency
 from runtime.estimate.sample_statistics import arrivals_at, query_graph_of
@@ -77,6 +76,7 @@ class Queries:
         costs_ns: {stage: what an event costs it}.
         placement: {stage: node}.
         domain: that the queries are about.
+        genders: {panelist: male or female}.
     """
 
     arrivals_s: Sequence[Floats]
@@ -84,6 +84,7 @@ class Queries:
     costs_ns: Mapping[str, float]
     placement: Mapping[str, str]
     domain: str = DOMAIN
+    genders: Mapping[str, str] = field(default_factory=genders)
 
     @property
     def nodes(self) -> list[str]:
@@ -150,12 +151,8 @@ def _random_places(rng: np.random.Generator, count: int, nodes: int) -> list[int
 
 def rows_seen(table: pa.Table, domain: str) -> dict[str, float]:
     """Return {stage: how many rows it will get}, counted without running anything of ours."""
-    url = table["url"]
-    path = pc.replace_substring_regex(url, r"^[a-z]+://[^/]*", "")
-    within = pc.greater(pc.utf8_length(pc.replace_substring_regex(path, r"[?#].*$", "")), 1)
-    host = pc.replace_substring_regex(url, r"^[a-z]+://([^/]*).*$", r"\1")
-    is_of = pc.and_(within, pc.ends_with(host, f".{domain}"))
-    n, n_within, n_of = len(url), pc.sum(within).as_py(), pc.sum(is_of).as_py()
+    within, is_of = chosen(table, domain)
+    n, n_within, n_of = table.num_rows, within.sum(), is_of.sum()
     times = table["ts"]
     windows = (times[-1].as_py() - times[0].as_py()) / NS_PER_SECOND / SLIDE_S
     counts = [n] * 5 + [n_within] * 2 + [n_of] * 3 + [2 * windows] + [windows] * 3
@@ -200,7 +197,7 @@ def simulate(queries: Queries, *, seed: int = 0) -> Measured:
         add_query(
             flow,
             table,
-            genders=genders(),
+            genders=queries.genders,
             sink=sw.callback_sink(print),
             prefix=str(number),
             domain=queries.domain,
@@ -209,9 +206,16 @@ def simulate(queries: Queries, *, seed: int = 0) -> Measured:
     stimuli: list[Floats] = []
     latencies: list[Floats] = []
 
+    ends_ns = {
+        f"{number}.out": table["ts"][-1].as_py()
+        for number, table in enumerate(queries.tables, start=1)
+    }
+
     def leaves(sink: str, batch: Batch | None, is_end: bool) -> None:
-        del sink, is_end
-        if batch is not None:
+        del is_end
+        # Windows that only the end of the input closes are no part of the load, nor is what has
+        # to wait for all of them in the last batch.
+        if batch is not None and batch.event_time_ns[-1] <= ends_ns[sink]:
             at_s = batch.stimulus_time_ns / NS_PER_SECOND
             stimuli.append(at_s)
             latencies.append(run.now_ns / NS_PER_SECOND - at_s)
