@@ -39,12 +39,13 @@ def run(options: Options) -> Result:
         f"{EVENTS:,} events, 42 operators, {seeds} seeds, 4 to 13 nodes in turn; simulated",
         ["arrivals", "measured", "statistics", "w, s", "estimate", "seeds", *HEADER],
     )
+    patterns = list(PATTERNS)[-1:] if options.quick else list(PATTERNS)
     runs = [
         (pattern, seed)
-        for pattern in PATTERNS
+        for pattern in patterns
         for seed in range(options.seed, options.seed + seeds)
     ]
-    found: dict[str, list[Judged]] = {pattern: [] for pattern in PATTERNS}
+    found: dict[str, list[Judged]] = {pattern: [] for pattern in patterns}
     for pattern, seed in counted(runs, of=len(runs), what="mace-nodes"):
         found[pattern] += one_seed(
             seed,
@@ -75,7 +76,7 @@ def _claims(pattern: str, what: str, found: list[Judged]) -> list[Claim]:
 def draw(found: dict[str, list[Judged]], *, folder: Path = Path("out/benchmarks")) -> Path:
     """Draw predicted beside measured worst latencies; return the path of the picture."""
     figure = Figure(figsize=(10.0, 4.5), dpi=110, layout="constrained")
-    panels = figure.subplots(1, len(found), sharey=True)
+    panels = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
     for panel, (pattern, each) in zip(panels, found.items(), strict=True):
         mine = of(each, STATISTICS[1], WIDTHS_S[0])
         measured = [one.measured_s for one in mine]
