@@ -25,6 +25,10 @@ RATE_RATIO, DURATION_RATIO, HIGH_S = 100.0, 0.33, 10.0
 HIGH_RATE = 1_000.0
 """Events a second in a high period. A scale: costs are set by the load that is wanted."""
 
+TICK_S = 0.05
+"""Events are handed over together so often. A setting of the source (`Limits.source_gap_ns`) would
+do the same, but keep a source that is behind waiting, too, while its node turns to later work."""
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
@@ -102,6 +106,12 @@ def own_s(count: int, *, mean_rate: float) -> Floats:
     places = np.arange(count)
     at_s = once_s[places % len(once_s)] + again_s * (places // len(once_s))
     return np.asarray(at_s * (count / mean_rate / at_s[-1]))
+
+
+def ticked(arrival_s: Floats) -> Floats:
+    """Return when events are handed over that arrive at these times: every `TICK_S`, together."""
+    at_s = np.ceil(arrival_s / TICK_S) * TICK_S
+    return np.asarray(at_s - at_s[0])
 
 
 def arriving(

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
-from benchmarks.mace.load import Floats, Ints, arriving, genders
+from benchmarks.mace.load import Floats, Ints, arriving, genders, ticked
 from benchmarks.mace.query import DOMAIN, SLIDE_S, STAGES, add_query, chosen
 from runtime.config import Limits
 from runtime.estimate import LatencyEstimate, QueryGraph, Workload, estimate_latency
@@ -30,7 +30,7 @@ from runtime.simulate import CostModel, LinkModel, Simulation
 
 SAMPLE = 0.08
 LOAD = 0.7
-BATCH_ROWS = 50
+BATCH_ROWS = 25
 SPREAD_ROWS = 25
 """A sample that is spread has runs of so many visits that follow each other."""
 
@@ -59,9 +59,9 @@ LIMITS = Limits(
     gate_rows=10_000_000,
     min_slice_rows=BATCH_ROWS,
     max_slice_rows=BATCH_ROWS,
-    source_gap_ns=round(SLIDE_S * NS_PER_SECOND),
+    source_gap_ns=1,
 )
-"""Each step a stage, queues without bound, slices of 50 events at most: as near to the paper's
+"""Each step a stage, queues without bound, slices of 25 events at most: as near to the paper's
 model, an event at a time, as a run of minutes allows."""
 PER_SLICE_NS = 1_000.0
 
@@ -124,6 +124,7 @@ def queries_of(
     load: float = LOAD,
 ) -> Queries:
     """Draw costs, and a placement on several nodes; scaled to the load of the busiest node."""
+    arrivals_s = [ticked(at_s) for at_s in arrivals_s]
     tables = [arriving(at_s, of=of) for at_s, of in zip(arrivals_s, sets, strict=True)]
     rows: dict[str, float] = {}
     for number, table in enumerate(tables, start=1):
