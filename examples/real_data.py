@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data" / "bus-warsaw-2024"
+WEB_BESIDE = BESIDE.parent / "web-tracking-us-2019"
 WANTED = "needs real data (see CONTRIBUTING, DATA=)"
 
 
@@ -22,9 +23,22 @@ def warsaw() -> Path:
     Raises:
         NoRealData: no parquet files there; says how to name another folder.
     """
+    return _folder(BESIDE, "*.parquet")
+
+
+def web_visits() -> Path:
+    """Return the folder with the web visits of a US panel: visits.parquet, panelists.csv.
+
+    Raises:
+        NoRealData: no such file there; says how to name another folder.
+    """
+    return _folder(WEB_BESIDE, "visits.parquet")
+
+
+def _folder(beside: Path, wanted: str) -> Path:
     named = os.environ.get("DATA")
-    folder = Path(named) if named else BESIDE
-    if not any(folder.glob("*.parquet")):
-        where = f"DATA={named} has no *.parquet files" if named else "there is none here"
+    folder = Path(named) if named else beside
+    if not any(folder.glob(wanted)):
+        where = f"DATA={named} has no {wanted} files" if named else "there is none here"
         raise NoRealData(f"{WANTED}: {where}")
     return folder

@@ -14,7 +14,10 @@ from runtime.errors import SettingError
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What bounds memory and the length of a slice. All numbers must be at least 1, `log` apart."""
+    """What bounds memory and the length of a slice, and what is a stage.
+
+    All numbers must be at least 1, `log` apart.
+    """
 
     credit_rows: int = 65_536
     """Rows that may be under way on one channel. Six full batches: enough to keep a link busy,
@@ -62,14 +65,21 @@ class Limits:
     the views that it is given (`runtime/schedule/order.py`); if it has `first_path(paths, now_ns)`,
     too, that says which path's message a stage takes next. None: the earliest stimulus first."""
 
+    fuse: bool = True
+    """Whether steps that look at each row alone run in the stage of what feeds them, with no queue
+    between: less work for the scheduler. False: each is a stage, which can be placed, timed and
+    scheduled by itself, as [mace] has its operators."""
+
     def __post_init__(self) -> None:
+        if not isinstance(self.fuse, bool):
+            raise SettingError(f"fuse={self.fuse!r} is a {type(self.fuse).__name__}; write a bool")
         if self.order is not None and not callable(getattr(self.order, "first", None)):
             raise SettingError(
                 f"order={self.order!r} is a {type(self.order).__name__} without first(stages, "
                 "now_ns), which returns the one of the stages that goes next; or leave it out"
             )
         for field in fields(self):
-            if field.name == "order":
+            if field.name in ("order", "fuse"):
                 continue
             value, least = getattr(self, field.name), 0 if field.name == "log" else 1
             if isinstance(value, bool) or not isinstance(value, Integral):

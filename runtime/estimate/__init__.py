@@ -4,6 +4,7 @@
 | --- | --- |
 | `query_graph.py` | operators: what an event costs, what comes of it; the load of arrivals |
 | `curves.py` | joins and windows, whose load is no line |
+| `sample_statistics.py` | the graph that a run over a sample shows |
 | `excess.py` | load of a node, cumulative excess, Mace |
 | `held_up.py` | beyond the paper: work held up upstream is counted, too |
 | `latency_estimate.py` | both for a placement, with bounds, quantiles, the bottleneck |

@@ -221,8 +221,12 @@ class Plan:
         return tuple(dict.fromkeys(self.places[slot].node for slot in self.slot_names))
 
 
-def plan_stages(graph: StepGraph) -> tuple[Stage, ...]:
+def plan_stages(graph: StepGraph, *, fuse: bool = True) -> tuple[Stage, ...]:
     """Return the stages of a flow's steps, in topological order, not placed yet.
+
+    Args:
+        graph: the steps.
+        fuse: whether stateless steps run in the stage of what feeds them alone.
 
     Raises:
         FlowError: the steps cannot run; see `StepGraph.check`.
@@ -239,7 +243,7 @@ def plan_stages(graph: StepGraph) -> tuple[Stage, ...]:
     heads: dict[str, str] = {}  # {step: the stage it belongs to}
     chains: dict[str, list[Step]] = {}
     for step in steps.values():
-        if isinstance(step, EachRowStep) and len(consumers[step.inputs[0]]) == 1:
+        if fuse and isinstance(step, EachRowStep) and len(consumers[step.inputs[0]]) == 1:
             heads[step.name] = heads[step.inputs[0]]
             chains[heads[step.name]].append(step)
         else:

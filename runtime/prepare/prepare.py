@@ -51,11 +51,12 @@ def prepare(
         FlowError: the flow or the placement is wrong.
         SettingError: `tuning` is wrong, or the flow has no deadline for it; or there is no slot.
     """
-    stages = plan_stages(flow.graph)
+    limits = limits or Limits()
+    stages = plan_stages(flow.graph, fuse=limits.fuse)
     placed = place(
         flow.name, stages, slots, placement=placement, deadline_ns=flow.deadline_ns, free=free
     )
-    plan = replace(placed, limits=limits or Limits(), fingerprints=flow_fingerprints(flow.steps))
+    plan = replace(placed, limits=limits, fingerprints=flow_fingerprints(flow.steps))
     plan = replace(plan, tuning=chosen_tuning(plan, tuning))
     return replace(plan, verdict=_verdict(plan, hop_ns=hop_ns))
 

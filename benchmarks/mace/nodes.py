@@ -1,0 +1,97 @@
+"""[mace] Fig. 8: 42 operators on 4 to 13 nodes, placed at random.
+
+Three queries with visits of hosts of their own; once with one arrival pattern for all, once with a
+pattern each. Each seed draws patterns, costs and a placement, on 4 nodes and up in turn.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from benchmarks.frame import Claim, Options, Result, counted
+from benchmarks.mace.judge import (
+    ESTIMATES,
+    HEADER,
+    WIDTHS_S,
+    Judged,
+    claims,
+    of,
+    span_of,
+    tell,
+)
+from benchmarks.mace.load import EVENTS
+from benchmarks.mace.seeds import STATISTICS, one_seed
+
+QUERIES = 3
+NODES = tuple(range(4, 14))
+SEEDS, QUICK_SEEDS = 20, 1
+MEDIAN = 0.03
+PATTERNS = {"one pattern": True, "a pattern each": False}
+PAPER = "[mace] Fig. 8: below 3 % on 4 to 13 nodes, one placement and pattern of each"
+
+
+def run(options: Options) -> Result:
+    """Predict and measure each seed under both kinds of patterns."""
+    seeds = QUICK_SEEDS if options.quick else SEEDS
+    result = Result(
+        f"{EVENTS:,} events, 42 operators, {seeds} seeds, 4 to 13 nodes in turn; simulated",
+        ["arrivals", "measured", "statistics", "w, s", "estimate", "seeds", *HEADER],
+    )
+    patterns = list(PATTERNS)[-1:] if options.quick else list(PATTERNS)
+    runs = [
+        (pattern, seed)
+        for pattern in patterns
+        for seed in range(options.seed, options.seed + seeds)
+    ]
+    found: dict[str, list[Judged]] = {pattern: [] for pattern in patterns}
+    for pattern, seed in counted(runs, of=len(runs), what="mace-nodes"):
+        found[pattern] += one_seed(
+            seed,
+            queries=QUERIES,
+            nodes=NODES[(seed - 1) % len(NODES)],
+            is_one_pattern=PATTERNS[pattern],
+        )
+    for pattern, each in found.items():
+        for width_s in WIDTHS_S:
+            for statistics in STATISTICS:
+                mine = of(each, statistics, width_s)
+                what = f"{pattern}, {statistics}, w {width_s:g} s"
+                tell(result, [pattern, span_of(mine), statistics, width_s], mine, key=what)
+                if statistics != STATISTICS[-1]:
+                    result.claims += _claims(pattern, what, mine)
+    result.notes += [PAPER, f"drawn: {draw(found)}"]
+    return result
+
+
+def _claims(pattern: str, what: str, found: list[Judged]) -> list[Claim]:
+    """Mace is claimed for one pattern only: with several, work is held up, which it cannot see."""
+    estimates = ESTIMATES if PATTERNS[pattern] else ESTIMATES[1:]
+    return [
+        claim for estimate in estimates for claim in claims(what, found, estimate, median=MEDIAN)
+    ]
+
+
+def draw(found: dict[str, list[Judged]], *, folder: Path = Path("out/benchmarks")) -> Path:
+    """Draw predicted beside measured worst latencies; return the path of the picture."""
+    figure = Figure(figsize=(10.0, 4.5), dpi=110, layout="constrained")
+    panels = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
+    for panel, (pattern, each) in zip(panels, found.items(), strict=True):
+        mine = of(each, STATISTICS[1], WIDTHS_S[0])
+        measured = [one.measured_s for one in mine]
+        for estimate, marker in zip(ESTIMATES, "x+", strict=True):
+            ratio = [one.predicted_s[estimate] / one.measured_s for one in mine]
+            panel.plot(measured, ratio, marker, label=estimate)
+        panel.axhspan(0.97, 1.03, color="grey", alpha=0.2)
+        panel.set_title(f"arrivals: {pattern}", fontsize=10, loc="left")
+        panel.set_xlabel("measured worst latency, s")
+        panel.legend(fontsize=8)
+    panels[0].set_ylabel("predicted / measured")
+    figure.suptitle(
+        f"mace-nodes: 42 operators on 4 to 13 nodes, {STATISTICS[1]}, w = 1 s", fontsize=11
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "mace-nodes.png"
+    figure.savefig(path)
+    return path

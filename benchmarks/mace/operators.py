@@ -1,0 +1,72 @@
+"""[mace] Fig. 7: 14 to 70 operators on one node, one to five queries.
+
+Each query has visits of hosts of its own and an arrival pattern of its own; all together have 75k
+events and a load of 0.7. Statistics are of 8 % of the events.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from benchmarks.frame import Options, Result, counted
+from benchmarks.mace.judge import HEADER, WIDTHS_S, Judged, claims, of, span_of, tell
+from benchmarks.mace.load import EVENTS
+from benchmarks.mace.query import STAGES
+from benchmarks.mace.seeds import MOST_QUERIES, STATISTICS, one_seed
+
+SEEDS, QUICK_SEEDS = 20, 1
+QUICK_QUERIES = (3,)
+MEDIAN = 0.04
+PAPER = "[mace] Fig. 7: close for 14 to 70 operators (within 4 % in the text of §VIII)"
+
+
+def run(options: Options) -> Result:
+    """Predict each number of queries' worst latency, and measure it."""
+    seeds = QUICK_SEEDS if options.quick else SEEDS
+    sizes = QUICK_QUERIES if options.quick else tuple(range(1, MOST_QUERIES + 1))
+    result = Result(
+        f"{EVENTS:,} events, one node, {seeds} seeds of each size; simulated",
+        ["operators", "measured", "statistics", "w, s", "estimate", "seeds", *HEADER],
+    )
+    runs = [(size, seed) for size in sizes for seed in range(options.seed, options.seed + seeds)]
+    found: dict[int, list[Judged]] = {size: [] for size in sizes}
+    for size, seed in counted(runs, of=len(runs), what="mace-operators"):
+        found[size] += one_seed(seed, queries=size)
+    for size, each in found.items():
+        operators = size * len(STAGES)
+        for width_s in WIDTHS_S:
+            for statistics in STATISTICS:
+                mine = of(each, statistics, width_s)
+                what = f"{operators} operators, {statistics}, w {width_s:g} s"
+                tell(result, [operators, span_of(mine), statistics, width_s], mine, key=what)
+                if statistics != STATISTICS[-1]:
+                    result.claims += claims(what, mine, "Mace", median=MEDIAN)
+    result.notes += [PAPER, f"drawn: {draw(found)}"]
+    return result
+
+
+def draw(found: dict[int, list[Judged]], *, folder: Path = Path("out/benchmarks")) -> Path:
+    """Draw measured and predicted worst latencies; return the path of the picture."""
+    figure = Figure(figsize=(8.0, 4.5), dpi=110, layout="constrained")
+    panel = figure.subplots()
+    colours = ("tab:red", "tab:blue", "tab:green")
+    for statistics, colour, shift in zip(STATISTICS, colours, (-1.5, 0.0, 1.5), strict=True):
+        for size, each in found.items():
+            mine = of(each, statistics, WIDTHS_S[0])
+            ratio = [one.predicted_s["Mace"] / one.measured_s for one in mine]
+            at = np.full(len(ratio), size * len(STAGES) + shift)
+            label = statistics if size == min(found) else None
+            panel.plot(at, ratio, ".", color=colour, label=label)
+    panel.axhspan(0.96, 1.04, color="grey", alpha=0.2)
+    panel.set_xticks([size * len(STAGES) for size in found])
+    panel.set_xlabel("operators on one node")
+    panel.set_ylabel("predicted / measured worst latency")
+    panel.legend(fontsize=8)
+    figure.suptitle("mace-operators: Mace with w = 1 s, each dot a seed", fontsize=11)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "mace-operators.png"
+    figure.savefig(path)
+    return path

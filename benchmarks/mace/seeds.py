@@ -1,0 +1,29 @@
+"""One seed of `mace-operators` and `mace-nodes`: several queries, each with visits of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.mace.exact import exact
+from benchmarks.mace.judge import WIDTHS_S, Judged, judge, worst_of
+from benchmarks.mace.load import parts, patterns_s
+from benchmarks.mace.trial import SAMPLE, first, queries_of, simulate, spread, statistics_of
+
+MOST_QUERIES = 5
+STATISTICS = ("first 8 %", "spread 8 %", "exact loads")
+
+
+def one_seed(
+    seed: int, *, queries: int, nodes: int = 1, is_one_pattern: bool = False
+) -> list[Judged]:
+    """Draw arrivals, costs and a placement; return each prediction beside the measurement."""
+    rng = np.random.default_rng([seed, queries, nodes])
+    arrivals_s = patterns_s(rng, queries=queries, is_one=is_one_pattern)
+    drawn = queries_of(rng, arrivals_s, sets=parts(MOST_QUERIES)[:queries], nodes=nodes)
+    measured = simulate(drawn, seed=seed)
+    graphs = {
+        name: statistics_of(sample(drawn, SAMPLE), seed=seed)
+        for name, sample in zip(STATISTICS, (first, spread), strict=False)
+    }
+    known = [worst_of(measured, exact(drawn, width_s), STATISTICS[-1]) for width_s in WIDTHS_S]
+    return judge(drawn, measured, graphs) + known

@@ -1,0 +1,50 @@
+"""Limits(fuse=False): every step is a stage, and results are the same."""
+
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from runtime.errors import SettingError
+from runtime.plan.plan import plan_stages
+
+ROWS = pa.table({"ts": list(range(40)), "v": [float(n % 7) for n in range(40)]})
+
+
+def flow() -> sw.Dataflow:
+    made = sw.Dataflow("f")
+    rows = made.source("rows", sw.table(ROWS), event_time="ts", time_unit="s")
+    few = rows.filter(sw.col("v") > 2, name="few").assign(w=sw.col("v") * 2, name="twice")
+    sums = few.aggregate(window=sw.tumbling("5s"), w=sw.sum("w"), name="sums")
+    sums.select("w", name="bare").sink("out", sw.collect_sink())
+    return made
+
+
+def test_steps_without_state_are_stages_of_their_own_if_told() -> None:
+    assert [s.name for s in plan_stages(flow().graph)] == ["rows", "sums", "out"]
+    apart = plan_stages(flow().graph, fuse=False)
+    assert [s.name for s in apart] == ["rows", "few", "twice", "sums", "bare", "out"]
+    assert not any(stage.chain for stage in apart)
+
+
+def test_results_are_the_same_and_each_step_is_placed_and_timed() -> None:
+    found = []
+    for limits in (sw.Limits(), sw.Limits(fuse=False)):
+        with sw.Simulation(nodes=2) as nodes:
+            placement = {} if limits.fuse else {"twice": "node-2"}
+            job = nodes.submit(flow(), limits=limits, placement=placement)
+            report = job.wait()
+            found.append(job.result("out"))
+    assert found[0].equals(found[1])
+    stage = next(s for s in report.stages if s.name == "twice")
+    assert (stage.node, stage.rows_in, stage.rows_out) == ("node-2", 22, 22)
+    assert stage.service_ns > 0
+
+
+def test_it_travels_with_the_limits_and_is_a_bool() -> None:
+    assert not pickle.loads(pickle.dumps(sw.Limits(fuse=False))).fuse  # noqa: S301 our own
+    with pytest.raises(SettingError, match="fuse=0 is a int"):
+        sw.Limits(fuse=0)  # type: ignore[arg-type]
