@@ -25,7 +25,6 @@ from runtime.measure.report import JobReport
 from runtime.model import NS_PER_SECOND, Batch
 from runtime.plan.plan import Plan
 from runtime.prepare import prepare
-from runtime.schedule import StageView
 from runtime.simulate import CostModel, LinkModel, Simulation
 
 SAMPLE = 0.08
@@ -35,26 +34,8 @@ SPREAD_ROWS = 25
 """A sample that is spread has runs of so many visits that follow each other."""
 
 
-class OldestEvent:
-    """[mace] Def. 7: the earliest stimulus first, that of a source's next event being its own.
-
-    The runtime's own order counts an event that has been due for long from when its source may be
-    asked again (`Limits.source_gap_ns` behind the last time), and so lets a source wait behind
-    what came later. Here events happen when they arrive, so what a source has promised is its
-    place.
-    """
-
-    def first(self, stages: Sequence[StageView], now_ns: int) -> StageView:
-        """Return the one whose stimulus is the earliest."""
-        del now_ns
-        return min(
-            stages, key=lambda one: one.progress_ns if one.kind == "source" else one.stimulus_ns
-        )
-
-
 LIMITS = Limits(
     fuse=False,
-    order=OldestEvent(),
     credit_rows=10_000_000,
     gate_rows=10_000_000,
     min_slice_rows=BATCH_ROWS,
