@@ -23,17 +23,12 @@ from runtime.plan.slot_plan import SlotPlan
 from runtime.schedule.actions import Action, Egress, Grant, Rest, Send, Slice
 from runtime.schedule.order import Order, StageView
 from runtime.schedule.queues import credit_of
+from runtime.schedule.slice_size import SliceSize
 from runtime.schedule.stage import StageMachine
 from runtime.schedule.stimuli import in_words, ring
 
 POLL_NS = 5_000_000
 """A source that has nothing right now, and cannot say when, is asked again after this long."""
-FIRST_ROWS = 64
-"""Of a stage's first slice, while it is not known what a row costs: a user's function may take
-milliseconds for each, and nothing else runs meanwhile. Cheap rows double it with every slice."""
-FAR_TOO_LONG = 4
-"""A slice of so many times `slice_ns` is cut to what fits, below `min_slice_rows` if need be: that
-bound keeps the fixed part of slices small, and no fixed part takes so long."""
 VERSION = 4
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
@@ -84,9 +79,7 @@ class Slot:
         """The stage of the last slice, which may be under way."""
         self._owed: dict[str, int] = {}  # {channel: rows consumed whose credit is held back}
         self._newest: dict[str, tuple[int, ...]] = {}  # {kind, stage: last number}
-        # {stage: rows of its next slice}: halved or doubled towards a slice of `slice_ns`
-        first = min(FIRST_ROWS, self._limits.max_slice_rows)
-        self._slice_rows = dict.fromkeys(self._stages, first)
+        self._slice_sizes = {name: SliceSize(self._limits) for name in self._stages}
         self._reports = {
             c.name: ChannelReport(c.name, c.source, c.target) for c in self._channels.values()
         }
@@ -170,7 +163,7 @@ class Slot:
         name = self.at_work = machine.stage.name
         self._turn += 1
         self._turns[name] = self._turn
-        compared, max_rows = machine.comparisons, self._slice_rows[name]
+        compared, max_rows = machine.comparisons, self._slice_sizes[name].rows
         self._recent.append((now_ns, "slice", name, max_rows))
         message, used = machine.run(now_ns, max_rows=max_rows)
         compared = machine.comparisons - compared
@@ -212,20 +205,9 @@ class Slot:
                 actions.append(Grant(channel, rows))
 
     def charge(self, done: Slice, took_ns: int) -> None:
-        """Tell how long a slice took; the stage's next ones are cut by it.
-
-        Only by ratios: a cost per row would count what each slice costs anyway, and cut ever
-        smaller.
-        """
+        """Tell how long a slice took; the stage's next ones are cut by it."""
         self._stages[done.stage].charge(done.began_ns, took_ns)
-        limits, rows = self._limits, self._slice_rows[done.stage]
-        fitting = round(done.worked * limits.slice_ns / max(took_ns, 1))
-        if took_ns > FAR_TOO_LONG * limits.slice_ns:  # no slice's fixed part is as long as that
-            self._slice_rows[done.stage] = max(1, min(fitting, rows))
-        elif took_ns > limits.slice_ns and done.worked > limits.min_slice_rows:
-            self._slice_rows[done.stage] = max(fitting, rows // 2, limits.min_slice_rows)
-        elif 2 * took_ns < limits.slice_ns and 2 * done.worked > rows:
-            self._slice_rows[done.stage] = min(2 * rows, limits.max_slice_rows)
+        self._slice_sizes[done.stage].took(done.worked, took_ns)
 
     def apply(self, command: Command, *, number: tuple[int, ...] = ()) -> None:
         """Carry out what a decider wants, from the next slice on.
@@ -342,7 +324,7 @@ class Slot:
             },
             "credit": dict(self._credit),
             "owed": dict(self._owed),
-            "slice_rows": dict(self._slice_rows),
+            "slice_sizes": {name: size.snapshot() for name, size in self._slice_sizes.items()},
             "newest": dict(self._newest),
             "turns": dict(self._turns),
         }
@@ -362,7 +344,8 @@ class Slot:
             for field, counted in state["channels"][name].items():
                 setattr(report, field, counted)
         self._credit, self._owed = dict(state["credit"]), dict(state["owed"])
-        self._slice_rows = dict(state["slice_rows"])
+        for name, size in self._slice_sizes.items():
+            size.restore(state["slice_sizes"][name])
         self._newest = {subject: tuple(number) for subject, number in state["newest"].items()}
         self._turns = dict(state["turns"])
         self._turn = max(self._turns.values(), default=0)

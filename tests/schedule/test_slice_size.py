@@ -1,0 +1,66 @@
+"""How long slices become, by what a fixed part and the rows of a stage cost."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from runtime.config import Limits
+from runtime.schedule.slice_size import SliceSize
+
+US, MS = 1_000, 1_000_000
+
+
+def settled(
+    fixed_ns: int, row_ns: int, *, slices: int = 60, hiccups: int = 0, seed: int = 0
+) -> list[tuple[int, int]]:
+    """Return (rows, time) of each slice of a stage that always has as many rows as it may take."""
+    size, chance, found = SliceSize(Limits()), random.Random(seed), []  # noqa: S311 - no secret
+    for _ in range(slices):
+        took_ns = fixed_ns + row_ns * size.rows
+        if hiccups and chance.randrange(100) < hiccups:
+            took_ns += chance.randrange(30 * MS)
+        found.append((size.rows, took_ns))
+        size.took(size.rows, took_ns)
+    return found
+
+
+def test_cheap_rows_soon_fill_the_longest_slice() -> None:
+    rows = [one for one, _ in settled(50 * US, 50)]
+    assert rows[:4] == [64, 128, 256, 512]
+    assert rows[10] == Limits().max_slice_rows
+
+
+@pytest.mark.parametrize("row_ms", [1.5, 5, 40])
+def test_a_function_that_takes_milliseconds_for_a_row_gets_few_at_a_time(row_ms: float) -> None:
+    row_ns = int(row_ms * MS)
+    took = [took_ns for _, took_ns in settled(50 * US, row_ns)]
+    assert max(took[6:]) <= 3 * row_ns
+    assert sum(took[:6]) < 64 * row_ns + 40 * row_ns
+
+
+@pytest.mark.parametrize("fixed_ms", [0.5, 1, 1.9, 3, 9, 30])
+def test_a_long_fixed_part_is_paid_for_many_rows(fixed_ms: float) -> None:
+    """A model that takes 30 ms for any batch must not be asked for one row at a time."""
+    rows = [one for one, _ in settled(int(fixed_ms * MS), 100)]
+    assert min(rows[20:]) >= Limits().min_slice_rows / 2  # to see whether it is the rows after all
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("fixed_ms", [0.05, 1, 3])
+def test_hiccups_of_the_machine_do_not_leave_slices_short(fixed_ms: float, seed: int) -> None:
+    found = settled(int(fixed_ms * MS), 100, slices=400, hiccups=5, seed=seed)
+    rows = sum(one for one, _ in found[40:])
+    assert rows / 360 >= 0.6 * Limits().min_slice_rows
+
+
+def test_it_goes_on_from_a_snapshot_as_it_would_have() -> None:
+    one, other = SliceSize(Limits()), SliceSize(Limits())
+    for took_ns in (MS, 20 * MS, 5 * MS):
+        one.took(one.rows, took_ns)
+    other.restore(one.snapshot())
+    for took_ns in (9 * MS, MS, 3 * MS):
+        one.took(one.rows, took_ns)
+        other.took(other.rows, took_ns)
+        assert other.snapshot() == one.snapshot()
