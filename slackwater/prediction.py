@@ -36,7 +36,7 @@ class Prediction:
         sample: what costs are known from.
         rates: {source: mean events a second}.
         estimate: latency over time, the nodes, the bottleneck.
-        worst_by: {operator: CPU seconds a second that it takes}, all nodes alike.
+        cores_by: {operator: CPU seconds a second that it takes}, all nodes alike.
         work: what there is to do, by subinterval.
         considered: {how stages were placed: the worst latency of that, seconds}.
     """
@@ -45,7 +45,7 @@ class Prediction:
     sample: FlowSample
     rates: Mapping[str, float]
     estimate: LatencyEstimate
-    worst_by: Mapping[str, float]
+    cores_by: Mapping[str, float]
     work: Workload
     considered: Mapping[str, float] = field(default_factory=dict)
 
@@ -76,7 +76,7 @@ class Prediction:
             "rates": dict(self.rates),
             "sample": {"rows": self.sample.rows, "took_s": round(self.sample.took_s, 3)},
             "unbounded": found.is_unbounded,
-            "sustainable": found.sustainable,
+            "sustainable": None if np.isinf(found.sustainable) else found.sustainable,
             "latency": {
                 "worst_s": found.worst_s,
                 "p99_s": found.quantile_s(0.99),
@@ -133,9 +133,9 @@ def predict(
         seed: of what models of rates draw.
 
     Raises:
-        SettingError: a source without a rate, or a horizon that is no whole number of widths.
+        SettingError: a source without a rate, or a horizon of no subinterval, or of too many.
     """
-    width_s = duration_ns(width, what="width") / NS_PER_SECOND
+    width_s = duration_ns(width, what="width", positive=True) / NS_PER_SECOND
     d = round(duration_ns(horizon, what="horizon") / NS_PER_SECOND / width_s)
     if not 1 <= d <= MOST_SUBINTERVALS:
         raise SettingError(
@@ -148,7 +148,7 @@ def predict(
         odd = sorted(stages ^ known)
         raise SettingError(
             f"the sample is of another version of flow {plan.flow!r}: they differ in "
-            f"{', '.join(odd)}; take the sample anew"
+            f"{', '.join(odd)}; take the sample anew, with the same limits"
         )
     series = series_of(rates, as_shares(sample.rows), d=d, width_s=width_s, seed=seed)
     arrivals = {arrivals_of(name): counts for name, counts in series.items()}
@@ -164,7 +164,7 @@ def predict(
         sample=sample,
         rates={name: float(counts.sum() / (d * width_s)) for name, counts in series.items()},
         estimate=estimate,
-        worst_by=dict(zip(sample.graph.names, map(float, busy), strict=True)),
+        cores_by=dict(zip(sample.graph.names, map(float, busy), strict=True)),
         work=work,
     )
 
@@ -215,10 +215,11 @@ def _lines(made: Prediction) -> list[str]:
         "rates       " + ", ".join(f"{name} {rate:,.0f}/s" for name, rate in made.rates.items()),
     ]
     if found.is_unbounded:
+        span_s = len(found.mace_s) * found.width_s
         lines.append(
-            f"latency     grows for ever: {found.bottleneck.name} has "
-            f"{found.bottleneck.load:.0%} of what it can do; at most "
-            f"{found.sustainable:.2f} times these rates can be kept up with"
+            f"latency     {found.bottleneck.name} falls behind: over these {span_s:g} s it has "
+            f"{found.bottleneck.load:.0%} of what it can do. Worst {_time(found.worst_s)} by then, "
+            f"and more as long as the rates stay; {found.sustainable:.2f} times these it could do"
         )
     else:
         lines.append(
@@ -229,19 +230,25 @@ def _lines(made: Prediction) -> list[str]:
     if made.considered:
         each = ", ".join(f"{way} {_worst(worst)}" for way, worst in made.considered.items())
         lines.append(f"placements  worst latency of each considered: {each}")
+    unseen = [one.name for one in made.sample.graph.operators if not any(one.cost_s)]
+    if unseen:
+        lines.append(f"not seen    in the sample, and taken to cost nothing: {', '.join(unseen)}")
     lines += _gates(plan)
     if made.keeps_deadline is not None and plan.deadline_ns is not None:
         word = "is kept" if made.keeps_deadline else "is not kept"
+        word += " by queues and work; see gates" if any(s.is_gated for s in plan.stages) else ""
         lines.append(f"deadline    {format_ns(plan.deadline_ns)} {word}")
     lines += ["", *_table(found)]
-    heaviest = max(made.worst_by, key=lambda name: made.worst_by[name])
     most = found.bottleneck
+    heaviest = most.operators[0] if most.operators else next(iter(made.cores_by))
     lines += [
         "",
-        f"bottleneck  {most.name}: {', '.join(most.operators) or 'nothing'}; the rates could be "
-        f"{found.sustainable:.2f} times these",
-        f"relief      {heaviest} takes {made.worst_by[heaviest]:.2f} of a core: "
-        + _relief(plan, heaviest, made.worst_by[heaviest], most.operators),
+        f"bottleneck  {most.name}: {', '.join(most.operators) or 'nothing'}; "
+        + (
+            "" if np.isinf(found.sustainable) else f"it could do {found.sustainable:.2f} times this"
+        ),
+        f"relief      {heaviest} takes {made.cores_by[heaviest]:.2f} of a core: "
+        + _relief(plan, heaviest, made.cores_by[heaviest], most.operators),
     ]
     return lines
 
@@ -271,11 +278,12 @@ def _table(found: LatencyEstimate) -> list[str]:
 
 def _relief(plan: Plan, heaviest: str, cores: float, beside: Sequence[str]) -> str:
     others = [name for name in beside if name != heaviest]
-    if heaviest in beside and others and cores < 1:
+    if others and cores < 1 and plan.offered > 1:
         return f"place it apart from {', '.join(others)}"
     (stage,) = (one for one in plan.stages if one.name == heaviest)
     if stage.replica is not None or (isinstance(stage.step, GatedStep) and stage.step.span_ns):
-        return f"give it replicas (replicas={max(2, round(cores + 1))})"
+        now = sum(one.origin == stage.origin and one.replica is not None for one in plan.stages)
+        return f"give it replicas (replicas={max(now + 1, 2, round(cores + 1))})"
     return "it cannot be divided; a faster core, or less work for each event"
 
 

@@ -26,12 +26,14 @@ class Provision:
         nodes: the fewest that keep it; None: none of those considered does.
         made: the prediction for them; where none keeps it, for the best.
         fewer: for one node fewer; None: there is none.
+        tried: how many nodes were considered, at most.
     """
 
     deadline_s: float
     nodes: int | None
     made: Prediction
     fewer: Prediction | None
+    tried: int
 
     def text(self) -> str:
         """Return what a person reads."""
@@ -39,8 +41,8 @@ class Provision:
         if self.nodes is None:
             what = self.made.estimate
             head = (
-                f"no number of nodes keeps {limit}: {what.bottleneck.name} with "
-                f"{', '.join(what.bottleneck.operators)} cannot be relieved by more of them"
+                f"none of 1 to {self.tried} nodes keeps {limit}: {what.bottleneck.name} with "
+                f"{', '.join(what.bottleneck.operators)} is what stays behind"
             )
             return "\n".join([head, "", self.made.text()])
         many = "1 node keeps" if self.nodes == 1 else f"{self.nodes} nodes keep"
@@ -90,18 +92,19 @@ def fewest_nodes(
         sample = sample_flow(flow, rows=sample)
     before: Prediction | None = None
     best: Prediction | None = None
-    for nodes in range(1, min(most, len(sample.graph.operators)) + 1):
+    tried = min(most, len(sample.graph.operators))
+    for nodes in range(1, tried + 1):
         made = Simulation(nodes, cores=cores).predict(
             flow, rates, sample=sample, horizon=horizon, seed=seed
         )
         found = made.estimate
         if not found.is_unbounded and found.worst_s <= deadline_s:
-            return Provision(deadline_s, nodes, made, before)
+            return Provision(deadline_s, nodes, made, before, nodes)
         if best is None or _worse(best) > _worse(made):
             best = made
         before = made
     assert best is not None, "there is one node at least"
-    return Provision(deadline_s, None, best, None)
+    return Provision(deadline_s, None, best, None, tried)
 
 
 def _worse(made: Prediction) -> tuple[bool, float]:
@@ -112,6 +115,6 @@ def _say(made: Prediction) -> str:
     found = made.estimate
     busiest = found.bottleneck
     if found.is_unbounded:
-        return f"latency would grow for ever, {busiest.name} having {busiest.load:.0%} to do"
+        return f"{busiest.name} would fall behind, with {busiest.load:.0%} of what it can do"
     worst = format_ns(round(found.worst_s * 1e9))
     return f"worst latency {worst}, {busiest.name} at {busiest.load:.0%}"

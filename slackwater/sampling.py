@@ -116,8 +116,8 @@ def _sampled(stage: Stage, rows: int) -> Stage:
     if not getattr(source.input, "is_history", False):
         raise SettingError(
             f"source {stage.name!r} reads {source.input.describe()}, which is live: to read a "
-            "sample of it would take rows from the run. Give statistics of a run "
-            "(statistics=report), or a file of a former day"
+            "sample of it would take rows from the run. Predict from the same flow on a file of a "
+            "former day"
         )
     first = replace(source, input=FirstRows(source.input, rows), speed=None)
     return replace(stage, step=replace(stage.step, source=first))
@@ -152,18 +152,16 @@ class _FirstReader:
         self._blocks: Iterator[pa.RecordBatch] = iter(())
 
     def poll(self) -> pa.RecordBatch | EndOfInput | None:
-        block = next(self._blocks, None)
-        if block is not None:
-            return block
-        if self._left <= 0:
-            return END_OF_INPUT
-        found = self._reader.poll()
-        if not isinstance(found, pa.RecordBatch):
-            return found
-        found = found.slice(0, self._left)
-        self._left -= found.num_rows
-        self._blocks = self._cut(found)
-        return self.poll()
+        while (block := next(self._blocks, None)) is None:
+            if self._left <= 0:
+                return END_OF_INPUT
+            found = self._reader.poll()
+            if not isinstance(found, pa.RecordBatch):
+                return found
+            found = found.slice(0, self._left)
+            self._left -= found.num_rows
+            self._blocks = self._cut(found)
+        return block
 
     def close(self) -> None:
         self._reader.close()

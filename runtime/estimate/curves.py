@@ -103,8 +103,8 @@ def fit_nonnegative(features: FloatArray, seconds: FloatArray) -> FloatArray:
 def _before(events: FloatArray, within_s: float, width_s: float) -> FloatArray:
     """Return how many an event of each subinterval finds of the other side, on average."""
     if within_s < width_s:
-        return events * within_s / width_s / 2
-    return _recent(events, within_s, width_s) - events / 2
+        return events * within_s / width_s
+    return _recent(events, within_s + width_s / 2, width_s) - events / 2
 
 
 def _recent(events: FloatArray, within_s: float, width_s: float) -> FloatArray:

@@ -15,6 +15,9 @@ from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload
 
 __all__ = ["LatencyEstimate", "NodeEstimate", "estimate_latency"]
 
+MOST_LOAD = 50.0
+"""Of a node in a subinterval, in its capacities, up to which held-up work is counted."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class NodeEstimate:
@@ -69,7 +72,7 @@ class LatencyEstimate:
     @property
     def mace_worst_s(self) -> float:
         """Mace_WC, the same by the paper's estimate."""
-        return float(self.mace_s.max(initial=0.0))
+        return float(self.mace_s[self.has_result].max(initial=0.0))
 
     @property
     def mean_s(self) -> float:
@@ -93,7 +96,14 @@ class LatencyEstimate:
     @property
     def bottleneck(self) -> NodeEstimate:
         """The node that is behind the most; where none ever is, the one with the most load."""
-        return max(self.nodes, key=lambda node: (node.worst_s, node.load))
+        return max(
+            self.nodes,
+            key=lambda node: (
+                node.load > 1,
+                node.load if node.load > 1 else node.worst_s,
+                node.load,
+            ),
+        )
 
     @property
     def is_unbounded(self) -> bool:
@@ -138,13 +148,18 @@ def estimate_latency(
     loads = node_load(work.load_s, places, len(names))
     excess_s = cumulative_excess(loads, speed, width_s=work.width_s)
     hops = None if hop_s is None else _matrix(hop_s, names)
-    later = held_up(graph, work, places, speed, hop_s=hops)
-    given = [work.arrivals[name] > 0 for name in graph.sinks]
     each = loads / speed[:, None] / work.width_s
+    # Where a node gets many times what it can do, there is nothing to tell by how it is laid out.
+    hopeless = float(each.max(initial=0.0)) > MOST_LOAD
+    excess_by_time = mace(excess_s, speed)
+    later_s = (
+        excess_by_time if hopeless else held_up(graph, work, places, speed, hop_s=hops).latency_s
+    )
+    given = [work.arrivals[name] > 0 for name in graph.sinks]
     return LatencyEstimate(
         width_s=work.width_s,
-        mace_s=mace(excess_s, speed),
-        held_up_s=later.latency_s,
+        mace_s=excess_by_time,
+        held_up_s=later_s,
         has_result=np.any(given, axis=0),
         epsilon_s=_epsilon_s(graph, work, places, speed),
         nodes=tuple(

@@ -14,7 +14,7 @@ import numpy as np
 
 from runtime.errors import SettingError
 from runtime.estimate.curves import fit_nonnegative
-from runtime.estimate.query_graph import QueryGraph, QueryOperator
+from runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator
 
 __all__ = ["SampledStage", "arrivals_of", "query_graph_of_sample"]
 
@@ -60,15 +60,21 @@ class SampledStage:
         rows, seconds = np.asarray(self.slice_rows, float), np.asarray(self.slice_s, float)
         if len(rows) > 8:
             rows, seconds = rows[2:], seconds[2:]
-        # Whatever interrupts a slice makes it longer, never shorter: what is far off is left out.
-        for _ in range(2):
-            fixed, row = fit_nonnegative(np.stack([np.ones(len(rows)), rows], axis=1), seconds)
-            off = seconds - fixed - row * rows
-            usual = off <= 3 * np.median(np.abs(off)) + 1e-12
-            if usual.all() or usual.sum() < 4:
-                break
-            rows, seconds = rows[usual], seconds[usual]
-        return float(fixed), float(row)
+        mean = 0.0, float(seconds.sum() / max(rows.sum(), 1))
+        # Whatever interrupts a slice makes it longer, never shorter. One or two that are far off
+        # are left out, if they are little of the whole: else it is the work that varies.
+        fixed, row = _fit(rows, seconds)
+        off = seconds - fixed - row * rows
+        odd = off > 10 * np.median(np.abs(off)) + 1e-12
+        if 0 < odd.sum() <= 2 and len(rows) > 8 and off[odd].sum() <= 0.1 * seconds.sum():
+            fixed, row = _fit(rows[~odd], seconds[~odd])
+        # Slices of one length, or such as say nothing of rows: all of it is theirs.
+        return (fixed, row) if row > 0 and np.ptp(rows) > 0 else mean
+
+
+def _fit(rows: FloatArray, seconds: FloatArray) -> tuple[float, float]:
+    fixed, row = fit_nonnegative(np.stack([np.ones(len(rows)), rows], axis=1), seconds)
+    return float(fixed), float(row)
 
 
 def query_graph_of_sample(stages: Sequence[SampledStage], *, slice_s: float) -> QueryGraph:
@@ -85,7 +91,7 @@ def query_graph_of_sample(stages: Sequence[SampledStage], *, slice_s: float) -> 
     if not any(stage.rows_in for stage in sources):
         raise SettingError(
             f"the sample has no rows: sources {', '.join(s.name for s in sources)} are empty; "
-            "give a larger sample, or statistics of a run"
+            "give a larger sample, or data with rows"
         )
     feeding = {name for stage in stages for name in stage.inputs}
     sinks = [stage for stage in stages if stage.name not in feeding]
@@ -97,19 +103,30 @@ def query_graph_of_sample(stages: Sequence[SampledStage], *, slice_s: float) -> 
         )
     return QueryGraph(
         tuple(arrivals_of(stage.name) for stage in sources),
-        tuple(_operator(stage, slice_s) for stage in stages),
+        tuple(_operator(stage, slice_s, _share(stage, stages)) for stage in stages),
     )
 
 
-def _operator(stage: SampledStage, slice_s: float) -> QueryOperator:
+def _share(stage: SampledStage, stages: Sequence[SampledStage]) -> float:
+    """Return how many of the rows that its inputs hand on come to a stage.
+
+    Below 1 for a replica, and for the stage of late rows; 2 where one feeds both sides of a join.
+    """
+    if not stage.inputs:
+        return 1.0
+    handed = sum(one.rows_out for one in stages if one.name in stage.inputs)
+    return stage.rows_in / handed if handed else 0.0
+
+
+def _operator(stage: SampledStage, slice_s: float, share: float) -> QueryOperator:
     inputs = stage.inputs or (arrivals_of(stage.name),)
     fixed, row = stage.fixed_and_row_s() if len(stage.slice_rows) else (0.0, 0.0)
     full = _full_slice_row_s(fixed, row, slice_s)
     return QueryOperator(
         name=stage.name,
         inputs=inputs,
-        cost_s=(full,) * len(inputs),
-        selectivity=(stage.selectivity,) * len(inputs),
+        cost_s=(full * share,) * len(inputs),
+        selectivity=(stage.selectivity * share,) * len(inputs),
     )
 
 

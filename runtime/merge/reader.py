@@ -45,6 +45,7 @@ class ReaderState:
             for place, writer in enumerate(writers)
         ]
         ports = 1 + max(writer.port for writer in writers)
+        self._is_shared = any(writer.is_shared for writer in writers)
         self._is_mixed = [writer.is_mixed for writer in writers]
         self._ports: list[tuple[list[int], bool]] = []  # places; whether their rows are in order
         for port in range(ports):
@@ -200,7 +201,7 @@ class ReaderState:
 
     def _shorten(self, cut: Cut, limit: int) -> Cut:
         """Return an earlier cut that lets about `limit` rows go, or the same one."""
-        if limit == 1:
+        if limit == 1 and not self._is_shared:  # rows of one time are not divided by their lanes
             oldest = self._behind_oldest()
             return oldest if oldest < cut else cut
         cut_ns, _ = cut

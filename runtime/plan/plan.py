@@ -338,7 +338,7 @@ def _channels_into(
                 promise_gap_ns=IDLE_PROMISE_NS if holds_nothing(target) else 0,
                 idle_ns=came.idle_ns if isinstance(target.step, GatedStep) else None,
                 late=late,
-                shares_writers=came.has_writers and source.kind == "stateless",
+                shares_writers=came.has_writers and (source.kind == "stateless" or two_writers),
             )
             for source in planned_of[heads[name]]
         ]

@@ -141,12 +141,13 @@ class StageMachine:
                 return None
             # When it may be asked next says nothing about how long its row has been waiting.
             return self.source.due_ns(now_ns) if self._is_paced else now_ns
+        waiting_ns = self._queues.earliest_stimulus_ns()
         if self._intake.more:
-            return self._intake.goes_on_ns
+            goes_on_ns = self._intake.goes_on_ns
+            return goes_on_ns if waiting_ns is None else min(goes_on_ns, waiting_ns)
         due_ns = self._by_clock_ns(now_ns)
         if due_ns is not None and due_ns <= now_ns:
             return due_ns
-        waiting_ns = self._queues.earliest_stimulus_ns()
         if waiting_ns is None:
             idle_from_ns = self._intake.idle_from_ns()
             return idle_from_ns if idle_from_ns is not None and idle_from_ns <= now_ns else None

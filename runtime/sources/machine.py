@@ -133,11 +133,12 @@ class SourceMachine:
             return self._next_due_ns
         if self.is_ended or self._is_closed:
             return None
-        if self._ready is not None:
-            return now_ns
+        if self._ready is not None:  # as urgent as what it is, however late it is asked
+            return min(now_ns, self._ready.stimulus_time_ns.item(0))
         block = self._current_block()
         if block is None:
-            return now_ns if self._blocks.has_ended else None
+            last_ns = now_ns if self._last_due_ns is None else self._last_due_ns
+            return min(now_ns, last_ns) if self._blocks.has_ended else None
         if block.due_ns is None:
             return now_ns
         self._next_due_ns = block.due_ns[self._position]

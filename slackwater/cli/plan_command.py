@@ -109,12 +109,19 @@ def rates_of(words: list[str] | None) -> dict[str, Rate] | Rate:
     found: dict[str, Rate] = {}
     for word in words:
         source, sign, number = word.rpartition("=")
+        source = source.strip()
         try:
-            value = float(number.replace("_", "").replace(",", ""))
+            value = float(number.replace("_", ""))
         except ValueError:
             raise SettingError(f"--rate {word!r} is not N or SOURCE=N, events a second") from None
+        if (sign and not source) or source in found:
+            said = "names no source" if not source else f"is the second rate of {source!r}"
+            raise SettingError(f"--rate {word!r} {said}; give SOURCE=N once for each source")
         if not sign and len(words) > 1:
-            raise SettingError(f"--rate {word!r} is for all sources; others name theirs")
+            raise SettingError(
+                f"--rate {word!r} is for all sources together, so it stands alone; else give "
+                "SOURCE=N for each"
+            )
         if not sign:
             return value
         found[source] = value

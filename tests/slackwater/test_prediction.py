@@ -134,8 +134,8 @@ def test_a_rate_above_capacity_is_unbounded_and_says_what_can_be_kept_up_with() 
     assert made.estimate.is_unbounded
     assert made.estimate.sustainable == pytest.approx(0.5, rel=0.001)
     assert made.keeps_deadline is False
-    assert "grows for ever: node-2 has 200% of what it can do" in made.text()
-    assert "0.50 times these rates" in made.text()
+    assert "node-2 falls behind: over these 60 s it has 200% of what it can do" in made.text()
+    assert "0.50 times these it could do" in made.text()
     assert json.loads(json.dumps(made.to_json()))["unbounded"] is True
 
 
@@ -177,10 +177,10 @@ def test_provision_names_the_fewest_nodes_and_what_one_fewer_would_do() -> None:
     assert answer.fewer is not None
     assert answer.fewer.estimate.is_unbounded
     assert answer.text().startswith("2 nodes keep 1.00 s")
-    assert "1 would not: latency would grow for ever, node-1 having 150% to do" in answer.text()
+    assert "1 would not: node-1 would fall behind, with 150% of what it can do" in answer.text()
     never = fewest_nodes(flow, {"a": 500, "b": 1}, deadline_s=1.0, sample=sample)
     assert never.nodes is None
-    assert "no number of nodes keeps 1.00 s" in never.text()
+    assert "none of 1 to 6 nodes keeps 1.00 s" in never.text()
     assert "gate-a" in never.text()
 
 
@@ -236,3 +236,7 @@ def test_the_command_line_plans_and_provisions(tmp_path: Path) -> None:
     assert said("provision", target, "--rate", "1000").startswith("1 node keeps 1.00 s")
     assert "--rate 10000" in said("plan", target, code=1)
     assert "is not N or SOURCE=N" in said("plan", target, "--rate", "many", code=1)
+    assert "names no source" in said("plan", target, "--rate", "=5", code=1)
+    assert "second rate of 'a'" in said("plan", target, "--rate", "a=5", "--rate", "a=6", code=1)
+    assert "stands alone" in said("plan", target, "--rate", "5", "--rate", "6", code=1)
+    assert '"sustainable": null' in said("plan", target, "--rate", "0", "--json")

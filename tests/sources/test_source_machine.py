@@ -243,7 +243,7 @@ def test_rows_left_over_by_a_small_take_are_due_at_once() -> None:
     assert times([source.take(2)]) == []
     assert source.due_ns(2) == 50
     assert times([source.take(60, max_rows=1)]) == [0]
-    assert source.due_ns(60) == 60
+    assert source.due_ns(60) == 1  # as urgent as the row is
     assert times([source.take(60, max_rows=1)]) == [1]
     assert times([source.take(60)]) == [2]
     assert source.due_ns(60) == 90
