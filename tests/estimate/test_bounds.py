@@ -12,7 +12,7 @@ from runtime.estimate.query_graph import QueryGraph, QueryOperator, Workload
 from tests.estimate.cases import WIDTH_S, Case, random_case, spread
 from tests.support.event_system import run_events
 
-SEEDS = range(40)
+SEEDS = range(15)
 
 
 def estimate(case: Case) -> LatencyEstimate:

@@ -108,7 +108,7 @@ def coarse(width_s: float, seed: int) -> Policy:
     return policy
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(5))
 def test_another_order_within_subintervals_adds_at_most_the_work_of_one(seed: int) -> None:
     """§VII-A: ε has λ = ΣL of a subinterval in place of what an event costs."""
     drawn = random_case(seed)
@@ -122,7 +122,7 @@ def test_another_order_within_subintervals_adds_at_most_the_work_of_one(seed: in
     assert np.nanmax(lat - found.mace_s) <= WIDTH_S + found.epsilon_s + 1e-9
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(5))
 def test_on_several_nodes_it_adds_at_most_that_of_each(seed: int) -> None:
     drawn = random_case(seed, most_sources=4, most_nodes=6)
     found = estimate(drawn)
