@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psutil
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 T = TypeVar("T")
 
@@ -226,3 +229,11 @@ def repeated(times: int, measure: Callable[[], float]) -> Spread:
 
 def _claim_text(claim: Claim) -> str:
     return f"{claim.name}: {number(claim.value)} (target {claim.rule} {number(claim.bound)})"
+
+
+def save_picture(figure: Figure, folder: Path, name: str) -> Path:
+    """Save a picture as `<folder>/<name>.png`; return its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.png"
+    figure.savefig(path)
+    return path

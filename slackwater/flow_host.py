@@ -7,10 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from runtime.config import Limits, Tuning
-from runtime.estimate.rates import Rate
 from runtime.flow.dataflow import Dataflow
 from runtime.model import Duration
 from runtime.placement.placement_text import placement_lines
@@ -18,8 +17,11 @@ from runtime.plan.plan import Plan
 from runtime.plan.slots import SlotPlace
 from runtime.prepare import admit, prepare
 from runtime.tune import HOP_NS
-from slackwater.prediction import Prediction, better_of, predict, searched_placement
-from slackwater.sampling import FlowSample, sample_flow
+
+if TYPE_CHECKING:
+    from runtime.estimate.rates import Rate
+    from slackwater.prediction import Prediction
+    from slackwater.sampling import FlowSample
 
 
 class FlowHost(ABC):
@@ -109,6 +111,13 @@ class FlowHost(ABC):
             FlowError: the flow or the placement is wrong.
             SettingError: a source has no rate, or is live; or the sample gives no result.
         """
+        from slackwater.prediction import (  # noqa: PLC0415 (only who predicts needs it)
+            better_of,
+            predict,
+            searched_placement,
+        )
+        from slackwater.sampling import sample_flow  # noqa: PLC0415
+
         plan = self.plan(flow, placement=placement, limits=limits)
         if isinstance(sample, int):
             sample = sample_flow(flow, rows=sample, limits=limits)

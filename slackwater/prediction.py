@@ -11,8 +11,9 @@ import numpy as np
 from runtime.errors import SettingError
 from runtime.estimate import LatencyEstimate, Workload, estimate_latency
 from runtime.estimate.placement import PlacementProblem, SearchBudget, mace_hc
+from runtime.estimate.query_graph import arrivals_of
 from runtime.estimate.rates import Rate, series_of
-from runtime.estimate.sampled import arrivals_of, as_shares
+from runtime.estimate.sampled import as_shares
 from runtime.model import NS_PER_SECOND, READY_ONLY, Duration, duration_ns, format_ns
 from runtime.plan.plan import Plan
 from runtime.plan.step import GatedStep

@@ -20,7 +20,7 @@ from runtime.estimate import (
     Workload,
     estimate_latency,
 )
-from runtime.estimate.sample_statistics import arrivals_at
+from runtime.estimate.query_graph import arrivals_of
 from runtime.model import NS_PER_SECOND
 
 FED_BY = {
@@ -40,7 +40,7 @@ def exact(queries: Queries, width_s: float) -> LatencyEstimate:
     arrivals: dict[str, Floats] = {}
     for number, table in enumerate(queries.tables, start=1):
         rows = _rows_out(table, queries.domain, width_s, count)
-        source = arrivals_at(f"{number}.visits")
+        source = arrivals_of(f"{number}.visits")
         sources.append(source)
         arrivals[source] = rows["visits"]
         for name in STAGES:

@@ -6,11 +6,12 @@ pattern each. Each seed draws patterns, costs and a placement, on 4 nodes and up
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from benchmarks.frame import Claim, Options, Result, counted
+from benchmarks.frame import Claim, Options, Result, counted, save_picture
 from benchmarks.mace.judge import (
     ESTIMATES,
     HEADER,
@@ -18,11 +19,9 @@ from benchmarks.mace.judge import (
     Judged,
     claims,
     of,
-    span_of,
-    tell,
 )
 from benchmarks.mace.load import EVENTS
-from benchmarks.mace.seeds import STATISTICS, one_seed
+from benchmarks.mace.seeds import STATISTICS, one_seed, tell_all
 
 QUERIES = 3
 NODES = tuple(range(4, 14))
@@ -54,13 +53,7 @@ def run(options: Options) -> Result:
             is_one_pattern=PATTERNS[pattern],
         )
     for pattern, each in found.items():
-        for width_s in WIDTHS_S:
-            for statistics in STATISTICS:
-                mine = of(each, statistics, width_s)
-                what = f"{pattern}, {statistics}, w {width_s:g} s"
-                tell(result, [pattern, span_of(mine), statistics, width_s], mine, key=what)
-                if statistics != STATISTICS[-1]:
-                    result.claims += _claims(pattern, what, mine)
+        tell_all(result, pattern, pattern, each, partial(_claims, pattern))
     result.notes += [PAPER, f"drawn: {draw(found)}"]
     return result
 
@@ -91,7 +84,4 @@ def draw(found: dict[str, list[Judged]], *, folder: Path = Path("out/benchmarks"
     figure.suptitle(
         f"mace-nodes: 42 operators on 4 to 13 nodes, {STATISTICS[1]}, w = 1 s", fontsize=11
     )
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "mace-nodes.png"
-    figure.savefig(path)
-    return path
+    return save_picture(figure, folder, "mace-nodes")

@@ -6,16 +6,17 @@ events and a load of 0.7. Statistics are of 8 % of the events.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.frame import Options, Result, counted
-from benchmarks.mace.judge import HEADER, WIDTHS_S, Judged, claims, of, span_of, tell
+from benchmarks.frame import Options, Result, counted, save_picture
+from benchmarks.mace.judge import HEADER, WIDTHS_S, Judged, claims, of
 from benchmarks.mace.load import EVENTS
 from benchmarks.mace.query import STAGES
-from benchmarks.mace.seeds import MOST_QUERIES, STATISTICS, one_seed
+from benchmarks.mace.seeds import MOST_QUERIES, STATISTICS, one_seed, tell_all
 
 SEEDS, QUICK_SEEDS = 20, 1
 QUICK_QUERIES = (3,)
@@ -37,13 +38,8 @@ def run(options: Options) -> Result:
         found[size] += one_seed(seed, queries=size)
     for size, each in found.items():
         operators = size * len(STAGES)
-        for width_s in WIDTHS_S:
-            for statistics in STATISTICS:
-                mine = of(each, statistics, width_s)
-                what = f"{operators} operators, {statistics}, w {width_s:g} s"
-                tell(result, [operators, span_of(mine), statistics, width_s], mine, key=what)
-                if statistics != STATISTICS[-1]:
-                    result.claims += claims(what, mine, "Mace", median=MEDIAN)
+        of_mace = partial(claims, estimate="Mace", median=MEDIAN)
+        tell_all(result, operators, f"{operators} operators", each, of_mace)
     result.notes += [PAPER, f"drawn: {draw(found)}"]
     return result
 
@@ -66,7 +62,4 @@ def draw(found: dict[int, list[Judged]], *, folder: Path = Path("out/benchmarks"
     panel.set_ylabel("predicted / measured worst latency")
     panel.legend(fontsize=8)
     figure.suptitle("mace-operators: Mace with w = 1 s, each dot a seed", fontsize=11)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "mace-operators.png"
-    figure.savefig(path)
-    return path
+    return save_picture(figure, folder, "mace-operators")

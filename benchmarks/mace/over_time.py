@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.frame import Options, Result, counted
+from benchmarks.frame import Options, Result, counted, save_picture
 from benchmarks.mace.exact import exact
 from benchmarks.mace.judge import BACKLOG, HEADER, WIDTHS_S, Judged, claims, of, tell, worst_of
 from benchmarks.mace.load import EVENTS, Floats, on_off_s, own_s
@@ -152,7 +152,4 @@ def draw(shown: list[tuple[str, OneRun]], *, folder: Path = Path("out/benchmarks
         panel.legend(fontsize=8, loc="upper right")
     panels[-1].set_xlabel("stimulus time, s (simulated); dotted: where a chunk ends")
     figure.suptitle("mace-time: predicted and measured latency, w = 1 s", fontsize=11)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "mace-time.png"
-    figure.savefig(path)
-    return path
+    return save_picture(figure, folder, "mace-time")

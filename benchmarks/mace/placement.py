@@ -14,7 +14,7 @@ from time import perf_counter, process_time
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.frame import Claim, Options, Result, Spread, check, counted
+from benchmarks.frame import Claim, Options, Result, Spread, check, counted, save_picture
 from benchmarks.mace.fig12 import problem as fig12
 from runtime.estimate.placement import (
     FoundPlacement,
@@ -255,10 +255,7 @@ def draw(found: list[Contest], *, folder: Path = Path("out/benchmarks")) -> Path
     lines.legend(fontsize=8)
     for axis in (bars, lines):
         axis.grid(alpha=0.25)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "placement.png"
-    figure.savefig(path)
-    return path
+    return save_picture(figure, folder, "placement")
 
 
 def _tell(result: Result, one: Contest) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.frame import Options, Result, counted
+from benchmarks.frame import Options, Result, counted, save_picture
 from benchmarks.mace.exact import exact
 from benchmarks.mace.judge import (
     HEADER,
@@ -123,7 +123,4 @@ def draw(
     panel.set_ylabel("error of the worst latency, %")
     panel.legend(fontsize=8)
     figure.suptitle("mace-training: Mace's error, median and range of the seeds", fontsize=11)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "mace-training.png"
-    figure.savefig(path)
-    return path
+    return save_picture(figure, folder, "mace-training")

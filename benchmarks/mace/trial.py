@@ -20,7 +20,8 @@ from benchmarks.mace.load import Floats, Ints, arriving, genders, ticked
 from benchmarks.mace.query import DOMAIN, SLIDE_S, STAGES, add_query, chosen
 from runtime.config import Limits
 from runtime.estimate import LatencyEstimate, QueryGraph, Workload, estimate_latency
-from runtime.estimate.sample_statistics import arrivals_at, query_graph_of
+from runtime.estimate.query_graph import arrivals_of
+from runtime.estimate.sample_statistics import query_graph_of
 from runtime.measure.report import JobReport
 from runtime.model import NS_PER_SECOND, Batch
 from runtime.plan.plan import Plan
@@ -232,7 +233,7 @@ def predict(queries: Queries, graph: QueryGraph, *, width_s: float) -> LatencyEs
     """Return what the latency will be, from statistics and from the arrivals of all."""
     edges = np.arange(0.0, queries.duration_s + 2 * width_s, width_s)
     arrivals = {
-        arrivals_at(f"{number}.visits"): np.histogram(at_s, edges)[0]
+        arrivals_of(f"{number}.visits"): np.histogram(at_s, edges)[0]
         for number, at_s in enumerate(queries.arrivals_s, start=1)
     }
     work = Workload.of(graph, arrivals, width_s)

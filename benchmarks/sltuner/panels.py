@@ -10,6 +10,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from benchmarks.frame import save_picture
 from benchmarks.sltuner.deadline import FLOOR, OURS, Floats, Outcome
 
 SIZE_IN = (11.0, 7.5)
@@ -54,10 +55,7 @@ def draw(outcomes: Sequence[Outcome], name: str, *, folder: Path = Path("out/ben
         axis.set_xlabel("second of the run (simulated)")
     axes[0].legend(fontsize=7, ncols=2, loc="upper right")
     figure.suptitle(f"{name}: deadline {outcomes[0].deadline_s:g} s", fontsize=11)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.png"
-    figure.savefig(path)
-    return path
+    return save_picture(figure, folder, name)
 
 
 def _slack(one: Outcome) -> Floats:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
-from benchmarks.frame import Claim, Options, Result, check
+from benchmarks.frame import Claim, Options, Result, check, save_picture
 from benchmarks.sltuner import late_city
 from benchmarks.sltuner.deadline import Experiment, Floats, Outcome, named
 from benchmarks.sltuner.deadline import run as run_once
@@ -272,7 +272,4 @@ def draw(found: Sequence[Threshold], high: Bools, *, folder: Path = Path("out/be
     panels[0].legend(fontsize=7, ncols=5, loc="upper right")
     panels[-1].set_xlabel(f"second of the run (simulated); grey: buses over {HIGH_S:g} s late")
     figure.suptitle("ssg-threshold: fixed thresholds under the alternating Zipf delay", fontsize=11)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "ssg-threshold.png"
-    figure.savefig(path)
-    return path
+    return save_picture(figure, folder, "ssg-threshold")

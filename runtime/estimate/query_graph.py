@@ -18,6 +18,11 @@ from runtime.errors import SettingError
 FloatArray = npt.NDArray[np.float64]
 
 
+def arrivals_of(source: str) -> str:
+    """Return what a query graph calls the events that reach a source's stage from outside."""
+    return f"arrivals of {source}"
+
+
 class CostCurve(Protocol):
     """What an operator makes of its input, subinterval by subinterval, where that is no line."""
 

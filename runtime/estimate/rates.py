@@ -9,7 +9,7 @@ import numpy as np
 from runtime.errors import SettingError
 from runtime.estimate.query_graph import FloatArray
 
-__all__ = ["OnOff", "Rate", "arrival_times", "constant", "counted", "series_of"]
+__all__ = ["OnOff", "Rate", "constant", "series_of"]
 
 
 def series_of(
@@ -78,11 +78,6 @@ def constant(rate: float, *, d: int, width_s: float) -> FloatArray:
     return np.full(d, rate * width_s)
 
 
-def counted(times_s: FloatArray, *, d: int, width_s: float) -> FloatArray:
-    """Return how many of these arrivals fall into each of d subintervals from 0 on."""
-    return np.histogram(times_s, bins=d, range=(0.0, d * width_s))[0].astype(np.float64)
-
-
 class OnOff:
     """The load of [mace] §VIII: periods of high and of low load by turns, of random length.
 
@@ -131,17 +126,6 @@ class OnOff:
         for start_s, end_s, rate in self.rates(rng, until_s=d * width_s):
             total += rate * np.clip(edges - start_s, 0.0, end_s - start_s)
         return np.diff(total)
-
-
-def arrival_times(
-    periods: list[tuple[float, float, float]], rng: np.random.Generator
-) -> FloatArray:
-    """Return times at which events arrive, exponentially distributed distances within periods."""
-    times = [
-        np.sort(start_s + rng.random(rng.poisson(rate * (end_s - start_s))) * (end_s - start_s))
-        for start_s, end_s, rate in periods
-    ]
-    return np.concatenate(times) if times else np.zeros(0)
 
 
 Rate = float | OnOff | FloatArray | Sequence[float]

@@ -16,17 +16,12 @@ import numpy as np
 
 from runtime.errors import SettingError
 from runtime.estimate.curves import WindowCurve
-from runtime.estimate.query_graph import QueryGraph, QueryOperator
+from runtime.estimate.query_graph import QueryGraph, QueryOperator, arrivals_of
 from runtime.measure.report import StageReport
 from runtime.model import NS_PER_SECOND
 from runtime.plan.plan import Stage
 
-__all__ = ["arrivals_at", "query_graph_of"]
-
-
-def arrivals_at(source: str) -> str:
-    """Return the graph's name for what arrives at a source, whose stage is an operator itself."""
-    return f"arrivals at {source}"
+__all__ = ["query_graph_of"]
 
 
 def query_graph_of(
@@ -45,7 +40,7 @@ def query_graph_of(
     Raises:
         SettingError: a stage has no report, or saw no event: nothing is known of its cost.
     """
-    sources = tuple(arrivals_at(stage.name) for stage in stages if stage.kind == "source")
+    sources = tuple(arrivals_of(stage.name) for stage in stages if stage.kind == "source")
     spans_s: dict[str, float] = {}
     operators = []
     for stage in stages:
@@ -62,7 +57,7 @@ def _operator(stage: Stage, report: StageReport | None, span_s: float) -> QueryO
             f"stage {stage.name!r} {seen}, so what an event costs it is not known; take a larger "
             "sample, or one of other events"
         )
-    inputs = tuple(channel.source for channel in stage.inputs) or (arrivals_at(stage.name),)
+    inputs = tuple(channel.source for channel in stage.inputs) or (arrivals_of(stage.name),)
     cost_s = report.service_ns / NS_PER_SECOND / report.rows_in
     return QueryOperator(
         name=stage.name,

@@ -14,14 +14,9 @@ import numpy as np
 
 from runtime.errors import SettingError
 from runtime.estimate.curves import fit_nonnegative
-from runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator
+from runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator, arrivals_of
 
-__all__ = ["SampledStage", "arrivals_of", "query_graph_of_sample"]
-
-
-def arrivals_of(source: str) -> str:
-    """Return what a query graph calls the events that reach a source stage from outside."""
-    return f"arrivals of {source}"
+__all__ = ["SampledStage", "query_graph_of_sample"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,12 +36,16 @@ class GateRead:
     frontier_ns: int
 
     @property
+    def batches(self) -> list[Batch]:
+        """What it let go, late rows among it; none is empty."""
+        return [batch for batch in (*self.ports, *self.late) if batch is not None and len(batch)]
+
+    @property
     def rows(self) -> int:
         """How many rows it let go, late ones among them."""
-        return sum([len(batch) for batch in (*self.ports, *self.late) if batch is not None])
+        return sum([len(batch) for batch in self.batches])
 
     @property
     def last_stimulus_ns(self) -> int:
         """The stimulus of the last row that it let go, of all ports; START_NS: it let go none."""
-        batches = [batch for batch in (*self.ports, *self.late) if batch is not None and len(batch)]
-        return max([batch.stimulus_time_ns.item(-1) for batch in batches], default=START_NS)
+        return max([batch.stimulus_time_ns.item(-1) for batch in self.batches], default=START_NS)

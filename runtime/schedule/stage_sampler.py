@@ -105,8 +105,7 @@ class StageSampler:
         since_ns = self._read_log.left(self._reads.unread, self._reads.held)
         rows = released.rows
         if rows:
-            batches = [b for b in (*released.ports, *released.late) if b is not None and len(b)]
-            last_ns = max([int(batch.event_time_ns.max()) for batch in batches])
+            last_ns = max([int(batch.event_time_ns.max()) for batch in released.batches])
             self._worked(now_ns if since_ns is None else since_ns, rows, last_ns)
 
     def passed(self, batch: Batch | None, came_ns: int | None = None) -> None:

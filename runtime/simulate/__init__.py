@@ -13,7 +13,6 @@ from runtime.simulate.faults import (
 from runtime.simulate.host import Simulation
 from runtime.simulate.models import (
     CostModel,
-    Costs,
     LinkModel,
     MeasuredCost,
     MeasuredSlice,
@@ -23,7 +22,6 @@ from runtime.simulate.models import (
 __all__ = [
     "ClusterGoes",
     "CostModel",
-    "Costs",
     "Fault",
     "HostFallsSilent",
     "LinkModel",

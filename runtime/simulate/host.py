@@ -39,7 +39,7 @@ from runtime.schedule import (
 from runtime.schedule.results import SinkAction
 from runtime.simulate.faults import Fault, check_faults
 from runtime.simulate.life import SimulatedLife
-from runtime.simulate.models import CostModel, Costs, LinkModel, TunerModel
+from runtime.simulate.models import CostModel, LinkModel, MeasuredCost, TunerModel
 from runtime.simulate.tuner import SimulatedTuner
 
 GIVE_UP_POLLS = 10_000
@@ -94,7 +94,7 @@ class Simulation:
         *,
         egress: Egressed | SinkPort,
         seed: int = 0,
-        cost: Costs | None = None,
+        cost: CostModel | MeasuredCost | None = None,
         link: LinkModel | None = None,
         start_ns: int = 0,
         policy: Decider | Sequence[Decider] | None = None,
@@ -264,14 +264,7 @@ class Simulation:
             self._sleep(name, slot)
             return
         self._idle_polls = 0
-        took_ns = self._cost.slice_ns(
-            done.stage,
-            done.rows,
-            self._rng,
-            comparisons=done.comparisons,
-            released=done.released,
-            now_ns=self.now_ns,
-        )
+        took_ns = self._cost.slice_ns(done, self._rng, now_ns=self.now_ns)
         slot.charge(done, took_ns)
         self._busy.add(name)
         self.at(self.now_ns + took_ns, lambda: self._complete(name, done))

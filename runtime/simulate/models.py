@@ -4,34 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
 from runtime.control import Decider
 from runtime.errors import SettingError
 from runtime.measure.samples import StageSample
-
-
-class Costs(Protocol):
-    """What the simulator asks about costs."""
-
-    def begin(self) -> None:
-        """Be told that a slice begins."""
-        ...
-
-    def slice_ns(
-        self,
-        stage: str,
-        rows: int,
-        rng: np.random.Generator,
-        *,
-        comparisons: int = 0,
-        released: int = 0,
-        now_ns: int = 0,
-    ) -> int:
-        """Return how long a slice that began at virtual time `now_ns`, and is done, has taken."""
-        ...
+from runtime.schedule import Slice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,22 +47,14 @@ class CostModel:
     def begin(self) -> None:
         """Nothing is measured."""
 
-    def slice_ns(
-        self,
-        stage: str,
-        rows: int,
-        rng: np.random.Generator,
-        *,
-        comparisons: int = 0,
-        released: int = 0,
-        now_ns: int = 0,
-    ) -> int:
+    def slice_ns(self, done: Slice, rng: np.random.Generator, *, now_ns: int = 0) -> int:
         """Return how long a slice that begins now takes in virtual time."""
+        stage = done.stage
         cost = self.slices.get(stage, self.per_slice_ns)
-        cost += rows * self.stages.get(stage, self.per_row_ns)
-        cost += comparisons * self.per_comparison_ns
+        cost += done.rows * self.stages.get(stage, self.per_row_ns)
+        cost += done.comparisons * self.per_comparison_ns
         if stage in self.released:
-            cost += released * self.released[stage]
+            cost += done.released * self.released[stage]
         if stage in self.load:
             cost *= self.load[stage](now_ns)
         return max(1, round(cost * (1 + self.jitter * rng.random())))
@@ -96,13 +67,11 @@ class MeasuredSlice:
     Attributes:
         stage: that ran.
         rows: that it took in, or that went on to its operator, whichever are more.
-        comparisons: pairs that a join compared.
         took_ns: by the clock that was given.
     """
 
     stage: str
     rows: int
-    comparisons: int
     took_ns: int
 
 
@@ -125,20 +94,11 @@ class MeasuredCost:
         """Note when a slice begins."""
         self._since_ns = self._clock_ns()
 
-    def slice_ns(
-        self,
-        stage: str,
-        rows: int,
-        rng: np.random.Generator,
-        *,
-        comparisons: int = 0,
-        released: int = 0,
-        now_ns: int = 0,
-    ) -> int:
+    def slice_ns(self, done: Slice, rng: np.random.Generator, *, now_ns: int = 0) -> int:
         """Return how long the slice has taken."""
         del rng, now_ns
         took_ns = max(1, self._clock_ns() - self._since_ns)
-        self.slices.append(MeasuredSlice(stage, max(rows, released), comparisons, took_ns))
+        self.slices.append(MeasuredSlice(done.stage, max(done.rows, done.released), took_ns))
         return took_ns
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from runtime.errors import SettingError
-from runtime.estimate.rates import Rate
 from runtime.model import NS_PER_SECOND, duration_ns, format_ns
 from slackwater.cli.shell import (
     AsJson,
@@ -21,6 +20,7 @@ from slackwater.cli.shell import (
 from slackwater.report.sanitize import echo
 
 if TYPE_CHECKING:
+    from runtime.estimate.rates import Rate
     from runtime.flow.dataflow import Dataflow
 
 __all__ = ["plan", "provision", "rates_of"]

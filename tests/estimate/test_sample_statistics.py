@@ -10,7 +10,8 @@ import slackwater as sw
 from runtime.errors import SettingError
 from runtime.estimate import QueryGraph, Workload, estimate_latency
 from runtime.estimate.curves import WindowCurve
-from runtime.estimate.sample_statistics import arrivals_at, query_graph_of
+from runtime.estimate.query_graph import arrivals_of
+from runtime.estimate.sample_statistics import query_graph_of
 from runtime.measure.report import JobReport
 from runtime.plan.plan import Stage, plan_stages
 
@@ -47,8 +48,8 @@ def graph_of(report: JobReport, span_s: float) -> QueryGraph:
 def test_costs_and_selectivities_are_those_of_the_sample() -> None:
     graph = graph_of(ran(400, per_second=100), 4.0)
     rows, few, sums, out = graph.operators
-    assert graph.sources == (arrivals_at("rows"),)
-    assert (rows.inputs, few.inputs) == ((arrivals_at("rows"),), ("rows",))
+    assert graph.sources == (arrivals_of("rows"),)
+    assert (rows.inputs, few.inputs) == ((arrivals_of("rows"),), ("rows",))
     assert (rows.cost_s[0], rows.selectivity[0]) == pytest.approx((1e-3, 1.0))
     assert few.selectivity[0] == 0.75
     assert few.cost_s[0] == pytest.approx(2e-3, rel=0.02)
@@ -60,7 +61,7 @@ def test_costs_and_selectivities_are_those_of_the_sample() -> None:
 def test_what_is_predicted_of_them_is_the_latency_that_comes() -> None:
     """Twice as fast as the node: a backlog grows as long as events come."""
     graph = graph_of(ran(400, per_second=400), 1.0)
-    work = Workload.of(graph, {arrivals_at("rows"): [400.0] * 5}, 1.0)
+    work = Workload.of(graph, {arrivals_of("rows"): [400.0] * 5}, 1.0)
     found = estimate_latency(graph, work, dict.fromkeys(graph.names, "n"), {"n": 1.0})
     measured = ran(2_000, per_second=400).sinks[0].series.bins()
     worst_s = max(each.max_ns for each in measured) / 1e9

@@ -20,6 +20,7 @@ from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, READY_ONLY, Batch, ReleaseRule
 from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
+from runtime.schedule import Slice
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths, SetRelease, SlackPolicy, measured_ns
 from runtime.tune.decide.policies import Calibration, EvenSplit, StaticSlack, TcpAdaptation
@@ -216,9 +217,10 @@ def test_rows_behind_a_silent_source_leave_before_the_run_is_given_up() -> None:
 def test_load_makes_a_stage_slower_for_a_time() -> None:
     cost = CostModel(per_slice_ns=100, per_row_ns=10, load={"out": lambda ns: 3 if ns > 50 else 1})
     rng = np.random.default_rng(0)
-    assert cost.slice_ns("out", 10, rng, now_ns=50) == 200
-    assert cost.slice_ns("out", 10, rng, now_ns=51) == 600
-    assert cost.slice_ns("both", 10, rng, now_ns=51) == 200
+    out, both = Slice("out", 10, [], 0), Slice("both", 10, [], 0)
+    assert cost.slice_ns(out, rng, now_ns=50) == 200
+    assert cost.slice_ns(out, rng, now_ns=51) == 600
+    assert cost.slice_ns(both, rng, now_ns=51) == 200
 
 
 def test_a_setting_for_a_stage_without_a_gate_is_refused_and_counted() -> None:

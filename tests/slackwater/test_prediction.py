@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import slackwater as sw
 from runtime.errors import SettingError
-from runtime.estimate.rates import OnOff, counted
+from runtime.estimate.rates import OnOff
 from runtime.simulate import CostModel
 from slackwater.cli.main import app
 from slackwater.provisioning import fewest_nodes
@@ -117,7 +117,7 @@ def test_bursts_are_predicted_as_the_simulator_then_measures_them(seed: int) -> 
     flow, sample = sampled(row_ns, table)
     cost = CostModel(per_slice_ns=0, per_row_ns=0, released={"gate": row_ns})
     simulation = sw.Simulation(nodes=1, cost=cost)
-    trace = counted(at_s, d=600, width_s=0.1)
+    trace = np.histogram(at_s, bins=600, range=(0.0, 60.0))[0]
     predicted = simulation.predict(flow, {"numbers": trace}, sample=sample)
     report = simulation.submit(flow).wait()
     (sink,) = report.sinks

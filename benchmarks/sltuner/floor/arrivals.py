@@ -94,7 +94,7 @@ def _messages(
             assert wake_ns > now_ns, "what is due could have been done"
             now_ns = wake_ns
             continue
-        took_ns = cost.slice_ns(done.stage, done.rows, rng, now_ns=now_ns)
+        took_ns = cost.slice_ns(done, rng, now_ns=now_ns)
         slot.charge(done, took_ns)
         now_ns += took_ns
         samples += slot.samples(now_ns)
