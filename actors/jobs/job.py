@@ -190,6 +190,7 @@ class RayJob:
             error=carrier.error,
             notes=[*self._notes, *carrier.notes],
             tuning=tuning,
+            prediction=self.tuner.prediction(),
         )
         if status == "failed":
             report.job_events, report.slot_events = carrier.life.heard, carrier.given

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from actors.slot.user_output import OutputLine
 from runtime.measure.assemble import job_report
+from runtime.measure.prediction import PredictionReport
 from runtime.measure.report import (
     ChannelReport,
     ClockReport,
@@ -84,6 +85,7 @@ def put_together(
     error: Exception | None,
     notes: Sequence[str],
     tuning: TuningReport | None,
+    prediction: PredictionReport | None = None,
 ) -> JobReport:
     """Return the job's report.
 
@@ -95,6 +97,7 @@ def put_together(
         error: why it has failed.
         notes: of the job; those of its slots come behind them.
         tuning: what its tuner says.
+        prediction: what was predicted of it and what became of that, if anything was.
     """
     return job_report(
         plan,
@@ -110,4 +113,5 @@ def put_together(
         clocks={part.slot: part.clock for part in parts if part.clock is not None},
         refused_peers=sum(part.refused_peers for part in parts),
         tuning=tuning,
+        prediction=prediction,
     )

@@ -144,10 +144,10 @@ class JobHistory:
         said: what the job's report says of it: {"history": words}, or nothing.
     """
 
-    def __init__(self, graph: FlowGraph, tuning: Tuning) -> None:
+    def __init__(self, graph: FlowGraph, tuning: Tuning | None) -> None:
         self._history: SampleHistory | None = None
         self.said: dict[str, str] = {}
-        if tuning.history is not None:
+        if tuning is not None and tuning.history is not None:
             most = most_samples(graph, tuning)
             self._history = SampleHistory(Path(tuning.history), graph, most=most)
 
@@ -168,9 +168,10 @@ class JobHistory:
             self.said["history"] = f"not kept: {problem}; {read}"
 
 
-def most_samples(graph: FlowGraph, tuning: Tuning) -> int:
-    """Return how many samples of a flow anybody keeps."""
-    return max(tuning.window_s * NS_PER_SECOND // graph.interval_ns, 1) * len(graph.stages)
+def most_samples(graph: FlowGraph, tuning: Tuning | None) -> int:
+    """Return how many samples of a flow anybody keeps; nothing is tuned: as by the defaults."""
+    window_s = (Tuning() if tuning is None else tuning).window_s
+    return max(window_s * NS_PER_SECOND // graph.interval_ns, 1) * len(graph.stages)
 
 
 def in_order(samples: Iterable[StageSample]) -> list[StageSample]:
@@ -200,7 +201,7 @@ def _checked(sample: StageSample) -> StageSample:
         raise TypeError(f"stage={sample.stage!r} is no name")
     for one in fields(sample):
         value = getattr(sample, one.name)
-        if one.name in ("stage", "rule", "tried"):  # a rule was checked when it was made
+        if one.name in ("stage", "rule", "tried", "arrived"):  # a rule was checked when it was made
             continue
         if type(value) is not int:
             raise TypeError(f"{one.name}={value!r} is no whole number")
@@ -212,6 +213,8 @@ def _checked(sample: StageSample) -> StageSample:
             raise TypeError(f"{tried!r} is no trial")
         if not all(0 <= n < 2**63 for n in counts):
             raise ValueError(f"{tried!r} has a count below zero, or of more than 64 bits")
+    if any(type(n) is not int or not -(2**63) <= n < 2**63 for one in sample.arrived for n in one):
+        raise TypeError(f"arrived={sample.arrived!r} is not made of whole numbers")
     if sample.second < 0:
         raise ValueError(f"second={sample.second} is before the start")
     return sample

@@ -23,9 +23,10 @@ from actors.tuning.back_off import BackOff
 from actors.tuning.process import TunerProcess
 from actors.tuning.sample_history import most_samples
 from actors.tuning.tuner import THREADS, Tuner, TunerState
-from runtime.config import Tuning
 from runtime.control import FlowGraph
 from runtime.errors import ClusterError
+from runtime.estimate.live import planned_report
+from runtime.measure.prediction import PredictionReport
 from runtime.measure.samples import StageSample
 from runtime.measure.tuning import GateTuning, TuningReport
 from runtime.plan.plan import Plan
@@ -47,8 +48,8 @@ class TunerSupervisor:
     """The tuner of one job, or none. From one thread, but for `end`.
 
     Args:
-        plan: every stage in a slot; without `tuning` there is nothing to set, and all calls are
-            idle.
+        plan: every stage in a slot; without `tuning` and `expected` there is nothing to set or to
+            estimate, and all calls are idle.
         folder: what a relative path is meant from; this process's unless told.
 
     Attributes:
@@ -60,7 +61,8 @@ class TunerSupervisor:
         if tuning is not None and tuning.history is not None:
             history = Path(folder or os.getcwd()) / tuning.history
             tuning = replace(tuning, history=str(history))
-        self._graph, self._tuning = FlowGraph.of(plan), tuning
+        self._graph, self._tuning, self._expected = FlowGraph.of(plan), tuning, plan.expected
+        self._is_idle = not plan.is_sampled
         self._slots: Mapping[str, Any] = {}
         self._tuner: TunerProcess | None = None
         self._is_begun = False  # it was told the slots
@@ -74,10 +76,10 @@ class TunerSupervisor:
         self._back_off = BackOff()
         self._is_ended = self._is_cut_short = False
         self._again_s: float | None = None  # when to start the next one
-        if tuning is not None:
+        if not self._is_idle:
             self._samples = deque(maxlen=most_samples(self._graph, tuning))
             # Its process comes up while those of the slots do.
-            self._tuner = self._make(tuning, None)
+            self._tuner = self._make(None)
             self._check_made(self._tuner)
 
     def start(self, slots: Mapping[str, Any]) -> None:
@@ -88,12 +90,12 @@ class TunerSupervisor:
 
     def look(self, timeout_s: float = 0.0) -> None:
         """Hear what it knows, and start another if it has died; wait at most so long."""
-        if self._tuning is None or not self._slots:
+        if self._is_idle or not self._slots:
             return
         now_s, tuner = time.monotonic(), self._tuner
         if tuner is None:
             if self._again_s is not None and now_s >= self._again_s:
-                self._start_again(self._tuning)
+                self._start_again()
             return
         if tuner.problem is not None:
             self._record_death()
@@ -160,9 +162,15 @@ class TunerSupervisor:
             )
         return replace(known, restarts=self._restarts, is_cut_short=self._is_cut_short)
 
+    def prediction(self) -> PredictionReport | None:
+        """Return what was predicted and what became of it, as last heard; None: nothing was."""
+        if self._state is not None and self._state.prediction is not None:
+            return self._state.prediction
+        return None if self._expected is None else planned_report(self._expected)
+
     def finish(self) -> None:
         """Hear it for a last time, the job having ended, and end it."""
-        if self._tuning is not None and self._slots:
+        if not self._is_idle and self._slots:
             self._is_cut_short = not self._has_finished(self._tuner)
         self.end()
 
@@ -204,7 +212,7 @@ class TunerSupervisor:
         wait_s = self._back_off.wait_s(lived_s=self._heard_s - self._made_s)
         self._again_s = time.monotonic() + wait_s
 
-    def _start_again(self, tuning: Tuning) -> None:
+    def _start_again(self) -> None:
         if self._is_ended:
             return
         self._restarts += 1
@@ -212,18 +220,19 @@ class TunerSupervisor:
         if self._state is not None:
             before = replace(self._state, samples=list(self._samples))
             self._state = replace(self._state, heard=len(self._samples))
-        self._tuner = self._make(tuning, before)
+        self._tuner = self._make(before)
         self._asked_s = time.monotonic()
         if self._is_ended:  # from another thread, meanwhile
             self._kill()
 
-    def _make(self, tuning: Tuning, before: TunerState | None) -> TunerProcess:
+    def _make(self, before: TunerState | None) -> TunerProcess:
         self._made_s, self._is_begun = time.monotonic(), False
-        graph, turn = self._graph, self._restarts
+        graph, tuning, turn = self._graph, self._tuning, self._restarts
+        own = {"expected": self._expected, "before": before, "turn": turn}
         actor: Any = ray.remote(Tuner)
 
         def make(options: dict[str, Any], note: PidFile | None) -> Any:
             there = {"num_cpus": 0, "max_restarts": 0, "max_concurrency": THREADS, **options}
-            return actor.options(**there).remote(graph, tuning, before=before, turn=turn, note=note)
+            return actor.options(**there).remote(graph, tuning, note=note, **own)
 
         return TunerProcess(make)

@@ -1,5 +1,7 @@
 """The SLTuner of [ssg] §5 as a Ray actor: beside the job's control, in a process of its own.
 
+The estimate of a job's latency ([mace]) lives here, too, fed with the same samples.
+
 ```
 slots ── samples, interval by interval ──▶ ControlLoop ──▶ policy ── commands ──▶ slots
                                         └── state ──▶ actors/tuning/supervisor.py, which restarts us
@@ -41,8 +43,10 @@ from runtime.control import (
     Tell,
     WakeAt,
 )
+from runtime.estimate.live import JobDeciders
 from runtime.measure.samples import StageSample
-from runtime.tune import GuardedPolicies, TuningRecord, make_policy
+from runtime.plan.expected import ExpectedLatency
+from runtime.tune import TuningRecord, make_policy
 
 __all__ = ["Tuner", "TunerState"]
 
@@ -74,7 +78,8 @@ class Tuner:
 
     Args:
         graph: of the flow.
-        tuning: what the user asked for.
+        tuning: what the user asked for; None: no slack is to be set.
+        expected: what was predicted of the flow; None: nothing.
         before: what the tuner in whose place this one is knew.
         turn: how many tuners the job had before this one.
         note: where to say first of all which process this is; it ends if nobody wants to know
@@ -84,27 +89,31 @@ class Tuner:
     def __init__(
         self,
         graph: FlowGraph,
-        tuning: Tuning,
+        tuning: Tuning | None,
         *,
+        expected: ExpectedLatency | None = None,
         before: TunerState | None = None,
         turn: int = 0,
         note: PidFile | None = None,
     ) -> None:
         if note is not None:
             note.write_or_exit()  # before any policy may keep the interpreter to itself
-        self._graph, self._tuning = graph, tuning
+        self._graph, self._tuning, self._expected = graph, tuning, expected
+        self._resumed = None if before is None else before.prediction
         self._before = [] if before is None else before.samples
         resumed = None if before is None else before.report
         self._loop = ControlLoop(
             graph,
-            TuningRecord(graph, policy=tuning.policy_name, resumed=resumed),
+            TuningRecord(
+                graph, policy="" if tuning is None else tuning.policy_name, resumed=resumed
+            ),
             keeps=most_samples(graph, tuning),
             lag_ns=LAG_NS,
             answer_ns=min(round(ANSWER_S * 1e9), graph.interval_ns // 2),
             turn=turn,
             before=before,
         )
-        self._policy: GuardedPolicies | None = None
+        self._policy: JobDeciders | None = None
         self._history = JobHistory(graph, tuning)
         self._slots: dict[str, Any] = {}  # {slot: its actor}; those that are gone leave
         self._asked: dict[Any, str] = {}  # {call: slot} that has not answered yet
@@ -128,9 +137,11 @@ class Tuner:
         """Return what is known now; of samples those behind the first `known`."""
         with self._lock:
             now = self._loop.state(known, is_last=is_last)
-        report = now.report if self._policy is None else self._policy.noted(now.report)
+        report, prediction = now.report, self._resumed
+        if self._policy is not None:
+            report, prediction = self._policy.noted(report), self._policy.prediction()
         report.status = {**report.status, **self._history.said}
-        return TunerState(report, now.samples, now.heard, os.getpid())
+        return TunerState(report, now.samples, now.heard, prediction, os.getpid())
 
     def finish(self, slots: Mapping[str, Any]) -> TunerState:
         """Hear the slots for a last time, decide nothing more, and return what is known.
@@ -162,8 +173,13 @@ class Tuner:
 
     def _tune(self) -> None:
         history = self._history.load() + in_order(self._before)
-        make = partial(_made, self._graph, self._tuning, history)
-        self._policy = GuardedPolicies([make], self._graph)
+        tuning = self._tuning
+        self._policy = JobDeciders(
+            [] if tuning is None else [partial(_made, self._graph, tuning, history)],
+            self._graph,
+            expected=self._expected,
+            resumed=self._resumed,
+        )
         first = self._policy.begin()
         self._tell_trouble(self._policy)
         self._may_begin.wait()
@@ -249,7 +265,7 @@ class Tuner:
                 self._loop.refused(why)
             return self._loop.heard(slot, answer.samples, now_ns, left_ns=answer.left_ns)
 
-    def _tell_trouble(self, policies: GuardedPolicies) -> None:
+    def _tell_trouble(self, policies: JobDeciders) -> None:
         for trace in policies.take_traces():
             print(trace, file=sys.stderr)  # noqa: T201 a worker's log
 

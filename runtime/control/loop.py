@@ -22,6 +22,7 @@ from typing import Protocol, TypeAlias
 from runtime.control.commands import Command, SetRelease, Warn
 from runtime.control.deciders import Wanted, settled
 from runtime.control.graph import FlowGraph
+from runtime.measure.prediction import PredictionReport
 from runtime.measure.samples import StageSample
 from runtime.measure.tuning import TuningReport
 
@@ -121,11 +122,13 @@ class LoopState:
         report: how the deadline was kept.
         samples: what it has heard since it was last asked.
         heard: how many samples it has heard in all: say so when asking for the next ones.
+        prediction: what was predicted and what became of it; None: nothing was.
     """
 
     report: TuningReport
     samples: list[StageSample] = field(default_factory=list)
     heard: int = 0
+    prediction: PredictionReport | None = None
 
 
 class ControlLoop:

@@ -12,6 +12,7 @@ from runtime.measure.deadline import deadline_notes, with_totals
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.kept import kept_notes
 from runtime.measure.ledger import ledger_of
+from runtime.measure.prediction import PredictionReport, prediction_notes, with_measured
 from runtime.measure.published import published_notes
 from runtime.measure.report import (
     ChannelReport,
@@ -129,11 +130,12 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
     clocks: Mapping[str, ClockReport] | None = None,
     refused_peers: int = 0,
     tuning: TuningReport | None = None,
+    prediction: PredictionReport | None = None,
 ) -> JobReport:
     """Return the report of a run, stages and channels in the order of the plan.
 
     `clocks` is {slot: what it says of its clock}; there are none in virtual time. `tuning` is
-    what the tuner knows, if there is one.
+    what the tuner knows, if there is one; `prediction` what was predicted, if anything was.
     """
     errors, of_nodes = _ClockErrors(plan, clocks or {}), _of_nodes(clocks or {})
     by_name = {stage.name: stage for stage in stages}
@@ -141,6 +143,8 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
     merged = {channel.name: channel for channel in merge_channels(channels)}
     carried = [merged[c.name] for c in plan.channels if c.name in merged]
     sinks = list(sinks)
+    if prediction is not None:
+        prediction = with_measured(prediction, [sink.series for sink in sinks])
     for channel in carried:
         channel.error_ns = errors.between(channel.source, channel.target)
     still_ns = plan.limits.still_ns
@@ -165,11 +169,13 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
             *published_notes(state, sinks),
             *kept_notes(plan, by_name),
             *deadline_notes(plan, tuning),
+            *prediction_notes(prediction),
             *clock_notes(of_nodes),
         ],
         clocks=of_nodes,
         refused_peers=refused_peers,
         tuning=None if tuning is None else with_totals(tuning, ordered),
+        prediction=prediction,
         standstills=still,
     )
 

@@ -21,6 +21,7 @@ from runtime.measure.outcomes import (
     Counts,
     LedgerPlace,
 )
+from runtime.measure.prediction import PredictionReport
 from runtime.measure.series import LatencySeries
 from runtime.measure.step_report import StepReport
 from runtime.measure.tuning import TuningReport
@@ -286,6 +287,8 @@ class JobReport:
     """Connections that the job's sockets refused: they did not show its keys."""
     tuning: TuningReport | None = None
     """How the deadline was kept; None: the flow has none, or no gate to be tuned."""
+    prediction: PredictionReport | None = None
+    """What was predicted, beside what was measured; None: nothing was."""
     standstills: list[Standstill] = field(default_factory=list)
     """What stands still now, or did when the job was stopped."""
     job_events: list[str] = field(default_factory=list)
@@ -326,6 +329,7 @@ class JobReport:
         if (kept := self.results_in_time) is not None:
             plain["results_in_time"] = dict(zip(("in_time", "rows"), kept, strict=True))
         plain["tuning"] = None if self.tuning is None else self.tuning.to_json()
+        plain["prediction"] = None if self.prediction is None else self.prediction.to_json()
         return plain
 
     @classmethod
@@ -343,9 +347,10 @@ class JobReport:
             }
             for sink in plain["sinks"]
         ]
-        tuning = plain.get("tuning")
+        tuning, prediction = plain.get("tuning"), plain.get("prediction")
         parts = {
             "tuning": None if tuning is None else TuningReport.from_json(tuning),
+            "prediction": None if prediction is None else PredictionReport.from_json(prediction),
             "stages": [StageReport.from_plain(stage) for stage in plain["stages"]],
             "channels": [_made(ChannelReport, channel) for channel in plain["channels"]],
             "sinks": [_made(SinkReport, sink) for sink in sinks],

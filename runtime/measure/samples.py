@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from runtime.measure.trials import Tried
-from runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, START_NS, ReleaseRule
+from runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, START_NS, Int64Array, ReleaseRule
 
 KEPT = 120
 """Seconds that wait to be taken; when nobody takes them, the oldest go."""
@@ -45,6 +47,11 @@ class StageSample:
         peak_ns: the largest newest − frontier after a read in the second: of a feed that is polled
             event time jumps and is level again before the second ends.
         tried: what the trials of the gate would have done; see `runtime.measure.trials`.
+        busy_ns: how long it worked.
+        came: rows that came to it.
+        handed: rows that it handed on.
+        arrived: of a source, ((number of an interval, rows), …) of the rows handed over, by their
+            stimulus time: interval n begins at n · interval_ns.
     """
 
     stage: str
@@ -65,6 +72,10 @@ class StageSample:
     held_ns: int = 0
     peak_ns: int = 0
     tried: tuple[Tried, ...] = ()
+    busy_ns: int = 0
+    came: int = 0
+    handed: int = 0
+    arrived: tuple[tuple[int, int], ...] = ()
 
     @property
     def took_ns(self) -> int:
@@ -92,6 +103,7 @@ class StageSample:
         # Of an earlier release its slack and hold are among the fields.
         known["rule"] = ReleaseRule.from_plain(plain.get("rule", plain))
         known["tried"] = tuple(Tried(*one) for one in plain.get("tried", ()))
+        known["arrived"] = tuple((n, rows) for n, rows in plain.get("arrived", ()))
         return cls(**{"stage": plain["stage"], "second": plain["second"], **known})
 
 
@@ -100,8 +112,11 @@ class GateState:
     """What a sample says of the stage as it stands at the end of its second."""
 
     slack_ready: int = 0
-    """Counters since the start: samples are their differences."""
+    """Counters since the start, as the next four: samples are their differences."""
     late: int = 0
+    busy_ns: int = 0
+    came: int = 0
+    handed: int = 0
     rule: ReleaseRule = READY_ONLY
     newest_ns: int = START_NS
     frontier_ns: int = START_NS
@@ -136,7 +151,8 @@ class StageMeter:
         self._second = 0
         self._ends_ns = start_ns + interval_ns
         self._latency_ns = self._comm_ns = self._rows = self._peak_ns = 0
-        self._slack_ready = self._late = 0  # counters at the end of the last second
+        self._counters = (0, 0, 0, 0, 0)  # at the end of the last second
+        self._arrived: dict[int, int] = {}
         self._first_event_ns: int | None = None
         self._last_event_ns = START_NS
         self._over: deque[StageSample] = deque(maxlen=KEPT)
@@ -169,6 +185,18 @@ class StageMeter:
         """Count how far the newest is ahead of the frontier after a read."""
         self._peak_ns = max(self._peak_ns, skew_ns)
 
+    def arrived(self, stimulus_ns: Int64Array) -> None:
+        """Count rows that a source hands over, by their stimulus times, ascending or not."""
+        first, last = (
+            int(at_ns) // self._interval_ns for at_ns in (stimulus_ns[0], stimulus_ns[-1])
+        )
+        if first == last:  # nearly always; rows of one read are of one moment
+            self._arrived[first] = self._arrived.get(first, 0) + len(stimulus_ns)
+            return
+        each, rows = np.unique(stimulus_ns // self._interval_ns, return_counts=True)
+        for number, count in zip(each.tolist(), rows.tolist(), strict=True):
+            self._arrived[number] = self._arrived.get(number, 0) + count
+
     def close(self, now_ns: int, state: GateState) -> None:
         """End every second that is over by now; one in which nothing happened has a sample too."""
         frontier_ns = state.frontier_ns
@@ -179,8 +207,12 @@ class StageMeter:
         if missed > 0:  # nobody could take so many
             self._second += missed
             self._ends_ns += missed * self._interval_ns
+        counters = (state.slack_ready, state.late, state.busy_ns, state.came, state.handed)
         while now_ns >= self._ends_ns:
             since_ns = state.held_since_ns
+            slack_ready, late, busy_ns, came, handed = (
+                now - before for now, before in zip(counters, self._counters, strict=True)
+            )
             self._over.append(
                 StageSample(
                     stage=self._stage,
@@ -189,8 +221,8 @@ class StageMeter:
                     latency_ns=self._latency_ns,
                     comm_ns=self._comm_ns,
                     rows=self._rows,
-                    slack_ready=state.slack_ready - self._slack_ready,
-                    late=state.late - self._late,
+                    slack_ready=slack_ready,
+                    late=late,
                     rule=state.rule,
                     readers=self._readers,
                     window_ns=self._window_ns,
@@ -201,17 +233,28 @@ class StageMeter:
                     held_ns=0 if since_ns is None else max(self._ends_ns - since_ns, 0),
                     peak_ns=self._peak_ns,
                     tried=state.tried,
+                    busy_ns=busy_ns,
+                    came=came,
+                    handed=handed,
+                    arrived=tuple(self._arrived.items()),
                 )
             )
             state.tried = ()
-            self._slack_ready, self._late = state.slack_ready, state.late
+            self._counters = counters
+            self._arrived = {}
             self._latency_ns = self._comm_ns = self._rows = self._peak_ns = 0
             self._second += 1
             self._ends_ns += self._interval_ns
 
-    def restart(self, slack_ready: int, late: int) -> None:
+    def restart(self, state: GateState) -> None:
         """Count on from these counters: what they count was done before."""
-        self._slack_ready, self._late = slack_ready, late
+        self._counters = (
+            state.slack_ready,
+            state.late,
+            state.busy_ns,
+            state.came,
+            state.handed,
+        )
 
     def snapshot(self) -> dict[str, Any]:
         """Return the second as it is counted, and the samples that nobody has taken."""
@@ -220,7 +263,8 @@ class StageMeter:
             "interval_ns": self._interval_ns,
             "ends_ns": self._ends_ns,
             "worked": (self._latency_ns, self._comm_ns, self._rows, self._peak_ns),
-            "counters": (self._slack_ready, self._late),
+            "counters": self._counters,
+            "arrived": list(self._arrived.items()),
             "events_ns": (self._first_event_ns, self._last_event_ns),
             "over": [sample.to_json() for sample in self._over],
         }
@@ -230,7 +274,8 @@ class StageMeter:
         self._second, self._ends_ns = state["second"], state["ends_ns"]
         self._interval_ns = state["interval_ns"]
         self._latency_ns, self._comm_ns, self._rows, self._peak_ns = state["worked"]
-        self._slack_ready, self._late = state["counters"]
+        self._counters = tuple(state["counters"])
+        self._arrived = {number: rows for number, rows in state["arrived"]}
         self._first_event_ns, self._last_event_ns = state["events_ns"]
         self._over = deque(map(StageSample.from_json, state["over"]), maxlen=KEPT)
 

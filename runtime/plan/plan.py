@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from runtime.config import Limits, Tuning
 from runtime.model import BY_DEADLINE, NS_PER_SECOND, READY_ONLY, ReleaseRule, duration_ns
+from runtime.plan.expected import ExpectedLatency
 from runtime.plan.flow_fingerprints import FlowFingerprint
 from runtime.plan.graph import StepGraph, columns_read, needed_columns
 from runtime.plan.planned_stages import (
@@ -187,6 +188,8 @@ class Plan:
     """What bounds memory and slices."""
     tuning: Tuning | None = None
     """How slacks are set while it runs; None: nothing is to be set."""
+    expected: ExpectedLatency | None = None
+    """What was predicted of it; None: nothing, no rates being known."""
     verdict: Verdict = field(default_factory=Verdict)
     """Whether it may run, and what is to be said before."""
 
@@ -200,6 +203,11 @@ class Plan:
         if self.tuning is None:
             return NS_PER_SECOND
         return duration_ns(self.tuning.interval, what="interval", positive=True)
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether somebody is shown what each stage does, interval by interval."""
+        return self.tuning is not None or self.expected is not None
 
     @property
     def tuned(self) -> tuple[str, ...]:

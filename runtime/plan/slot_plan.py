@@ -32,12 +32,12 @@ class SlotPlan:
 
 
 def slot_plan(plan: Plan, slot: str) -> SlotPlan:
-    """Return a slot's part of a plan; samples are taken where slacks are to be set."""
+    """Return a slot's part of a plan; samples are taken where somebody is shown them."""
     return SlotPlan(
         name=slot,
         node=plan.places[slot].node,
         stages=plan.stages_of(slot),
         limits=plan.limits,
         deadline_ns=plan.deadline_ns,
-        interval_ns=None if plan.tuning is None else plan.interval_ns,
+        interval_ns=plan.interval_ns if plan.is_sampled else None,
     )

@@ -90,7 +90,7 @@ class StageMachine:
         self._sampler: StageSampler | None = None
         if is_sampled:
             self._sampler = StageSampler(
-                stage, self.gate, start_ns=start_ns, reads=reads, interval_ns=interval_ns
+                stage, self.gate, self.report, reads, start_ns=start_ns, interval_ns=interval_ns
             )
         common = (stage, self._queues, self.report, self._sampler)
         self._intake: Intake

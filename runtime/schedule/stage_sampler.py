@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from runtime.measure.report import StageReport
 from runtime.measure.samples import GateState, StageMeter, StageSample
 from runtime.measure.trials import GateTrials, Trial
 from runtime.merge import ReplicaReads, SlackGate
@@ -21,6 +22,7 @@ class StageSampler:
         stage: which.
         gate: of the stage, if it has one.
         start_ns: of the first second.
+        report: its counters.
         reads: of a replica, what its gate, which is another stage, has read.
         interval_ns: of the samples.
     """
@@ -29,9 +31,10 @@ class StageSampler:
         self,
         stage: Stage,
         gate: SlackGate | None,
+        report: StageReport,
+        reads: ReplicaReads | None = None,
         *,
         start_ns: int,
-        reads: ReplicaReads | None = None,
         interval_ns: int = NS_PER_SECOND,
     ) -> None:
         self._meter = StageMeter(
@@ -41,7 +44,8 @@ class StageSampler:
             window_ns=stage.window_ns,
             interval_ns=interval_ns,
         )
-        self._gate = gate
+        self._gate, self._report = gate, report
+        self._is_source = not stage.inputs
         self._reads = reads
         self._read_log = ReadLog()
         self._is_mixed = [channel.is_mixed for channel in stage.inputs]
@@ -112,6 +116,8 @@ class StageSampler:
         """Count rows that pass without a gate, and when they came; None: when they were due."""
         if batch is not None and len(batch):
             since_ns = batch.stimulus_time_ns.item(0) if came_ns is None else came_ns
+            if self._is_source:
+                self._meter.arrived(batch.stimulus_time_ns)
             times = batch.event_time_ns
             last_ns = times.item(0) if len(times) == 1 else int(times.max())
             self._worked(since_ns, len(times), last_ns)
@@ -129,11 +135,10 @@ class StageSampler:
         """End the seconds that are over by now; call before anything is counted."""
         if not self._meter.is_over(now_ns):
             return
-        state = GateState(held=queues.rows)
+        state = self._counted()
+        state.held = queues.rows
         since = [queues.oldest_ns()]
         if (gate := self._gate) is not None:
-            counts = gate.counts()
-            state.slack_ready, state.late = counts.unready, counts.late
             state.rule = gate.rule
             state.newest_ns, state.frontier_ns = gate.newest_ns, gate.frontier_ns
             state.held += gate.rows_held
@@ -147,6 +152,14 @@ class StageSampler:
                 since.append(self._read_log.oldest_ns())
         state.held_since_ns = min([at for at in since if at is not None], default=None)
         self._meter.close(now_ns, state)
+
+    def _counted(self) -> GateState:
+        report = self._report
+        state = GateState(busy_ns=report.service_ns, came=report.rows_in, handed=report.rows_out)
+        if self._gate is not None:
+            counts = self._gate.counts()
+            state.slack_ready, state.late = counts.unready, counts.late
+        return state
 
     def samples(self) -> list[StageSample]:
         """Return the samples of the seconds that are over, once."""
@@ -167,9 +180,7 @@ class StageSampler:
         None: of a stage without samples, so that what was done before is in no second.
         """
         if state is None:
-            if self._gate is not None:
-                counts = self._gate.counts()
-                self._meter.restart(counts.unready, counts.late)
+            self._meter.restart(self._counted())
             return
         if state["trials"] is not None:
             self._trials = GateTrials()

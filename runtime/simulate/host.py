@@ -107,15 +107,18 @@ class Simulation:
         self._rng = np.random.default_rng(seed)
         self._cost, self._link = cost or CostModel(), link or LinkModel()
         self.now_ns = self._start_ns = start_ns
-        self._sampled_ns = None if policy is None else plan.interval_ns
+        is_sampled = policy is not None or plan.expected is not None
+        self._sampled_ns = plan.interval_ns if is_sampled else None
         self._slots = {name: self._new_slot(name) for name in plan.slot_names}
         self._results = {name: self._new_results(name) for name in plan.slot_names}
         self._tuner: SimulatedTuner | None = None
-        if policy is not None:
+        if is_sampled:
+            deciders = [policy] if not isinstance(policy, Sequence) else policy
             self._tuner = SimulatedTuner(
                 FlowGraph.of(plan),
-                list(policy) if isinstance(policy, Sequence) else [policy],
+                [one for one in deciders if one is not None],
                 self,
+                expected=plan.expected,
                 model=tuner or TunerModel(),
                 rng=np.random.default_rng([seed, 2]),  # apart, so that all else stays as it was
             )
@@ -216,6 +219,7 @@ class Simulation:
                 "the models"
             ],
             tuning=None if self._tuner is None else self._tuner.report(),
+            prediction=None if self._tuner is None else self._tuner.prediction(),
         )
         if report.state == "failed":
             report.job_events, report.slot_events = self._life.machine.heard, self._life.given

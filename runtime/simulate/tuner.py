@@ -34,10 +34,13 @@ from runtime.control import (
     name_of,
 )
 from runtime.errors import SettingError
+from runtime.estimate.live import JobDeciders
+from runtime.measure.prediction import PredictionReport
 from runtime.measure.samples import StageSample
 from runtime.measure.tuning import TuningReport
+from runtime.plan.expected import ExpectedLatency
 from runtime.simulate.models import TunerModel
-from runtime.tune import GuardedPolicies, TuningRecord
+from runtime.tune import TuningRecord
 
 KEEPS = 1_000
 """Intervals whose samples a tuner keeps for the one that may have to take its place."""
@@ -77,6 +80,7 @@ class SimulatedTuner:
         graph: of a flow with a deadline.
         policies: decide; where they want different things, the first in the list prevails.
         host: the simulator.
+        expected: what was predicted of the flow, to be held against it; None: nothing.
         model: how it fares.
         rng: draws what its messages take.
 
@@ -91,10 +95,12 @@ class SimulatedTuner:
         policies: Sequence[Decider],
         host: TunerHost,
         *,
+        expected: ExpectedLatency | None = None,
         model: TunerModel,
         rng: np.random.Generator,
     ) -> None:
         self._graph, self._host, self._model, self._rng = graph, host, model, rng
+        self._expected = expected
         self._interval_ns, self._start_ns = graph.interval_ns, host.now_ns
         self._pristine = copy.deepcopy(policies) if model.deaths_ns else policies
         self.samples: list[StageSample] = []
@@ -109,7 +115,7 @@ class SimulatedTuner:
 
     def _made(
         self, policies: Sequence[Decider], before: LoopState | None
-    ) -> tuple[ControlLoop, GuardedPolicies]:
+    ) -> tuple[ControlLoop, JobDeciders]:
         resumed = None if before is None else before.report
         record = TuningRecord(
             self._graph, policy=", ".join(map(name_of, policies)), resumed=resumed
@@ -121,7 +127,13 @@ class SimulatedTuner:
             turn=self._lives,
             before=before,
         )
-        return loop, GuardedPolicies([partial(_same, one) for one in policies], self._graph)
+        deciders = JobDeciders(
+            [partial(_same, one) for one in policies],
+            self._graph,
+            expected=self._expected,
+            resumed=None if before is None else before.prediction,
+        )
+        return loop, deciders
 
     def begin(self) -> None:
         """Begin, the slots being there, at the start of the first interval."""
@@ -136,10 +148,16 @@ class SimulatedTuner:
         # A run begins before anything is to happen.
         self._perform(self._loop.begin(now_ns, first, left_ns=left_ns), is_first=True)
 
-    def report(self) -> TuningReport:
-        """Return how the deadline was kept so far."""
+    def report(self) -> TuningReport | None:
+        """Return how the deadline was kept so far; None: nobody sets anything."""
+        if not self._pristine:
+            return None
         known = self._policy.noted(self._loop.state(is_last=True).report)
         return replace(known, restarts=self._lives)
+
+    def prediction(self) -> PredictionReport | None:
+        """Return what was predicted and what became of it; None: nothing was."""
+        return self._policy.prediction()
 
     # -- what the loop wants --------------------------------------------------------------------
 
@@ -252,7 +270,11 @@ class SimulatedTuner:
             self._wake_ns = None
             if self._model.deaths_ns:
                 state = self._loop.state()
-                self._fetched = replace(state, report=self._policy.noted(state.report))
+                self._fetched = replace(
+                    state,
+                    report=self._policy.noted(state.report),
+                    prediction=self._policy.prediction(),
+                )
             return self._loop.tick(self._host.now_ns)
 
         self._living(max(wake_ns - self._host.now_ns, 0), wake)

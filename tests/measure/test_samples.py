@@ -37,7 +37,7 @@ def test_samples_are_differences_of_counters_and_add_up_to_them() -> None:
 
 def test_a_meter_that_goes_on_from_counters_counts_only_what_follows() -> None:
     one = meter()
-    one.restart(100, 10)
+    one.restart(GateState(slack_ready=100, late=10))
     one.close(NS_PER_SECOND, GateState(slack_ready=105, late=10))
     assert [(s.slack_ready, s.late) for s in one.take()] == [(5, 0)]
 

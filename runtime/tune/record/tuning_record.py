@@ -19,7 +19,7 @@ from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.samples import KEPT, StageSample
 from runtime.measure.tuning import GateTuning, TuningReport
 from runtime.measure.tuning_series import GateSpan, TuningSeries, TuningSpan
-from runtime.model import ReleaseRule
+from runtime.model import END_NS, ReleaseRule
 from runtime.tune.record.paths import Paths, measured_ns
 
 MOST_WARNINGS = 100
@@ -39,7 +39,8 @@ class TuningRecord:
     minutes may still come after that: they count in the report.
 
     Args:
-        graph: of a flow with a deadline; what is called a second here is one of its intervals.
+        graph: of the flow; what is called a second here is one of its intervals. Without a deadline
+            none is over it.
         policy: what the report calls it.
         resumed: what an earlier tuner of the same run knew; it stays as it is.
     """
@@ -51,15 +52,13 @@ class TuningRecord:
         policy: str,
         resumed: TuningReport | None = None,
     ) -> None:
-        assert graph.deadline_ns is not None, "without a deadline there is nothing to record"
         self._paths = Paths.of(graph)
         self._stages = [stage.name for stage in graph.stages]
         self._sinks = graph.sinks
         if resumed is None:
             gates = [GateTuning(stage) for stage in self._paths.tuned]
-            resumed = TuningReport(
-                graph.deadline_ns, policy, gates=gates, interval_ns=graph.interval_ns
-            )
+            limit_ns = END_NS if graph.deadline_ns is None else graph.deadline_ns
+            resumed = TuningReport(limit_ns, policy, gates=gates, interval_ns=graph.interval_ns)
         self._past = _copied(resumed)  # the seconds that nothing can be added to any more
         spans = resumed.series.spans
         self._shown = -1  # the last second that was due

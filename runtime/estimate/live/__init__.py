@@ -1,0 +1,13 @@
+"""A prediction held against the run that it is of, while that goes on.
+
+| file | what it says |
+| --- | --- |
+| `live_estimate.py` | what latency is to be expected of what has arrived; what has shifted |
+| `seen_statistics.py` | what rows have cost of late, beside what was predicted with |
+| `job_deciders.py` | a job's policies and its estimate, as the control loop asks them |
+"""
+
+from runtime.estimate.live.job_deciders import JobDeciders
+from runtime.estimate.live.live_estimate import LiveEstimate, planned_report
+
+__all__ = ["JobDeciders", "LiveEstimate", "planned_report"]

@@ -1,0 +1,195 @@
+"""Predicted beside measured latency, subinterval by subinterval, and what has shifted since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from runtime.measure.series import LatencySeries
+from runtime.model import NS_PER_SECOND, format_ns
+
+__all__ = ["PredictedSpan", "PredictionReport", "Shift", "prediction_notes", "with_measured"]
+
+MOST_SPANS = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictedSpan:
+    """The events whose stimulus fell in a stretch of time.
+
+    Attributes:
+        start_ns: when it begins, a multiple of its width.
+        width_ns: how long it is.
+        events: that arrived at the sources in it.
+        planned_ns: their worst latency, as it was predicted before the flow ran; None: the
+            prediction did not look so far ahead.
+        estimated_ns: the same, from what has arrived and what rows have cost by then.
+        measured_ns: what it was; None: nothing has left yet.
+    """
+
+    start_ns: int
+    width_ns: int
+    events: int = 0
+    planned_ns: int | None = None
+    estimated_ns: int = 0
+    measured_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """A statistic that is far from what was predicted with.
+
+    Attributes:
+        of: a stage; of a rate its source.
+        what: "cost", "results" or "rate".
+        was: what was predicted with: seconds a row, rows out for a row in, or events a second.
+        now: what it has been of late.
+        at_s: how long after the start of the sources that was seen first.
+    """
+
+    of: str
+    what: str
+    was: float
+    now: float
+    at_s: float
+
+    @property
+    def text(self) -> str:
+        """What a person reads."""
+        match self.what:
+            case "cost":
+                was, now = (format_ns(round(one * 1e9)) for one in (self.was, self.now))
+                return f"{self.of}: a row costs {now}, not {was}"
+            case "results":
+                return f"{self.of}: {self.now:.3g} rows come of one, not {self.was:.3g}"
+            case _:
+                return f"{self.of}: {self.now:,.0f} events/s arrive, not {self.was:,.0f}"
+
+
+@dataclass
+class PredictionReport:
+    """What was predicted of a run, and what became of it.
+
+    Attributes:
+        worst_ns: worst latency as it was predicted before the flow ran.
+        p99_ns: over the subintervals, likewise.
+        mean_ns: likewise.
+        is_unbounded: whether a slot was to fall behind for ever.
+        load: {slot: share of its core that was predicted}.
+        seen_load: {slot: share that it needed of late}; above 1 it falls behind.
+        spans: over time, at most `MOST_SPANS`.
+        shifts: what has shifted so much that the flow should be planned again.
+        errors: how often the estimate itself went wrong; the run goes on without.
+        last_error: the last time, in a line.
+    """
+
+    worst_ns: int
+    p99_ns: int
+    mean_ns: int
+    is_unbounded: bool = False
+    load: dict[str, float] = field(default_factory=dict)
+    seen_load: dict[str, float] = field(default_factory=dict)
+    spans: list[PredictedSpan] = field(default_factory=list)
+    shifts: list[Shift] = field(default_factory=list)
+    errors: int = 0
+    last_error: str | None = None
+
+    @property
+    def estimated_worst_ns(self) -> int | None:
+        """The worst of what was estimated while it ran; None: nothing was."""
+        return max((one.estimated_ns for one in self.spans), default=None)
+
+    @property
+    def measured_worst_ns(self) -> int | None:
+        """The worst of what was measured; None: nothing was."""
+        found = [one.measured_ns for one in self.spans if one.measured_ns is not None]
+        return max(found, default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it as plain JSON values, with what was derived."""
+        return {
+            **asdict(self),
+            "estimated_worst_ns": self.estimated_worst_ns,
+            "measured_worst_ns": self.measured_worst_ns,
+        }
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> PredictionReport:
+        """Return the report that `to_json` described.
+
+        Raises:
+            KeyError, TypeError, AttributeError: it was not.
+        """
+        known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
+        known["spans"] = [PredictedSpan(**one) for one in plain["spans"]]
+        known["shifts"] = [Shift(**one) for one in plain["shifts"]]
+        return cls(**known)
+
+
+def coarser(spans: Sequence[PredictedSpan], width_ns: int) -> list[PredictedSpan]:
+    """Return spans of a width that is a multiple of theirs: sums of events, else the largest."""
+    merged: dict[int, PredictedSpan] = {}
+    for one in spans:
+        start_ns = one.start_ns // width_ns * width_ns
+        wide = replace(one, start_ns=start_ns, width_ns=max(width_ns, one.width_ns))
+        before = merged.get(start_ns)
+        merged[start_ns] = wide if before is None else _both(before, wide)
+    return [merged[start_ns] for start_ns in sorted(merged)]
+
+
+def _both(one: PredictedSpan, other: PredictedSpan) -> PredictedSpan:
+    return replace(
+        one,
+        events=one.events + other.events,
+        planned_ns=_larger(one.planned_ns, other.planned_ns),
+        estimated_ns=max(one.estimated_ns, other.estimated_ns),
+        measured_ns=_larger(one.measured_ns, other.measured_ns),
+    )
+
+
+def _larger(one: int | None, other: int | None) -> int | None:
+    return max((value for value in (one, other) if value is not None), default=None)
+
+
+def with_measured(
+    prediction: PredictionReport, series: Iterable[LatencySeries]
+) -> PredictionReport:
+    """Return the report with what sinks have measured: the worst of all of them in each span.
+
+    Spans get as wide as the series' bins are, where those are wider.
+    """
+    of_sinks = list(series)
+    bins = [one for each in of_sinks for one in each.bins()]
+    least_ns = max((one.width_ns for one in prediction.spans), default=NS_PER_SECOND)
+    width_ns = max([least_ns, *(each.width_ns for each in of_sinks)])
+    width_ns = -(-width_ns // least_ns) * least_ns
+    worst: dict[int, int] = {}
+    for one in bins:
+        start_ns = one.start_ns // width_ns * width_ns
+        worst[start_ns] = max(worst.get(start_ns, 0), one.max_ns)
+    spans = [
+        replace(one, measured_ns=worst.get(one.start_ns))
+        for one in coarser(prediction.spans, width_ns)
+    ]
+    return replace(prediction, spans=spans)
+
+
+def prediction_notes(prediction: PredictionReport | None) -> list[str]:
+    """Return what is to be said of a prediction that no longer fits."""
+    if prediction is None:
+        return []
+    notes = []
+    if prediction.shifts:
+        what = "; ".join(one.text for one in prediction.shifts)
+        notes.append(
+            f"the flow is not what was predicted with ({what}): plan it again, `slackwater plan` "
+            "with these rates and a new sample"
+        )
+    if prediction.errors:
+        times = "once" if prediction.errors == 1 else f"{prediction.errors:,} times"
+        notes.append(
+            f"the estimate of latency went wrong {times}; the run went on without: "
+            f"{prediction.last_error}"
+        )
+    return notes
