@@ -6,7 +6,8 @@ The one place that joins `actors` and `ingest`: it starts Java's settings before
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +17,16 @@ from runtime.flow.dataflow import Dataflow
 from runtime.plan.plan import Plan
 from runtime.plan.slots import slots_of_nodes
 from runtime.plan.steps import SourceStep
+from slackwater.admission import Admission, RunningFlow
 from slackwater.flow_host import FlowHost
 from slackwater.jobs import Job
 
 if TYPE_CHECKING:
     from actors.nodes.ray_nodes import RayNodes
     from ingest.session import SparkOnRay
+    from runtime.estimate.rates import Rate
+    from runtime.estimate.shared_cores import SharedCores
+    from slackwater.sampling import FlowSample
 
 Say = Callable[[str], None]
 
@@ -82,19 +87,18 @@ class Cluster(FlowHost):
 
         return cls(RayNodes.connect(address, progress=progress))
 
-    def plan(
+    def _placed(
         self,
         flow: Dataflow,
         *,
-        placement: Mapping[str, str] | None = None,
-        limits: Limits | None = None,
-        tuning: Tuning | None = None,
+        placement: Mapping[str, str] | None,
+        limits: Limits | None,
+        tuning: Tuning | None,
     ) -> Plan:
-        """Return the stages of a flow, the slot of each on nodes that are up now, and settings.
+        """Return the plan of a flow on nodes that are up now.
 
         Slots whose CPUs others hold are taken only where there is no other, or `placement` names
-        them. The plan's `verdict` says whether it may run. Arguments and errors are those of
-        `submit`.
+        them.
         """
         self._ray.refresh(settles_s=SETTLES_S)
         self._take_over()
@@ -110,7 +114,7 @@ class Cluster(FlowHost):
                 "with --num-cpus of at least 1 on one of them"
             )
         try:
-            return super().plan(flow, placement=placement, limits=limits, tuning=tuning)
+            return super()._placed(flow, placement=placement, limits=limits, tuning=tuning)
         except FlowError as problem:
             without = [
                 f"node {n.name} has no CPU for a slot" for n in self._ray.nodes if not n.cores
@@ -118,6 +122,25 @@ class Cluster(FlowHost):
             for note in (*self._silent(), *without):
                 problem.add_note(f"({note})")
             raise
+
+    def _running(self) -> list[RunningFlow]:
+        running = [job.needs for job in self._jobs if job.status == "running"]
+        return [one for one in running if one is not None]
+
+    def _machines(self, running: Sequence[RunningFlow]) -> list[SharedCores]:
+        from runtime.estimate.shared_cores import SharedCores  # noqa: PLC0415 (who predicts)
+
+        if not self._ray.is_simulated:
+            return []  # a slot has a CPU of its own, and the nodes are others' to size
+        return [
+            SharedCores(
+                name="this machine",
+                cores=float(os.cpu_count() or 1),
+                slots=frozenset(slot.name for slot in self.slots),
+                taken=sum(one.cores for one in running),
+                others=sum(one.slots for one in running),
+            )
+        ]
 
     def _take_over(self) -> None:
         """Take note of the nodes as they were last seen."""
@@ -132,6 +155,9 @@ class Cluster(FlowHost):
         placement: Mapping[str, str] | None = None,
         limits: Limits | None = None,
         tuning: Tuning | None = None,
+        rates: Mapping[str, Rate] | Rate | None = None,
+        sample: int | FlowSample = 1_000,
+        admission: Admission | None = None,
         detach: bool | None = None,
     ) -> Job:
         """Start a flow; return when its slots run.
@@ -141,12 +167,19 @@ class Cluster(FlowHost):
             placement: {stage: slot or node} for some stages, or {"*": slot or node} for all.
             limits: what bounds memory and slices.
             tuning: how the deadline of the flow is kept; None: as well as we can.
+            rates: as of `predict`; the flow is then placed by what is predicted, and its report has
+                that beside what is measured.
+            sample: as of `predict`.
+            admission: "reject" refuses a flow that would break its deadline, or that of a flow
+                already running, by what is predicted for these rates; "warn", or None with rates,
+                says so.
             detach: whether the job outlives this process, in the care of a coordinator of its
                 own. None: on a cluster that is not ours yes, unless an input of the flow ends
                 with this process (a Spark frame).
 
         Raises:
-            FlowError: the flow or the placement is wrong, or no slack can keep the deadline.
+            FlowError: the flow or the placement is wrong, or no slack can keep the deadline, or
+                the flow was not admitted.
             SettingError: `tuning` is wrong, or the flow has no deadline for it.
             ClusterError: a node has too few free CPUs, runs other versions than this process, or
                 its slots could not be started.
@@ -156,7 +189,17 @@ class Cluster(FlowHost):
         from actors.nodes.placement import check_room  # noqa: PLC0415
         from actors.nodes.versions import check_nodes  # noqa: PLC0415
 
-        plan = self._admitted(flow, placement=placement, limits=limits, tuning=tuning)
+        plan = self._admitted(
+            self.plan(
+                flow,
+                placement=placement,
+                limits=limits,
+                tuning=tuning,
+                rates=rates,
+                sample=sample,
+                admission=admission,
+            )
+        )
         where = {node.name: node for node in self._ray.nodes}
         nodes = {slot: where[plan.places[slot].node] for slot in plan.slot_names}
         notes = self._ray.notes + self._silent()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -17,11 +18,24 @@ from runtime.plan.plan import Plan
 from runtime.plan.slots import SlotPlace
 from runtime.prepare import admit, prepare
 from runtime.tune import HOP_NS
+from slackwater.admission import (
+    Admission,
+    RunningFlow,
+    admitted_plan,
+    broken_by,
+    check_admission,
+)
 
 if TYPE_CHECKING:
     from runtime.estimate.rates import Rate
+    from runtime.estimate.shared_cores import SharedCores
     from slackwater.prediction import Prediction
     from slackwater.sampling import FlowSample
+
+NOT_PREDICTED = (
+    "placed by the simple rule: no rates are known, so nothing is predicted; with rates= (on the "
+    "command line --rate) latency, bottleneck and the best placement are"
+)
 
 
 class FlowHost(ABC):
@@ -44,20 +58,21 @@ class FlowHost(ABC):
         placement: Mapping[str, str] | None = None,
         limits: Limits | None = None,
         tuning: Tuning | None = None,
+        rates: Mapping[str, Rate] | Rate | None = None,
+        sample: int | FlowSample = 1_000,
+        admission: Admission | None = None,
     ) -> Plan:
         """Return the stages of a flow, the slot of each, and its settings, without running it.
 
         Its `verdict` says whether it may run. Arguments and errors are those of `submit`.
         """
-        return prepare(
-            flow,
-            self.slots,
-            placement=placement,
-            free=self._free,
-            limits=limits,
-            tuning=tuning,
-            hop_ns=self._hop_ns,
+        check_admission(admission, rates)
+        if rates is None:
+            return self._placed(flow, placement=placement, limits=limits, tuning=tuning)
+        made = self.predict(
+            flow, rates, sample=sample, placement=placement, limits=limits, tuning=tuning
         )
+        return admitted_plan(made, admission)
 
     def explain(
         self,
@@ -66,18 +81,29 @@ class FlowHost(ABC):
         placement: Mapping[str, str] | None = None,
         limits: Limits | None = None,
         tuning: Tuning | None = None,
+        rates: Mapping[str, Rate] | Rate | None = None,
+        sample: int | FlowSample = 1_000,
     ) -> str:
         """Return the flow's graph, where each stage will run, and why some share a slot.
 
+        With `rates`, also what its latency will be, the bottleneck, and what would relieve it.
         Where `submit` would refuse it, the last lines say why.
         """
-        plan = self.plan(flow, placement=placement, limits=limits, tuning=tuning)
+        made: Prediction | None = None
+        if rates is None:
+            plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
+        else:
+            made = self.predict(
+                flow, rates, sample=sample, placement=placement, limits=limits, tuning=tuning
+            )
+            plan = made.plan
         lines = [flow.explain(), "", "placement", *placement_lines(plan)]
+        lines += ["", NOT_PREDICTED if made is None else made.text()]
         if plan.verdict.refusal is not None:
             lines += ["", f"will be refused: {plan.verdict.refusal}"]
         return "\n".join(lines)
 
-    def predict(
+    def predict(  # noqa: PLR0913 - each by name
         self,
         flow: Dataflow,
         rates: Mapping[str, Rate] | Rate,
@@ -85,6 +111,7 @@ class FlowHost(ABC):
         sample: int | FlowSample = 1_000,
         placement: Mapping[str, str] | None = None,
         limits: Limits | None = None,
+        tuning: Tuning | None = None,
         horizon: Duration = "60s",
         width: Duration = "100ms",
         seed: int = 0,
@@ -93,8 +120,8 @@ class FlowHost(ABC):
 
         Nothing is run on the nodes: the first rows of each source go through the flow in this
         process, and no sink is called. Stages that `placement` leaves open are placed by the simple
-        rule, or as a search for the least latency finds, whichever is better; give what it says
-        (`.plan.slots`) as the placement of the job. Source: [mace].
+        rule, or as a search for the least latency finds, whichever is better; `submit` with the
+        same rates places them so. Source: [mace].
 
         Args:
             flow: as it will be submitted.
@@ -103,6 +130,7 @@ class FlowHost(ABC):
             sample: how many rows of each source to sample, or a sample taken before.
             placement: {stage: slot or node} for some stages, or {"*": slot or node} for all.
             limits: those it will be submitted with.
+            tuning: likewise.
             horizon: how long to look ahead.
             width: of a subinterval, w of [mace].
             seed: of what models of rates draw.
@@ -118,9 +146,11 @@ class FlowHost(ABC):
         )
         from slackwater.sampling import sample_flow  # noqa: PLC0415
 
-        plan = self.plan(flow, placement=placement, limits=limits)
         if isinstance(sample, int):
             sample = sample_flow(flow, rows=sample, limits=limits)
+        running = self._running()
+        placed = partial(self._placed, flow, limits=limits, tuning=tuning)
+        plan = placed(placement=placement)
         slots = [slot.name for slot in self.slots]
         predicted = partial(
             predict,
@@ -130,17 +160,17 @@ class FlowHost(ABC):
             horizon=horizon,
             width=width,
             hop_s=self._hop_ns / 1e9,
+            machines=self._machines(running),
             seed=seed,
         )
-        rule = predicted(plan)
-        if len(slots) == 1 or not rule.has_backlog:
-            return rule
-        found = searched_placement(rule, slots, seed=seed)
-        if found == dict(plan.slots):
-            return rule
-        return better_of(rule, predicted(self.plan(flow, placement=found, limits=limits)))
+        made = predicted(plan)
+        if len(slots) > 1 and made.has_backlog:
+            found = searched_placement(made, slots, seed=seed)
+            if found != dict(plan.slots):
+                made = better_of(made, predicted(placed(placement=found)))
+        return replace(made, breaks=tuple(broken_by(made, running)))
 
-    def _admitted(
+    def _placed(
         self,
         flow: Dataflow,
         *,
@@ -148,8 +178,29 @@ class FlowHost(ABC):
         limits: Limits | None,
         tuning: Tuning | None,
     ) -> Plan:
+        """Return the plan of a flow by the simple rule, but for what `placement` says."""
+        return prepare(
+            flow,
+            self.slots,
+            placement=placement,
+            free=self._free,
+            limits=limits,
+            tuning=tuning,
+            hop_ns=self._hop_ns,
+        )
+
+    def _running(self) -> list[RunningFlow]:
+        """Return the flows that run here, as far as it was predicted what they need."""
+        return []
+
+    def _machines(self, running: Sequence[RunningFlow]) -> list[SharedCores]:
+        """Return the machines that may have fewer cores than slots."""
+        del running
+        return []
+
+    def _admitted(self, plan: Plan) -> Plan:
         """Return the plan of a flow that is about to run; say what its user should know."""
-        plan = admit(self.plan(flow, placement=placement, limits=limits, tuning=tuning))
+        plan = admit(plan)
         for note in plan.verdict.notes:
             logging.getLogger("slackwater").warning("%s: %s", plan.flow, note)
         return plan

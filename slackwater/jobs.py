@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from runtime.errors import FlowError
 from runtime.measure import JobReport, refuse_imbalance
+from runtime.model import NS_PER_SECOND
 from runtime.plan.plan import Plan, collect_sinks
+from slackwater.admission import RunningFlow
 
 if TYPE_CHECKING:
     from actors.jobs.detached import DetachedJob
@@ -134,6 +136,20 @@ class Job:
     def metrics(self) -> JobReport:
         """The report as it was last heard, a second ago or so; `report()` asks the slots."""
         return self._running.seen
+
+    @property
+    def needs(self) -> RunningFlow | None:
+        """What it was predicted to need; None: nothing was, or another process submitted it."""
+        if self.plan is None or (expected := self.plan.expected) is None:
+            return None
+        deadline_ns = self.plan.deadline_ns
+        return RunningFlow(
+            name=f"flow {self.flow!r}",
+            cores=sum(expected.cores.values()),
+            slots=len(self.plan.slot_names),
+            worst_s=expected.worst_s,
+            deadline_s=None if deadline_ns is None else deadline_ns / NS_PER_SECOND,
+        )
 
     def workers(self) -> dict[str, int]:
         """Return {slot: process id of its worker, on its node}."""

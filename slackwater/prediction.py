@@ -11,10 +11,12 @@ import numpy as np
 from runtime.errors import SettingError
 from runtime.estimate import LatencyEstimate, Workload, estimate_latency
 from runtime.estimate.placement import PlacementProblem, SearchBudget, mace_hc
-from runtime.estimate.query_graph import arrivals_of
+from runtime.estimate.query_graph import FloatArray, arrivals_of
 from runtime.estimate.rates import Rate, series_of
 from runtime.estimate.sampled import as_shares
+from runtime.estimate.shared_cores import SharedCores, with_shared_cores
 from runtime.model import NS_PER_SECOND, READY_ONLY, Duration, duration_ns, format_ns
+from runtime.plan.expected import ExpectedLatency, RateRange
 from runtime.plan.plan import Plan
 from runtime.plan.step import GatedStep
 from slackwater.sampling import FlowSample
@@ -24,6 +26,8 @@ __all__ = ["Prediction", "better_of", "predict", "searched_placement"]
 MOST_SUBINTERVALS = 100_000
 SEARCH_MOVES = 20_000
 """Moves that a search for a placement may look at."""
+RATE_S = 10.0
+"""How long rates are averaged over, to say how far they vary."""
 SEARCH_GAIN = 0.01
 """A found placement has to be so much better than the simple rule's to be taken."""
 
@@ -40,6 +44,8 @@ class Prediction:
         cores_by: {operator: CPU seconds a second that it takes}, all nodes alike.
         work: what there is to do, by subinterval.
         considered: {how stages were placed: the worst latency of that, seconds}.
+        machines: those that have fewer cores than slots in use; they are among the nodes, too.
+        breaks: which deadlines of flows that run already it would break, in words.
     """
 
     plan: Plan
@@ -49,6 +55,25 @@ class Prediction:
     cores_by: Mapping[str, float]
     work: Workload
     considered: Mapping[str, float] = field(default_factory=dict)
+    machines: tuple[str, ...] = ()
+    breaks: tuple[str, ...] = ()
+
+    @property
+    def worst_s(self) -> float:
+        """The worst latency of any result, as far as it is bounded."""
+        return self.estimate.worst_s
+
+    @property
+    def relief(self) -> str:
+        """What would take work off the bottleneck."""
+        most = self.estimate.bottleneck
+        heaviest = most.operators[0] if most.operators else next(iter(self.cores_by))
+        cores = self.cores_by[heaviest]
+        if most.name in self.machines:
+            return "fewer stages on that machine, or more cores"
+        return f"{heaviest} takes {cores:.2f} of a core: " + _relief(
+            self.plan, heaviest, cores, most.operators
+        )
 
     @property
     def has_backlog(self) -> bool:
@@ -62,6 +87,24 @@ class Prediction:
         if deadline_ns is None:
             return None
         return not self.estimate.is_unbounded and self.estimate.worst_s * 1e9 <= deadline_ns
+
+    def expected(self) -> ExpectedLatency:
+        """Return what the job is to be held against."""
+        found, per_s = self.estimate, 1 / self.work.width_s
+        return ExpectedLatency(
+            graph=self.sample.graph,
+            rates={
+                name: _range(self.work.arrivals[arrivals_of(name)] * per_s, self.work.width_s)
+                for name in self.rates
+            },
+            width_s=self.work.width_s,
+            latency_s=tuple(map(float, found.held_up_s)),
+            worst_s=self.worst_s,
+            p99_s=found.quantile_s(0.99),
+            mean_s=found.mean_s,
+            is_unbounded=found.is_unbounded,
+            cores={node.name: node.load for node in found.nodes if node.name not in self.machines},
+        )
 
     def text(self) -> str:
         """Return what a person reads."""
@@ -110,7 +153,7 @@ class Prediction:
         }
 
 
-def predict(
+def predict(  # noqa: PLR0913 - each by name
     plan: Plan,
     sample: FlowSample,
     rates: Mapping[str, Rate] | Rate,
@@ -119,6 +162,7 @@ def predict(
     horizon: Duration = "60s",
     width: Duration = "100ms",
     hop_s: float = 0.0,
+    machines: Sequence[SharedCores] = (),
     seed: int = 0,
 ) -> Prediction:
     """Return what the latency of a plan will be. Nothing is run.
@@ -131,6 +175,7 @@ def predict(
         horizon: how long to look ahead.
         width: of a subinterval, w of [mace].
         hop_s: how long a message travels between two slots.
+        machines: that may have fewer cores than slots.
         seed: of what models of rates draw.
 
     Raises:
@@ -159,6 +204,8 @@ def predict(
     estimate = estimate_latency(
         sample.graph, work, plan.slots, dict.fromkeys(names, 1.0), hop_s=hops
     )
+    estimate = with_shared_cores(estimate, sample.graph, work, plan.slots, machines)
+    shared = [one.name for one in machines if any(one.name == n.name for n in estimate.nodes)]
     busy = work.load_s.sum(axis=1) / (d * width_s)
     return Prediction(
         plan=plan,
@@ -167,6 +214,7 @@ def predict(
         estimate=estimate,
         cores_by=dict(zip(sample.graph.names, map(float, busy), strict=True)),
         work=work,
+        machines=tuple(shared),
     )
 
 
@@ -240,18 +288,24 @@ def _lines(made: Prediction) -> list[str]:
         word += " by queues and work; see gates" if any(s.is_gated for s in plan.stages) else ""
         lines.append(f"deadline    {format_ns(plan.deadline_ns)} {word}")
     lines += ["", *_table(found)]
+    lines += [f"beside it   {one}" for one in made.breaks]
     most = found.bottleneck
-    heaviest = most.operators[0] if most.operators else next(iter(made.cores_by))
     lines += [
         "",
         f"bottleneck  {most.name}: {', '.join(most.operators) or 'nothing'}; "
         + (
             "" if np.isinf(found.sustainable) else f"it could do {found.sustainable:.2f} times this"
         ),
-        f"relief      {heaviest} takes {made.cores_by[heaviest]:.2f} of a core: "
-        + _relief(plan, heaviest, made.cores_by[heaviest], most.operators),
+        f"relief      {made.relief}",
     ]
     return lines
+
+
+def _range(rates: FloatArray, width_s: float) -> RateRange:
+    many = min(max(round(RATE_S / width_s), 1), len(rates))
+    sums = np.concatenate([[0.0], np.cumsum(rates)])
+    means = (sums[many:] - sums[:-many]) / many
+    return RateRange(float(means.min()), float(rates.mean()), float(means.max()))
 
 
 def _gates(plan: Plan) -> list[str]:

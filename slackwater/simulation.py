@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from runtime.config import Limits, Tuning
 from runtime.flow.dataflow import Dataflow
@@ -10,6 +11,11 @@ from runtime.plan.slots import slots_of_nodes
 from runtime.simulate import CostModel, Fault, LinkModel
 from slackwater.flow_host import FlowHost
 from slackwater.simulated_job import SimulatedJob
+
+if TYPE_CHECKING:
+    from runtime.estimate.rates import Rate
+    from slackwater.admission import Admission
+    from slackwater.sampling import FlowSample
 
 
 class Simulation(FlowHost):
@@ -45,6 +51,9 @@ class Simulation(FlowHost):
         placement: Mapping[str, str] | None = None,
         limits: Limits | None = None,
         tuning: Tuning | None = None,
+        rates: Mapping[str, Rate] | Rate | None = None,
+        sample: int | FlowSample = 1_000,
+        admission: Admission | None = None,
         faults: Sequence[Fault] = (),
     ) -> SimulatedJob:
         """Take a flow; it runs when the job is waited for.
@@ -54,15 +63,31 @@ class Simulation(FlowHost):
             placement: {stage: node} for some stages, or {"*": node} for all.
             limits: what bounds memory and slices.
             tuning: how the deadline of the flow is kept; None: as well as we can.
+            rates: as of `predict`; the flow is then placed by what is predicted, and its report has
+                that beside what is measured.
+            sample: as of `predict`.
+            admission: "reject" refuses a flow that would break a deadline, by what is predicted for
+                these rates; "warn", or None with rates, says so.
             faults: what goes wrong while it runs (`runtime.simulate`: SlotDies, UserStops, …); how
                 late who hears of it is drawn by the seed.
 
         Raises:
-            FlowError: the flow or the placement is wrong, or no slack can keep the deadline.
+            FlowError: the flow or the placement is wrong, or no slack can keep the deadline, or
+                the flow was not admitted.
             SettingError: `tuning` is wrong, or the flow has no deadline for it; or a fault names
                 no slot of the plan.
         """
-        plan = self._admitted(flow, placement=placement, limits=limits, tuning=tuning)
+        plan = self._admitted(
+            self.plan(
+                flow,
+                placement=placement,
+                limits=limits,
+                tuning=tuning,
+                rates=rates,
+                sample=sample,
+                admission=admission,
+            )
+        )
         job = SimulatedJob(plan, seed=self._seed, cost=self._cost, link=self._link, faults=faults)
         self._jobs.append(job)
         return job

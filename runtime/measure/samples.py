@@ -275,7 +275,7 @@ class StageMeter:
         self._interval_ns = state["interval_ns"]
         self._latency_ns, self._comm_ns, self._rows, self._peak_ns = state["worked"]
         self._counters = tuple(state["counters"])
-        self._arrived = {number: rows for number, rows in state["arrived"]}
+        self._arrived = dict(state["arrived"])
         self._first_event_ns, self._last_event_ns = state["events_ns"]
         self._over = deque(map(StageSample.from_json, state["over"]), maxlen=KEPT)
 

@@ -20,6 +20,7 @@ from runtime.errors import SlackwaterError
 from runtime.measure import JobReport
 from runtime.model import format_ns
 from slackwater.cli.progress import Progress
+from slackwater.cli.rate_options import AdmissionOption, Rates, Sample, predicted_by
 from slackwater.cli.shell import (
     Address,
     AsJson,
@@ -63,6 +64,9 @@ def submit(
     *,
     address: Address = None,
     placement: Placement = None,
+    rate: Rates = None,
+    sample: Sample = 1_000,
+    admission: AdmissionOption = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Until it ends; it goes on if you leave.")
     ] = False,
@@ -75,7 +79,9 @@ def submit(
         found: Any = loaded.flow  # a Dataflow, which `Flow` says as much of as others need
         show = Progress(console_of(sys.stderr))
         with connected(address, loaded.module) as cluster:
-            job = cluster.submit(found, placement=where, detach=True)
+            job = cluster.submit(
+                found, placement=where, detach=True, **predicted_by(rate, sample, admission)
+            )
             if not wait:
                 if as_json:
                     print_json({"job": job.id, "flow": job.flow, "placement": job.placement})
@@ -179,12 +185,15 @@ def latency(
 
 
 def explained(
-    flow: Any, module: ModuleType, address: str, placement: Mapping[str, str]
+    flow: Any, module: ModuleType, address: str, placement: Mapping[str, str], **by: Any
 ) -> tuple[str, dict[str, str]]:
-    """Return a flow's graph and placement on a cluster as text, and {stage: slot}."""
+    """Return a flow's graph and placement on a cluster as text, and {stage: slot}.
+
+    `by` is what a prediction goes by, if one is to be made.
+    """
     with connected(address, module) as cluster:
-        text = cluster.explain(flow, placement=placement)
-        return text, dict(cluster.plan(flow, placement=placement).slots)
+        text = cluster.explain(flow, placement=placement, **by)
+        return text, dict(cluster.plan(flow, placement=placement, **by).slots)
 
 
 @contextmanager

@@ -54,7 +54,9 @@ class Job(Protocol):
 class Host(Protocol):
     """Where flows run: a cluster, or the simulator."""
 
-    def submit(self, flow: Any) -> Job:
+    def submit(
+        self, flow: Any, *, rates: Any = None, sample: Any = 1_000, admission: Any = None
+    ) -> Job:
         """Start a flow."""
         ...
 

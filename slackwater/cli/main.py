@@ -25,6 +25,7 @@ from slackwater.cli.doctor_command import doctor
 from slackwater.cli.follow import Host, follow
 from slackwater.cli.plan_command import plan, provision
 from slackwater.cli.progress import Progress
+from slackwater.cli.rate_options import AdmissionOption, Rates, Sample, predicted_by
 from slackwater.cli.shell import (
     Address,
     AsJson,
@@ -66,7 +67,7 @@ def main() -> None:
 
 
 @app.command()
-def run(
+def run(  # noqa: PLR0913 - options, each by name
     flow: Target,
     *,
     nodes: Annotated[
@@ -79,6 +80,9 @@ def run(
         str | None, typer.Option(help="An existing Ray cluster: host:port, or auto.")
     ] = None,
     simulate: Annotated[bool, typer.Option("--simulate", help="In virtual time, here.")] = False,
+    rate: Rates = None,
+    sample: Sample = 1_000,
+    admission: AdmissionOption = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for report.json, latency.png and status.json.")
     ] = None,
@@ -105,7 +109,7 @@ def run(
                 say=show.say if talk else _nothing,
             )
             with host as opened:
-                job = opened.submit(found)
+                job = opened.submit(found, **predicted_by(rate, sample, admission))
                 last = follow(job, folder, show=show.update if talk else _nothing)
         finally:
             show.close()
@@ -124,18 +128,35 @@ def explain(
     *,
     address: Address = None,
     placement: Placement = None,
+    rate: Rates = None,
+    sample: Sample = 1_000,
+    nodes: Annotated[
+        int | None, typer.Option(min=1, help="With --rate: on so many nodes; 3 unless told.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print what a flow consists of, without running it; with --address, also where it will run."""
+    """Print what a flow consists of, without running it.
+
+    With --address, also where it will run; with --rate, what its latency will be, the bottleneck,
+    and what would relieve it.
+    """
     where = placed(placement)
-    if where and address is None:
+    if where and address is None and not rate:
         raise typer.BadParameter("--placement needs --address: which cluster's nodes?")
+    if nodes is not None and (address is not None or not rate):
+        raise typer.BadParameter("--nodes goes with --rate, and without --address")
     with errors_told(as_json=as_json):
         found, module = load(flow)
         slots: dict[str, str] | None = None
         text = found.explain()
+        by = predicted_by(rate, sample)
         if address is not None:
-            text, slots = cluster_commands.explained(found, module, address, where)
+            text, slots = cluster_commands.explained(found, module, address, where, **by)
+        elif rate:
+            from slackwater.simulation import Simulation  # noqa: PLC0415 (slow to import)
+
+            host = Simulation(nodes or 3)
+            text = host.explain(found, placement=where, **by)
         if not as_json:
             echo(text)
             return

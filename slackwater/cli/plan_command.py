@@ -8,6 +8,7 @@ import typer
 
 from runtime.errors import SettingError
 from runtime.model import NS_PER_SECOND, duration_ns, format_ns
+from slackwater.cli.rate_options import Rates, Sample, rates_of
 from slackwater.cli.shell import (
     AsJson,
     Placement,
@@ -20,18 +21,10 @@ from slackwater.cli.shell import (
 from slackwater.report.sanitize import echo
 
 if TYPE_CHECKING:
-    from runtime.estimate.rates import Rate
     from runtime.flow.dataflow import Dataflow
 
-__all__ = ["plan", "provision", "rates_of"]
+__all__ = ["plan", "provision"]
 
-Rates = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--rate", metavar="[SOURCE=]N", help="Events a second: of a source, or of all together."
-    ),
-]
-Sample = Annotated[int, typer.Option(min=1, help="Rows of each source to measure costs with.")]
 Horizon = Annotated[str, typer.Option(help="How long to look ahead.")]
 
 
@@ -96,33 +89,3 @@ def provision(
             print_json({"deadline": format_ns(limit_ns), **answer.to_json()})
         else:
             echo(answer.text())
-
-
-def rates_of(words: list[str] | None) -> dict[str, Rate] | Rate:
-    """Return the rates of `--rate` options.
-
-    Raises:
-        SettingError: none, one that is no number, or a mixture of both forms.
-    """
-    if not words:
-        raise SettingError("no rate is given: --rate 10000, or --rate SOURCE=N for each source")
-    found: dict[str, Rate] = {}
-    for word in words:
-        source, sign, number = word.rpartition("=")
-        source = source.strip()
-        try:
-            value = float(number.replace("_", ""))
-        except ValueError:
-            raise SettingError(f"--rate {word!r} is not N or SOURCE=N, events a second") from None
-        if (sign and not source) or source in found:
-            said = "names no source" if not source else f"is the second rate of {source!r}"
-            raise SettingError(f"--rate {word!r} {said}; give SOURCE=N once for each source")
-        if not sign and len(words) > 1:
-            raise SettingError(
-                f"--rate {word!r} is for all sources together, so it stands alone; else give "
-                "SOURCE=N for each"
-            )
-        if not sign:
-            return value
-        found[source] = value
-    return found

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from runtime.measure import JobReport, LatencySeries, SeriesBin, SinkReport
+from runtime.measure.prediction import PredictionReport
 from runtime.model import NS_PER_SECOND, format_ns
+from slackwater.report.prediction_table import prediction_lines
 from slackwater.report.report_file import replace_file
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _LEAST_NS = 1_000  # a log axis has no zero; what is below is drawn here
 INK = "#2b2b2b"
-_P50, _P99, _MOST = "#0b7285", "#e8590c", "#868e96"
+_P50, _P99, _MOST, _PREDICTED = "#0b7285", "#e8590c", "#868e96", "#5f3dc4"
 
 
 def draw_latency(report: JobReport, path: Path) -> None:
@@ -39,8 +41,11 @@ def draw_latency(report: JobReport, path: Path) -> None:
     )
     axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
     starts = [one.start_ns for sink in report.sinks for one in sink.series.bins()[:1]]
+    origin_ns = min(starts, default=0)
     for panel, sink in zip(axes, report.sinks, strict=False):
-        _draw_sink(panel, sink, origin_ns=min(starts, default=0))
+        if report.prediction is not None:
+            _draw_prediction(panel, report.prediction, origin_ns=origin_ns)
+        _draw_sink(panel, sink, origin_ns=origin_ns)
     if starts:
         ends = [one.start_ns + one.width_ns for s in report.sinks for one in s.series.bins()[-1:]]
         axes[0].set_xlim(0, (max(ends) - min(starts)) / NS_PER_SECOND)
@@ -96,6 +101,13 @@ def _draw_sink(panel: Axes, sink: SinkReport, *, origin_ns: int) -> None:
         return
     _draw_bins(panel, bins, origin_ns)
     style_panel(panel)
+
+
+def _draw_prediction(panel: Axes, made: PredictionReport, *, origin_ns: int) -> None:
+    at_s, planned, estimated = prediction_lines(made, origin_ns=origin_ns)
+    for values, style, label in ((planned, ":", "predicted"), (estimated, "--", "from arrivals")):
+        if not np.isnan(values).all():
+            panel.plot(at_s, values, ls=style, lw=1.4, color=_PREDICTED, label=label)
 
 
 def _draw_bins(panel: Axes, bins: Sequence[SeriesBin], origin_ns: int) -> None:

@@ -29,6 +29,7 @@ from runtime.measure.outcomes import LedgerPlace, at_stages
 from runtime.model import NS_PER_SECOND, ReleaseRule, format_ns
 from runtime.model.row_marks import row_marks
 from slackwater.report.ledger_text import ledger_line
+from slackwater.report.prediction_table import prediction_columns, prediction_title
 from slackwater.report.sanitize import sanitized, sanitized_line
 
 PLAIN_COLUMNS = 100
@@ -64,6 +65,8 @@ def render_report(report: JobReport, console: Console) -> None:
     elif kept_words := results_kept(report):
         say(console, Text())
         say(console, Text(f"Deadline: {kept_words}", style="bold"))
+    if (made := report.prediction) is not None:
+        tabulate(console, prediction_title(made), prediction_columns(made))
     say(console, Text())
     say(console, ledger_line(report))
     for problem in imbalances(report):

@@ -1,4 +1,4 @@
-"""A job's policies and the estimate of its latency, as the control loop asks them, in both hosts."""
+"""A job's policies and the estimate of its latency, as the control loop of both hosts asks them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from runtime.control import Command, FlowGraph
 from runtime.estimate.latency_estimate import estimate_latency
-from runtime.estimate.live.seen_statistics import Factors, SeenStatistics, scaled
+from runtime.estimate.live.seen_statistics import WINDOW, Factors, SeenStatistics, scaled
 from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload, arrivals_of
 from runtime.measure.prediction import (
     MOST_SPANS,
@@ -94,7 +94,7 @@ class LiveEstimate:
             if source in samples:
                 for number, rows in samples[source].arrived:
                     counts[number] = counts.get(number, 0) + rows
-                    self._changed = min(number, number if self._changed is None else self._changed)
+                    self._changed = number if self._changed is None else min(self._changed, number)
         self._waited_ns += self._interval_ns
         if self._waited_ns >= REFRESH_NS:
             self._waited_ns = 0
@@ -125,7 +125,7 @@ class LiveEstimate:
             return
         changed, self._changed = self._changed, None
         last = max(numbers)
-        first = min(min(numbers), changed)
+        first = min(*numbers, changed)
         if self._first is None:
             self._first = first
         first = max(first, last - LOOKS_BACK)
@@ -137,13 +137,15 @@ class LiveEstimate:
         work = Workload.of(graph, arrivals, interval_s)
         found = estimate_latency(graph, work, self._slots, self._capacity)
         events = sum(arrivals.values())
+        # Who comes first in an interval finds what was behind at the end of the one before.
+        worst_s = np.maximum(found.held_up_s, np.concatenate([[0.0], found.held_up_s[:-1]]))
         for p in range(max(changed, first), last + 1):
             self._spans[p] = PredictedSpan(
                 start_ns=p * self._interval_ns,
                 width_ns=self._interval_ns,
                 events=round(float(np.asarray(events)[p - first])),
                 planned_ns=self._planned_ns(p),
-                estimated_ns=round(float(found.held_up_s[p - first]) * 1e9),
+                estimated_ns=round(float(worst_s[p - first]) * 1e9),
             )
         self._forget(last - LOOKS_BACK)
 
@@ -178,12 +180,12 @@ class LiveEstimate:
                 continue
             if _is_far(by.cost) and abs(by.cores - by.cores / by.cost) >= WEIGHT:
                 self._shift(stage, "cost", by.cost_s / by.cost, by.cost_s, at_s)
-            if _is_far(by.results) and self._moves(stage, by, interval_s):
+            if _is_far(by.results) and self._moves(stage, by):
                 was = by.selectivity / by.results
                 self._shift(stage, "results", was, by.selectivity, at_s)
         for source, given in self._expected.rates.items():
-            now = self._seen.rate(source, interval_s)
-            if given.least / FAR <= now <= given.most * FAR:
+            now = _rate(self._arrived[source], interval_s)
+            if now is None or given.least / FAR <= now <= given.most * FAR:
                 continue
             share = max(now / given.mean, 1e-9) if given.mean else 1e9
             if self._needs(source, now, given.mean) >= WEIGHT:
@@ -195,7 +197,7 @@ class LiveEstimate:
             at_s = self._shifts[of, what].at_s
         self._shifts[of, what] = Shift(of=of, what=what, was=was, now=now, at_s=at_s)
 
-    def _moves(self, stage: str, by: Factors, interval_s: float) -> bool:
+    def _moves(self, stage: str, by: Factors) -> bool:
         """Whether other results change the load of what is behind by enough."""
         known = {one.name: one for one in self._planned.operators}
         behind_s = sum(
@@ -238,6 +240,17 @@ def _fitting(spans: Sequence[PredictedSpan], most: int) -> list[PredictedSpan]:
 
 def _is_far(factor: float) -> bool:
     return not 1 / FAR <= factor <= FAR
+
+
+def _rate(counts: Mapping[int, int], interval_s: float) -> float | None:
+    """Return events a second of late, by stimulus; None: too little is known.
+
+    Of a source that is behind, late is where it has got to; of one that has ended, its last events.
+    """
+    if not counts or (last := max(counts)) - min(counts) < WINDOW:
+        return None
+    rows = sum(counts.get(number, 0) for number in range(last - WINDOW, last))
+    return rows / (WINDOW * interval_s)
 
 
 def _series(counts: Mapping[int, int], first: int, last: int) -> FloatArray:

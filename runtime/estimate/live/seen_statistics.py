@@ -25,7 +25,7 @@ from runtime.estimate.query_graph import (
 )
 from runtime.measure.samples import StageSample
 
-__all__ = ["Factors", "SeenStatistics"]
+__all__ = ["WINDOW", "Factors", "SeenStatistics", "scaled"]
 
 WINDOW = 10
 """Intervals that count as "of late"."""
@@ -72,11 +72,6 @@ class SeenStatistics:
         """Whether a whole window has been seen."""
         return len(self._seen) == WINDOW
 
-    def rate(self, source: str, interval_s: float) -> float:
-        """Return events a second that a source has handed over."""
-        rows = sum(one[source].rows for one in self._seen if source in one)
-        return rows / max(len(self._seen) * interval_s, 1e-9)
-
     def factors(self, interval_s: float) -> dict[str, Factors]:
         """Return {stage: what is seen of it over what was predicted with}."""
         return {one.name: self._of(one, interval_s) for one in self._graph.operators}
@@ -90,8 +85,6 @@ class SeenStatistics:
             return Factors()
         fed = np.stack([self._handed(name) for name in operator.inputs])
         busy_s, handed = sum(one.busy_ns for one in own) / 1e9, sum(one.handed for one in own)
-        if is_source:
-            handed = sum(one.handed for one in own)
         # What came and waits still will cost as much as what was worked off.
         needed_s, results = busy_s * came / worked, handed * came / worked
         planned_s = float(operator.load(fed, interval_s).sum())

@@ -1,0 +1,122 @@
+"""Whether a flow may run beside those that run already: what its prediction says of deadlines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from runtime.errors import SettingError
+from runtime.model import format_ns
+from runtime.plan.plan import Plan
+from runtime.plan.verdict import Verdict
+
+if TYPE_CHECKING:
+    from slackwater.prediction import Prediction
+
+__all__ = ["Admission", "RunningFlow", "admitted_plan", "broken_by", "check_admission"]
+
+Admission = Literal["reject", "warn"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningFlow:
+    """A flow that runs, of which it was predicted what it needs.
+
+    Attributes:
+        name: of the flow, or of its job.
+        cores: CPU seconds a second.
+        slots: how many it has.
+        worst_s: its worst latency, as predicted.
+        deadline_s: its deadline; None: it has none.
+    """
+
+    name: str
+    cores: float
+    slots: int
+    worst_s: float
+    deadline_s: float | None
+
+
+def check_admission(admission: object, rates: object) -> None:
+    """Check that a prediction can be made where one is asked for.
+
+    Raises:
+        SettingError: `admission` is none of the two, or there are no rates.
+    """
+    if admission not in (None, "reject", "warn"):
+        raise SettingError(
+            f"admission={admission!r} is neither 'reject' nor 'warn': refuse a flow that would "
+            "break a deadline, or run it and say so"
+        )
+    if admission is not None and rates is None:
+        raise SettingError(
+            f"admission={admission!r} goes by what is predicted, and no rates are given: add "
+            "rates=, events a second of each source or of all together"
+        )
+
+
+def broken_by(made: Prediction, running: Sequence[RunningFlow]) -> list[str]:
+    """Return which deadlines of flows that run already a flow would break, in words."""
+    shared = [node for node in made.estimate.nodes if node.name in made.machines]
+    behind_s = max((node.worst_s for node in shared), default=0.0)
+    falls_behind = any(node.load > 1 for node in shared)
+    if not shared or (behind_s <= 0 and not falls_behind):
+        return []
+    broken = []
+    for flow in running:
+        if flow.deadline_s is None or flow.worst_s > flow.deadline_s:
+            continue  # it has none, or breaks it by itself
+        worst_s = max(flow.worst_s, behind_s)
+        if falls_behind or worst_s > flow.deadline_s:
+            by = "falls behind for ever" if falls_behind else f"comes to {_time(worst_s)}"
+            broken.append(f"{flow.name} (deadline {_time(flow.deadline_s)}) then {by}")
+    return broken
+
+
+def admitted_plan(made: Prediction, admission: Admission | None) -> Plan:
+    """Return the plan of a prediction, which it carries from now on, with its verdict.
+
+    Args:
+        made: of a flow that is to run.
+        admission: "reject": what would break a deadline is refused; else it is said.
+    """
+    plan = replace(made.plan, expected=made.expected())
+    said = _against(made)
+    if said is None:
+        return plan
+    verdict = plan.verdict
+    if admission == "reject" and verdict.refusal is None:
+        refusal = (
+            f"flow {plan.flow!r} is refused: {said}. Lower the rates, relieve the bottleneck "
+            f"({made.relief}), or submit it with admission='warn'"
+        )
+        return replace(plan, verdict=Verdict(refusal, verdict.notes))
+    return replace(plan, verdict=Verdict(verdict.refusal, (*verdict.notes, said)))
+
+
+def _against(made: Prediction) -> str | None:
+    reasons = []
+    if made.estimate.is_unbounded:
+        reasons.append(f"it falls behind for ever: {_bottleneck(made)}")
+    elif made.keeps_deadline is False:
+        limit = format_ns(made.plan.deadline_ns or 0)
+        reasons.append(
+            f"its deadline of {limit} would not be kept: the worst latency comes to "
+            f"{_time(made.worst_s)}; {_bottleneck(made)}"
+        )
+    if made.breaks:
+        reasons.append(f"it would break what runs already: {'; '.join(made.breaks)}")
+    if not reasons:
+        return None
+    rates = ", ".join(f"{name} {rate:,.0f}/s" for name, rate in made.rates.items())
+    return f"{'; and '.join(reasons)} (predicted for {rates})"
+
+
+def _bottleneck(made: Prediction) -> str:
+    most = made.estimate.bottleneck
+    return f"{most.name} is the bottleneck, with {most.load:.0%} of what it can do"
+
+
+def _time(seconds: float) -> str:
+    return format_ns(round(seconds * 1e9)) if seconds < 1 else f"{seconds:.2f} s"

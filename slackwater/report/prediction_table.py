@@ -1,0 +1,66 @@
+"""Predicted beside measured latency, as a table and as lines of a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.measure.prediction import PredictedSpan, PredictionReport, coarser
+from runtime.model import NS_PER_SECOND, format_ns
+
+__all__ = ["prediction_columns", "prediction_lines", "prediction_title"]
+
+MOST_ROWS = 12
+_LEAST_NS = 1_000_000
+"""Less than that is no backlog: nothing waits."""
+
+
+def prediction_title(made: PredictionReport) -> str:
+    """Return what a table of it is called: the worst of each."""
+    planned = "without bound" if made.is_unbounded else _time(made.worst_ns)
+    return (
+        f"Predicted beside measured (worst: {planned} before it ran, "
+        f"{_time(made.estimated_worst_ns)} from what arrived, measured "
+        f"{_time(made.measured_worst_ns)})"
+    )
+
+
+def prediction_columns(made: PredictionReport) -> list[tuple[str, Sequence[str]]]:
+    """Return a table of at most a dozen stretches of time; nothing where there is none yet."""
+    spans: Sequence[PredictedSpan] = made.spans
+    first_ns = min((one.start_ns for one in spans), default=0)
+    width_ns = max((one.width_ns for one in spans), default=NS_PER_SECOND)
+    while len(spans) > MOST_ROWS:
+        width_ns *= 2
+        spans = coarser(made.spans, width_ns)
+    return [
+        ("from", [_at(one.start_ns, first_ns) for one in spans]),
+        ("events", [f"{one.events:,}" for one in spans]),
+        ("predicted", [_time(one.planned_ns) for one in spans]),
+        ("from what\narrived", [_time(one.estimated_ns) for one in spans]),
+        ("measured", [_time(one.measured_ns) for one in spans]),
+    ]
+
+
+def prediction_lines(
+    made: PredictionReport, *, origin_ns: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return (seconds, predicted ns, ns estimated from what arrived), NaN where nothing waits."""
+    at_s = [(one.start_ns + one.width_ns / 2 - origin_ns) / NS_PER_SECOND for one in made.spans]
+    planned = [_waiting(one.planned_ns) for one in made.spans]
+    estimated = [_waiting(one.estimated_ns) for one in made.spans]
+    return np.array(at_s), np.array(planned), np.array(estimated)
+
+
+def _waiting(ns: int | None) -> float:
+    return float("nan") if ns is None or ns < _LEAST_NS else float(ns)
+
+
+def _at(start_ns: int, first_ns: int) -> str:
+    return f"{(start_ns - first_ns) / NS_PER_SECOND:g} s"
+
+
+def _time(ns: int | None) -> str:
+    return "–" if ns is None else format_ns(ns)
