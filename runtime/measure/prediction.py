@@ -24,7 +24,8 @@ class PredictedSpan:
         events: that arrived at the sources in it.
         planned_ns: their worst latency, as it was predicted before the flow ran; None: the
             prediction did not look so far ahead.
-        estimated_ns: the same, from what has arrived and what rows have cost by then.
+        estimated_ns: the same, from what has arrived and what rows have cost by then; None: not
+            known yet, an interval not being over.
         measured_ns: what it was; None: nothing has left yet.
     """
 
@@ -32,7 +33,7 @@ class PredictedSpan:
     width_ns: int
     events: int = 0
     planned_ns: int | None = None
-    estimated_ns: int = 0
+    estimated_ns: int | None = None
     measured_ns: int | None = None
 
 
@@ -98,7 +99,8 @@ class PredictionReport:
     @property
     def estimated_worst_ns(self) -> int | None:
         """The worst of what was estimated while it ran; None: nothing was."""
-        return max((one.estimated_ns for one in self.spans), default=None)
+        found = [one.estimated_ns for one in self.spans if one.estimated_ns is not None]
+        return max(found, default=None)
 
     @property
     def measured_worst_ns(self) -> int | None:
@@ -143,7 +145,7 @@ def _both(one: PredictedSpan, other: PredictedSpan) -> PredictedSpan:
         one,
         events=one.events + other.events,
         planned_ns=_larger(one.planned_ns, other.planned_ns),
-        estimated_ns=max(one.estimated_ns, other.estimated_ns),
+        estimated_ns=_larger(one.estimated_ns, other.estimated_ns),
         measured_ns=_larger(one.measured_ns, other.measured_ns),
     )
 
@@ -168,11 +170,11 @@ def with_measured(
     for one in bins:
         start_ns = one.start_ns // width_ns * width_ns
         worst[start_ns] = max(worst.get(start_ns, 0), one.max_ns)
-    spans = [
-        replace(one, measured_ns=worst.get(one.start_ns))
-        for one in coarser(prediction.spans, width_ns)
+    measured = [
+        PredictedSpan(start_ns=start_ns, width_ns=width_ns, measured_ns=worst_ns)
+        for start_ns, worst_ns in worst.items()
     ]
-    return replace(prediction, spans=spans)
+    return replace(prediction, spans=coarser([*prediction.spans, *measured], width_ns))
 
 
 def prediction_notes(prediction: PredictionReport | None) -> list[str]:

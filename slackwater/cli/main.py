@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -155,8 +155,8 @@ def explain(
         elif rate:
             from slackwater.simulation import Simulation  # noqa: PLC0415 (slow to import)
 
-            host = Simulation(nodes or 3)
-            text = host.explain(found, placement=where, **by)
+            flow_of_user: Any = found  # a Dataflow, which `Flow` says as much of as others need
+            text = Simulation(nodes or 3).explain(flow_of_user, placement=where, **by)
         if not as_json:
             echo(text)
             return

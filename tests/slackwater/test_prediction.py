@@ -3,62 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
 import slackwater as sw
 from runtime.errors import SettingError
-from runtime.estimate.rates import OnOff
 from runtime.simulate import CostModel
 from slackwater.cli.main import app
 from slackwater.provisioning import fewest_nodes
-from slackwater.sampling import FlowSample, sample_flow
+from slackwater.sampling import sample_flow
 from tests.support.endless import EndlessInput
-
-MS = 1_000_000
-
-
-class WorkClock:
-    """Time that passes only as the user's function works: so long for each row."""
-
-    def __init__(self, row_ns: int) -> None:
-        self.now_ns, self._row_ns = 0, row_ns
-
-    def __call__(self) -> int:
-        return self.now_ns
-
-    def work(self, columns: Any) -> Any:
-        self.now_ns += self._row_ns * len(columns["n"])
-        return {"n": columns["n"]}
-
-
-def times(count: int, every_ns: int = MS) -> pa.Table:
-    ts = pa.array(np.arange(count) * every_ns, pa.timestamp("ns"))
-    return pa.table({"ts": ts, "n": np.arange(count)})
-
-
-def working(
-    work: Callable[[Any], Any], table: pa.Table, out: sw.Output | None = None
-) -> sw.Dataflow:
-    """A source, a merge that lets all go at once, work, and a sink."""
-    flow = sw.Dataflow("works", deadline="5s")
-    numbers = flow.source("numbers", sw.table(table), event_time="ts", arrival="ts", speed=1)
-    gate = numbers.merge(name="gate", slack="0s")
-    done = gate.map_batches(work, schema={"n": "int64"}, name="work")
-    done.sink("out", out or sw.collect_sink())
-    return flow
-
-
-def sampled(row_ns: int, table: pa.Table, rows: int = 1_000) -> tuple[sw.Dataflow, FlowSample]:
-    clock = WorkClock(row_ns)
-    flow = working(clock.work, table)
-    return flow, sample_flow(flow, rows=rows, clock_ns=clock)
+from tests.support.known_work import MS, WorkClock, bursts, counts_of, sampled, times, working
 
 
 def test_a_sample_finds_what_a_row_costs_and_how_many_come_of_it() -> None:
@@ -103,22 +61,12 @@ def test_a_sample_that_shows_nothing_says_so() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_bursts_are_predicted_as_the_simulator_then_measures_them(seed: int) -> None:
     """From 1,000 of some 6,000 rows: worst latency within 3 %, two ways apart."""
-    rng = np.random.default_rng(seed)
-    load = OnOff(100, rate_ratio=20, high_s=5)
-    at_s = np.concatenate(
-        [
-            np.sort(rng.uniform(a, b, rng.poisson(r * (b - a))))
-            for a, b, r in load.rates(rng, until_s=60)
-        ]
-    )
-    stamps = (at_s * 1e9).astype("int64")
-    table = pa.table({"ts": pa.array(stamps, pa.timestamp("ns")), "n": np.arange(len(stamps))})
-    row_ns = int(0.7 * 60e9 / len(stamps))  # a mean load of 0.7
+    table = bursts(seed)
+    row_ns = int(0.7 * 60e9 / len(table))  # a mean load of 0.7
     flow, sample = sampled(row_ns, table)
     cost = CostModel(per_slice_ns=0, per_row_ns=0, released={"gate": row_ns})
     simulation = sw.Simulation(nodes=1, cost=cost)
-    trace = np.histogram(at_s, bins=600, range=(0.0, 60.0))[0]
-    predicted = simulation.predict(flow, {"numbers": trace}, sample=sample)
+    predicted = simulation.predict(flow, {"numbers": counts_of(table)}, sample=sample)
     report = simulation.submit(flow).wait()
     (sink,) = report.sinks
     measured_s = sink.latency.max_ns / 1e9

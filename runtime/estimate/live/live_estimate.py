@@ -181,8 +181,7 @@ class LiveEstimate:
             if _is_far(by.cost) and abs(by.cores - by.cores / by.cost) >= WEIGHT:
                 self._shift(stage, "cost", by.cost_s / by.cost, by.cost_s, at_s)
             if _is_far(by.results) and self._moves(stage, by):
-                was = by.selectivity / by.results
-                self._shift(stage, "results", was, by.selectivity, at_s)
+                self._shift(stage, "results", by.was_selectivity, by.selectivity, at_s)
         for source, given in self._expected.rates.items():
             now = _rate(self._arrived[source], interval_s)
             if now is None or given.least / FAR <= now <= given.most * FAR:
@@ -206,8 +205,7 @@ class LiveEstimate:
             if stage in known[name].inputs
         )
         rows = by.cores / by.cost_s if by.cost_s else 0.0  # that come in a second
-        was = by.selectivity / by.results
-        return abs(by.selectivity - was) * rows * behind_s >= WEIGHT
+        return abs(by.selectivity - by.was_selectivity) * rows * behind_s >= WEIGHT
 
     def _needs(self, source: str, now: float, given: float) -> float:
         """Return by how much of a core another rate moves the load of all slots."""

@@ -11,7 +11,7 @@ Factors carry over to curves as they do to lines. Source: [mace] §III-B, statis
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +29,8 @@ __all__ = ["WINDOW", "Factors", "SeenStatistics", "scaled"]
 
 WINDOW = 10
 """Intervals that count as "of late"."""
+LONG = 60
+"""The same for results: those of windows come now and then."""
 LEAST_ROWS = 100
 """Of a stage in the window; of fewer rows nothing is said."""
 
@@ -42,6 +44,7 @@ class Factors:
         results: of how many come of it.
         cost_s: what a row has cost.
         selectivity: rows out for a row in.
+        was_selectivity: as it was predicted with.
         cores: CPU seconds a second that the stage has needed for what came to it.
     """
 
@@ -49,6 +52,7 @@ class Factors:
     results: float = 1.0
     cost_s: float = 0.0
     selectivity: float = 0.0
+    was_selectivity: float = 0.0
     cores: float = 0.0
 
 
@@ -61,7 +65,7 @@ class SeenStatistics:
 
     def __init__(self, graph: QueryGraph) -> None:
         self._graph = graph
-        self._seen: deque[Mapping[str, StageSample]] = deque(maxlen=WINDOW)
+        self._seen: deque[Mapping[str, StageSample]] = deque(maxlen=LONG)
 
     def add(self, samples: Mapping[str, StageSample]) -> None:
         """Take an interval."""
@@ -70,39 +74,67 @@ class SeenStatistics:
     @property
     def is_full(self) -> bool:
         """Whether a whole window has been seen."""
-        return len(self._seen) == WINDOW
+        return len(self._seen) >= WINDOW
 
     def factors(self, interval_s: float) -> dict[str, Factors]:
         """Return {stage: what is seen of it over what was predicted with}."""
         return {one.name: self._of(one, interval_s) for one in self._graph.operators}
 
     def _of(self, operator: QueryOperator, interval_s: float) -> Factors:
-        own = [one[operator.name] for one in self._seen if operator.name in one]
-        is_source = operator.inputs == (arrivals_of(operator.name),)
-        worked = sum(one.rows for one in own)
-        came = worked if is_source else sum(one.came for one in own)
-        if worked < LEAST_ROWS or not came:
+        late = list(self._seen)[-WINDOW:]
+        cost, busy_s, worked = self._cost(operator, late, interval_s)
+        if worked < LEAST_ROWS:
             return Factors()
-        fed = np.stack([self._handed(name) for name in operator.inputs])
-        busy_s, handed = sum(one.busy_ns for one in own) / 1e9, sum(one.handed for one in own)
-        # What came and waits still will cost as much as what was worked off.
-        needed_s, results = busy_s * came / worked, handed * came / worked
-        planned_s = float(operator.load(fed, interval_s).sum())
+        long = list(self._seen)
+        rows, handed = _came(operator, long), sum(_out(one.get(operator.name)) for one in long)
+        fed = self._fed(operator, long)
         planned = float(operator.output(fed, interval_s).sum())
+        # What came and waits still will bring as much as what was worked off.
+        done = sum(one[operator.name].rows for one in long if operator.name in one)
+        results = handed * rows / done
         return Factors(
-            cost=needed_s / planned_s if planned_s > 0 else 1.0,
+            cost=cost,
             results=results / planned if planned > 0 else 1.0,
             cost_s=busy_s / worked,
-            selectivity=handed / worked,
-            cores=needed_s / (len(self._seen) * interval_s),
+            selectivity=handed / done,
+            was_selectivity=planned / rows if rows else 0.0,
+            cores=busy_s * _came(operator, late) / worked / (len(late) * interval_s),
         )
 
-    def _handed(self, name: str) -> FloatArray:
-        """Return what an input has handed on in each interval, shape (intervals,)."""
-        source = {arrivals_of(one): one for one in self._graph.names}.get(name)
-        if source is not None:
-            return np.array([_rows(one.get(source)) for one in self._seen], dtype=np.float64)
-        return np.array([_out(one.get(name)) for one in self._seen], dtype=np.float64)
+    def _cost(
+        self,
+        operator: QueryOperator,
+        late: Sequence[Mapping[str, StageSample]],
+        interval_s: float,
+    ) -> tuple[float, float, int]:
+        """Return (the factor, seconds that it worked, rows that it worked off)."""
+        own = [one[operator.name] for one in late if operator.name in one]
+        worked, busy_s = sum(one.rows for one in own), sum(one.busy_ns for one in own) / 1e9
+        planned_s = float(operator.load(self._fed(operator, late), interval_s).sum())
+        if not worked or planned_s <= 0:
+            return 1.0, busy_s, worked
+        return busy_s * _came(operator, late) / worked / planned_s, busy_s, worked
+
+    def _fed(
+        self, operator: QueryOperator, seen: Sequence[Mapping[str, StageSample]]
+    ) -> FloatArray:
+        """Return what each input has handed on in each interval, shape (inputs, intervals)."""
+        sources = {arrivals_of(name): name for name in self._graph.names}
+        fed = [
+            [
+                _rows(one.get(sources[name])) if name in sources else _out(one.get(name))
+                for one in seen
+            ]
+            for name in operator.inputs
+        ]
+        return np.array(fed, dtype=np.float64)
+
+
+def _came(operator: QueryOperator, seen: Sequence[Mapping[str, StageSample]]) -> int:
+    """Return how many rows came to a stage; a source works off what comes."""
+    own = [one[operator.name] for one in seen if operator.name in one]
+    is_source = operator.inputs == (arrivals_of(operator.name),)
+    return sum(one.rows if is_source else one.came for one in own)
 
 
 def _rows(sample: StageSample | None) -> int:
