@@ -11,8 +11,6 @@ __all__ = ["Verdict"]
 class Verdict:
     """What was found of a plan as it was prepared (`runtime/prepare`).
 
-    What [mace] foretells of a placement is to be a field of it.
-
     Attributes:
         refusal: why it must not run; None: it may.
         notes: what is said at submit, and again by the job's report.
