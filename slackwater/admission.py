@@ -58,7 +58,8 @@ def check_admission(admission: object, rates: object) -> None:
 
 def broken_by(made: Prediction, running: Sequence[RunningFlow]) -> list[str]:
     """Return which deadlines of flows that run already a flow would break, in words."""
-    shared = [node for node in made.estimate.nodes if node.name in made.machines]
+    machines = {one.name for one in made.machines}
+    shared = [node for node in made.estimate.nodes if node.name in machines]
     behind_s = max((node.worst_s for node in shared), default=0.0)
     falls_behind = any(node.load > 1 for node in shared)
     if not shared or (behind_s <= 0 and not falls_behind):

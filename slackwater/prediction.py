@@ -44,7 +44,7 @@ class Prediction:
         cores_by: {operator: CPU seconds a second that it takes}, all nodes alike.
         work: what there is to do, by subinterval.
         considered: {how stages were placed: the worst latency of that, seconds}.
-        machines: those that have fewer cores than slots in use; they are among the nodes, too.
+        machines: those that have fewer cores than slots in use; each is among the nodes, too.
         breaks: which deadlines of flows that run already it would break, in words.
     """
 
@@ -55,7 +55,7 @@ class Prediction:
     cores_by: Mapping[str, float]
     work: Workload
     considered: Mapping[str, float] = field(default_factory=dict)
-    machines: tuple[str, ...] = ()
+    machines: tuple[SharedCores, ...] = ()
     breaks: tuple[str, ...] = ()
 
     @property
@@ -64,12 +64,16 @@ class Prediction:
         return self.estimate.worst_s
 
     @property
+    def _shared(self) -> set[str]:
+        return {one.name for one in self.machines}
+
+    @property
     def relief(self) -> str:
         """What would take work off the bottleneck."""
         most = self.estimate.bottleneck
         heaviest = most.operators[0] if most.operators else next(iter(self.cores_by))
         cores = self.cores_by[heaviest]
-        if most.name in self.machines:
+        if most.name in self._shared:
             return "fewer stages on that machine, or more cores"
         return f"{heaviest} takes {cores:.2f} of a core: " + _relief(
             self.plan, heaviest, cores, most.operators
@@ -103,7 +107,8 @@ class Prediction:
             p99_s=found.quantile_s(0.99),
             mean_s=found.mean_s,
             is_unbounded=found.is_unbounded,
-            cores={node.name: node.load for node in found.nodes if node.name not in self.machines},
+            machines=self.machines,
+            cores={node.name: node.load for node in found.nodes if node.name not in self._shared},
         )
 
     def text(self) -> str:
@@ -205,7 +210,7 @@ def predict(  # noqa: PLR0913 - each by name
         sample.graph, work, plan.slots, dict.fromkeys(names, 1.0), hop_s=hops
     )
     estimate = with_shared_cores(estimate, sample.graph, work, plan.slots, machines)
-    shared = [one.name for one in machines if any(one.name == n.name for n in estimate.nodes)]
+    shared = [one for one in machines if any(one.name == n.name for n in estimate.nodes)]
     busy = work.load_s.sum(axis=1) / (d * width_s)
     return Prediction(
         plan=plan,

@@ -80,7 +80,8 @@ class TunerSupervisor:
             self._samples = deque(maxlen=most_samples(self._graph, tuning))
             # Its process comes up while those of the slots do.
             self._tuner = self._make(None)
-            self._check_made(self._tuner)
+            if tuning is not None:  # an estimate is no reason to refuse a job
+                self._check_made(self._tuner)
 
     def start(self, slots: Mapping[str, Any]) -> None:
         """Let it set slacks, now that the slots run; {slot: its actor}."""
@@ -164,9 +165,14 @@ class TunerSupervisor:
 
     def prediction(self) -> PredictionReport | None:
         """Return what was predicted and what became of it, as last heard; None: nothing was."""
-        if self._state is not None and self._state.prediction is not None:
-            return self._state.prediction
-        return None if self._expected is None else planned_report(self._expected)
+        if self._expected is None:
+            return None
+        known = None if self._state is None else self._state.prediction
+        return replace(
+            known or planned_report(self._expected),
+            restarts=self._restarts,
+            is_cut_short=self._is_cut_short,
+        )
 
     def finish(self) -> None:
         """Hear it for a last time, the job having ended, and end it."""

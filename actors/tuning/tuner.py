@@ -156,6 +156,8 @@ class Tuner:
             last = self._loop.end(time.monotonic_ns())
         self._perform(last)
         self._hear(ANSWER_S)
+        if self._policy is not None:
+            self._policy.heard([], is_last=True)
         with self._lock:
             samples, heard = self._loop.samples, self._loop.state().heard
         self._history.save(samples)
@@ -179,6 +181,7 @@ class Tuner:
             self._graph,
             expected=self._expected,
             resumed=self._resumed,
+            before=in_order(self._before),
         )
         first = self._policy.begin()
         self._tell_trouble(self._policy)
@@ -255,6 +258,8 @@ class Tuner:
             problem = found
             print(f"slot {slot!r}: {problem}", file=sys.stderr)  # noqa: T201 a worker's log
             self._slots.pop(slot, None)
+        if answer is not None and self._policy is not None:
+            self._policy.heard(answer.samples)
         now_ns = time.monotonic_ns()
         with self._lock:
             if problem is not None:

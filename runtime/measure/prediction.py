@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
@@ -9,7 +10,15 @@ from typing import Any
 from runtime.measure.series import LatencySeries
 from runtime.model import NS_PER_SECOND, format_ns
 
-__all__ = ["PredictedSpan", "PredictionReport", "Shift", "prediction_notes", "with_measured"]
+__all__ = [
+    "MOST_SPANS",
+    "PredictedSpan",
+    "PredictionReport",
+    "Shift",
+    "coarser",
+    "prediction_notes",
+    "with_measured",
+]
 
 MOST_SPANS = 512
 
@@ -47,6 +56,7 @@ class Shift:
         was: what was predicted with: seconds a row, rows out for a row in, or events a second.
         now: what it has been of late.
         at_s: how long after the start of the sources that was seen first.
+        last_s: and last.
     """
 
     of: str
@@ -54,18 +64,20 @@ class Shift:
     was: float
     now: float
     at_s: float
+    last_s: float
 
     @property
     def text(self) -> str:
         """What a person reads."""
+        when = f"from {self.at_s:.0f} s to {self.last_s:.0f} s"
         match self.what:
             case "cost":
                 was, now = (format_ns(round(one * 1e9)) for one in (self.was, self.now))
-                return f"{self.of}: a row costs {now}, not {was}"
+                return f"{self.of}: a row costs {now}, not {was}, {when}"
             case "results":
-                return f"{self.of}: {self.now:.3g} rows come of one, not {self.was:.3g}"
+                return f"{self.of}: {self.now:.3g} rows come of one, not {self.was:.3g}, {when}"
             case _:
-                return f"{self.of}: {self.now:,.0f} events/s arrive, not {self.was:,.0f}"
+                return f"{self.of}: {self.now:,.0f} events/s arrive, not {self.was:,.0f}, {when}"
 
 
 @dataclass
@@ -80,7 +92,10 @@ class PredictionReport:
         load: {slot: share of its core that was predicted}.
         seen_load: {slot: share that it needed of late}; above 1 it falls behind.
         spans: over time, at most `MOST_SPANS`.
+        origin_ns: when the interval began in which the sources did; None: nothing has come yet.
         shifts: what has shifted so much that the flow should be planned again.
+        restarts: how often the process died that it is made in, and another took its place.
+        is_cut_short: it was dead or silent as the job ended: the last seconds are missing.
         errors: how often the estimate itself went wrong; the run goes on without.
         last_error: the last time, in a line.
     """
@@ -93,6 +108,9 @@ class PredictionReport:
     seen_load: dict[str, float] = field(default_factory=dict)
     spans: list[PredictedSpan] = field(default_factory=list)
     shifts: list[Shift] = field(default_factory=list)
+    origin_ns: int | None = None
+    restarts: int = 0
+    is_cut_short: bool = False
     errors: int = 0
     last_error: str | None = None
 
@@ -164,8 +182,7 @@ def with_measured(
     of_sinks = list(series)
     bins = [one for each in of_sinks for one in each.bins()]
     least_ns = max((one.width_ns for one in prediction.spans), default=NS_PER_SECOND)
-    width_ns = max([least_ns, *(each.width_ns for each in of_sinks)])
-    width_ns = -(-width_ns // least_ns) * least_ns
+    width_ns = math.lcm(least_ns, *(each.width_ns for each in of_sinks))
     worst: dict[int, int] = {}
     for one in bins:
         start_ns = one.start_ns // width_ns * width_ns
@@ -187,6 +204,14 @@ def prediction_notes(prediction: PredictionReport | None) -> list[str]:
         notes.append(
             f"the flow is not what was predicted with ({what}): plan it again, `slackwater plan` "
             "with these rates and a new sample"
+        )
+    if prediction.restarts:
+        times = "once" if prediction.restarts == 1 else f"{prediction.restarts} times"
+        notes.append(f"the process that estimates latency died {times} and was started again")
+    if prediction.is_cut_short:
+        notes.append(
+            "the process that estimates latency did not answer as the job ended: what arrived "
+            "last is missing from its estimate"
         )
     if prediction.errors:
         times = "once" if prediction.errors == 1 else f"{prediction.errors:,} times"

@@ -187,9 +187,8 @@ class StageMeter:
 
     def arrived(self, stimulus_ns: Int64Array) -> None:
         """Count rows that a source hands over, by their stimulus times, ascending or not."""
-        first, last = (
-            int(at_ns) // self._interval_ns for at_ns in (stimulus_ns[0], stimulus_ns[-1])
-        )
+        first = int(np.minimum.reduce(stimulus_ns)) // self._interval_ns
+        last = int(np.maximum.reduce(stimulus_ns)) // self._interval_ns
         if first == last:  # nearly always; rows of one read are of one moment
             self._arrived[first] = self._arrived.get(first, 0) + len(stimulus_ns)
             return

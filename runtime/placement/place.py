@@ -7,7 +7,8 @@ out                        node-2/1  b, pairs.2      operators: from the last no
                            node-2/2  pairs.gate      where there is least already
 ```
 
-Prediction and search (Mace) come in a later issue and replace `default_slots`.
+Where rates are known, what a search for the least latency finds takes the place of the rule:
+`slackwater/flow_host.py`.
 """
 
 from __future__ import annotations

@@ -10,6 +10,12 @@ from runtime.plan.plan import Plan, Stage
 __all__ = ["placement_lines"]
 
 
+_SAID = {
+    "placement": "placement= says so",
+    "search": "so the search found the least latency",
+}
+
+
 def placement_lines(plan: Plan) -> Iterator[str]:
     """Yield a line for each stage: its slot, and with which stages before it shares that, and why.
 
@@ -31,8 +37,8 @@ def placement_lines(plan: Plan) -> Iterator[str]:
 
 def _reason(plan: Plan, stage: Stage, others: Sequence[Stage]) -> str:
     by = {one.name: plan.placed_by.get(one.name) for one in (stage, *others)}
-    if by[stage.name] == "placement":
-        return "placement= says so"
+    if (said := _SAID.get(by[stage.name] or "rule")) is not None:
+        return said
     if by[stage.name] == "feed":
         feed = stage.inputs[0].source
         if feed in by:

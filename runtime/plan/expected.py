@@ -32,6 +32,7 @@ class ExpectedLatency:
         mean_s: likewise.
         is_unbounded: whether a slot would fall behind for ever.
         cores: {slot: CPU seconds a second that its stages need}.
+        machines: `runtime.estimate.SharedCores` that have fewer cores than slots.
     """
 
     graph: Any
@@ -43,3 +44,4 @@ class ExpectedLatency:
     mean_s: float
     is_unbounded: bool
     cores: Mapping[str, float] = field(default_factory=dict)
+    machines: tuple[Any, ...] = ()

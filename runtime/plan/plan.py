@@ -52,8 +52,9 @@ RANK_SHIFT = 48
 """A writer's rank is its stage's number shifted by this; the low bits tell the writers of one
 source apart (SourceSpec.writer). So ties break alike wherever the stages run."""
 
-PlacedBy = Literal["rule", "feed", "placement"]
-"""Why a stage is in its slot: by the simple rule, with what feeds it, or as the user said."""
+PlacedBy = Literal["rule", "feed", "placement", "search"]
+"""Why a stage is in its slot: by the simple rule, with what feeds it, as the user said, or as the
+search for the least latency found."""
 
 
 @dataclass(frozen=True)

@@ -204,6 +204,7 @@ class Simulation:
             error = str(self._life.error)
         status = self._life.machine.status
         last_ns = self._life.ended_ns if self._is_over else None
+        tuner = self._tuner
         report = job_report(
             self._plan,
             state=status if error is None else "failed",
@@ -218,8 +219,10 @@ class Simulation:
                 f"simulated with seed {self._seed}: times are virtual, costs and delays those of "
                 "the models"
             ],
-            tuning=None if self._tuner is None else self._tuner.report(),
-            prediction=None if self._tuner is None else self._tuner.prediction(),
+            tuning=None if tuner is None else tuner.report(),
+            prediction=None
+            if self._tuner is None
+            else self._tuner.prediction(is_last=self._is_over),
         )
         if report.state == "failed":
             report.job_events, report.slot_events = self._life.machine.heard, self._life.given

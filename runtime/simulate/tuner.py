@@ -132,6 +132,7 @@ class SimulatedTuner:
             self._graph,
             expected=self._expected,
             resumed=None if before is None else before.prediction,
+            before=() if before is None else before.samples,
         )
         return loop, deciders
 
@@ -155,8 +156,16 @@ class SimulatedTuner:
         known = self._policy.noted(self._loop.state(is_last=True).report)
         return replace(known, restarts=self._lives)
 
-    def prediction(self) -> PredictionReport | None:
-        """Return what was predicted and what became of it; None: nothing was."""
+    def prediction(self, *, is_last: bool) -> PredictionReport | None:
+        """Return what was predicted and what became of it; None: nothing was.
+
+        Args:
+            is_last: the run is over: what the slots have not told yet counts, too.
+        """
+        if is_last:
+            for slot in self._graph.slot_names:
+                self._policy.heard(self._host.samples_of(slot))
+            self._policy.heard([], is_last=True)
         return self._policy.prediction()
 
     # -- what the loop wants --------------------------------------------------------------------
@@ -211,6 +220,7 @@ class SimulatedTuner:
 
     def _hear(self, slot: str, samples: list[StageSample], left_ns: int) -> list[Action]:
         self.samples += samples
+        self._policy.heard(samples)
         return self._loop.heard(slot, samples, self._host.now_ns, left_ns=left_ns)
 
     def _tell(self, tell: Tell) -> None:

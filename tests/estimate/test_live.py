@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -41,83 +44,229 @@ EXPECTED = ExpectedLatency(
 )
 
 
-def second(number: int, *, rows: int, busy_s: float) -> dict[str, StageSample]:
+def second(
+    number: int, *, rows: int, busy_s: float, stimulus: int | None = None
+) -> list[StageSample]:
     """A second in which so many rows arrived, and `work` was so busy with as many."""
-    return {
-        "in": StageSample(
-            stage="in",
-            second=number,
-            rows=rows,
-            handed=rows,
-            arrived=((number, rows),) * (rows > 0),
-        ),
-        "work": StageSample(
-            stage="work",
-            second=number,
-            rows=rows,
-            came=rows,
-            handed=rows,
-            busy_ns=round(busy_s * 1e9),
-        ),
-    }
+    arrived = ((number if stimulus is None else stimulus, rows),) if rows else ()
+    return [
+        StageSample(stage="in", second=number, rows=rows, handed=rows, arrived=arrived),
+        worked(number, rows=rows, came=rows, busy_s=busy_s),
+    ]
+
+
+def worked(number: int, *, rows: int, came: int, busy_s: float) -> StageSample:
+    busy_ns = round(busy_s * 1e9)
+    return StageSample(
+        stage="work", second=number, rows=rows, came=came, handed=rows, busy_ns=busy_ns
+    )
+
+
+def fed(one: LiveEstimate, seconds: Iterable[list[StageSample]]) -> PredictionReport:
+    for samples in seconds:
+        one.heard(samples)
+        one.refresh()
+    return one.report
+
+
+def estimated_s(report: PredictionReport) -> list[float]:
+    return [(span.estimated_ns or 0) / 1e9 for span in report.spans]
+
+
+def shifts_of(report: PredictionReport) -> list[tuple[str, str]]:
+    return [(shift.of, shift.what) for shift in report.shifts]
 
 
 def test_the_excess_of_what_arrived_is_what_it_says() -> None:
-    one = LiveEstimate(GRAPH, EXPECTED)
-    for number, rows in enumerate([150, 150, 50, 50, 0]):
-        one.decide(number, second(number, rows=rows, busy_s=rows * 0.01))
-    spans = one.report().spans
-    assert [span.events for span in spans] == [150, 150, 50, 50]
+    counts = [150, 150, 50, 50, 0]
+    report = fed(
+        LiveEstimate(GRAPH, EXPECTED),
+        (second(n, rows=rows, busy_s=rows * 0.01) for n, rows in enumerate(counts)),
+    )
+    assert [span.events for span in report.spans] == counts[:4]
     # Work of 1.5 s a second is half a second behind after the first, one after the second.
-    assert [(span.estimated_ns or 0) / 1e9 for span in spans] == pytest.approx([0.5, 1.0, 1.0, 0.5])
-    assert {span.planned_ns for span in spans} == {0}
+    assert estimated_s(report) == pytest.approx([0.5, 1.0, 1.0, 0.5])
+    assert {span.planned_ns for span in report.spans} == {0}
 
 
-def test_what_one_knew_the_next_goes_on_with() -> None:
+def test_rows_that_get_dearer_leave_what_was_before_as_it_was() -> None:
+    """60 rows a second at 10 ms for 100 s, then at 20 ms: 0.2 s a second fall behind from there."""
+    cheap = [second(n, rows=60, busy_s=0.6) for n in range(100)]
+    dear = [
+        [second(n, rows=60, busy_s=0.0)[0], worked(n, rows=50, came=60, busy_s=1.0)]
+        for n in range(100, 150)
+    ]
+    found = estimated_s(fed(LiveEstimate(GRAPH, EXPECTED), [*cheap, *dear]))
+    assert max(found[:100]) == 0
+    # The window of ten seconds has to fill with dear rows first.
+    assert found[-1] == pytest.approx(50 * 0.2, abs=2.0)
+
+
+def test_a_flow_that_falls_behind_for_long_is_behind_by_all_of_it() -> None:
+    """Twenty per cent too much for 1,000 s: 200 s behind, of which 256 s are kept one by one."""
+    report = fed(
+        LiveEstimate(GRAPH, EXPECTED), (second(n, rows=120, busy_s=1.2) for n in range(1_000))
+    )
+    assert report.estimated_worst_ns == pytest.approx(200e9, rel=0.02)
+    assert sum(span.events for span in report.spans) == 120_000
+
+
+def test_of_two_sources_the_one_that_is_far_behind_is_counted_where_its_rows_belong() -> None:
     one = LiveEstimate(GRAPH, EXPECTED)
-    for number in range(20):
-        one.decide(number, second(number, rows=80, busy_s=1.2))
-    told = one.report()
-    assert [(shift.of, shift.what) for shift in told.shifts] == [("work", "cost")]
-    next_one = LiveEstimate(GRAPH, EXPECTED, resumed=told)
-    for number in range(20, 25):
-        next_one.decide(number, second(number, rows=80, busy_s=1.2))
-    again = next_one.report()
-    assert again.shifts == told.shifts
-    assert again.spans[:20] == told.spans
-    assert [span.start_ns // NS_PER_SECOND for span in again.spans] == list(range(25))
+    for number in range(100):
+        one.heard(second(number, rows=50, busy_s=0.5, stimulus=number // 10))
+    one.refresh()
+    assert [span.events for span in one.report.spans] == [500] * 10
+    assert estimated_s(one.report) == pytest.approx([4.0 * n for n in range(1, 11)])
+    fed(one, (second(n, rows=50, busy_s=0.5, stimulus=n + 1_000) for n in range(100, 600)))
+    late = second(600, rows=7, busy_s=0.07, stimulus=3)  # of before all that is kept
+    report = fed(one, [late])
+    assert sum(span.events for span in report.spans) == 5_000 + 25_000 + 7
+
+
+@pytest.mark.parametrize("planned", [[0.0] * 600, [float(n) for n in range(600)]])
+def test_what_one_knew_the_next_goes_on_with(planned: list[float]) -> None:
+    """It begins with the samples of the one before it, and goes on as if it had been there."""
+    expected = replace(EXPECTED, latency_s=tuple(planned))
+    seconds = [second(n, rows=110, busy_s=1.1) for n in range(50)]
+    whole = fed(LiveEstimate(GRAPH, expected), seconds)
+    told = fed(LiveEstimate(GRAPH, expected), seconds[:30])
+    known = [sample for each in seconds[:30] for sample in each]
+    deciders = JobDeciders([], GRAPH, expected=expected, resumed=told, before=known)
+    for each in seconds[30:]:
+        deciders.heard(each)
+    deciders.heard([], is_last=True)
+    again = deciders.prediction()
+    assert again is not None
+    assert (again.errors, again.origin_ns) == (0, 0)
+    assert [span.events for span in again.spans] == [span.events for span in whole.spans]
+    assert [span.planned_ns for span in again.spans] == [span.planned_ns for span in whole.spans]
+    assert again.estimated_worst_ns == pytest.approx(whole.estimated_worst_ns, rel=0.1)
 
 
 def test_a_run_of_any_length_has_as_many_spans_as_fit_and_no_event_is_lost() -> None:
-    one = LiveEstimate(GRAPH, EXPECTED)
     rng = np.random.default_rng(1)
-    counts = rng.integers(0, 60, 2_000)
+    counts = rng.integers(0, 60, 1_500).tolist()
+    one = LiveEstimate(GRAPH, EXPECTED)
     for number, rows in enumerate(counts):
-        one.decide(number, second(number, rows=int(rows), busy_s=rows * 0.01))
-    spans = one.report().spans
+        one.heard(second(number, rows=rows, busy_s=rows * 0.01))
+        if number % 7 == 0:
+            one.refresh()
+    one.refresh()
+    spans = one.report.spans
     assert len(spans) <= MOST_SPANS
-    assert sum(span.events for span in spans) == counts.sum()
+    assert sum(span.events for span in spans) == sum(counts)
     assert len({span.width_ns for span in spans}) == 1
 
 
-def test_an_idle_slot_of_dear_rows_is_no_shift_and_neither_is_a_source_that_ended() -> None:
+def test_rows_that_are_dear_where_the_slot_is_idle_are_no_shift_and_neither_is_an_end() -> None:
     one = LiveEstimate(GRAPH, EXPECTED)
-    for number in range(20):
-        one.decide(number, second(number, rows=80, busy_s=0.4))  # half as dear: slot half idle
-    for number in range(20, 60):
-        one.decide(number, second(number, rows=0, busy_s=0.0))
-    assert one.report().shifts == []
+    fed(one, (second(n, rows=80, busy_s=0.8) for n in range(30)))
+    report = fed(one, (second(n, rows=10, busy_s=0.4) for n in range(30, 60)))  # 40 ms a row
+    assert shifts_of(report) == [("in", "rate")]
+    report = fed(one, (second(n, rows=0, busy_s=0.0) for n in range(60, 90)))
+    assert shifts_of(report) == [("in", "rate")]
+
+
+@pytest.mark.parametrize(("dearer", "found"), [(1.2, []), (1.4, [("work", "cost")])])
+def test_a_cost_has_shifted_from_a_quarter_on(dearer: float, found: list[object]) -> None:
+    one = LiveEstimate(GRAPH, EXPECTED)
+    fed(one, (second(n, rows=80, busy_s=0.8) for n in range(20)))
+    report = fed(one, (second(n, rows=80, busy_s=0.8 * dearer) for n in range(20, 40)))
+    assert shifts_of(report) == found
+    for shift in report.shifts:
+        assert shift.was == pytest.approx(0.01)
+        assert shift.now == pytest.approx(0.014)
+        assert 20 < shift.at_s < shift.last_s == 40
+
+
+def test_what_the_sample_never_saw_is_a_shift_and_counts_from_then_on() -> None:
+    """`work` was planned to cost nothing, and takes one and a half cores."""
+    unseen = replace(COSTS.operators[1], cost_s=(0.0,))
+    costs = QueryGraph(COSTS.sources, (COSTS.operators[0], unseen))
+    report = fed(
+        LiveEstimate(GRAPH, replace(EXPECTED, graph=costs)),
+        (second(n, rows=80, busy_s=1.5) for n in range(40)),
+    )
+    assert shifts_of(report) == [("work", "cost")]
+    assert report.shifts[0].was == 0
+    assert report.estimated_worst_ns == pytest.approx(40 * 0.5e9, rel=0.1)
+
+
+def test_samples_that_come_late_or_never_change_nothing_of_what_rows_cost() -> None:
+    """A slot that answers for nine seconds at once, and some seconds that nobody hears of."""
+    one = LiveEstimate(GRAPH, EXPECTED)
+    held_back: list[StageSample] = []
+    for number in range(60):
+        source, work = second(number, rows=80, busy_s=0.8)
+        one.heard([source])
+        if number % 20 != 5:
+            held_back.append(work)
+        if number % 9 == 0:
+            one.heard(held_back)
+            held_back = []
+        one.refresh()
+    assert shifts_of(one.report) == []
+    assert one.report.estimated_worst_ns == 0
+
+
+def test_windows_that_are_open_yet_are_no_shift() -> None:
+    """A window of 30 s brings 10 rows when it closes, which cost the next stage a second each."""
+    graph = FlowGraph(
+        flow="windows",
+        stages=(
+            StageNode(name="in", slot="a"),
+            StageNode(name="count", slot="b", inputs=("in",), window_ns=30 * NS_PER_SECOND),
+            StageNode(name="out", slot="b", inputs=("count",), is_sink=True),
+        ),
+    )
+    costs = QueryGraph(
+        COSTS.sources,
+        (
+            COSTS.operators[0],
+            QueryOperator(name="count", inputs=("in",), cost_s=(0.005,), selectivity=(10 / 3_000,)),
+            QueryOperator(name="out", inputs=("count",), cost_s=(1.0,), selectivity=(1.0,)),
+        ),
+    )
+    expected = replace(EXPECTED, graph=costs, rates={"in": RateRange(100, 100, 100)})
+    one = LiveEstimate(graph, expected)
+    for number in range(200):
+        rows = 10 * (number % 30 == 29)
+        count = StageSample(
+            stage="count", second=number, rows=100, came=100, handed=rows, busy_ns=500_000_000
+        )
+        out = StageSample(
+            stage="out", second=number, rows=rows, came=rows, handed=rows, busy_ns=10**9 * rows
+        )
+        one.heard([second(number, rows=100, busy_s=0.0)[0], count, out])
+        one.refresh()
+    assert shifts_of(one.report) == []
+
+
+def test_intervals_of_a_tenth_of_a_second_are_reckoned_in_seconds_too() -> None:
+    graph = replace(GRAPH, interval_ns=NS_PER_SECOND // 10)
+    deciders = JobDeciders([], graph, expected=EXPECTED)
+    for number in range(300):
+        deciders.heard(second(number, rows=12, busy_s=0.12))  # 1.2 s a second
+    deciders.heard([], is_last=True)
+    report = deciders.prediction()
+    assert report is not None
+    assert report.estimated_worst_ns == pytest.approx(30 * 0.2e9, rel=0.05)
+    assert shifts_of(report) == [("in", "rate")]  # 120 a second, where 80 were given
 
 
 def test_an_estimate_that_goes_wrong_is_counted_and_takes_nobody_down() -> None:
     deciders = JobDeciders([], GRAPH, expected=EXPECTED)
-    bad = second(0, rows=10, busy_s=0.1)
-    bad["in"] = StageSample(stage="in", second=0, rows=10, arrived=((0, -5),))
+    bad = StageSample(stage="stranger", second=0, rows=10, arrived=((0, 5),))
     assert deciders.begin() == []
-    assert deciders.decide(0, bad) == []
+    deciders.heard([bad])
+    assert deciders.decide(0, {}) == []
     made = deciders.prediction()
-    assert isinstance(made, PredictionReport)
+    assert made is not None
     assert made.errors == 1
-    assert "arrivals are one finite count >= 0" in (made.last_error or "")
+    assert "stranger" in (made.last_error or "")
     assert deciders.take_traces()
     assert JobDeciders([], GRAPH).prediction() is None
+    unfit = JobDeciders([], GRAPH, expected=replace(EXPECTED, graph=None)).prediction()
+    assert unfit is not None
+    assert unfit.errors == 1

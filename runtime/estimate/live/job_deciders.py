@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from runtime.control import Decider, FlowGraph, Wanted
-from runtime.estimate.live.live_estimate import LiveEstimate
+from runtime.estimate.live.live_estimate import LiveEstimate, planned_report
 from runtime.measure.prediction import PredictionReport
 from runtime.measure.samples import StageSample
 from runtime.measure.tuning import TuningReport
+from runtime.model import NS_PER_SECOND
 from runtime.plan.expected import ExpectedLatency
 from runtime.tune import GuardedPolicies
 
 __all__ = ["JobDeciders"]
 
+REFRESH_NS = NS_PER_SECOND
+"""Estimates are made at most this often, whatever the intervals."""
+
 
 class JobDeciders:
-    """All who are shown the intervals of a job; what one does wrong is counted, and none goes down.
+    """All who are shown the samples of a job; what one does wrong is counted, and none goes down.
 
     Args:
         policies: make those who decide, the one whose word prevails first.
         graph: of the flow.
-        expected: what was predicted of it; None: nothing.
+        expected: what was predicted of it; None: nothing, and nothing is estimated.
         resumed: what the estimate in whose place ours is had reported.
+        before: the samples of which that one knew.
     """
 
     def __init__(
@@ -33,13 +40,20 @@ class JobDeciders:
         *,
         expected: ExpectedLatency | None = None,
         resumed: PredictionReport | None = None,
+        before: Iterable[StageSample] = (),
     ) -> None:
         self._policies = GuardedPolicies(policies, graph)
+        self._every = max(REFRESH_NS // graph.interval_ns, 1)
+        self._next = 0  # the interval after which the next estimate is made
+        self._errors = 0 if resumed is None else resumed.errors
+        self._last_error = None if resumed is None else resumed.last_error
+        self._traces: list[str] = []
+        self._known = None if expected is None else resumed or planned_report(expected)
         self._estimate: LiveEstimate | None = None
-        self._guard: GuardedPolicies | None = None
         if expected is not None:
-            estimate = LiveEstimate(graph, expected, resumed=resumed)
-            self._estimate, self._guard = estimate, GuardedPolicies([lambda: estimate], graph)
+            with self._guarded():
+                self._estimate = LiveEstimate(graph, expected, resumed=resumed)
+            self.heard(before)
 
     def begin(self) -> list[Wanted]:
         """Return what each wants to begin with."""
@@ -47,9 +61,22 @@ class JobDeciders:
 
     def decide(self, interval: int, samples: Mapping[str, StageSample]) -> list[Wanted]:
         """Return what each wants to change now that an interval is over."""
-        if self._guard is not None:
-            self._guard.decide(interval, samples)  # it wants nothing
         return self._policies.decide(interval, samples)
+
+    def heard(self, samples: Iterable[StageSample], *, is_last: bool = False) -> None:
+        """Take samples as they come, late ones too; `is_last`: there are no more."""
+        if self._estimate is None:
+            return
+        new = list(samples)
+        newest = max((one.second for one in new), default=-1)
+        with self._guarded():
+            if newest >= self._next:  # so all is here of what was before
+                self._next = newest + self._every
+                self._estimate.refresh()
+            self._estimate.heard(new)
+            if is_last:
+                self._estimate.refresh()
+            self._known = self._estimate.report
 
     def noted(self, report: TuningReport) -> TuningReport:
         """Return a report with what the policies are, say of themselves, and did wrong."""
@@ -57,13 +84,21 @@ class JobDeciders:
 
     def prediction(self) -> PredictionReport | None:
         """Return what was predicted and what became of it; None: nothing was predicted."""
-        if self._estimate is None or self._guard is None:
+        if self._known is None:
             return None
-        found = self._estimate.report()
-        wrong = self._guard.noted(TuningReport(0, ""))
-        return replace(found, errors=wrong.errors, last_error=wrong.last_error)
+        return replace(self._known, errors=self._errors, last_error=self._last_error)
 
     def take_traces(self) -> list[str]:
         """Return the tracebacks of what went wrong, once."""
-        guards = [self._policies, *([] if self._guard is None else [self._guard])]
-        return [trace for one in guards for trace in one.take_traces()]
+        traces, self._traces = self._traces, []
+        return [*self._policies.take_traces(), *traces]
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Do what must take nobody down."""
+        try:
+            yield
+        except Exception as problem:
+            self._errors += 1
+            self._last_error = f"{type(problem).__name__}: {problem}".splitlines()[0]
+            self._traces.append("".join(traceback.format_exception(problem)))

@@ -2,47 +2,32 @@
 
 ```
 samples ─▶ arrivals by stimulus ─┐
-       └─▶ factors on costs ─────┴─▶ the estimate of [mace] ─▶ beside the plan's, and the measured
+       └─▶ costs of late ────────┴─▶ the estimate of [mace] ─▶ beside the plan's, and the measured
 ```
 
-A decider of the control loop that wants nothing: it keeps a report. Source: [mace] §VI-B, VI-C; on
-Ray it lives in the job's control actor.
+A machine: no clock, no I/O. On Ray it lives in the job's control actor. Source: [mace] §VI-B, VI-C.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from runtime.control import Command, FlowGraph
+from runtime.control import FlowGraph
 from runtime.estimate.latency_estimate import estimate_latency
-from runtime.estimate.live.seen_statistics import WINDOW, Factors, SeenStatistics, scaled
-from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload, arrivals_of
-from runtime.measure.prediction import (
-    MOST_SPANS,
-    PredictedSpan,
-    PredictionReport,
-    Shift,
-    coarser,
-)
+from runtime.estimate.live.seen_statistics import WINDOW_S, SeenStatistics, as_seen
+from runtime.estimate.live.shifts import Shifts
+from runtime.estimate.live.work_so_far import WorkSoFar
+from runtime.estimate.query_graph import QueryGraph, QueryOperator
+from runtime.estimate.shared_cores import with_shared_cores
+from runtime.measure.prediction import MOST_SPANS, PredictedSpan, PredictionReport, coarser
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
 from runtime.plan.expected import ExpectedLatency
 
 __all__ = ["LiveEstimate", "planned_report"]
-
-REFRESH_NS = NS_PER_SECOND
-"""Estimates are made at most this often, whatever the intervals."""
-LOOKS_BACK = 256
-"""Intervals that an estimate begins with: what was held up before them is over, or counted."""
-FAR = 1.25
-"""A statistic has shifted if it is so many times what was predicted with, or as much less."""
-WEIGHT = 0.1
-"""And it moves the load of its slot by so much of a core."""
-BUSY = 0.5
-"""And the slot is so busy: slices of an idle one are short, and a row in them costs more."""
 
 
 class LiveEstimate:
@@ -52,9 +37,10 @@ class LiveEstimate:
         graph: of the flow, as deciders see it.
         expected: what was predicted.
         resumed: what an estimate in whose place this one is had reported.
-    """
 
-    name = "mace"
+    Attributes:
+        report: what is known since the last `refresh`.
+    """
 
     def __init__(
         self,
@@ -68,153 +54,94 @@ class LiveEstimate:
         self._expected, self._slots = expected, dict(graph.slots)
         self._capacity = dict.fromkeys(graph.slot_names, 1.0)
         self._interval_ns = graph.interval_ns
-        self._seen = SeenStatistics(self._planned)
-        self._arrived: dict[str, dict[int, int]] = {
-            name: {} for name in self._planned.names if not graph.inputs[name]
-        }
-        self._changed: int | None = None  # the oldest interval that something came to since
-        self._first: int | None = None  # the interval that the sources began in
+        interval_s = graph.interval_ns / NS_PER_SECOND
+        windows_s = {stage.name: stage.window_ns / NS_PER_SECOND for stage in graph.stages}
+        self._statistics = SeenStatistics(
+            self._planned, self._slots, interval_s=interval_s, windows_s=windows_s
+        )
+        self._work = WorkSoFar(
+            self._planned,
+            self._slots,
+            interval_s=interval_s,
+            reach=round(max(windows_s.values(), default=0.0) / interval_s),
+        )
+        self._operators = {one.name: one for one in self._planned.operators}  # as they were seen
         self._spans: dict[int, PredictedSpan] = {}
         self._past: list[PredictedSpan] = []  # those that have left `_spans`, coarser
-        self._shifts: dict[tuple[str, str], Shift] = {}
-        self._waited_ns = REFRESH_NS
+        self._origin: int | None = None  # the interval that the sources began in
+        self._newest = 0  # the last interval of which anything was heard
+        self._shifts = Shifts(self._planned, expected)
+        self.report = planned_report(expected)
         if resumed is not None:
             self._past = list(resumed.spans)
-            self._shifts = {(one.of, one.what): one for one in resumed.shifts}
-        self._load: dict[str, float] = {}
+            self._origin = None if resumed.origin_ns is None else self._number(resumed.origin_ns)
+            self._shifts.resume(resumed.shifts)
+            self.report = resumed
 
-    def begin(self) -> Sequence[Command]:
-        """Return nothing: it decides nothing."""
-        return []
+    def heard(self, samples: Iterable[StageSample]) -> None:
+        """Take samples, of any intervals, in any order; each once."""
+        for sample in samples:
+            self._newest = max(self._newest, sample.second)
+            self._statistics.add(sample)
+            for number, rows in sample.arrived:
+                self._work.arrived(sample.stage, number, rows)
 
-    def decide(self, interval: int, samples: Mapping[str, StageSample], /) -> Sequence[Command]:
-        """Take an interval that is over."""
-        self._seen.add(samples)
-        for source, counts in self._arrived.items():
-            if source in samples:
-                for number, rows in samples[source].arrived:
-                    counts[number] = counts.get(number, 0) + rows
-                    self._changed = number if self._changed is None else min(self._changed, number)
-        self._waited_ns += self._interval_ns
-        if self._waited_ns >= REFRESH_NS:
-            self._waited_ns = 0
-            self._refresh(interval)
-        return []
-
-    def report(self) -> PredictionReport:
-        """Return what is known."""
-        spans = [*self._past, *(self._spans[number] for number in sorted(self._spans))]
-        return replace(
+    def refresh(self) -> None:
+        """Make the estimate anew, and the report."""
+        seen = {name: self._statistics.seen(name) for name in self._planned.names}
+        load = dict.fromkeys(self._capacity, 0.0)
+        for stage, by in seen.items():
+            load[self._slots[stage]] += by.cores
+        for one in self._planned.operators:
+            if seen[one.name].cost_s:  # else what was seen last stands
+                self._operators[one.name] = as_seen(one, seen[one.name])
+        at_s = (self._newest + 1) * self._interval_ns / NS_PER_SECOND
+        rates = {source: self._work.rate(source, WINDOW_S) for source in self._expected.rates}
+        self._shifts.look(seen, rates, at_s=at_s)
+        self._estimate([self._operators[name] for name in self._planned.names])
+        self.report = replace(
             planned_report(self._expected),
-            seen_load=dict(self._load),
-            spans=_fitting(spans, MOST_SPANS),
-            shifts=list(self._shifts.values()),
+            seen_load=load,
+            spans=_fitting([*self._past, *self._spans.values()], MOST_SPANS),
+            shifts=self._shifts.found,
+            origin_ns=None if self._origin is None else self._origin * self._interval_ns,
         )
 
-    # -- an estimate ----------------------------------------------------------------------------
-
-    def _refresh(self, interval: int) -> None:
-        interval_s = self._interval_ns / NS_PER_SECOND
-        factors = self._seen.factors(interval_s)
-        self._load = dict.fromkeys(self._capacity, 0.0)
-        for stage, slot in self._slots.items():
-            self._load[slot] += factors.get(stage, Factors()).cores
-        self._note_shifts(factors, interval, interval_s)
-        numbers = [number for counts in self._arrived.values() for number in counts]
-        if self._changed is None or not numbers:
+    def _estimate(self, operators: Sequence[QueryOperator]) -> None:
+        changed = self._work.count(operators)
+        if changed is None:
             return
-        changed, self._changed = self._changed, None
-        last = max(numbers)
-        first = min(*numbers, changed)
-        if self._first is None:
-            self._first = first
-        first = max(first, last - LOOKS_BACK)
-        arrivals = {
-            arrivals_of(source): _series(counts, first, last)
-            for source, counts in self._arrived.items()
-        }
-        graph = scaled(self._planned, factors)
-        work = Workload.of(graph, arrivals, interval_s)
+        if self._origin is None:
+            self._origin = self._work.first
+        first, graph, work = self._work.workload()
+        if not self._spans:  # of what was heard before us there is more than what was reported
+            self._past = [one for one in self._past if one.start_ns < first * self._interval_ns]
         found = estimate_latency(graph, work, self._slots, self._capacity)
-        events = sum(arrivals.values())
+        found = with_shared_cores(found, graph, work, self._slots, self._expected.machines)
         # Who comes first in an interval finds what was behind at the end of the one before.
         worst_s = np.maximum(found.held_up_s, np.concatenate([[0.0], found.held_up_s[:-1]]))
-        for p in range(max(changed, first), last + 1):
-            self._spans[p] = PredictedSpan(
-                start_ns=p * self._interval_ns,
+        for number in range(changed, first + len(worst_s)):
+            self._spans[number] = PredictedSpan(
+                start_ns=number * self._interval_ns,
                 width_ns=self._interval_ns,
-                events=round(float(np.asarray(events)[p - first])),
-                planned_ns=self._planned_ns(p),
-                estimated_ns=round(float(worst_s[p - first]) * 1e9),
+                events=self._work.events(number),
+                planned_ns=self._planned_ns(number),
+                estimated_ns=round(float(worst_s[number - first]) * 1e9),
             )
-        self._forget(last - LOOKS_BACK)
+        gone = sorted(number for number in self._spans if number < first)
+        if len(gone) >= MOST_SPANS // 4:
+            past = [*self._past, *map(self._spans.pop, gone)]
+            self._past = _fitting(past, MOST_SPANS // 2)
 
     def _planned_ns(self, number: int) -> int | None:
-        assert self._first is not None, "an interval has been seen"
         width_ns = self._expected.width_s * NS_PER_SECOND
-        begin = (number - self._first) * self._interval_ns / width_ns
+        begin = (number - (self._origin or 0)) * self._interval_ns / width_ns
         end = begin + self._interval_ns / width_ns
         within = self._expected.latency_s[int(begin) : max(int(np.ceil(end)), int(begin) + 1)]
         return round(max(within) * 1e9) if within and begin >= 0 else None
 
-    def _forget(self, before: int) -> None:
-        for counts in self._arrived.values():
-            for number in [number for number in counts if number < before]:
-                del counts[number]
-        old = sorted(number for number in self._spans if number < before)
-        if len(old) < LOOKS_BACK:
-            return
-        self._past = _fitting([*self._past, *map(self._spans.pop, old)], MOST_SPANS // 2)
-
-    # -- what has shifted -----------------------------------------------------------------------
-
-    def _note_shifts(
-        self, factors: Mapping[str, Factors], interval: int, interval_s: float
-    ) -> None:
-        if not self._seen.is_full:
-            return
-        at_s = (interval + 1) * interval_s
-        for stage, by in factors.items():
-            load = self._load[self._slots[stage]]
-            if load < BUSY or not by.cores:
-                continue
-            if _is_far(by.cost) and abs(by.cores - by.cores / by.cost) >= WEIGHT:
-                self._shift(stage, "cost", by.cost_s / by.cost, by.cost_s, at_s)
-            if _is_far(by.results) and self._moves(stage, by):
-                self._shift(stage, "results", by.was_selectivity, by.selectivity, at_s)
-        for source, given in self._expected.rates.items():
-            now = _rate(self._arrived[source], interval_s)
-            if now is None or given.least / FAR <= now <= given.most * FAR:
-                continue
-            share = max(now / given.mean, 1e-9) if given.mean else 1e9
-            if self._needs(source, now, given.mean) >= WEIGHT:
-                was = given.most if share > 1 else given.least
-                self._shift(source, "rate", was, now, at_s)
-
-    def _shift(self, of: str, what: str, was: float, now: float, at_s: float) -> None:
-        if (of, what) in self._shifts:
-            at_s = self._shifts[of, what].at_s
-        self._shifts[of, what] = Shift(of=of, what=what, was=was, now=now, at_s=at_s)
-
-    def _moves(self, stage: str, by: Factors) -> bool:
-        """Whether other results change the load of what is behind by enough."""
-        known = {one.name: one for one in self._planned.operators}
-        behind_s = sum(
-            known[name].cost_s[known[name].inputs.index(stage)]
-            for name in known
-            if stage in known[name].inputs
-        )
-        rows = by.cores / by.cost_s if by.cost_s else 0.0  # that come in a second
-        return abs(by.selectivity - by.was_selectivity) * rows * behind_s >= WEIGHT
-
-    def _needs(self, source: str, now: float, given: float) -> float:
-        """Return by how much of a core another rate moves the load of all slots."""
-        rates = {name: one.mean for name, one in self._expected.rates.items()}
-        loads = []
-        for rate in (now, given):
-            arrivals = {arrivals_of(name): [one] for name, one in {**rates, source: rate}.items()}
-            loads.append(float(Workload.of(self._planned, arrivals, 1.0).load_s.sum()))
-        return abs(loads[0] - loads[1])
+    def _number(self, at_ns: int) -> int:
+        return at_ns // self._interval_ns
 
 
 def planned_report(expected: ExpectedLatency) -> PredictionReport:
@@ -234,22 +161,3 @@ def _fitting(spans: Sequence[PredictedSpan], most: int) -> list[PredictedSpan]:
     while len(merged := coarser(spans, width_ns)) > most:
         width_ns *= 2
     return merged
-
-
-def _is_far(factor: float) -> bool:
-    return not 1 / FAR <= factor <= FAR
-
-
-def _rate(counts: Mapping[int, int], interval_s: float) -> float | None:
-    """Return events a second of late, by stimulus; None: too little is known.
-
-    Of a source that is behind, late is where it has got to; of one that has ended, its last events.
-    """
-    if not counts or (last := max(counts)) - min(counts) < WINDOW:
-        return None
-    rows = sum(counts.get(number, 0) for number in range(last - WINDOW, last))
-    return rows / (WINDOW * interval_s)
-
-
-def _series(counts: Mapping[int, int], first: int, last: int) -> FloatArray:
-    return np.array([counts.get(number, 0) for number in range(first, last + 1)], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""What rows have cost and brought of late, as factors on what was predicted with.
+"""What rows have cost and brought of late, beside what was predicted with.
 
 ```
 predicted   0.2 ms a row, 0.95 out for a row in
@@ -10,9 +10,8 @@ Factors carry over to curves as they do to lines. Source: [mace] §III-B, statis
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,124 +24,158 @@ from runtime.estimate.query_graph import (
 )
 from runtime.measure.samples import StageSample
 
-__all__ = ["WINDOW", "Factors", "SeenStatistics", "scaled"]
+__all__ = ["WINDOW_S", "Seen", "SeenStatistics", "as_seen"]
 
-WINDOW = 10
-"""Intervals that count as "of late"."""
-LONG = 60
-"""The same for results: those of windows come now and then."""
-LEAST_ROWS = 100
-"""Of a stage in the window; of fewer rows nothing is said."""
+WINDOW_S = 10.0
+"""What counts as "of late"; of a stage with windows at least two of them."""
+LONG_S = 60.0
+"""The same for results, of which some come now and then."""
+BUSY = 0.5
+"""What rows cost is taken of intervals in which their slot was so busy: slices of an idle one are
+short, and a row in them costs more than one of a backlog will."""
+LEAST_ROWS, LEAST_BUSY_S = 100, 0.2
+"""Of a stage: what fewer rows have cost in less time is left to chance."""
+
+Interval = Mapping[str, StageSample]
 
 
-@dataclass(frozen=True, slots=True)
-class Factors:
-    """What is seen over what was predicted with: 1 where it fits, or too little was seen.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What is known of a stage by now.
 
     Attributes:
-        cost: of what a row costs.
-        results: of how many come of it.
-        cost_s: what a row has cost.
+        cores: CPU seconds a second that it needs for what comes to it.
+        cost: what a row costs over what was predicted with; None: too little was seen, or nothing
+            was predicted.
+        results: how many come of a row, likewise.
+        cost_s: what a row has cost; 0: too little was seen.
+        was_cost_s: what was predicted with.
         selectivity: rows out for a row in.
         was_selectivity: as it was predicted with.
-        cores: CPU seconds a second that the stage has needed for what came to it.
     """
 
-    cost: float = 1.0
-    results: float = 1.0
+    cores: float = 0.0
+    cost: float | None = None
+    results: float | None = None
     cost_s: float = 0.0
+    was_cost_s: float = 0.0
     selectivity: float = 0.0
     was_selectivity: float = 0.0
-    cores: float = 0.0
 
 
 class SeenStatistics:
-    """The last intervals of every stage.
+    """The last intervals of every stage; samples come in any order, and some never.
 
     Args:
         graph: as it was predicted with.
+        slots: {stage: its slot}.
+        interval_s: how long an interval is.
+        windows_s: {stage: how long rows stay in its state}.
     """
 
-    def __init__(self, graph: QueryGraph) -> None:
-        self._graph = graph
-        self._seen: deque[Mapping[str, StageSample]] = deque(maxlen=LONG)
+    def __init__(
+        self,
+        graph: QueryGraph,
+        slots: Mapping[str, str],
+        *,
+        interval_s: float,
+        windows_s: Mapping[str, float],
+    ) -> None:
+        self._graph, self._slots, self._interval_s = graph, slots, interval_s
+        self._windows_s = windows_s
+        longest_s = max([LONG_S, *(2 * one for one in windows_s.values())])
+        self._keeps = self._intervals(longest_s)
+        self._sources = {arrivals_of(name): name for name in graph.names}
+        self._seen: dict[int, dict[str, StageSample]] = {}
 
-    def add(self, samples: Mapping[str, StageSample]) -> None:
-        """Take an interval."""
-        self._seen.append(samples)
+    def add(self, sample: StageSample) -> None:
+        """Take what a stage did in an interval."""
+        self._seen.setdefault(sample.second, {})[sample.stage] = sample
+        while len(self._seen) > self._keeps:
+            del self._seen[min(self._seen)]
 
-    @property
-    def is_full(self) -> bool:
-        """Whether a whole window has been seen."""
-        return len(self._seen) >= WINDOW
+    def seen(self, stage: str) -> Seen:
+        """Return what is known of a stage."""
+        (operator,) = (one for one in self._graph.operators if one.name == stage)
+        window_s = 2 * self._windows_s.get(stage, 0.0)
+        late = self._whole(operator, max(WINDOW_S, window_s))
+        found = Seen(cores=self._needed_s(operator, late) / max(len(late) * self._interval_s, 1e-9))
+        busy = [one for one in late if self._is_busy(self._slots[stage], one)]
+        worked, busy_s = _worked(stage, busy), _busy_s(stage, busy)
+        if worked >= LEAST_ROWS or busy_s >= LEAST_BUSY_S:
+            needed_s = self._needed_s(operator, busy)
+            planned_s = float(operator.load(self._fed(operator, busy), self._interval_s).sum())
+            found = replace(
+                found,
+                cost=needed_s / planned_s if planned_s > 0 else None,
+                cost_s=busy_s / max(worked, 1),
+                was_cost_s=planned_s / max(self._came(operator, busy), 1),
+            )
+        return self._with_results(operator, found, max(LONG_S, window_s))
 
-    def factors(self, interval_s: float) -> dict[str, Factors]:
-        """Return {stage: what is seen of it over what was predicted with}."""
-        return {one.name: self._of(one, interval_s) for one in self._graph.operators}
-
-    def _of(self, operator: QueryOperator, interval_s: float) -> Factors:
-        late = list(self._seen)[-WINDOW:]
-        cost, busy_s, worked = self._cost(operator, late, interval_s)
-        if worked < LEAST_ROWS:
-            return Factors()
-        long = list(self._seen)
-        rows, handed = _came(operator, long), sum(_out(one.get(operator.name)) for one in long)
-        fed = self._fed(operator, long)
-        planned = float(operator.output(fed, interval_s).sum())
-        # What came and waits still will bring as much as what was worked off.
-        done = sum(one[operator.name].rows for one in long if operator.name in one)
-        results = handed * rows / done
-        return Factors(
-            cost=cost,
-            results=results / planned if planned > 0 else 1.0,
-            cost_s=busy_s / worked,
-            selectivity=handed / done,
-            was_selectivity=planned / rows if rows else 0.0,
-            cores=busy_s * _came(operator, late) / worked / (len(late) * interval_s),
+    def _with_results(self, operator: QueryOperator, found: Seen, long_s: float) -> Seen:
+        long = self._whole(operator, long_s)
+        worked, came = _worked(operator.name, long), self._came(operator, long)
+        if len(long) < self._intervals(long_s) or worked < LEAST_ROWS:
+            return found  # windows that are open yet bring nothing
+        handed = sum(one[operator.name].handed for one in long)
+        planned = float(operator.output(self._fed(operator, long), self._interval_s).sum())
+        return replace(
+            found,
+            results=handed * came / worked / planned if planned > 0 else None,
+            selectivity=handed / worked,
+            was_selectivity=planned / came,
         )
 
-    def _cost(
-        self,
-        operator: QueryOperator,
-        late: Sequence[Mapping[str, StageSample]],
-        interval_s: float,
-    ) -> tuple[float, float, int]:
-        """Return (the factor, seconds that it worked, rows that it worked off)."""
-        own = [one[operator.name] for one in late if operator.name in one]
-        worked, busy_s = sum(one.rows for one in own), sum(one.busy_ns for one in own) / 1e9
-        planned_s = float(operator.load(self._fed(operator, late), interval_s).sum())
-        if not worked or planned_s <= 0:
-            return 1.0, busy_s, worked
-        return busy_s * _came(operator, late) / worked / planned_s, busy_s, worked
+    def _needed_s(self, operator: QueryOperator, seen: Sequence[Interval]) -> float:
+        """Return the work on what came; what waits yet will cost as much as what was worked off."""
+        worked = _worked(operator.name, seen)
+        came = self._came(operator, seen)
+        return _busy_s(operator.name, seen) * came / worked if worked else 0.0
 
-    def _fed(
-        self, operator: QueryOperator, seen: Sequence[Mapping[str, StageSample]]
-    ) -> FloatArray:
+    def _is_busy(self, slot: str, interval: Interval) -> bool:
+        here = [one.busy_ns for one in interval.values() if self._slots[one.stage] == slot]
+        return sum(here) / 1e9 >= BUSY * self._interval_s
+
+    def _intervals(self, seconds: float) -> int:
+        return max(round(seconds / self._interval_s), 1)
+
+    def _whole(self, operator: QueryOperator, seconds: float) -> list[Interval]:
+        """Return the latest intervals of which it is known what came to a stage and what it did."""
+        needed = {operator.name, *(self._feeder(name) for name in operator.inputs)}
+        latest = sorted(self._seen)[-self._intervals(seconds) :]
+        return [self._seen[n] for n in latest if needed <= self._seen[n].keys()]
+
+    def _feeder(self, name: str) -> str:
+        return self._sources.get(name, name)
+
+    def _fed(self, operator: QueryOperator, seen: Sequence[Interval]) -> FloatArray:
         """Return what each input has handed on in each interval, shape (inputs, intervals)."""
-        sources = {arrivals_of(name): name for name in self._graph.names}
         fed = [
-            [
-                _rows(one.get(sources[name])) if name in sources else _out(one.get(name))
-                for one in seen
-            ]
+            [_arrived(one, self._sources[name]) for one in seen]
+            if name in self._sources
+            else [one[name].handed for one in seen]
             for name in operator.inputs
         ]
         return np.array(fed, dtype=np.float64)
 
-
-def _came(operator: QueryOperator, seen: Sequence[Mapping[str, StageSample]]) -> int:
-    """Return how many rows came to a stage; a source works off what comes."""
-    own = [one[operator.name] for one in seen if operator.name in one]
-    is_source = operator.inputs == (arrivals_of(operator.name),)
-    return sum(one.rows if is_source else one.came for one in own)
-
-
-def _rows(sample: StageSample | None) -> int:
-    return 0 if sample is None else sample.rows
+    def _came(self, operator: QueryOperator, seen: Sequence[Interval]) -> int:
+        """Return how many rows came to a stage; a source works off what comes."""
+        own = [one[operator.name] for one in seen]
+        is_source = operator.inputs[0] in self._sources
+        return sum(one.rows if is_source else one.came for one in own)
 
 
-def _out(sample: StageSample | None) -> int:
-    return 0 if sample is None else sample.handed
+def _arrived(interval: Interval, source: str) -> int:
+    return interval[source].rows
+
+
+def _worked(stage: str, seen: Sequence[Interval]) -> int:
+    return sum(one[stage].rows for one in seen)
+
+
+def _busy_s(stage: str, seen: Sequence[Interval]) -> float:
+    return sum(one[stage].busy_ns for one in seen) / 1e9
 
 
 @dataclass(frozen=True)
@@ -150,27 +183,27 @@ class _Scaled:
     """A curve times factors."""
 
     curve: CostCurve
-    factors: Factors
+    cost: float
+    results: float
 
     def load_s(self, arrivals: FloatArray, width_s: float) -> FloatArray:
-        return np.asarray(self.curve.load_s(arrivals, width_s) * self.factors.cost)
+        return np.asarray(self.curve.load_s(arrivals, width_s) * self.cost)
 
     def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
-        return np.asarray(self.curve.events_out(arrivals, width_s) * self.factors.results)
+        return np.asarray(self.curve.events_out(arrivals, width_s) * self.results)
 
 
-def scaled(graph: QueryGraph, factors: Mapping[str, Factors]) -> QueryGraph:
-    """Return the graph with what is seen in place of what was predicted with."""
-    operators = []
-    for one in graph.operators:
-        by = factors.get(one.name, Factors())
-        operators.append(
-            QueryOperator(
-                name=one.name,
-                inputs=one.inputs,
-                cost_s=tuple(cost_s * by.cost for cost_s in one.cost_s),
-                selectivity=tuple(rows * by.results for rows in one.selectivity),
-                curve=None if one.curve is None else _Scaled(one.curve, by),
-            )
-        )
-    return QueryGraph(graph.sources, tuple(operators))
+def as_seen(operator: QueryOperator, by: Seen) -> QueryOperator:
+    """Return an operator with what is seen in place of what was predicted with."""
+    cost = 1.0 if by.cost is None else by.cost
+    results = 1.0 if by.results is None else by.results
+    planned = any(operator.cost_s) or operator.curve is not None
+    # Where nothing was planned there is nothing to multiply: what was seen stands by itself.
+    seen_s = by.cost_s if not planned else 0.0
+    return QueryOperator(
+        name=operator.name,
+        inputs=operator.inputs,
+        cost_s=tuple(cost_s * cost + seen_s for cost_s in operator.cost_s),
+        selectivity=tuple(rows * results for rows in operator.selectivity),
+        curve=None if operator.curve is None else _Scaled(operator.curve, cost, results),
+    )

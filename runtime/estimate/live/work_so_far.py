@@ -1,0 +1,166 @@
+"""The work of what has arrived, interval by interval: what was counted once stays as it was.
+
+```
+arrived   120  80  95 …      by stimulus
+load      0.9 0.6 0.7 …      with what rows cost as they came
+carried   0.4 s              what the intervals before the first that is kept have left behind
+```
+
+Source: [mace] §VI-C; Def. 8 lets all that is older be one number for each node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from runtime.estimate.query_graph import (
+    FloatArray,
+    QueryGraph,
+    QueryOperator,
+    Workload,
+    arrivals_of,
+)
+
+__all__ = ["WorkSoFar"]
+
+KEEPS = 256
+"""Intervals that are kept one by one."""
+
+
+class WorkSoFar:
+    """What arrived at each source, and the work that it makes.
+
+    Args:
+        graph: as it was predicted with.
+        slots: {stage: its slot}.
+        interval_s: how long an interval is.
+        reach: how many intervals back a curve looks: as many as its longest window has.
+    """
+
+    def __init__(
+        self, graph: QueryGraph, slots: Mapping[str, str], *, interval_s: float, reach: int
+    ) -> None:
+        self._graph, self._slots = graph, slots
+        self._width_s, self._reach = interval_s, reach
+        self._arrived: dict[str, dict[int, int]] = {
+            name: {} for name in graph.names if arrivals_of(name) in graph.sources
+        }
+        self._load: dict[int, FloatArray] = {}  # {interval: of each stage, seconds}
+        self._out: dict[int, dict[str, float]] = {}  # {interval: what each puts out}
+        self._carried_s: dict[str, float] = {}  # {slot: behind at the end of what was let go}
+        self._changed: int | None = None
+        self.first: int | None = None
+
+    def arrived(self, source: str, number: int, rows: int) -> None:
+        """Count rows by their stimulus.
+
+        Rows older than all that is kept come on top of the oldest: their work is still to be done.
+        """
+        counts = self._arrived[source]
+        if self._load and number < (oldest := min(self._load)):
+            number = oldest
+        counts[number] = counts.get(number, 0) + rows
+        self._changed = number if self._changed is None else min(self._changed, number)
+        self.first = number if self.first is None else min(self.first, number)
+
+    def events(self, number: int) -> int:
+        """Return how many rows arrived in an interval."""
+        return sum(counts.get(number, 0) for counts in self._arrived.values())
+
+    def rate(self, source: str, seconds: float) -> float | None:
+        """Return events a second of late, by stimulus; None: too little is known.
+
+        Of a source that is behind, late is where it has got to; of one that has ended, its last
+        events.
+        """
+        counts, many = self._arrived[source], max(round(seconds / self._width_s), 1)
+        if not counts or (last := max(counts)) - min(counts) < many:
+            return None
+        rows = sum(counts.get(number, 0) for number in range(last - many, last))
+        return rows / (many * self._width_s)
+
+    def count(self, operators: Sequence[QueryOperator]) -> int | None:
+        """Work out what is new with what rows cost now; return from which interval on."""
+        changed, self._changed = self._changed, None
+        numbers = [number for counts in self._arrived.values() for number in counts]
+        if changed is None or not numbers:
+            return None
+        last = max(numbers)
+        begin = max(changed - self._reach, min(numbers))
+        series = {
+            arrivals_of(source): _series(counts, begin, last)
+            for source, counts in self._arrived.items()
+        }
+        graph = QueryGraph(self._graph.sources, tuple(operators))
+        work = Workload.of(graph, series, self._width_s)
+        for number in range(changed, last + 1):
+            at = number - begin
+            self._load[number] = work.load_s[:, at]
+            self._out[number] = {name: float(out[at]) for name, out in work.arrivals.items()}
+        self._let_go(last - KEEPS)
+        return max(changed, min(self._load))
+
+    def workload(self) -> tuple[int, QueryGraph, Workload]:
+        """Return (the first interval, the graph, its work), what is carried over being in it."""
+        first, last = min(self._load), max(self._load)
+        count = last - first + 1
+        load_s = np.zeros((len(self._graph.operators), count))
+        names = [*self._graph.sources, *self._graph.names]
+        out = {name: np.zeros(count) for name in names}
+        for number, each_s in self._load.items():
+            load_s[:, number - first] = each_s
+            for name, rows in self._out[number].items():
+                out[name][number - first] = rows
+        for slot, behind_s in self._carried_s.items():
+            here = [j for j, name in enumerate(self._graph.names) if self._slots[name] == slot]
+            load_s[here[0], 0] += behind_s
+        return first, _given(self._graph), Workload(self._width_s, out, load_s)
+
+    def _let_go(self, before: int) -> None:
+        for number in sorted(number for number in self._load if number < before):
+            each_s = self._load.pop(number)
+            del self._out[number]
+            needed_s: dict[str, float] = {}
+            for name, work_s in zip(self._graph.names, each_s.tolist(), strict=True):
+                slot = self._slots[name]
+                needed_s[slot] = needed_s.get(slot, 0.0) + work_s
+            self._carried_s = {
+                slot: max(self._carried_s.get(slot, 0.0) + work_s - self._width_s, 0.0)
+                for slot, work_s in needed_s.items()
+            }
+        for counts in self._arrived.values():
+            for number in [number for number in counts if number < before - self._reach]:
+                del counts[number]
+
+
+def _series(counts: Mapping[int, int], first: int, last: int) -> FloatArray:
+    return np.array([counts.get(number, 0) for number in range(first, last + 1)], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A curve that is not asked: what it would say is in the workload already."""
+
+    def load_s(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        raise NotImplementedError
+
+    def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        raise NotImplementedError
+
+
+def _given(graph: QueryGraph) -> QueryGraph:
+    """Return the graph as an estimator takes it that goes by loads, not by what a row costs."""
+    operators = [
+        QueryOperator(
+            name=one.name,
+            inputs=one.inputs,
+            cost_s=one.cost_s,
+            selectivity=one.selectivity,
+            curve=_Given(),
+        )
+        for one in graph.operators
+    ]
+    return QueryGraph(graph.sources, tuple(operators))
