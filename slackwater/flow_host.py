@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from runtime.config import Limits, Tuning
 from runtime.flow.dataflow import Dataflow
@@ -20,6 +20,7 @@ from runtime.tune import HOP_NS
 
 if TYPE_CHECKING:
     from runtime.estimate.rates import Rate
+    from slackwater.plan_choice import Ahead, PlanChoice
     from slackwater.prediction import Prediction
     from slackwater.sampling import FlowSample
 
@@ -139,6 +140,23 @@ class FlowHost(ABC):
         if found == dict(plan.slots):
             return rule
         return better_of(rule, predicted(self.plan(flow, placement=found, limits=limits)))
+
+    def choose_plan(
+        self,
+        flow: Dataflow,
+        rates: Mapping[str, Rate] | Rate,
+        *,
+        sample: int = 1_000,
+        **ahead: Unpack[Ahead],
+    ) -> PlanChoice:
+        """Return which plan of a flow has the least latency here, of those with the same results.
+
+        What it says (`.chosen.flow`) may be submitted in the flow's place; nothing does so by
+        itself. Arguments and errors are those of `predict`. See `slackwater.plan_choice`.
+        """
+        from slackwater.plan_choice import choose_plan  # noqa: PLC0415 (as above)
+
+        return choose_plan(self, flow, rates, sample=sample, **ahead)
 
     def _admitted(
         self,

@@ -17,7 +17,7 @@ Source: [mace] §IX-A, "query rewriting".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -86,6 +86,11 @@ class Rewrite(Protocol):
         """What it is called: `rewritten(flow, text)` does it."""
         ...
 
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """Which filters it is done to."""
+        ...
+
     def steps(self, plan: FlowPlan) -> tuple[Steps, dict[str, tuple[str, ...]]]:
         """Return the steps behind it, and {new filter: what it stands for}.
 
@@ -108,6 +113,11 @@ class Split:
     def text(self) -> str:
         """`split late`."""
         return f"split {self.filter}"
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """The one."""
+        return (self.filter,)
 
     def steps(self, plan: FlowPlan) -> tuple[Steps, dict[str, tuple[str, ...]]]:
         """See Rewrite."""
@@ -162,6 +172,11 @@ class Before:
         """`late before jams`; `late before jams:1`, its left side only."""
         port = "" if self.port is None else f":{self.port + 1}"
         return f"{self.filter} before {self.step}{port}"
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """The one."""
+        return (self.filter,)
 
     def steps(self, plan: FlowPlan) -> tuple[Steps, dict[str, tuple[str, ...]]]:
         """See Rewrite."""
@@ -287,9 +302,18 @@ class Share:
         return made, {first.name: tuple(atoms)}
 
 
-def rewrites_of(plan: FlowPlan) -> Iterator[tuple[Rewrite, FlowPlan]]:
-    """Yield each rewrite that is allowed, and what it makes of a plan."""
+def rewrites_of(
+    plan: FlowPlan, *, of: Callable[[str], bool] | None = None
+) -> Iterator[tuple[Rewrite, FlowPlan]]:
+    """Yield each rewrite that is allowed, and what it makes of a plan.
+
+    Args:
+        plan: is not changed.
+        of: (filter) -> whether rewrites of it are wanted; None: all are.
+    """
     for rewrite in thinkable(plan.graph.steps):
+        if of is not None and not any(map(of, rewrite.filters)):
+            continue
         try:
             yield rewrite, plan.done(rewrite)
         except FlowError:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
+from runtime.plan.step import Share
 
 TEXT = ("a", "b", "ü", None)
 MS = 1_000_000
@@ -25,14 +26,14 @@ def draw_filtered_flow(seed: int, *, rows: int = 60) -> sw.Dataflow:
         streams.append(made)
     fed = {name for step in flow.steps.values() for name in step.inputs}
     ends = [each for each in streams if each.name not in fed]
-    for number, stream in enumerate(ends, start=1):
-        stream = stream.filter(_predicate(rng, stream) & _predicate(rng, stream))
-        stream.assign(at_ns=sw.event_time()).sink(f"out-{number}", sw.collect_sink())
+    for number, end in enumerate(ends, start=1):
+        kept = end.filter(_predicate(rng, end) & _predicate(rng, end))
+        kept.assign(at_ns=sw.event_time()).sink(f"out-{number}", sw.collect_sink())
     return flow
 
 
 def results_of(flow: sw.Dataflow, seed: int) -> dict[str, bytes]:
-    """Return {sink: its rows, in order, as Arrow's bytes} of a run whose costs and delays vary."""
+    """Return {sink: its rows, in order, as bytes} of a run whose costs and delays vary."""
     rng = np.random.default_rng(seed)
     job = sw.Simulation(
         int(rng.integers(1, 4)),
@@ -50,12 +51,11 @@ def results_of(flow: sw.Dataflow, seed: int) -> dict[str, bytes]:
 
 
 def written(table: pa.Table) -> bytes:
-    """Return a table as bytes: its columns, rows and their order."""
-    out = pa.BufferOutputStream()
-    whole = table.combine_chunks()
-    with pa.ipc.new_stream(out, whole.schema) as stream:
-        stream.write_table(whole)
-    return bytes(out.getvalue())
+    """Return a table's schema and rows as bytes, in their order.
+
+    Arrow's own bytes would tell whether there is a bitmap that says that no value is null.
+    """
+    return f"{table.schema}\n{table.to_pylist()}".encode()
 
 
 def _source(rng: np.random.Generator, flow: sw.Dataflow, rows: int) -> sw.Stream:
@@ -81,38 +81,38 @@ def _source(rng: np.random.Generator, flow: sw.Dataflow, rows: int) -> sw.Stream
 
 
 def _step(rng: np.random.Generator, stream: sw.Stream, streams: list[sw.Stream]) -> sw.Stream:
-    replicas = int(rng.choice([1, 1, 2]))
+    number = len(stream.flow.steps)
+    other = streams[int(rng.integers(len(streams)))]
     match int(rng.integers(8)):
         case 0:
-            return stream.assign({"n": sw.col("k") * 2, f"m{len(stream.flow.steps)}": sw.col("k")})
+            made = stream.assign({"n": sw.col("k") * 2, f"m{number}": sw.col("k")})
         case 1:
-            kept = [name for name in stream.columns if name == "k" or rng.random() < 0.8]
-            renamed = {name: f"{name}_{len(stream.flow.steps)}" for name in kept if name != "k"}
-            return stream.select({"k": "k", **{new: old for old, new in renamed.items()}})
+            kept = [name for name in stream.columns if name != "k" and rng.random() < 0.8]
+            made = stream.select({"k": "k", **{f"{name}_{number}": name for name in kept}})
         case 2:
             like = [each for each in streams if each.schema.equals(stream.schema)]
-            return stream.merge(like[int(rng.integers(len(like)))])
+            made = stream.merge(like[int(rng.integers(len(like)))])
         case 3 | 4:
-            other = streams[int(rng.integers(len(streams)))]
-            joined = stream.join(
-                other,
-                on="k",
-                within="500ms",
-                suffix=f"_{len(stream.flow.steps)}",
-                replicas=replicas,
-                share=str(rng.choice(["keys", "all"])),  # type: ignore[arg-type]
-            )
-            return joined.merge() if replicas > 1 else joined
+            made = _joined(rng, stream, other)
         case 5:
             window = sw.tumbling("1s") if rng.random() < 0.5 else sw.sliding("2s", "500ms")
-            whole = stream.aggregate(
-                {f"rows{len(stream.flow.steps)}": sw.count()}, by=["k"], window=window
-            )
-            return whole.drop("window_start", "window_end")
+            whole = stream.aggregate({f"rows{number}": sw.count()}, by=["k"], window=window)
+            made = whole.drop("window_start", "window_end")
         case 6:
-            return stream.dedupe(on="k", within="1s")
+            made = stream.dedupe(on="k", within="1s")
         case _:
-            return stream.assign(k=sw.col("k") + 0) if rng.random() < 0.3 else stream
+            made = stream.assign(k=sw.col("k") + 0) if rng.random() < 0.3 else stream
+    return made
+
+
+def _joined(rng: np.random.Generator, stream: sw.Stream, other: sw.Stream) -> sw.Stream:
+    suffix = f"_{len(stream.flow.steps)}"
+    if rng.random() < 0.7:
+        return stream.join(other, on="k", within="500ms", suffix=suffix)
+    share: Share = "keys" if rng.random() < 0.5 else "all"
+    return stream.join(
+        other, on="k", within="500ms", suffix=suffix, replicas=2, share=share
+    ).merge()  # whose rows have an order again
 
 
 def _predicate(rng: np.random.Generator, stream: sw.Stream) -> sw.Expr:
