@@ -17,7 +17,7 @@ import numpy as np
 
 from runtime.config import Limits
 from runtime.errors import FlowError
-from runtime.estimate import Workload
+from runtime.estimate import CostCurve, Workload
 from runtime.estimate.carried import StepStatistics, carried
 from runtime.estimate.excess import cumulative_excess
 from runtime.estimate.query_graph import FloatArray, arrivals_of
@@ -28,7 +28,7 @@ from runtime.model import NS_PER_SECOND, Duration, format_ns
 from runtime.plan.step import ChoosingStep
 from runtime.prepare import prepare
 from runtime.rewrite import FlowPlan, split_all
-from runtime.rewrite.search import Cost, Found, Price, search_plans
+from runtime.rewrite.search import Cost, Found, Price, far_up, search_plans
 from slackwater.prediction import Prediction, subintervals
 from slackwater.sampling import HERE, FlowSample, sample_flow
 
@@ -191,6 +191,7 @@ def price_of(
     *,
     width_s: float,
     capacity: float = 1.0,
+    curves: Mapping[str, CostCurve] | None = None,
 ) -> Price:
     """Return what a plan costs: (Mace_WC on one node, its CPU seconds). Source: [mace] §IX-A.
 
@@ -199,10 +200,11 @@ def price_of(
         arrivals: {`arrivals_of(source)`: events in each subinterval}.
         width_s: w.
         capacity: of the node, CPU seconds a second.
+        curves: {step: what stands for its cost and selectivity}, where that is no line.
     """
 
     def price(plan: FlowPlan, free: Collection[str]) -> Cost:
-        graph = carried(statistics, plan.graph.steps, plan.atoms, free=free)
+        graph = carried(statistics, plan.graph.steps, plan.atoms, free=free, curves=curves)
         load_s = Workload.of(graph, arrivals, width_s).load_s.sum(axis=0)
         excess_s = cumulative_excess(load_s, capacity, width_s=width_s)
         return (round(float(excess_s.max()) / capacity, 9), round(float(load_s.sum()), 9))
@@ -217,21 +219,37 @@ def _price(
     sampled: Sampler,
     ahead: Ahead,
 ) -> Price:
-    """Return the price of plans of a flow, by the statistics of one sample of it."""
-    limits = ahead.get("limits") or Limits()
+    """Return the price of plans of a flow, by statistics of one sample.
+
+    It is run twice: as written, and with the filters where they see most rows.
+    """
     base = split_all(FlowPlan(flow.graph))
-    apart = replace(limits, fuse=False)
-    parted = flow.with_steps(base.graph.steps.values())
-    sample = sampled(parted, apart)
-    stages = prepare(parted, [HERE], limits=apart).stages
-    statistics = StepStatistics.of(
-        base.graph.steps, stages, sample.stages, slice_s=limits.slice_ns / NS_PER_SECOND
-    )
+    up = far_up(base)
+    limits = ahead.get("limits") or Limits()
+    sample, statistics = _statistics(flow, base, sampled, limits)
+    if up.rewrites != base.rewrites:
+        _, further = _statistics(flow, up, sampled, limits)
+        statistics = statistics.with_filters_of(further, up.atoms)
     width_s, d = subintervals(ahead.get("horizon", "60s"), ahead.get("width", "100ms"))
     shares = as_shares(sample.rows)
     series = series_of(rates, shares, d=d, width_s=width_s, seed=ahead.get("seed", 0))
     arrivals = {arrivals_of(name): counts for name, counts in series.items()}
     return price_of(statistics, arrivals, width_s=width_s, capacity=float(len(host.slots)))
+
+
+def _statistics(
+    flow: Dataflow, plan: FlowPlan, sampled: Sampler, limits: Limits
+) -> tuple[FlowSample, StepStatistics]:
+    """Return a sample of a plan, each step a stage of its own, and what it shows."""
+    apart = replace(limits, fuse=False)
+    parted = flow.with_steps(plan.graph.steps.values())
+    sample = sampled(parted, apart)
+    return sample, StepStatistics.of(
+        plan.graph.steps,
+        prepare(parted, [HERE], limits=apart).stages,
+        sample.stages,
+        slice_s=limits.slice_ns / NS_PER_SECOND,
+    )
 
 
 def _sampler(rows: int) -> Sampler:

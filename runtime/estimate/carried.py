@@ -6,16 +6,17 @@ carried   ticks 1,000 ─ good 100 ─ falling 40 ─ pairs 90          good is 
 ```
 
 What is assumed: a row costs a step the same wherever the step stands; a filter lets the same share
-of rows go on there; and what a step makes of rows that a filter has let through is that share of
-what it made of all. So filters are taken to have nothing to do with each other, nor with how many
-partners a row finds, nor with how many results a key has. Source: [mace] §IX-A, "parameter
-estimation", by executing the plan over a sample.
+of rows go on there; a step makes as much of each row; and a join makes of rows that a filter of one
+side has let through that share of what it made of all: of both sides' filters, both shares, though
+they may have become one filter. So filters are taken to have nothing to do with each other, nor
+with how many partners a row finds, nor with how many results a key has.
+Source: [mace] §IX-A, "parameter estimation", by executing the plan over a sample.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from runtime.errors import SettingError
 from runtime.estimate.query_graph import CostCurve, QueryGraph, QueryOperator, arrivals_of
 from runtime.estimate.sampled import SampledStage, full_slice_row_s
 from runtime.plan.plan import Stage
-from runtime.plan.step import ChoosingStep, Step
+from runtime.plan.step import ChoosingStep, GatedStep, Step
 from runtime.plan.steps import SourceStep
 
 __all__ = ["StepStatistics", "carried"]
@@ -38,12 +39,15 @@ class StepStatistics:
         rows_in: {step: rows that came in; of a source those that it read}.
         rows_out: {step: rows that it handed on}.
         row_s: {step: CPU seconds of a row that comes in}.
+        shares: {filter: which share of rows it lets go on}, where that is known better than by its
+            own rows.
     """
 
     steps: Mapping[str, Step]
     rows_in: Mapping[str, float]
     rows_out: Mapping[str, float]
     row_s: Mapping[str, float]
+    shares: Mapping[str, float] = field(default_factory=dict)
     above: Mapping[str, frozenset[str]] = field(init=False)
     """{step: the filters above it}."""
 
@@ -88,8 +92,32 @@ class StepStatistics:
         row_s = {name: busy_s[name] / rows_in[name] if rows_in[name] else 0.0 for name in steps}
         return cls(steps, rows_in, rows_out, row_s)
 
+    def with_filters_of(
+        self, other: StepStatistics, atoms: Mapping[str, tuple[str, ...]]
+    ) -> StepStatistics:
+        """Return them with what filters cost, and let go on, elsewhere: where they see more rows.
+
+        Behind a join a filter sees the same few rows again and again, so what it lets go on there
+        says little of what it does before; and few rows cost it little beside what comes without.
+
+        Args:
+            other: of the same sample, run with the filters further up.
+            atoms: {filter there: the filters here that it stands for}.
+        """
+        shares, row_s = dict(self.shares), dict(self.row_s)
+        most = dict(self.rows_in)  # {step here: how many rows it was seen with}
+        for name, step in other.steps.items():
+            for atom in atoms.get(name, (name,)) if isinstance(step, ChoosingStep) else ():
+                if other.rows_in[name] > most.get(atom, 0.0):
+                    most[atom] = other.rows_in[name]
+                    shares[atom] = other.rows_out[name] / other.rows_in[name]
+                    row_s[atom] = other.row_s[name]
+        return replace(self, shares=shares, row_s=row_s)
+
     def share(self, atom: str) -> float:
         """Return which share of the rows a filter lets go on; 1 if it saw none."""
+        if atom in self.shares:
+            return self.shares[atom]
         return self.rows_out[atom] / self.rows_in[atom] if self.rows_in.get(atom) else 1.0
 
 
@@ -124,10 +152,13 @@ def carried(
             came, rows[name] = statistics.rows_in[name], statistics.rows_out[name]
         elif isinstance(step, ChoosingStep):
             rows[name] = came * statistics.share(known)
-        else:
+        elif isinstance(step, GatedStep) and len(set(step.ports)) > 1:
             new, old = above[name], statistics.above[name]
             share = np.prod([statistics.share(one) for one in new - old])
-            rows[name] = statistics.rows_out[known] * float(share)
+            rows[name] = statistics.rows_out[name] * float(share)
+        else:
+            before = sum(statistics.rows_out[one] for one in statistics.steps[name].inputs)
+            rows[name] = statistics.rows_out[name] * (came / before if before else 0.0)
         taken = _taken(statistics, known) if not isinstance(step, SourceStep) else 1.0
         operators.append(
             _operator(

@@ -41,27 +41,23 @@ def check_gate(graph: StepGraph, step: GatedStep, *, who: str) -> None:
 def check_orders(before: StepGraph, after: StepGraph, *, what: str) -> None:
     """Check that rows of one time still stand in the same order behind every gate.
 
-    It is the order of the stages that they come from.
+    It is the order of the stages that they come from, whether steps are fused or not.
 
     Raises:
         FlowError: they do not.
     """
-    old, new = _gates(before), _gates(after)
-    for name, stage in old.items():
-        if _order(stage) != _order(new[name]):
-            raise FlowError(
-                f"{what}: rows of one time would come to {name!r} in another order of its inputs"
-            )
+    for fuse in (True, False):
+        old, new = _gates(before, fuse=fuse), _gates(after, fuse=fuse)
+        for name, stage in old.items():
+            if _order(stage) != _order(new[name]):
+                raise FlowError(
+                    f"{what}: rows of one time would come to {name!r} in another order of its "
+                    "inputs"
+                )
 
 
-@lru_cache(maxsize=256)
-def _gates_of(key: _Key) -> dict[str, Stage]:
-    stages = plan_stages(key.graph)
-    return {one.origin: one for one in stages if one.is_gated and one.part != "replica"}
-
-
-class _Key:
-    """A graph, by who it is: graphs are never changed."""
+class _Same:
+    """A graph, known by who it is: none is ever changed."""
 
     def __init__(self, graph: StepGraph) -> None:
         self.graph = graph
@@ -70,12 +66,18 @@ class _Key:
         return id(self.graph)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and other.graph is self.graph
+        return isinstance(other, _Same) and other.graph is self.graph
 
 
-def _gates(graph: StepGraph) -> dict[str, Stage]:
+@lru_cache(maxsize=64)
+def _gates_of(same: _Same, *, fuse: bool) -> dict[str, Stage]:
+    stages = plan_stages(same.graph, fuse=fuse)
+    return {one.origin: one for one in stages if one.is_gated and one.part != "replica"}
+
+
+def _gates(graph: StepGraph, *, fuse: bool = True) -> dict[str, Stage]:
     """Return {step behind a gate: the stage that has it}."""
-    return _gates_of(_Key(graph))
+    return _gates_of(_Same(graph), fuse=fuse)
 
 
 def _order(stage: Stage) -> tuple[object, ...]:

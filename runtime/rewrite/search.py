@@ -23,7 +23,7 @@ from runtime.expressions.inside import never_fails
 from runtime.plan.step import ChoosingStep
 from runtime.rewrite.moves import FlowPlan, Share, rewrites_of, split_all
 
-__all__ = ["Cost", "Found", "search_plans"]
+__all__ = ["Cost", "Found", "Price", "far_up", "search_plans"]
 
 Cost = tuple[float, ...]
 """Compared from the first number on; the less the better."""
@@ -46,6 +46,32 @@ class Found:
     priced: int
     cut: int
     is_whole: bool
+
+
+def far_up(plan: FlowPlan) -> FlowPlan:
+    """Return a plan all of whose filters are split, and stand as near to the sources as they can.
+
+    Not the best one: a dear filter costs most there. But it is where filters see the most rows;
+    those most that saw the fewest where they stood, furthest from the sources.
+    """
+    plan = split_all(plan)
+    for atom in _in_order(plan):
+        while (made := next(_rewrites_up(plan, atom), None)) is not None:
+            plan = made
+    return plan
+
+
+def _rewrites_up(plan: FlowPlan, atom: str) -> Iterator[FlowPlan]:
+    """Yield what one more rewrite of a filter makes, those apart that only divide it by sides."""
+    for rewrite, made in rewrites_of(plan, of=_standing_for(plan, (atom,))):
+        own = [name for name in rewrite.filters if atom in plan.atoms_of(name)]
+        feeds = plan.graph.steps[own[0]].inputs[0]
+        if isinstance(rewrite, Share) or atom not in plan.atoms_of(feeds):
+            yield made
+
+
+def _in_order(plan: FlowPlan) -> list[str]:
+    return [step.name for step in plan.graph.steps.values() if isinstance(step, ChoosingStep)]
 
 
 def search_plans(start: FlowPlan, price: Price, *, keep: int = 3, budget: int = 2_000) -> Found:
