@@ -91,6 +91,11 @@ class Rewrite(Protocol):
         """Which filters it is done to."""
         ...
 
+    @property
+    def past(self) -> str:
+        """Which step they are moved past; where none is, the first of them."""
+        ...
+
     def steps(self, plan: FlowPlan) -> tuple[Steps, dict[str, tuple[str, ...]]]:
         """Return the steps behind it, and {new filter: what it stands for}.
 
@@ -118,6 +123,11 @@ class Split:
     def filters(self) -> tuple[str, ...]:
         """The one."""
         return (self.filter,)
+
+    @property
+    def past(self) -> str:
+        """Itself."""
+        return self.filter
 
     def steps(self, plan: FlowPlan) -> tuple[Steps, dict[str, tuple[str, ...]]]:
         """See Rewrite."""
@@ -177,6 +187,11 @@ class Before:
     def filters(self) -> tuple[str, ...]:
         """The one."""
         return (self.filter,)
+
+    @property
+    def past(self) -> str:
+        """That one."""
+        return self.step
 
     def steps(self, plan: FlowPlan) -> tuple[Steps, dict[str, tuple[str, ...]]]:
         """See Rewrite."""
@@ -281,6 +296,11 @@ class Share:
     def text(self) -> str:
         """`share late.1, late.2`."""
         return f"share {', '.join(self.filters)}"
+
+    @property
+    def past(self) -> str:
+        """The first."""
+        return self.filters[0]
 
     def steps(self, plan: FlowPlan) -> tuple[Steps, dict[str, tuple[str, ...]]]:
         """See Rewrite."""

@@ -181,16 +181,19 @@ def _far_up(plan: FlowPlan, atoms: Collection[str]) -> tuple[FlowPlan, frozenset
 
 
 def _further_up(plan: FlowPlan, atoms: Collection[str]) -> FlowPlan | None:
-    """Return the plan with one of these filters past a step that is no filter; None: none can."""
-    for name in filter(_standing_for(plan, atoms), plan.graph.steps):
+    """Return the plan with one of these filters past a step that is none of them; None: none can.
+
+    It may have to pass others of them on its way.
+    """
+    is_theirs = _standing_for(plan, atoms)
+    for name in filter(is_theirs, plan.graph.steps):
         further = plan
         while True:
             made = next(rewrites_of(further, of=name.__eq__), None)
             if made is None:
                 break
             rewrite, further = made
-            passed = plan.graph.steps[getattr(rewrite, "step", rewrite.filters[0])]
-            if isinstance(rewrite, Share) or not isinstance(passed, ChoosingStep):
+            if isinstance(rewrite, Share) or not is_theirs(rewrite.past):
                 return further
     return None
 
