@@ -67,15 +67,20 @@ class FlowHost(ABC):
         placement: Mapping[str, str] | None = None,
         limits: Limits | None = None,
         tuning: Tuning | None = None,
+        rates: Mapping[str, Rate] | Rate | None = None,
     ) -> str:
         """Return the flow's graph, where each stage will run, and why some share a slot.
 
-        Where `submit` would refuse it, the last lines say why.
+        Where `submit` would refuse it, the last lines say why. With `rates`, as of `predict`, it
+        says what the latency will be, too, and which other plans there are.
         """
         plan = self.plan(flow, placement=placement, limits=limits, tuning=tuning)
         lines = [flow.explain(), "", "placement", *placement_lines(plan)]
         if plan.verdict.refusal is not None:
             lines += ["", f"will be refused: {plan.verdict.refusal}"]
+        if rates is not None:
+            choice = self.choose_plan(flow, rates, placement=placement, limits=limits)
+            lines += ["", choice.written.prediction.text(), choice.text()]
         return "\n".join(lines)
 
     def predict(

@@ -9,9 +9,9 @@ flow ─▶ filters split ─▶ one sample, each step a stage ─▶ branch and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, Protocol, TypedDict, Unpack
 
 import numpy as np
 
@@ -32,9 +32,6 @@ from runtime.rewrite.search import Cost, Found, Price, far_up, search_plans
 from slackwater.prediction import Prediction, subintervals
 from slackwater.sampling import HERE, FlowSample, sample_flow
 
-if TYPE_CHECKING:
-    from slackwater.flow_host import FlowHost
-
 __all__ = ["Considered", "PlanChoice", "choose_plan", "price_of"]
 
 
@@ -46,6 +43,26 @@ class Ahead(TypedDict, total=False):
     horizon: Duration
     width: Duration
     seed: int
+
+
+class Host(Protocol):
+    """Where a flow is to run: a `FlowHost`, which imports this module."""
+
+    @property
+    def slots(self) -> Sequence[object]:
+        """What it offers."""
+        ...
+
+    def predict(
+        self,
+        flow: Dataflow,
+        rates: Mapping[str, Rate] | Rate,
+        *,
+        sample: FlowSample,
+        **ahead: Unpack[Ahead],
+    ) -> Prediction:
+        """See `FlowHost.predict`."""
+        ...
 
 
 GAIN = 0.01
@@ -136,7 +153,7 @@ class PlanChoice:
 
 
 def choose_plan(
-    host: FlowHost,
+    host: Host,
     flow: Dataflow,
     rates: Mapping[str, Rate] | Rate,
     *,
@@ -213,7 +230,7 @@ def price_of(
 
 
 def _price(
-    host: FlowHost,
+    host: Host,
     flow: Dataflow,
     rates: Mapping[str, Rate] | Rate,
     sampled: Sampler,
@@ -265,9 +282,11 @@ def _lines(choice: PlanChoice) -> list[str]:
     chosen = choice.chosen
     if len(choice.considered) == 1:
         return ["plans       this one only: no filter may stand elsewhere"]
-    lines = ["plans       worst latency and cores of each, results the same to the byte:"]
+    lines = [
+        "plans       worst latency and cores of each, results the same to the byte (*: the best):"
+    ]
     for one in choice.considered:
-        mark = "→" if one is chosen else " "
+        mark = "*" if one is chosen else " "
         what = "as written" if one.is_written else "; ".join(one.rewrites)
         lines.append(f"  {mark} {_worst(one.worst_s):>14}  {one.cores:>6.2f}  {what}")
     if not chosen.is_written:

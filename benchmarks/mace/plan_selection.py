@@ -22,6 +22,7 @@ from matplotlib.figure import Figure
 import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, Spread, check, counted, number, save_picture
 from benchmarks.mace.judge import Judged, worst_of
+from benchmarks.mace.load import Floats
 from benchmarks.mace.stock_query import (
     PLANS,
     REVIEWS,
@@ -35,14 +36,14 @@ from benchmarks.mace.stock_query import (
     stock_flow,
     three_plans,
 )
-from benchmarks.mace.trial import LIMITS, PER_SLICE_NS, Floats, Measured
+from benchmarks.mace.trial import LIMITS, PER_SLICE_NS, Measured
 from runtime.errors import SettingError
 from runtime.estimate import LatencyEstimate, Workload, estimate_latency
 from runtime.estimate.carried import StepStatistics, carried
 from runtime.estimate.curves import JoinCurve
 from runtime.estimate.query_graph import arrivals_of
 from runtime.measure.report import JobReport
-from runtime.model import NS_PER_SECOND, Batch
+from runtime.model import NS_PER_SECOND, Batch, Column
 from runtime.prepare import prepare
 from runtime.rewrite import FlowPlan
 from runtime.rewrite.search import far_up, search_plans
@@ -105,8 +106,8 @@ def run_plan(case: Case, plan: FlowPlan, *, table: pa.Table | None = None, seed:
     """Run a plan in the simulator, over the case's trades or others."""
     over = case.table if table is None else table
     whole = case.flow(over)
-    # The plan's steps, with the source and the sink of the flow over these trades.
-    steps = {**plan.graph.steps, "ticks": whole.steps["ticks"], "out": _sink_of(plan, whole)}
+    # The plan's steps, but the source over these trades.
+    steps = {**plan.graph.steps, "ticks": whole.steps["ticks"]}
     flow = whole.with_steps(steps.values())
     planned = prepare(flow, [NODE], limits=LIMITS)
     stimuli: list[Floats] = [np.zeros(0)]
@@ -118,33 +119,25 @@ def run_plan(case: Case, plan: FlowPlan, *, table: pa.Table | None = None, seed:
         if batch is not None:
             at_s = batch.stimulus_time_ns / NS_PER_SECOND
             stimuli.append(at_s)
-            latencies.append(run.now_ns / NS_PER_SECOND - at_s)
+            latencies.append(going.now_ns / NS_PER_SECOND - at_s)
             for row in zip(*(_plain(column) for column in batch.columns.values()), strict=True):
                 digest.update(repr(row).encode())
 
-    run = Simulation(
+    going = Simulation(
         planned,
         egress=leaves,
         seed=seed,
         cost=CostModel(per_slice_ns=PER_SLICE_NS, stages=case.costs_ns),
         link=LinkModel(delay_ns=0),
     )
-    report = run.run()
+    report = going.run()
     measured = Measured(np.concatenate(stimuli), np.concatenate(latencies), report, planned)
     return Ran(measured, digest.hexdigest())
 
 
-def _sink_of(plan: FlowPlan, whole: sw.Dataflow) -> object:
-    return type(whole.steps["out"])(
-        name="out",
-        inputs=plan.graph.steps["out"].inputs,
-        schema=whole.steps["out"].schema,
-        output=whole.steps["out"].output,  # type: ignore[attr-defined]
-    )
-
-
-def _plain(column: object) -> list[object]:
-    return column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
+def _plain(column: Column) -> list[object]:
+    found: list[object] = column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -124,6 +124,12 @@ def test_a_flow_stays_as_it_is_written_where_nothing_is_gained() -> None:
     assert sw.Simulation(nodes=1).choose_plan(none, 100).considered[1:] == ()
 
 
+def test_explain_with_rates_says_the_latency_and_the_plans() -> None:
+    text = sw.Simulation(nodes=1).explain(stocks(), rates=100)
+    assert text.index("falling (filter)") < text.index("latency     worst") < text.index("plans  ")
+    assert "plans  " not in sw.Simulation(nodes=1).explain(stocks())
+
+
 def test_plans_without_a_stage_that_is_placed_by_hand_are_left_out() -> None:
     flow = sw.Dataflow("forked")
     rows = flow.source("ticks", sw.table(ticks()), event_time="ts")
