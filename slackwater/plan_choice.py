@@ -65,8 +65,9 @@ class Host(Protocol):
         ...
 
 
-GAIN = 0.01
-"""A rewritten plan has to be so much better than the written one to be chosen."""
+GAIN = 0.1
+"""A rewritten plan has to be so much better than the written one to be chosen: of a sample, costs
+are known to some ten per cent."""
 Sampler = Callable[[Dataflow, Limits], FlowSample]
 
 
@@ -122,7 +123,7 @@ class PlanChoice:
     def chosen(self) -> Considered:
         """The plan with the least worst latency; where none has a backlog, with the least work.
 
-        The written one, unless another is better by a hundredth.
+        The written one, unless another is better by a tenth.
         """
         best = min(self.considered, key=_rank)
         mine, its = _rank(self.written), _rank(best)
