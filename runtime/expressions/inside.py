@@ -80,5 +80,5 @@ def alike(one: Expr, other: Expr) -> bool:
         return one.name == other.name
     if isinstance(one, Literal) and isinstance(other, Literal):
         same = one.type == other.type and type(one.value) is type(other.value)
-        return bool(same and one.value == other.value)
+        return bool(same and repr(one.value) == repr(other.value))  # 0.0 is not −0.0
     return isinstance(one, EventTime)
