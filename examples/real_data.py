@@ -10,6 +10,7 @@ from pathlib import Path
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data" / "bus-warsaw-2024"
 WEB_BESIDE = BESIDE.parent / "web-tracking-us-2019"
+TICKS_BESIDE = BESIDE.parent / "stocks-us-ticks-2013"
 WANTED = "needs real data (see CONTRIBUTING, DATA=)"
 
 
@@ -33,6 +34,15 @@ def web_visits() -> Path:
         NoRealData: no such file there; says how to name another folder.
     """
     return _folder(WEB_BESIDE, "visits.parquet")
+
+
+def stock_ticks() -> Path:
+    """Return the folder with every trade of four symbols in a day: trades_2013-10-07.parquet.
+
+    Raises:
+        NoRealData: no such file there; says how to name another folder.
+    """
+    return _folder(TICKS_BESIDE, "trades_2013-10-07.parquet")
 
 
 def _folder(beside: Path, wanted: str) -> Path:

@@ -58,6 +58,7 @@ from runtime.sinks import Output, OutputContext, SinkWriter
 from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader, SourceSpec
 from slackwater.cluster import Cluster
 from slackwater.jobs import Job
+from slackwater.rewriting import rewritten
 from slackwater.simulated_job import SimulatedJob
 from slackwater.simulation import Simulation
 
@@ -122,6 +123,7 @@ __all__ = [
     "parquet",
     "parquet_sink",
     "quantile",
+    "rewritten",
     "sliding",
     "spark",
     "spark_stream",

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from runtime.config import Limits, Tuning
 from runtime.flow.dataflow import Dataflow
@@ -29,6 +29,7 @@ from slackwater.admission import (
 if TYPE_CHECKING:
     from runtime.estimate.rates import Rate
     from runtime.estimate.shared_cores import SharedCores
+    from slackwater.plan_choice import Ahead, PlanChoice
     from slackwater.prediction import Prediction
     from slackwater.sampling import FlowSample
 
@@ -82,23 +83,25 @@ class FlowHost(ABC):
         limits: Limits | None = None,
         tuning: Tuning | None = None,
         rates: Mapping[str, Rate] | Rate | None = None,
-        sample: int | FlowSample = 1_000,
+        sample: int = 1_000,
     ) -> str:
         """Return the flow's graph, where each stage will run, and why some share a slot.
 
-        With `rates`, also what its latency will be, the bottleneck, and what would relieve it.
-        Where `submit` would refuse it, the last lines say why.
+        With `rates`, as of `predict`, also what its latency will be, the bottleneck, what would
+        relieve it, and which other plans there are. Where `submit` would refuse it, the last lines
+        say why.
         """
-        made: Prediction | None = None
         if rates is None:
             plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
+            said = NOT_PREDICTED
         else:
-            made = self.predict(
-                flow, rates, sample=sample, placement=placement, limits=limits, tuning=tuning
-            )
-            plan = made.plan
-        lines = [flow.explain(), "", "placement", *placement_lines(plan)]
-        lines += ["", NOT_PREDICTED if made is None else made.text()]
+            by: Ahead = {"placement": placement, "limits": limits, "tuning": tuning}
+            choice = self.choose_plan(flow, rates, sample=sample, **by)
+            made = choice.written.prediction
+            plan, said = made.plan, f"{made.text()}\n{choice.text()}"
+            refused = admitted_plan(made, "reject").verdict.refusal
+            said += "" if refused is None else f"\n\nwith admission='reject': {refused}"
+        lines = [flow.explain(), "", "placement", *placement_lines(plan), "", said]
         if plan.verdict.refusal is not None:
             lines += ["", f"will be refused: {plan.verdict.refusal}"]
         return "\n".join(lines)
@@ -169,6 +172,23 @@ class FlowHost(ABC):
             if found != dict(plan.slots):
                 made = better_of(made, predicted(placed(placement=found)))
         return replace(made, breaks=tuple(broken_by(made, running)))
+
+    def choose_plan(
+        self,
+        flow: Dataflow,
+        rates: Mapping[str, Rate] | Rate,
+        *,
+        sample: int = 1_000,
+        **ahead: Unpack[Ahead],
+    ) -> PlanChoice:
+        """Return which plan of a flow has the least latency here, of those with the same results.
+
+        What it says (`.chosen.flow`) may be submitted in the flow's place; nothing does so by
+        itself. Arguments and errors are those of `predict`. See `slackwater.plan_choice`.
+        """
+        from slackwater.plan_choice import choose_plan  # noqa: PLC0415 (as above)
+
+        return choose_plan(self, flow, rates, sample=sample, **ahead)
 
     def _placed(
         self,

@@ -21,7 +21,7 @@ from runtime.plan.plan import Plan
 from runtime.plan.step import GatedStep
 from slackwater.sampling import FlowSample
 
-__all__ = ["Prediction", "better_of", "predict", "searched_placement"]
+__all__ = ["Prediction", "better_of", "predict", "searched_placement", "subintervals"]
 
 MOST_SUBINTERVALS = 100_000
 SEARCH_MOVES = 20_000
@@ -186,13 +186,7 @@ def predict(  # noqa: PLR0913 - each by name
     Raises:
         SettingError: a source without a rate, or a horizon of no subinterval, or of too many.
     """
-    width_s = duration_ns(width, what="width", positive=True) / NS_PER_SECOND
-    d = round(duration_ns(horizon, what="horizon") / NS_PER_SECOND / width_s)
-    if not 1 <= d <= MOST_SUBINTERVALS:
-        raise SettingError(
-            f"horizon={horizon!r} is {d} subintervals of width={width!r}; take 1 to "
-            f"{MOST_SUBINTERVALS:,} of them"
-        )
+    width_s, d = subintervals(horizon, width)
     stages = {one.name for one in plan.stages}
     known = set(sample.graph.names)
     if stages != known:
@@ -221,6 +215,22 @@ def predict(  # noqa: PLR0913 - each by name
         work=work,
         machines=tuple(shared),
     )
+
+
+def subintervals(horizon: Duration, width: Duration) -> tuple[float, int]:
+    """Return how long a subinterval is, seconds, and how many there are.
+
+    Raises:
+        SettingError: none, or too many.
+    """
+    width_s = duration_ns(width, what="width", positive=True) / NS_PER_SECOND
+    d = round(duration_ns(horizon, what="horizon") / NS_PER_SECOND / width_s)
+    if not 1 <= d <= MOST_SUBINTERVALS:
+        raise SettingError(
+            f"horizon={horizon!r} is {d} subintervals of width={width!r}; take 1 to "
+            f"{MOST_SUBINTERVALS:,} of them"
+        )
+    return width_s, d
 
 
 def searched_placement(made: Prediction, slots: Sequence[str], *, seed: int = 0) -> dict[str, str]:

@@ -43,11 +43,13 @@ class FlowSample:
         graph: costs and selectivities; the stages of a plan are its operators.
         rows: {source: rows that were read}.
         took_s: how long the sample took.
+        stages: what was seen of each, in topological order.
     """
 
     graph: QueryGraph
     rows: dict[str, int]
     took_s: float
+    stages: tuple[SampledStage, ...] = ()
 
 
 def sample_flow(
@@ -94,7 +96,7 @@ def sample_flow(
         )
     graph = query_graph_of_sample(stages, slice_s=planned.limits.slice_ns / 1e9)
     read = {stage.name: found[stage.name].rows_in for stage in plan.stages if not stage.inputs}
-    return FlowSample(graph, read, time.perf_counter() - began_s)
+    return FlowSample(graph, read, time.perf_counter() - began_s, tuple(stages))
 
 
 def _leave(sink: str, batch: object, is_end: bool) -> None:

@@ -6,6 +6,7 @@
 | `curves.py` | joins and windows, whose load is no line |
 | `sample_statistics.py` | the graph that a run of the simulator over a sample shows |
 | `sampled.py` | the same from slices that were timed: what a slice costs, and a row of it |
+| `carried.py` | statistics of a flow carried over to other plans of it |
 | `rates.py` | arrivals from a number, a trace or a model |
 | `excess.py` | load of a node, cumulative excess, Mace |
 | `held_up.py` | beyond the paper: work held up upstream is counted, too |

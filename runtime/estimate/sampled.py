@@ -16,7 +16,7 @@ from runtime.errors import SettingError
 from runtime.estimate.curves import fit_nonnegative
 from runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator, arrivals_of
 
-__all__ = ["SampledStage", "query_graph_of_sample"]
+__all__ = ["SampledStage", "full_slice_row_s", "query_graph_of_sample"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +115,7 @@ def _share(stage: SampledStage, stages: Sequence[SampledStage]) -> float:
 
 def _operator(stage: SampledStage, slice_s: float, share: float) -> QueryOperator:
     inputs = stage.inputs or (arrivals_of(stage.name),)
-    fixed, row = stage.fixed_and_row_s() if len(stage.slice_rows) else (0.0, 0.0)
-    full = _full_slice_row_s(fixed, row, slice_s)
+    full = full_slice_row_s(stage, slice_s)
     return QueryOperator(
         name=stage.name,
         inputs=inputs,
@@ -125,8 +124,9 @@ def _operator(stage: SampledStage, slice_s: float, share: float) -> QueryOperato
     )
 
 
-def _full_slice_row_s(fixed_s: float, row_s: float, slice_s: float) -> float:
+def full_slice_row_s(stage: SampledStage, slice_s: float) -> float:
     """Return what a row costs in a slice that is full by time: its share of the fixed part, too."""
+    fixed_s, row_s = stage.fixed_and_row_s() if len(stage.slice_rows) else (0.0, 0.0)
     room_s = max(slice_s - fixed_s, slice_s / 10)  # at least so much of a slice is its rows
     return row_s * (1 + fixed_s / room_s)
 

@@ -302,14 +302,18 @@ class Operation(Expr):
         self.op = op
         self.operands = tuple(_as_expr(operand) for operand in operands)
         self.binds = binding(op)
-        self._option = option
+        self.option = option
         self._shown = shown
         self.may_warn = op in MAY_WARN or any(each.may_warn for each in self.operands)
         self._compute = computation(op, self.operands, option)
         self._refute = refutation(op, self.operands, option)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.op, self.operands, self._option, self._shown)
+        return _rebuild, (self.op, self.operands, self.option, self._shown)
+
+    def over(self, operands: Iterable[Expr]) -> Operation:
+        """Return the same operation over other operands."""
+        return Operation(self.op, *operands, option=self.option, shown=self._shown)
 
     def columns(self) -> frozenset[str]:
         """Return the columns of all operands."""
@@ -319,7 +323,7 @@ class Operation(Expr):
         """Return the result's type, after checking the operands."""
         operands = [each.as_operand(schema, step=step) for each in self.operands]
         try:
-            return result_type(self.op, operands, self._option)
+            return result_type(self.op, operands, self.option)
         except TypeMismatch as problem:
             raise TypeMismatch(f"step {step!r}: {self}: {problem}") from None
 

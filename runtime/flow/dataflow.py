@@ -12,6 +12,8 @@ them from here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from copy import copy
 from typing import Any, Literal, TypedDict, Unpack
 
 from runtime.errors import FlowError, SettingError, TypeMismatch
@@ -141,6 +143,17 @@ class Dataflow(FlowMethods):
     def needed_columns(self) -> dict[str, frozenset[str]]:
         """Return {step: the columns of its output that the steps behind it read}."""
         return needed_columns(self.steps)
+
+    def with_steps(self, steps: Iterable[Step]) -> Dataflow:
+        """Return a flow of other steps that is like this one in all else; this one stays.
+
+        Raises:
+            FlowError: they cannot run; see `check`.
+        """
+        other = copy(self)
+        other._steps = list(steps)
+        other.check()
+        return other
 
     def add(self, step: Step) -> Stream:
         """Add a step whose inputs are there, and return what leaves it.

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, Self
 import pyarrow as pa
 
 from runtime.errors import FlowError
+from runtime.expressions.expressions import Expr
 from runtime.model import READY_ONLY, Release
 from runtime.plan.promises import Summary
 
@@ -107,6 +108,15 @@ class Step(ABC):
             needed: what is needed of its own output.
         """
 
+    @abstractmethod
+    def names_before(self, column: str) -> tuple[str | None, ...]:
+        """Return what a column of its output is called at each input; None: it is not there.
+
+        There, to let only some rows come, by such columns, is the same as to let only those
+        results go on: at all inputs of a port, and whichever port it is. By other columns it is
+        not, such as those that it makes.
+        """
+
     @property
     @abstractmethod
     def passes_on(self) -> bool:
@@ -159,6 +169,16 @@ class EachRowStep(Step):
     def longest_ns(self) -> int:
         """It looks no further than the row."""
         return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoosingStep(EachRowStep):
+    """One that lets those rows go on for which a predicate is true, and does nothing else.
+
+    So it may stand elsewhere in a flow, if that lets the same rows go on (`runtime/rewrite/`).
+    """
+
+    predicate: Expr
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,6 +40,11 @@ class SourceStep(Step):
         del position, there
         return needed
 
+    def names_before(self, column: str) -> tuple[str | None, ...]:
+        """It has no inputs."""
+        del column
+        return ()
+
     @property
     def passes_on(self) -> bool:
         """Its rows are the events."""
@@ -115,6 +120,10 @@ class GateStep(GatedStep):
     def summaries(self) -> tuple[Summary, ...]:
         """As behind it: a gate and its replicas are one step to all others."""
         return self.of.summaries
+
+    def names_before(self, column: str) -> tuple[str | None, ...]:
+        """As behind it."""
+        return self.of.names_before(column)
 
     @property
     def passes_on(self) -> bool:
@@ -205,6 +214,11 @@ class LateStep(Step):
         del position, there, needed
         return frozenset()
 
+    def names_before(self, column: str) -> tuple[str | None, ...]:
+        """None is there: it takes other rows."""
+        del column
+        return (None,)
+
     @property
     def passes_on(self) -> bool:
         """As every step that looks at each row alone."""
@@ -255,6 +269,11 @@ class SinkStep(Step):
         """All there is."""
         del position, needed
         return there
+
+    def names_before(self, column: str) -> tuple[str | None, ...]:
+        """It lets nothing go on."""
+        del column
+        return (None,)
 
     @property
     def passes_on(self) -> bool:

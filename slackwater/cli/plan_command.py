@@ -44,13 +44,15 @@ def plan(
         from slackwater.simulation import Simulation  # noqa: PLC0415 (slow to import)
 
         found = cast("Dataflow", load(flow).flow)
-        made = Simulation(nodes, cores=cores).predict(
+        choice = Simulation(nodes, cores=cores).choose_plan(
             found, rates_of(rate), sample=sample, horizon=horizon, placement=placed(placement)
         )
+        made = choice.written.prediction
         if as_json:
-            print_json(made.to_json())
+            print_json({**made.to_json(), "plans": choice.to_json()})
         else:
             echo(made.text())
+            echo(choice.text())
 
 
 def provision(

@@ -96,6 +96,10 @@ class AggregateStep(GatedStep):
         """The end of the earliest window that is still open."""
         return (Summary(self.window.slide_ns, self.window.size_ns),)
 
+    def names_before(self, column: str) -> tuple[str | None, ...]:
+        """As here, if it is a key: the rows of a key make its results."""
+        return (column if column in self.keys else None,)
+
     @property
     def passes_on(self) -> bool:
         """It makes new rows."""

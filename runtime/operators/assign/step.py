@@ -26,6 +26,10 @@ class AssignStep(EachRowStep):
         computed = {name for each in self.columns.values() for name in each.columns()}
         return (needed - self.columns.keys()) | computed
 
+    def names_before(self, column: str) -> tuple[str | None, ...]:
+        """As here, if it leaves it as it was."""
+        return (None if column in self.columns else column,)
+
     @property
     def runs_users_code(self) -> bool:
         """It does not."""

@@ -59,6 +59,10 @@ class DedupeStep(GatedStep):
         """As they come: a row leaves with its own time."""
         return (PASSES,)
 
+    def names_before(self, column: str) -> tuple[str | None, ...]:
+        """As here, if it is a key: rows of other keys are none of its own."""
+        return (column if column in self.on else None,)
+
     @property
     def passes_on(self) -> bool:
         """It does: the others count as filtered."""

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
-from runtime.expressions.expressions import Expr
-from runtime.plan.step import EachRowStep, Step
+from runtime.plan.step import ChoosingStep, Step
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilterStep(EachRowStep):
+class FilterStep(ChoosingStep):
     """Keeps the rows where the predicate is true; the others are counted as filtered."""
-
-    predicate: Expr
 
     @property
     def kind(self) -> str:
@@ -24,6 +21,10 @@ class FilterStep(EachRowStep):
         """What is needed behind it, and what the predicate reads."""
         del position, there
         return needed | self.predicate.columns()
+
+    def names_before(self, column: str) -> tuple[str | None, ...]:
+        """As here."""
+        return (column,)
 
     @property
     def runs_users_code(self) -> bool:

@@ -76,6 +76,14 @@ class JoinStep(GatedStep):
         """As they come: a pair is as old as its later row."""
         return (PASSES, PASSES)
 
+    def names_before(self, column: str) -> tuple[str | None, ...]:
+        """Where it came from; a left key was that of the right, too."""
+        if column in self.left_on:
+            right = self.right_on[self.left_on.index(column)]
+            return (column, right)
+        came = {name: old for old, name in self.right_names.items()}
+        return (None, came[column]) if column in came else (column, None)
+
     @property
     def passes_on(self) -> bool:
         """It makes new rows."""

@@ -49,6 +49,10 @@ class MergeStep(GatedStep):
         """Promises go out as they came."""
         return (PASSES,)
 
+    def names_before(self, column: str) -> tuple[str | None, ...]:
+        """As here."""
+        return (column,) * len(self.inputs)
+
     @property
     def passes_on(self) -> bool:
         """It does."""

@@ -60,6 +60,11 @@ class ProcessStep(GatedStep):
         """As they come: nothing is older than the rows, or the time, that it follows from."""
         return (PASSES,)
 
+    def names_before(self, column: str) -> tuple[str | None, ...]:
+        """Nobody knows what the user's object makes of it."""
+        del column
+        return (None,)
+
     @property
     def passes_on(self) -> bool:
         """It makes new rows."""

@@ -24,6 +24,10 @@ class SelectStep(EachRowStep):
         del position, there, needed
         return set(self.columns.values())
 
+    def names_before(self, column: str) -> tuple[str | None, ...]:
+        """By its old name."""
+        return (self.columns[column],)
+
     @property
     def runs_users_code(self) -> bool:
         """It does not."""

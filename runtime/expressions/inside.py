@@ -1,0 +1,84 @@
+"""What is inside an expression: its parts, other names for its columns, whether it can fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+
+from runtime.expressions.expressions import ColumnRef, EventTime, Expr, Literal, Operation
+
+_SURE = {
+    *("<", "<=", ">", ">=", "==", "!=", "between", "isin", "&", "|", "~"),
+    *("is_null", "fill_null", "where", "sqrt", "floor", "/"),
+}
+"""Operations that have a value for whatever their types allow."""
+_SURE_IN_FLOATS = {"+", "-", "*", "//", "%", "**", "negative", "abs", "round"}
+"""The same, if the result is a float: a whole one may not fit, and is refused (`whole.py`)."""
+
+
+def conjuncts(predicate: Expr) -> tuple[Expr, ...]:
+    """Return what all must be true for a predicate to be, in its order: a & b & c are three."""
+    if isinstance(predicate, Operation) and predicate.op == "&":
+        return tuple(part for each in predicate.operands for part in conjuncts(each))
+    return (predicate,)
+
+
+def renamed(expression: Expr, names: Mapping[str, str]) -> Expr:
+    """Return an expression over columns of other names, {its name: the other}, all of them."""
+    if isinstance(expression, ColumnRef):
+        return ColumnRef(names[expression.name])
+    if isinstance(expression, Operation):
+        return expression.over([renamed(each, names) for each in expression.operands])
+    return expression
+
+
+def parts(expression: Expr) -> Iterator[Expr]:
+    """Yield an expression and all that is inside."""
+    yield expression
+    if isinstance(expression, Operation):
+        for each in expression.operands:
+            yield from parts(each)
+
+
+def reads_event_time(expression: Expr) -> bool:
+    """Return whether it asks when a row happened."""
+    return any(isinstance(part, EventTime) for part in parts(expression))
+
+
+def never_fails(expression: Expr, schema: pa.Schema) -> bool:
+    """Return whether it is known to have a value for every row of a schema.
+
+    False: a value may be refused (a whole number that does not fit, a cast), or nobody knows.
+    """
+    return all(_is_sure(part, schema) for part in parts(expression))
+
+
+def _is_sure(part: Expr, schema: pa.Schema) -> bool:
+    if isinstance(part, ColumnRef | Literal | EventTime):
+        return True
+    if not isinstance(part, Operation):
+        return False
+    if part.op in _SURE:
+        return True
+    kind = part.type_in(schema, step="a predicate")
+    return part.op in _SURE_IN_FLOATS and pa.types.is_floating(kind)
+
+
+def alike(one: Expr, other: Expr) -> bool:
+    """Return whether two expressions are written alike: the same value for the same row."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, Operation) and isinstance(other, Operation):
+        return (
+            one.op == other.op
+            and bool(one.option == other.option)
+            and len(one.operands) == len(other.operands)
+            and all(map(alike, one.operands, other.operands))
+        )
+    if isinstance(one, ColumnRef) and isinstance(other, ColumnRef):
+        return one.name == other.name
+    if isinstance(one, Literal) and isinstance(other, Literal):
+        same = one.type == other.type and type(one.value) is type(other.value)
+        return bool(same and repr(one.value) == repr(other.value))  # 0.0 is not −0.0
+    return isinstance(one, EventTime)

@@ -1,0 +1,104 @@
+"""What a rewrite must not change at a gate: what it releases, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from runtime.errors import FlowError
+from runtime.model import READY_ONLY
+from runtime.plan.graph import StepGraph
+from runtime.plan.plan import Stage, plan_stages
+from runtime.plan.step import GatedStep, Step, release_of
+from runtime.plan.steps import SourceStep
+
+__all__ = ["check_gate", "check_orders"]
+
+
+def check_gate(graph: StepGraph, step: GatedStep, *, who: str) -> None:
+    """Check that fewer rows may come to a gate without changing what becomes of the others.
+
+    Raises:
+        FlowError: they may not; says why, and who asked.
+    """
+    stage = _gates(graph)[step.name]
+    reason = ""
+    if release_of(step) != READY_ONLY:
+        reason = (
+            f"its gate releases by {release_of(step).text}, so what is late there depends on "
+            "which rows have come"
+        )
+    elif any(channel.may_be_late for channel in stage.inputs):
+        reason = "rows may come too late there (idle=, or a slack further up), and are counted"
+    elif step.has_time or step.revises:
+        reason = "it goes by the clock, or lets rows leave again"
+    elif step.sharing.replicas > 1 and step.sharing.share == "all":
+        reason = "its replicas share rows by their number (share='all')"
+    elif any(one.has_writers for one in stage.inputs) and len(set(step.ports)) < len(step.ports):
+        reason = "its inputs have writers, whose order would change; merge behind the filter"
+    if reason:
+        raise FlowError(f"{who} may not go before {step.name!r}: {reason}")
+
+
+def check_orders(before: StepGraph, after: StepGraph, *, what: str) -> None:
+    """Check that rows of one time still stand in the same order behind every gate.
+
+    It is the order of the stages that they come from, whether steps are fused or not.
+
+    Raises:
+        FlowError: they do not.
+    """
+    if not _has_ties(before.steps.values()):
+        return
+    for fuse in (True, False):
+        old, new = _gates(before, fuse=fuse), _gates(after, fuse=fuse)
+        for name, stage in old.items():
+            if _order(stage) != _order(new[name]):
+                raise FlowError(
+                    f"{what}: rows of one time would come to {name!r} in another order of its "
+                    "inputs"
+                )
+
+
+class _Same:
+    """A graph, known by who it is: none is ever changed."""
+
+    def __init__(self, graph: StepGraph) -> None:
+        self.graph = graph
+
+    def __hash__(self) -> int:
+        return id(self.graph)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.graph is self.graph
+
+
+@lru_cache(maxsize=64)
+def _gates_of(same: _Same, *, fuse: bool) -> dict[str, Stage]:
+    stages = plan_stages(same.graph, fuse=fuse)
+    return {one.origin: one for one in stages if one.is_gated and one.part != "replica"}
+
+
+def _gates(graph: StepGraph, *, fuse: bool = True) -> dict[str, Stage]:
+    """Return {step behind a gate: the stage that has it}."""
+    return _gates_of(_Same(graph), fuse=fuse)
+
+
+def _has_ties(steps: Iterable[Step]) -> bool:
+    """Return whether several writers come to one port of some gate."""
+    for step in steps:
+        if isinstance(step, GatedStep):
+            if len(set(step.ports)) < len(step.ports) or step.sharing.replicas > 1:
+                return True
+        elif isinstance(step, SourceStep) and step.source.writer is not None:
+            return True
+    return False
+
+
+def _order(stage: Stage) -> tuple[object, ...]:
+    """Return the inputs of a gate by rank, each by its place; and whose ranks rows carry."""
+    came = stage.inputs
+    order = sorted(range(len(came)), key=lambda at: (came[at].port, came[at].rank))
+    has_writers = any(one.has_writers for one in came)
+    marks = [(one.has_writers, one.shares_writers) for one in came] if has_writers else []
+    return (*order, *marks)

@@ -1,0 +1,391 @@
+"""Rewrites that keep a flow's results, to the byte: what each does, and when it may be done.
+
+```
+ticks ─ falling ─ pairs ─ good ─ out                 good = a & b, of the left row and of the right
+ticks ─ falling ─ pairs ─ good.1 ─ good.2 ─ out      split good
+ticks ─ falling ┬ good.1 ┬ pairs ─ out               good.1 before pairs, good.2 before pairs
+                └ good.2 ┘
+ticks ─ falling ─ good.1 ═ pairs ─ out               share good.1, good.2 (if they are alike)
+ticks ─ good.1 ─ falling ═ pairs ─ out               good.1 before falling
+```
+
+Which rows leave, what is in them and their order stay as they are. What a rewrite may change: what
+work is done for them, how many rows each stage counts, and rows that fail: where a row is let go
+before what could not compute it, there is no error any more. Never the other way round.
+Source: [mace] §IX-A, "query rewriting".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from runtime.errors import FlowError
+from runtime.expressions.inside import (
+    alike,
+    conjuncts,
+    never_fails,
+    reads_event_time,
+    renamed,
+)
+from runtime.plan.graph import StepGraph
+from runtime.plan.step import ChoosingStep, EachRowStep, GatedStep, Step
+from runtime.rewrite.gates import check_gate, check_orders
+
+__all__ = [
+    "Before",
+    "FlowPlan",
+    "Rewrite",
+    "Share",
+    "Split",
+    "rewrites_of",
+    "split_all",
+    "thinkable",
+]
+
+Steps = dict[str, Step]
+
+
+@dataclass(frozen=True)
+class FlowPlan:
+    """The steps of a flow, as written or rewritten.
+
+    Attributes:
+        graph: its steps.
+        rewrites: what has been done to it, in order, as texts.
+        atoms: {filter: the filters of the flow as it was that it stands for}; one that is not in
+            it stands for itself.
+    """
+
+    graph: StepGraph
+    rewrites: tuple[str, ...] = ()
+    atoms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def atoms_of(self, step: str) -> tuple[str, ...]:
+        """Return which filters of the flow as it was a filter stands for."""
+        return self.atoms.get(step, (step,))
+
+    def done(self, rewrite: Rewrite) -> FlowPlan:
+        """Return the plan behind a rewrite.
+
+        Raises:
+            FlowError: it is not allowed here; says why.
+        """
+        steps, atoms = rewrite.steps(self)
+        graph = replace(self.graph, steps=steps)
+        check_orders(self.graph, graph, what=rewrite.text)
+        return FlowPlan(graph, (*self.rewrites, rewrite.text), {**self.atoms, **atoms})
+
+
+class Rewrite(Protocol):
+    """One way to write a flow otherwise."""
+
+    @property
+    def text(self) -> str:
+        """What it is called: `rewritten(flow, text)` does it."""
+        ...
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """Which filters it is done to."""
+        ...
+
+    @property
+    def past(self) -> str:
+        """Which step they are moved past; where none is, the first of them."""
+        ...
+
+    def steps(self, plan: FlowPlan) -> tuple[Steps, dict[str, tuple[str, ...]]]:
+        """Return the steps behind it, and {new filter: what it stands for}.
+
+        Raises:
+            FlowError: it would change results, or may.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Split:
+    """A filter by `a & b` becomes one by a, and one by b behind it.
+
+    Always allowed: rows for which both are true go on. b is asked of fewer rows.
+    """
+
+    filter: str
+
+    @property
+    def text(self) -> str:
+        """`split late`."""
+        return f"split {self.filter}"
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """The one."""
+        return (self.filter,)
+
+    @property
+    def past(self) -> str:
+        """Itself."""
+        return self.filter
+
+    def steps(self, plan: FlowPlan) -> tuple[Steps, dict[str, tuple[str, ...]]]:
+        """See Rewrite."""
+        there = plan.graph.steps
+        whole = _filter(there, self.filter)
+        predicates = conjuncts(whole.predicate)
+        if len(predicates) == 1:
+            raise FlowError(f"filter {self.filter!r} is by one condition: {whole.predicate}")
+        chain: list[ChoosingStep] = []
+        for number, predicate in enumerate(predicates, start=1):
+            name = _free(there, f"{self.filter}.{number}")
+            inputs = (chain[-1].name,) if chain else whole.inputs
+            chain.append(replace(whole, name=name, inputs=inputs, predicate=predicate))
+        made: Steps = {}
+        for step in there.values():
+            if step is whole:
+                made.update({one.name: one for one in chain})
+            else:
+                made[step.name] = _fed(step, {whole.name: chain[-1].name})
+        return made, {one.name: (one.name,) for one in chain}
+
+
+@dataclass(frozen=True)
+class Before:
+    """A filter goes before the step that feeds it: a map, another filter, a join, a window.
+
+    Allowed if
+
+    - nothing else takes what leaves that step, late rows included;
+    - the filter reads only columns that the step passes on as they came: none that it makes; of a
+      window and a dedupe only keys. When a row happened, only where that is the row's own time;
+    - its condition has a value for whatever comes, where it now sees more rows: behind another
+      filter, a join or a window some had gone;
+    - at a gate: it releases only what is ready, and no row can come too late there, so what it
+      releases does not depend on which rows come; and it does not deal rows out by their number.
+
+    Through a join it goes to each side that has all of its columns, through a merge to all inputs.
+
+    Attributes:
+        filter: which.
+        step: the one that feeds it.
+        port: of a step with several that have its columns, only before this one, from 0; None:
+            before all of them.
+    """
+
+    filter: str
+    step: str
+    port: int | None = None
+
+    @property
+    def text(self) -> str:
+        """`late before jams`; `late before jams:1`, its left side only."""
+        port = "" if self.port is None else f":{self.port + 1}"
+        return f"{self.filter} before {self.step}{port}"
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """The one."""
+        return (self.filter,)
+
+    @property
+    def past(self) -> str:
+        """That one."""
+        return self.step
+
+    def steps(self, plan: FlowPlan) -> tuple[Steps, dict[str, tuple[str, ...]]]:
+        """See Rewrite."""
+        graph, there = plan.graph, plan.graph.steps
+        moved = _filter(there, self.filter)
+        step = there[moved.inputs[0]]
+        if step.name != self.step:
+            raise FlowError(f"filter {self.filter!r} is fed by {step.name!r}, not {self.step!r}")
+        self._check(graph, moved, step)
+        names = self._positions(there, moved, step)
+        copies: dict[int, ChoosingStep] = {}
+        for number, (position, known) in enumerate(names.items(), start=1):
+            feeds = step.inputs[position]
+            copies[position] = replace(
+                moved,
+                name=moved.name if len(names) == 1 else _free(there, f"{moved.name}.{number}"),
+                inputs=(feeds,),
+                schema=there[feeds].schema,
+                predicate=renamed(moved.predicate, known),
+            )
+        inputs = [
+            copies[position].name if position in copies else name
+            for position, name in enumerate(step.inputs)
+        ]
+        made: Steps = {}
+        order = list(there)
+        for one in there.values():
+            if one is step:
+                # In the order of what feeds them, so that ties behind them break as before.
+                for copy in sorted(copies.values(), key=lambda c: order.index(c.inputs[0])):
+                    made[copy.name] = copy
+                made[step.name] = replace(step, inputs=tuple(inputs))
+            elif one is not moved:
+                made[one.name] = _fed(one, {moved.name: step.name})
+        atoms = plan.atoms_of(moved.name)
+        return made, {copy.name: atoms for copy in copies.values()}
+
+    def _check(self, graph: StepGraph, moved: ChoosingStep, step: Step) -> None:
+        others = [
+            one.name for one in graph.steps.values() if step.name in one.inputs and one is not moved
+        ]
+        if others:
+            raise self._refused(f"{others[0]!r} takes what leaves {step.name!r}, too")
+        keeps_time = step.passes_on and not any(getattr(step, "port_keys", ((),)))
+        if reads_event_time(moved.predicate) and not keeps_time:
+            raise self._refused(
+                f"it asks event_time(), and {step.name!r} makes rows of other times"
+            )
+        if isinstance(step, GatedStep):
+            check_gate(graph, step, who=f"filter {self.filter!r}")
+        is_map = isinstance(step, EachRowStep) and not isinstance(step, ChoosingStep)
+        if not is_map and not never_fails(moved.predicate, moved.schema):
+            raise self._refused(
+                f"{moved.predicate} may be refused for rows that do not reach it now; compute in "
+                "floats, or leave it where it is"
+            )
+
+    def _positions(
+        self, there: Mapping[str, Step], moved: ChoosingStep, step: Step
+    ) -> dict[int, dict[str, str]]:
+        """Return {input: {column: its name there}} of those that it goes to."""
+        ports = step.ports if isinstance(step, GatedStep) else (0,) * len(step.inputs)
+        read = sorted(moved.predicate.columns())
+        if not read:
+            raise self._refused("it reads no column, so it is the same everywhere")
+        known: dict[int, dict[str, str]] = {}
+        for position, feeds in enumerate(step.inputs):
+            names = {column: step.names_before(column)[position] for column in read}
+            found = {column: name for column, name in names.items() if name is not None}
+            if len(found) == len(read) and _same_types(moved, there[feeds], found):
+                known[position] = found
+        able = {
+            port
+            for port in dict.fromkeys(ports)
+            if all(at in known for at, one in enumerate(ports) if one == port)
+        }
+        wanted = able if self.port is None else able & {self.port}
+        if not wanted or (self.port is not None and len(able) == 1):
+            made = [c for c in read if not any(step.names_before(c))]
+            which = f"column {made[0]!r}" if made else f"columns {', '.join(read)}, of both sides"
+            raise self._refused(
+                f"it reads {which}, which {step.name!r} makes, changes or brings together"
+                if self.port is None
+                else f"input {self.port + 1} has not all of its columns, or is the only one"
+            )
+        return {at: known[at] for at, port in enumerate(ports) if port in wanted}
+
+    def _refused(self, reason: str) -> FlowError:
+        return FlowError(f"filter {self.filter!r} may not go before {self.step!r}: {reason}")
+
+
+@dataclass(frozen=True)
+class Share:
+    """Filters alike, which are all that takes what a step sends, become one.
+
+    Always allowed then: each of its rows goes on to all of them, or to none.
+    """
+
+    filters: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """`share late.1, late.2`."""
+        return f"share {', '.join(self.filters)}"
+
+    @property
+    def past(self) -> str:
+        """The first."""
+        return self.filters[0]
+
+    def steps(self, plan: FlowPlan) -> tuple[Steps, dict[str, tuple[str, ...]]]:
+        """See Rewrite."""
+        there = plan.graph.steps
+        first, *others = [_filter(there, name) for name in self.filters]
+        for other in others:
+            if other.inputs != first.inputs or not alike(first.predicate, other.predicate):
+                raise FlowError(f"filters {first.name!r} and {other.name!r} are not alike")
+        feeds = first.inputs[0]
+        takers = [one.name for one in there.values() if feeds in one.inputs]
+        if set(takers) != set(self.filters) or not others:
+            raise FlowError(
+                f"filters {', '.join(map(repr, self.filters))} are not all that takes what leaves "
+                f"{feeds!r}: so do {', '.join(map(repr, takers))}"
+            )
+        known = {other.name: first.name for other in others}
+        made = {one.name: _fed(one, known) for one in there.values() if one.name not in known}
+        atoms = dict.fromkeys(atom for name in self.filters for atom in plan.atoms_of(name))
+        return made, {first.name: tuple(atoms)}
+
+
+def rewrites_of(
+    plan: FlowPlan, *, of: Callable[[str], bool] | None = None
+) -> Iterator[tuple[Rewrite, FlowPlan]]:
+    """Yield each rewrite that is allowed, and what it makes of a plan.
+
+    Args:
+        plan: is not changed.
+        of: (filter) -> whether rewrites of it are wanted; None: all are.
+    """
+    for rewrite in thinkable(plan.graph.steps):
+        if of is not None and not any(map(of, rewrite.filters)):
+            continue
+        try:
+            yield rewrite, plan.done(rewrite)
+        except FlowError:
+            continue
+
+
+def split_all(plan: FlowPlan) -> FlowPlan:
+    """Return a plan all of whose filters are by one condition."""
+    for step in plan.graph.steps.values():
+        if isinstance(step, ChoosingStep) and len(conjuncts(step.predicate)) > 1:
+            plan = plan.done(Split(step.name))
+    return plan
+
+
+def thinkable(steps: Mapping[str, Step]) -> Iterator[Rewrite]:
+    """Yield rewrites that have something to be done to, allowed or not."""
+    filters = [step for step in steps.values() if isinstance(step, ChoosingStep)]
+    for one in filters:
+        if len(conjuncts(one.predicate)) > 1:
+            yield Split(one.name)
+        feeds = steps[one.inputs[0]]
+        yield Before(one.name, feeds.name)
+        if isinstance(feeds, GatedStep) and len(set(feeds.ports)) > 1:
+            yield from (Before(one.name, feeds.name, port) for port in sorted(set(feeds.ports)))
+        same = [each.name for each in filters if each.inputs == one.inputs]
+        if len(same) > 1 and same[0] == one.name:
+            yield Share(tuple(same))
+
+
+def _filter(steps: Mapping[str, Step], name: str) -> ChoosingStep:
+    step = steps.get(name)
+    if not isinstance(step, ChoosingStep):
+        known = [one.name for one in steps.values() if isinstance(one, ChoosingStep)]
+        raise FlowError(f"there is no filter {name!r}; there are: {', '.join(known) or 'none'}")
+    return step
+
+
+def _free(steps: Mapping[str, Step], name: str) -> str:
+    if name in steps:
+        raise FlowError(f"a step is named {name!r} already; rename it")
+    return name
+
+
+def _fed(step: Step, known: Mapping[str, str]) -> Step:
+    """Return a step whose inputs have these new names."""
+    if not any(name in known for name in step.inputs):
+        return step
+    return replace(step, inputs=tuple(known.get(name, name) for name in step.inputs))
+
+
+def _same_types(moved: ChoosingStep, feeds: Step, names: Mapping[str, str]) -> bool:
+    return all(
+        moved.schema.field(column).type == feeds.schema.field(name).type
+        for column, name in names.items()
+    )

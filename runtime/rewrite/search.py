@@ -1,0 +1,213 @@
+"""Branch and bound among the plans that rewrites make: filter by filter, cheapest hope first.
+
+```
+                      bound 3.1: late, busy undecided
+          ┌──────────────────┼──────────────────┐
+   late at its place   late before jams   late before loops      a child for each place of `late`
+      bound 4.0           bound 3.1          bound 5.2           5.2: cut, there is a plan of 4.8
+```
+
+A node of the tree has decided where some filters stand. Its bound is the cost of the plan in which
+all others stand as far up as they can, and cost nothing: no plan below it costs less, if a row
+less never costs more. Source: [mace] §IX-A; branch and bound, its [27].
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from itertools import count
+
+from runtime.expressions.inside import never_fails
+from runtime.plan.step import ChoosingStep
+from runtime.rewrite.moves import FlowPlan, Share, rewrites_of, split_all
+
+__all__ = ["Cost", "Found", "Price", "far_up", "search_plans"]
+
+Cost = tuple[float, ...]
+"""Compared from the first number on; the less the better."""
+Price = Callable[[FlowPlan, Collection[str]], Cost]
+"""(plan, filters that are to cost nothing) -> its cost."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search has found.
+
+    Attributes:
+        plans: the best ones, the best first, each with its cost.
+        priced: how many plans were computed through.
+        cut: how many nodes of the tree were left out, for no plan below them could be better.
+        is_whole: whether all plans were looked at or cut; False: the budget was spent.
+    """
+
+    plans: tuple[tuple[Cost, FlowPlan], ...]
+    priced: int
+    cut: int
+    is_whole: bool
+
+
+def far_up(plan: FlowPlan) -> FlowPlan:
+    """Return a plan all of whose filters are split, and stand as near to the sources as they can.
+
+    Not the best one: a dear filter costs most there. But it is where filters see the most rows;
+    those most that saw the fewest where they stood, furthest from the sources.
+    """
+    plan = split_all(plan)
+    for atom in _in_order(plan):
+        while (made := next(_rewrites_up(plan, atom), None)) is not None:
+            plan = made
+    return plan
+
+
+def _rewrites_up(plan: FlowPlan, atom: str) -> Iterator[FlowPlan]:
+    """Yield what one more rewrite of a filter makes, those apart that only divide it by sides."""
+    for rewrite, made in rewrites_of(plan, of=_standing_for(plan, (atom,))):
+        own = [name for name in rewrite.filters if atom in plan.atoms_of(name)]
+        feeds = plan.graph.steps[own[0]].inputs[0]
+        if isinstance(rewrite, Share) or atom not in plan.atoms_of(feeds):
+            yield made
+
+
+def _in_order(plan: FlowPlan) -> list[str]:
+    return [step.name for step in plan.graph.steps.values() if isinstance(step, ChoosingStep)]
+
+
+def search_plans(start: FlowPlan, price: Price, *, keep: int = 3, budget: int = 2_000) -> Found:
+    """Return the cheapest plans that rewrites make of a flow; ties go to fewer rewrites.
+
+    Args:
+        start: the flow; its filters are split first.
+        price: a row less must never cost more, or better plans may be cut.
+        keep: how many plans to return, >= 1.
+        budget: how many plans to compute through at most.
+    """
+    search = _Search(price, keep, budget)
+    begin = split_all(start)
+    search.grow(begin, _order_of(begin))
+    return search.found()
+
+
+class _Search:
+    def __init__(self, price: Price, keep: int, budget: int) -> None:
+        self._price, self._keep, self._budget = price, keep, budget
+        self._best: list[tuple[Cost, int, FlowPlan]] = []
+        self._seen: set[object] = set()
+        self._number = count()
+        self._cut = 0
+        self._priced = 0
+
+    def grow(self, begin: FlowPlan, atoms: tuple[str, ...]) -> None:
+        """Walk the tree; `atoms` are the filters to be decided, in this order."""
+        self._waiting = [(self._bound(begin, atoms), next(self._number), begin, atoms)]
+        while self._waiting and self._priced < self._budget:
+            bound, _, plan, undecided = heapq.heappop(self._waiting)
+            if self._is_hopeless(bound):
+                self._cut += 1 + len(self._waiting)  # the others' bounds are no less
+                self._waiting.clear()
+            elif not undecided:
+                self._take(bound, plan)
+            else:
+                self._branch(plan, undecided)
+
+    def _branch(self, plan: FlowPlan, undecided: tuple[str, ...]) -> None:
+        atom, *rest = undecided
+        for child in _places(plan, atom):
+            key = (_key(child), tuple(rest))
+            if key in self._seen:
+                continue
+            self._seen.add(key)
+            bound = self._bound(child, tuple(rest))
+            if self._is_hopeless(bound):
+                self._cut += 1
+            else:
+                heapq.heappush(self._waiting, (bound, next(self._number), child, tuple(rest)))
+
+    def _bound(self, plan: FlowPlan, undecided: tuple[str, ...]) -> Cost:
+        self._priced += 1
+        if not undecided:
+            return (*self._price(plan, ()), float(len(plan.rewrites)))
+        hoped, free = _far_up(plan, frozenset(undecided))
+        return (*self._price(hoped, free), 0.0)
+
+    def _is_hopeless(self, bound: Cost) -> bool:
+        return len(self._best) == self._keep and bound >= self._best[-1][0]
+
+    def _take(self, cost: Cost, plan: FlowPlan) -> None:
+        self._best = sorted([*self._best, (cost, next(self._number), plan)], key=_first_two)
+        del self._best[self._keep :]
+
+    def found(self) -> Found:
+        """Return what there is."""
+        plans = tuple((cost, plan) for cost, _, plan in self._best)
+        return Found(plans, self._priced, self._cut, is_whole=not self._waiting)
+
+
+def _first_two(found: tuple[Cost, int, FlowPlan]) -> tuple[Cost, int]:
+    return found[0], found[1]
+
+
+def _order_of(plan: FlowPlan) -> tuple[str, ...]:
+    """Return the filters in the order in which they are decided.
+
+    What may be refused of some rows passes no other filter; so such filters go first, while the
+    others are out of their way. Then from the sources on.
+    """
+    filters = [step for step in plan.graph.steps.values() if isinstance(step, ChoosingStep)]
+    return tuple(
+        step.name
+        for step in sorted(filters, key=lambda one: never_fails(one.predicate, one.schema))
+    )
+
+
+def _places(plan: FlowPlan, atom: str) -> Iterator[FlowPlan]:
+    """Yield the plan, and all others that moving this filter alone makes of it."""
+    seen, waiting = {_key(plan)}, [plan]
+    for one in waiting:  # grows while we go
+        yield one
+        for _, made in rewrites_of(one, of=_standing_for(one, (atom,))):
+            if _key(made) not in seen:
+                seen.add(_key(made))
+                waiting.append(made)
+
+
+def _far_up(plan: FlowPlan, atoms: Collection[str]) -> tuple[FlowPlan, frozenset[str]]:
+    """Return the plan with these filters as far up as they can, and their names there."""
+    while (further := _further_up(plan, atoms)) is not None:
+        plan = further
+    is_theirs = _standing_for(plan, atoms)
+    return plan, frozenset(filter(is_theirs, plan.graph.steps))
+
+
+def _further_up(plan: FlowPlan, atoms: Collection[str]) -> FlowPlan | None:
+    """Return the plan with one of these filters past a step that is none of them; None: none can.
+
+    It may have to pass others of them on its way.
+    """
+    is_theirs = _standing_for(plan, atoms)
+    for name in filter(is_theirs, plan.graph.steps):
+        further = plan
+        while True:
+            made = next(rewrites_of(further, of=name.__eq__), None)
+            if made is None:
+                break
+            rewrite, further = made
+            if isinstance(rewrite, Share) or not is_theirs(rewrite.past):
+                return further
+    return None
+
+
+def _standing_for(plan: FlowPlan, atoms: Collection[str]) -> Callable[[str], bool]:
+    """Return whether a step is a filter that stands for one of these."""
+    steps = plan.graph.steps
+
+    def is_theirs(name: str) -> bool:
+        own = plan.atoms_of(name)
+        return isinstance(steps[name], ChoosingStep) and any(one in atoms for one in own)
+
+    return is_theirs
+
+
+def _key(plan: FlowPlan) -> object:
+    return tuple((step.name, step.inputs) for step in plan.graph.steps.values())

@@ -1,0 +1,305 @@
+"""Which of the plans with the same results has the least latency: [mace] §IX-A.
+
+```
+flow ─▶ filters split ─▶ one sample, each step a stage ─▶ branch and bound on Mace ─▶ a few plans
+                                                                                         │
+             written, and each of these, sampled as it would run, placed, predicted ◀────┘
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypedDict, Unpack
+
+import numpy as np
+
+from runtime.config import Limits, Tuning
+from runtime.errors import FlowError
+from runtime.estimate import CostCurve, Workload
+from runtime.estimate.carried import StepStatistics, carried
+from runtime.estimate.excess import cumulative_excess
+from runtime.estimate.query_graph import FloatArray, arrivals_of
+from runtime.estimate.rates import Rate, series_of
+from runtime.estimate.sampled import as_shares
+from runtime.flow.dataflow import Dataflow
+from runtime.model import NS_PER_SECOND, Duration, format_ns
+from runtime.plan.step import ChoosingStep
+from runtime.prepare import prepare
+from runtime.rewrite import FlowPlan, split_all
+from runtime.rewrite.search import Cost, Found, Price, far_up, search_plans
+from slackwater.prediction import Prediction, subintervals
+from slackwater.sampling import HERE, FlowSample, sample_flow
+
+__all__ = ["Considered", "PlanChoice", "choose_plan", "price_of"]
+
+
+class Ahead(TypedDict, total=False):
+    """What `FlowHost.predict` takes beside a flow, its rates and its sample."""
+
+    placement: Mapping[str, str] | None
+    limits: Limits | None
+    tuning: Tuning | None
+    horizon: Duration
+    width: Duration
+    seed: int
+
+
+class Host(Protocol):
+    """Where a flow is to run: a `FlowHost`, which imports this module."""
+
+    @property
+    def slots(self) -> Sequence[object]:
+        """What it offers."""
+        ...
+
+    def predict(
+        self,
+        flow: Dataflow,
+        rates: Mapping[str, Rate] | Rate,
+        *,
+        sample: FlowSample,
+        **ahead: Unpack[Ahead],
+    ) -> Prediction:
+        """See `FlowHost.predict`."""
+        ...
+
+
+GAIN = 0.1
+"""A rewritten plan has to be so much better than the written one to be chosen: of a sample, costs
+are known to some ten per cent."""
+Sampler = Callable[[Dataflow, Limits], FlowSample]
+
+
+@dataclass(frozen=True, eq=False)
+class Considered:
+    """A plan that was looked at.
+
+    Attributes:
+        rewrites: what makes it of the flow as written; none: it is that.
+        flow: to be submitted.
+        prediction: of it, placed as it would be.
+    """
+
+    rewrites: tuple[str, ...]
+    flow: Dataflow
+    prediction: Prediction
+
+    @property
+    def worst_s(self) -> float:
+        """The worst latency predicted; inf: it grows without bound."""
+        found = self.prediction.estimate
+        return float("inf") if found.is_unbounded else found.worst_s
+
+    @property
+    def cores(self) -> float:
+        """CPU seconds that it takes in a second, all stages together."""
+        return sum(self.prediction.cores_by.values())
+
+    @property
+    def is_written(self) -> bool:
+        """Whether it is the flow as its user wrote it."""
+        return not self.rewrites
+
+
+@dataclass(frozen=True, eq=False)
+class PlanChoice:
+    """The plans of a flow that were predicted, and which of them is best.
+
+    Attributes:
+        considered: the flow as written, then the best rewritten ones that a search found.
+        found: what the search says of itself; None: the flow has no filter that may move.
+    """
+
+    considered: tuple[Considered, ...]
+    found: Found | None
+
+    @property
+    def written(self) -> Considered:
+        """The flow as its user wrote it."""
+        return self.considered[0]
+
+    @property
+    def chosen(self) -> Considered:
+        """The plan with the least worst latency; where none has a backlog, with the least work.
+
+        The written one, unless another is better by a tenth.
+        """
+        best = min(self.considered, key=_rank)
+        mine, its = _rank(self.written), _rank(best)
+        for one, other in zip(mine, its, strict=True):
+            if one != other:
+                return best if other < one * (1 - GAIN) else self.written
+        return self.written
+
+    def text(self) -> str:
+        """Return what a person reads."""
+        return "\n".join(_lines(self))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values; times in seconds, null for a latency without bound."""
+        return {
+            "chosen": list(self.chosen.rewrites),
+            "considered": [
+                {
+                    "rewrites": list(one.rewrites),
+                    "worst_s": None if np.isinf(one.worst_s) else one.worst_s,
+                    "cores": one.cores,
+                    "placement": dict(one.prediction.plan.slots),
+                }
+                for one in self.considered
+            ],
+            "is_whole": self.found is None or self.found.is_whole,
+        }
+
+
+def choose_plan(
+    host: Host,
+    flow: Dataflow,
+    rates: Mapping[str, Rate] | Rate,
+    *,
+    sample: int | Sampler = 1_000,
+    keep: int = 3,
+    **ahead: Unpack[Ahead],
+) -> PlanChoice:
+    """Return which plan of a flow is best here, of those whose results are the same to the byte.
+
+    Nothing is run but samples, in this process. The search goes by Mace on one node as strong as
+    all slots together, by the statistics of one sample; what it finds is sampled once more as it
+    would run, and predicted with its placement. Source: [mace] §IX-A.
+
+    Args:
+        host: where it is to run: a Cluster or a Simulation.
+        flow: as written.
+        rates: as of `FlowHost.predict`.
+        sample: rows of each source, or what makes a sample: (flow, limits) -> FlowSample.
+        keep: how many rewritten plans to predict.
+        ahead: `placement`, `limits`, `horizon`, `width` and `seed`, as of `FlowHost.predict`. Plans
+            without one of the stages that `placement` names are left out.
+
+    Raises:
+        FlowError, SettingError: as of `FlowHost.predict`.
+    """
+    limits = ahead.get("limits") or Limits()
+    sampled = _sampler(sample) if isinstance(sample, int) else sample
+
+    def predicted(one: Dataflow) -> Prediction:
+        return host.predict(one, rates, sample=sampled(one, limits), **ahead)
+
+    written = Considered((), flow, predicted(flow))
+    if not any(isinstance(step, ChoosingStep) for step in flow.steps.values()):
+        return PlanChoice((written,), None)
+    price = _price(host, flow, rates, sampled, ahead)
+    found = search_plans(FlowPlan(flow.graph), price, keep=keep + 1)
+    considered = [written]
+    for _, plan in found.plans:
+        if plan.rewrites and len(considered) <= keep:
+            other = flow.with_steps(plan.graph.steps.values())
+            try:
+                considered.append(Considered(plan.rewrites, other, predicted(other)))
+            except FlowError:
+                if not ahead.get("placement"):
+                    raise  # else it has not the stages that were placed by hand
+    return PlanChoice(tuple(considered), found)
+
+
+def price_of(
+    statistics: StepStatistics,
+    arrivals: Mapping[str, FloatArray],
+    *,
+    width_s: float,
+    capacity: float = 1.0,
+    curves: Mapping[str, CostCurve] | None = None,
+) -> Price:
+    """Return what a plan costs: (Mace_WC on one node, its CPU seconds). Source: [mace] §IX-A.
+
+    Args:
+        statistics: of the flow that plans are made of.
+        arrivals: {`arrivals_of(source)`: events in each subinterval}.
+        width_s: w.
+        capacity: of the node, CPU seconds a second.
+        curves: {step: what stands for its cost and selectivity}, where that is no line.
+    """
+
+    def price(plan: FlowPlan, free: Collection[str]) -> Cost:
+        graph = carried(statistics, plan.graph.steps, plan.atoms, free=free, curves=curves)
+        load_s = Workload.of(graph, arrivals, width_s).load_s.sum(axis=0)
+        excess_s = cumulative_excess(load_s, capacity, width_s=width_s)
+        return (round(float(excess_s.max()) / capacity, 9), round(float(load_s.sum()), 9))
+
+    return price
+
+
+def _price(
+    host: Host,
+    flow: Dataflow,
+    rates: Mapping[str, Rate] | Rate,
+    sampled: Sampler,
+    ahead: Ahead,
+) -> Price:
+    """Return the price of plans of a flow, by statistics of one sample.
+
+    It is run twice: as written, and with the filters where they see most rows.
+    """
+    base = split_all(FlowPlan(flow.graph))
+    up = far_up(base)
+    limits = ahead.get("limits") or Limits()
+    sample, statistics = _statistics(flow, base, sampled, limits)
+    if up.rewrites != base.rewrites:
+        _, further = _statistics(flow, up, sampled, limits)
+        statistics = statistics.with_filters_of(further, up.atoms)
+    width_s, d = subintervals(ahead.get("horizon", "60s"), ahead.get("width", "100ms"))
+    shares = as_shares(sample.rows)
+    series = series_of(rates, shares, d=d, width_s=width_s, seed=ahead.get("seed", 0))
+    arrivals = {arrivals_of(name): counts for name, counts in series.items()}
+    return price_of(statistics, arrivals, width_s=width_s, capacity=float(len(host.slots)))
+
+
+def _statistics(
+    flow: Dataflow, plan: FlowPlan, sampled: Sampler, limits: Limits
+) -> tuple[FlowSample, StepStatistics]:
+    """Return a sample of a plan, each step a stage of its own, and what it shows."""
+    apart = replace(limits, fuse=False)
+    parted = flow.with_steps(plan.graph.steps.values())
+    sample = sampled(parted, apart)
+    return sample, StepStatistics.of(
+        plan.graph.steps,
+        prepare(parted, [HERE], limits=apart).stages,
+        sample.stages,
+        slice_s=limits.slice_ns / NS_PER_SECOND,
+    )
+
+
+def _sampler(rows: int) -> Sampler:
+    return lambda flow, limits: sample_flow(flow, rows=rows, limits=limits)
+
+
+def _rank(one: Considered) -> tuple[float, float]:
+    """Latency counts where rows wait for longer than a subinterval; else work does."""
+    return (one.worst_s if one.prediction.has_backlog else 0.0, one.cores)
+
+
+def _lines(choice: PlanChoice) -> list[str]:
+    chosen = choice.chosen
+    if len(choice.considered) == 1:
+        return ["plans       this one only: no filter may stand elsewhere"]
+    lines = [
+        "plans       worst latency and cores of each, results the same to the byte (*: the best):"
+    ]
+    for one in choice.considered:
+        mark = "*" if one is chosen else " "
+        what = "as written" if one.is_written else "; ".join(one.rewrites)
+        lines.append(f"  {mark} {_worst(one.worst_s):>14}  {one.cores:>6.2f}  {what}")
+    if not chosen.is_written:
+        words = ", ".join(f'"{text}"' for text in chosen.rewrites)
+        lines.append(f"to take it  submit(sw.rewritten(flow, {words}))")
+    if choice.found is not None and not choice.found.is_whole:
+        lines.append(f"            {choice.found.priced} plans were looked at, of more")
+    return lines
+
+
+def _worst(seconds: float) -> str:
+    if np.isinf(seconds):
+        return "without bound"
+    return format_ns(round(seconds * 1e9)) if seconds < 1 else f"{seconds:.2f} s"

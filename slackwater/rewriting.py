@@ -1,0 +1,39 @@
+"""A flow written otherwise, by its user's word: same results, less work."""
+
+from __future__ import annotations
+
+from runtime.errors import FlowError
+from runtime.flow.dataflow import Dataflow
+from runtime.rewrite import FlowPlan, rewrites_of, thinkable
+
+__all__ = ["rewritten"]
+
+
+def rewritten(flow: Dataflow, *rewrites: str) -> Dataflow:
+    """Return a flow with the same results, to the byte, whose filters stand elsewhere.
+
+    Args:
+        flow: as it was written; it stays as it is.
+        rewrites: one after the other, as `slackwater plan` prints them: "split late",
+            "late before jams", "share late.1, late.2".
+
+    Raises:
+        FlowError: one is not allowed there, since results would change; says why.
+    """
+    plan = FlowPlan(flow.graph)
+    for text in rewrites:
+        plan = _done(plan, text)
+    return flow.with_steps(plan.graph.steps.values())
+
+
+def _done(plan: FlowPlan, text: str) -> FlowPlan:
+    wanted = " ".join(text.split())
+    for rewrite in thinkable(plan.graph.steps):
+        if rewrite.text == wanted:
+            return plan.done(rewrite)
+    known = [rewrite.text for rewrite, _ in rewrites_of(plan)]
+    raise FlowError(
+        f"dataflow {plan.graph.flow!r} cannot be rewritten by {text!r}: a rewrite is 'split "
+        "FILTER', 'FILTER before STEP', with the step that feeds it, or 'share FILTER, FILTER'; "
+        f"allowed here: {'; '.join(known) or 'none'}"
+    )

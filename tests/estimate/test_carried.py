@@ -1,0 +1,99 @@
+"""Statistics of one plan, carried over to another: worked numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from runtime.errors import SettingError
+from runtime.estimate import Workload
+from runtime.estimate.carried import StepStatistics, carried
+from runtime.estimate.query_graph import arrivals_of
+from runtime.plan.steps import SourceStep
+from slackwater.rewriting import rewritten
+
+TABLE = pa.table({"ts": pa.array([1, 2], pa.timestamp("ns")), "k": [1, 2], "x": [0.5, 1.5]})
+
+
+def stocks() -> sw.Dataflow:
+    """100 ticks, 40 of them falling, 90 pairs; a third good on the left, of that a third right."""
+    flow = sw.Dataflow("stocks")
+    ticks = flow.source("ticks", sw.table(TABLE), event_time="ts")
+    falling = ticks.filter(sw.col("x") > 0, name="falling")
+    pairs = falling.join(falling, on="k", within="1s", name="pairs")
+    good = pairs.filter(sw.col("x") > 1, name="good.1").filter(sw.col("x_right") > 1, name="good.2")
+    good.sink("out", sw.collect_sink())
+    return flow
+
+
+ROWS_IN = {"ticks": 100, "falling": 100, "pairs": 80, "good.1": 90, "good.2": 30, "out": 10}
+ROWS_OUT = {"ticks": 100, "falling": 40, "pairs": 90, "good.1": 30, "good.2": 10, "out": 10}
+ROW_S = {"ticks": 0.0, "falling": 1.0, "pairs": 2.0, "good.1": 10.0, "good.2": 10.0, "out": 0.0}
+
+
+def rows_of(*rewrites: str, sample: StepStatistics | None = None) -> dict[str, float]:
+    """Return the load of each step of a rewritten flow, for 100 ticks."""
+    flow = stocks()
+    known = sample or statistics(flow)
+    atoms = {"good.1": ("good.1", "good.2")} if any("share" in one for one in rewrites) else {}
+    graph = carried(known, rewritten(flow, *rewrites).steps, atoms)
+    work = Workload.of(graph, {arrivals_of("ticks"): np.array([100.0])}, 1.0)
+    return dict(zip(graph.names, map(float, work.load_s.sum(axis=1)), strict=True))
+
+
+def statistics(flow: sw.Dataflow) -> StepStatistics:
+    as_floats = [{k: float(v) for k, v in each.items()} for each in (ROWS_IN, ROWS_OUT, ROW_S)]
+    return StepStatistics(flow.steps, *as_floats)
+
+
+BEFORE = ("good.1 before pairs", "good.2 before pairs")
+
+
+def test_a_plan_that_is_not_rewritten_has_the_load_of_the_sample() -> None:
+    found = rows_of()
+    assert found == pytest.approx({name: ROWS_IN[name] * ROW_S[name] for name in ROWS_IN})
+
+
+def test_filters_before_a_join_take_their_share_of_a_side_each_and_of_the_pairs_both() -> None:
+    found = rows_of(*BEFORE)
+    assert found["good.1"] == found["good.2"] == pytest.approx(40 * 10.0)
+    assert found["pairs"] == pytest.approx(2 * 40 / 3 * 2.0)
+    assert found["out"] == pytest.approx(0.0)
+
+
+def test_filters_that_are_shared_are_asked_once_and_still_take_both_shares_of_pairs() -> None:
+    flow = stocks()
+    shared = rewritten(flow, *BEFORE, "share good.1, good.2", "good.1 before falling")
+    atoms = {"good.1": ("good.1", "good.2")}
+    graph = carried(statistics(flow), shared.steps, atoms)
+    work = Workload.of(graph, {arrivals_of("ticks"): np.array([100.0])}, 1.0)
+    out = {name: float(rows.sum()) for name, rows in work.arrivals.items()}
+    assert (out["good.1"], out["falling"]) == (pytest.approx(100 / 3), pytest.approx(40 / 3))
+    assert out["pairs"] == pytest.approx(90 / 9)
+    load = rows_of(*BEFORE, "share good.1, good.2", "good.1 before falling")
+    assert load["good.1"] == pytest.approx(100 * 10.0)
+    assert load["falling"] == pytest.approx(100 / 3 * 1.0)
+
+
+def test_what_filters_do_is_known_from_where_they_see_more_rows() -> None:
+    flow = stocks()
+    up = rewritten(flow, *BEFORE, "share good.1, good.2", "good.1 before falling")
+    there = StepStatistics(
+        up.steps,
+        dict.fromkeys(up.steps, 100.0),
+        {**dict.fromkeys(up.steps, 50.0), "good.1": 20.0},
+        dict.fromkeys(up.steps, 7.0),
+    )
+    known = statistics(flow).with_filters_of(there, {"good.1": ("good.1", "good.2")})
+    assert (known.share("good.1"), known.share("good.2")) == (0.2, 0.2)
+    assert known.row_s["good.1"] == 7.0
+    assert (known.share("falling"), known.row_s["falling"]) == (0.4, 1.0)  # no more rows there
+
+
+def test_statistics_without_a_step_are_refused() -> None:
+    flow = stocks()
+    with pytest.raises(SettingError, match="has nothing of ticks"):
+        StepStatistics(flow.steps, {}, {}, {})
+    assert isinstance(flow.steps["ticks"], SourceStep)
