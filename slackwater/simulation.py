@@ -35,7 +35,9 @@ class Simulation(FlowHost):
         self.nodes = [f"node-{n}" for n in range(1, nodes + 1)]
         self.slots = slots_of_nodes(dict.fromkeys(self.nodes, cores))
         self._seed, self._cost, self._link = seed, cost, link
-        self._hop_ns = (link or LinkModel()).delay_ns
+        if link is not None:
+            link.check_nodes(self.nodes)
+        self._hop_ns = (link or LinkModel()).least_delay_ns
         self._jobs: list[SimulatedJob] = []
 
     def submit(
