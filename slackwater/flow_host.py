@@ -20,6 +20,7 @@ from runtime.tune import HOP_NS
 
 if TYPE_CHECKING:
     from runtime.estimate.rates import Rate
+    from runtime.simulate import LinkModel
     from slackwater.prediction import Prediction
     from slackwater.sampling import FlowSample
 
@@ -36,6 +37,7 @@ class FlowHost(ABC):
     slots: tuple[SlotPlace, ...]
     _free: Mapping[str, int] | None = None  # {node: how many of its slots have a free CPU}
     _hop_ns: int = HOP_NS  # what a message between two slots takes at least
+    _link: LinkModel | None = None  # what lies between nodes, where that is known
 
     def plan(
         self,
@@ -77,7 +79,7 @@ class FlowHost(ABC):
             lines += ["", f"will be refused: {plan.verdict.refusal}"]
         return "\n".join(lines)
 
-    def predict(
+    def predict(  # noqa: PLR0913 - each by name
         self,
         flow: Dataflow,
         rates: Mapping[str, Rate] | Rate,
@@ -88,6 +90,8 @@ class FlowHost(ABC):
         horizon: Duration = "60s",
         width: Duration = "100ms",
         seed: int = 0,
+        link: LinkModel | None = None,
+        costs: Mapping[str, Duration] | None = None,
     ) -> Prediction:
         """Return what the latency of a flow will be here, and which slot is the bottleneck.
 
@@ -106,21 +110,30 @@ class FlowHost(ABC):
             horizon: how long to look ahead.
             width: of a subinterval, w of [mace].
             seed: of what models of rates draw.
+            link: what lies between the nodes, capacity and delay; None: as this host has it.
+            costs: {stage: what a row of it takes on a core, "2ms" or seconds}, in place of what
+                the sample measured.
 
         Raises:
             FlowError: the flow or the placement is wrong.
             SettingError: a source has no rate, or is live; or the sample gives no result.
         """
+        from runtime.simulate import LinkModel  # noqa: PLC0415
         from slackwater.prediction import (  # noqa: PLC0415 (only who predicts needs it)
             better_of,
             predict,
             searched_placement,
         )
         from slackwater.sampling import sample_flow  # noqa: PLC0415
+        from slackwater.what_if import with_costs  # noqa: PLC0415
 
         plan = self.plan(flow, placement=placement, limits=limits)
         if isinstance(sample, int):
             sample = sample_flow(flow, rows=sample, limits=limits)
+        if link is not None:
+            link.check_nodes(self.nodes)
+        if costs:
+            sample = with_costs(sample, costs)
         slots = [slot.name for slot in self.slots]
         predicted = partial(
             predict,
@@ -129,7 +142,7 @@ class FlowHost(ABC):
             slots=slots,
             horizon=horizon,
             width=width,
-            hop_s=self._hop_ns / 1e9,
+            link=link or self._link or LinkModel(delay_ns=self._hop_ns),
             seed=seed,
         )
         rule = predicted(plan)

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from runtime.errors import SettingError
-from runtime.estimate import LatencyEstimate, Workload, estimate_latency
+from runtime.estimate import LatencyEstimate, Workload
 from runtime.estimate.placement import PlacementProblem, SearchBudget, mace_hc
 from runtime.estimate.query_graph import arrivals_of
-from runtime.estimate.rates import Rate, series_of
+from runtime.estimate.rates import Rate, is_trace, series_of
 from runtime.estimate.sampled import as_shares
 from runtime.model import NS_PER_SECOND, READY_ONLY, Duration, duration_ns, format_ns
 from runtime.plan.plan import Plan
 from runtime.plan.step import GatedStep
+from runtime.simulate import LinkModel
 from slackwater.sampling import FlowSample
+from slackwater.what_if import estimate_on, link_relief, network_of
 
 __all__ = ["Prediction", "better_of", "predict", "searched_placement"]
 
@@ -40,6 +42,7 @@ class Prediction:
         cores_by: {operator: CPU seconds a second that it takes}, all nodes alike.
         work: what there is to do, by subinterval.
         considered: {how stages were placed: the worst latency of that, seconds}.
+        is_trace: whether rates are events counted, and not what may go on for ever.
     """
 
     plan: Plan
@@ -49,6 +52,7 @@ class Prediction:
     cores_by: Mapping[str, float]
     work: Workload
     considered: Mapping[str, float] = field(default_factory=dict)
+    is_trace: bool = False
 
     @property
     def has_backlog(self) -> bool:
@@ -61,7 +65,15 @@ class Prediction:
         deadline_ns = self.plan.deadline_ns
         if deadline_ns is None:
             return None
-        return not self.estimate.is_unbounded and self.estimate.worst_s * 1e9 <= deadline_ns
+        return self.keeps(deadline_ns / NS_PER_SECOND)
+
+    def keeps(self, deadline_s: float) -> bool:
+        """Whether the worst latency stays under a deadline, and does so for as long as rates stay.
+
+        Of rates that are traces no more than the traces is known, so no more is asked.
+        """
+        is_endless = self.estimate.is_unbounded and not self.is_trace
+        return not is_endless and self.estimate.worst_s <= deadline_s
 
     def text(self) -> str:
         """Return what a person reads."""
@@ -118,7 +130,7 @@ def predict(
     slots: Sequence[str] | None = None,
     horizon: Duration = "60s",
     width: Duration = "100ms",
-    hop_s: float = 0.0,
+    link: LinkModel | None = None,
     seed: int = 0,
 ) -> Prediction:
     """Return what the latency of a plan will be. Nothing is run.
@@ -130,7 +142,7 @@ def predict(
         slots: all there are; None: those of the plan.
         horizon: how long to look ahead.
         width: of a subinterval, w of [mace].
-        hop_s: how long a message travels between two slots.
+        link: what lies between slots; None: nothing, messages take no time.
         seed: of what models of rates draw.
 
     Raises:
@@ -155,9 +167,13 @@ def predict(
     arrivals = {arrivals_of(name): counts for name, counts in series.items()}
     work = Workload.of(sample.graph, arrivals, width_s)
     names = list(dict.fromkeys([*(slots or ()), *plan.slot_names]))
-    hops = {(a, b): hop_s for a in names for b in names if a != b}
-    estimate = estimate_latency(
-        sample.graph, work, plan.slots, dict.fromkeys(names, 1.0), hop_s=hops
+    estimate = estimate_on(
+        plan,
+        sample,
+        arrivals,
+        width_s=width_s,
+        slots=names,
+        network=network_of(link or LinkModel(delay_ns=0), list(plan.places.values())),
     )
     busy = work.load_s.sum(axis=1) / (d * width_s)
     return Prediction(
@@ -167,6 +183,7 @@ def predict(
         estimate=estimate,
         cores_by=dict(zip(sample.graph.names, map(float, busy), strict=True)),
         work=work,
+        is_trace=all(map(is_trace, rates.values() if isinstance(rates, Mapping) else [rates])),
     )
 
 
@@ -242,13 +259,16 @@ def _lines(made: Prediction) -> list[str]:
     lines += ["", *_table(found)]
     most = found.bottleneck
     heaviest = most.operators[0] if most.operators else next(iter(made.cores_by))
+    is_link = heaviest not in made.cores_by
     lines += [
         "",
         f"bottleneck  {most.name}: {', '.join(most.operators) or 'nothing'}; "
         + (
             "" if np.isinf(found.sustainable) else f"it could do {found.sustainable:.2f} times this"
         ),
-        f"relief      {heaviest} takes {made.cores_by[heaviest]:.2f} of a core: "
+        link_relief(plan, most)
+        if is_link
+        else f"relief      {heaviest} takes {made.cores_by[heaviest]:.2f} of a core: "
         + _relief(plan, heaviest, made.cores_by[heaviest], most.operators),
     ]
     return lines

@@ -7,8 +7,8 @@ and nothing is written. The user's functions run, as they will.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import cycle
 
 import pyarrow as pa
@@ -16,8 +16,9 @@ import pyarrow as pa
 from runtime.config import Limits
 from runtime.errors import SettingError
 from runtime.estimate import QueryGraph
-from runtime.estimate.sampled import SampledStage, query_graph_of_sample
+from runtime.estimate.sampled import SampledStage, query_graph_of_sample, share_of
 from runtime.flow.dataflow import Dataflow
+from runtime.measure.report import JobReport
 from runtime.model import NS_PER_SECOND
 from runtime.plan.plan import Plan, Stage
 from runtime.plan.steps import SourceStep
@@ -43,11 +44,15 @@ class FlowSample:
         graph: costs and selectivities; the stages of a plan are its operators.
         rows: {source: rows that were read}.
         took_s: how long the sample took.
+        row_bytes: {(stage, the one that it feeds): bytes sent there for each row put out}.
+        shares: {stage: how many of the rows that its inputs put out come to it}.
     """
 
     graph: QueryGraph
     rows: dict[str, int]
     took_s: float
+    row_bytes: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    shares: Mapping[str, float] = field(default_factory=dict)
 
 
 def sample_flow(
@@ -76,7 +81,7 @@ def sample_flow(
     planned = prepare(flow, [HERE], limits=limits)
     plan = _sampled_plan(planned, rows)
     costs = MeasuredCost(clock_ns)
-    run = SimulationRun(plan, egress=_leave, cost=costs, link=LinkModel(delay_ns=0))
+    run = SimulationRun(plan, egress=_leave, cost=costs, link=LinkModel(delay_ns=0), weighs=True)
     report = run.run()
     found = {one.name: one for one in report.stages}
     stages = []
@@ -94,7 +99,20 @@ def sample_flow(
         )
     graph = query_graph_of_sample(stages, slice_s=planned.limits.slice_ns / 1e9)
     read = {stage.name: found[stage.name].rows_in for stage in plan.stages if not stage.inputs}
-    return FlowSample(graph, read, time.perf_counter() - began_s)
+    shares = {stage.name: share_of(stage, stages) for stage in stages}
+    took_s = time.perf_counter() - began_s
+    return FlowSample(graph, read, took_s, _row_bytes(report), shares)
+
+
+def _row_bytes(report: JobReport) -> dict[tuple[str, str], float]:
+    """Return what each stage sends to each other for a row that it puts out; both ports of one."""
+    rows_out = {one.name: one.rows_out for one in report.stages}
+    sent: dict[tuple[str, str], float] = {}
+    for channel in report.channels:
+        ends = channel.source, channel.target
+        rows = rows_out[channel.source]
+        sent[ends] = sent.get(ends, 0.0) + (channel.bytes_sent / rows if rows else 0.0)
+    return sent
 
 
 def _leave(sink: str, batch: object, is_end: bool) -> None:

@@ -20,7 +20,10 @@ import numpy as np
 from runtime.errors import SettingError
 from runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator
 
-__all__ = ["Link", "PathDelays", "path_delays", "with_links"]
+__all__ = ["CROSSES", "Link", "PathDelays", "path_delays", "with_links"]
+
+CROSSES = " -> "
+"""Between the names of two operators: that which stands for what goes from one to the other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +73,7 @@ def with_links(
             if link is None:
                 inputs.append(feeder)
                 continue
-            name = f"{feeder} -> {one.name}"
+            name = f"{feeder}{CROSSES}{one.name}"
             if name not in made:
                 made.add(name)
                 places[name] = link.name

@@ -16,7 +16,7 @@ from runtime.errors import SettingError
 from runtime.estimate.curves import fit_nonnegative
 from runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator, arrivals_of
 
-__all__ = ["SampledStage", "query_graph_of_sample"]
+__all__ = ["SampledStage", "query_graph_of_sample", "share_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,11 +98,11 @@ def query_graph_of_sample(stages: Sequence[SampledStage], *, slice_s: float) -> 
         )
     return QueryGraph(
         tuple(arrivals_of(stage.name) for stage in sources),
-        tuple(_operator(stage, slice_s, _share(stage, stages)) for stage in stages),
+        tuple(_operator(stage, slice_s, share_of(stage, stages)) for stage in stages),
     )
 
 
-def _share(stage: SampledStage, stages: Sequence[SampledStage]) -> float:
+def share_of(stage: SampledStage, stages: Sequence[SampledStage]) -> float:
     """Return how many of the rows that its inputs hand on come to a stage.
 
     Below 1 for a replica, and for the stage of late rows; 2 where one feeds both sides of a join.

@@ -17,6 +17,7 @@ from slackwater.cli.shell import (
     placed,
     print_json,
 )
+from slackwater.cli.what_if_options import Cost, LinkCapacity, LinkDelay, costs_of, link_of
 from slackwater.report.sanitize import echo
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ Sample = Annotated[int, typer.Option(min=1, help="Rows of each source to measure
 Horizon = Annotated[str, typer.Option(help="How long to look ahead.")]
 
 
-def plan(
+def plan(  # noqa: PLR0913 - each by name
     flow: Target,
     *,
     rate: Rates = None,
@@ -44,6 +45,9 @@ def plan(
     sample: Sample = 1_000,
     horizon: Horizon = "60s",
     placement: Placement = None,
+    link_capacity: LinkCapacity = None,
+    link_delay: LinkDelay = None,
+    cost: Cost = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict a flow's latency on so many nodes; nothing is run but a sample, here."""
@@ -51,8 +55,13 @@ def plan(
         from slackwater.simulation import Simulation  # noqa: PLC0415 (slow to import)
 
         found = cast("Dataflow", load(flow).flow)
-        made = Simulation(nodes, cores=cores).predict(
-            found, rates_of(rate), sample=sample, horizon=horizon, placement=placed(placement)
+        made = Simulation(nodes, cores=cores, link=link_of(link_capacity, link_delay)).predict(
+            found,
+            rates_of(rate),
+            sample=sample,
+            horizon=horizon,
+            placement=placed(placement),
+            costs=costs_of(cost),
         )
         if as_json:
             print_json(made.to_json())
@@ -60,7 +69,7 @@ def plan(
             echo(made.text())
 
 
-def provision(
+def provision(  # noqa: PLR0913 - each by name
     flow: Target,
     *,
     rate: Rates = None,
@@ -71,6 +80,9 @@ def provision(
     sample: Sample = 1_000,
     horizon: Horizon = "60s",
     most: Annotated[int, typer.Option(min=1, help="Nodes to consider.")] = 64,
+    link_capacity: LinkCapacity = None,
+    link_delay: LinkDelay = None,
+    cost: Cost = None,
     as_json: AsJson = False,
 ) -> None:
     """Say how few nodes keep a deadline, and what one fewer would do."""
@@ -91,6 +103,8 @@ def provision(
             sample=sample,
             horizon=horizon,
             most=most,
+            link=link_of(link_capacity, link_delay),
+            costs=costs_of(cost),
         )
         if as_json:
             print_json({"deadline": format_ns(limit_ns), **answer.to_json()})

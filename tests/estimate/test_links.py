@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from runtime.errors import SettingError
 from runtime.estimate.latency_estimate import LatencyEstimate, estimate_latency
 from runtime.estimate.links import Link, with_links
 from runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator, Workload
@@ -77,7 +76,7 @@ def drawn(seed: int) -> Linked:
         for one in case.graph.operators
         for feeder in one.inputs
     }
-    load = {pair: 0.0 for pair in pairs}
+    load = dict.fromkeys(pairs, 0.0)
     for one in case.graph.operators:
         for feeder in one.inputs:
             pair = placement.get(feeder, ""), placement[one.name]
@@ -91,9 +90,7 @@ def drawn(seed: int) -> Linked:
         if load[a, b] and rng.random() < 0.6
     }
     counts = {name: case.work.arrivals[name].astype(int).tolist() for name in case.graph.sources}
-    return linked(
-        case.graph, counts, placement, hop_s=hop_s, links=links, row_bytes=row_bytes
-    )
+    return linked(case.graph, counts, placement, hop_s=hop_s, links=links, row_bytes=row_bytes)
 
 
 @pytest.mark.parametrize("seed", range(20))
