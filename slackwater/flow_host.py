@@ -119,6 +119,10 @@ class FlowHost(ABC):
             SettingError: a source has no rate, or is live; or the sample gives no result.
         """
         from runtime.simulate import LinkModel  # noqa: PLC0415
+        from slackwater.linked_placement import (  # noqa: PLC0415
+            linked_placement,
+            links_matter,
+        )
         from slackwater.prediction import (  # noqa: PLC0415 (only who predicts needs it)
             better_of,
             predict,
@@ -134,6 +138,7 @@ class FlowHost(ABC):
             link.check_nodes(self.nodes)
         if costs:
             sample = with_costs(sample, costs)
+        far = link or self._link or LinkModel(delay_ns=self._hop_ns)
         slots = [slot.name for slot in self.slots]
         predicted = partial(
             predict,
@@ -142,13 +147,15 @@ class FlowHost(ABC):
             slots=slots,
             horizon=horizon,
             width=width,
-            link=link or self._link or LinkModel(delay_ns=self._hop_ns),
+            link=far,
             seed=seed,
         )
         rule = predicted(plan)
         if len(slots) == 1 or not rule.has_backlog:
             return rule
         found = searched_placement(rule, slots, seed=seed)
+        if links_matter(far, width_s=rule.work.width_s):
+            found = linked_placement(rule, self.slots, far, [plan.slots, found])
         if found == dict(plan.slots):
             return rule
         return better_of(rule, predicted(self.plan(flow, placement=found, limits=limits)))
