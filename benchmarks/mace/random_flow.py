@@ -31,6 +31,8 @@ WIDTH_S = 0.1
 OTHER_S = 1e-6
 """What a row costs sources and sinks."""
 SAMPLE_ROWS = 1_000
+MOST = 0.45
+"""Of a core, that one operator takes at most: in a burst that is more than a core."""
 LIMITS = Limits(
     credit_rows=10_000_000,
     gate_rows=10_000_000,
@@ -43,10 +45,14 @@ LIMITS = Limits(
 MAPS, FILTERS, MERGES, JOINS, WINDOWS = "map", "filter", "merge", "join", "window"
 SHARES = {MAPS: 0.25, FILTERS: 0.3, MERGES: 0.2, JOINS: 0.1, WINDOWS: 0.15}
 
+PRIMES = (7, 11, 5, 13, 3, 17, 19, 23, 29, 31)
+"""Column j of a source's rows goes round in so many steps: what filters keep of any thousand rows
+is what they keep of all, also one behind the other."""
+
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class RandomFlow:
     """A flow, what its rows cost, and where it is to run.
 
@@ -55,6 +61,7 @@ class RandomFlow:
         times_s: {source: when its rows arrive, shape (rows,)}.
         seconds: for how long.
         cost_s: {operator's stage: seconds of a row}; sources and sinks `OTHER_S`.
+        shares: of a core that each operator takes on average.
         sample: of the first rows, with these costs.
         cores: slots of each node.
         link: what lies between nodes; None: as the simulator has it.
@@ -66,6 +73,7 @@ class RandomFlow:
     times_s: Mapping[str, Floats]
     seconds: float
     cost_s: Mapping[str, float]
+    shares: tuple[float, ...]
     sample: FlowSample
     cores: int
     link: LinkModel | None
@@ -94,30 +102,47 @@ def trace_of(times_s: Mapping[str, Floats], seconds: float) -> dict[str, Floats]
 
 
 def random_flow(seed: int, *, seconds: float) -> RandomFlow:
-    """Draw a flow whose operators have more to do than one node can.
+    """Draw a flow whose operators have more to do than one node can, and none more than 0.45.
 
-    Two or three sources of 40 to 100 rows/s in on-off periods, 5 to 9 operators that have 1.3 to
-    2.8 times what a node can do, none of them above 0.45 of a core; every other flow has links.
+    Two or three sources of 40 to 100 rows/s in on-off periods; 5 to 9 operators that have 1.3 to
+    2.8 times what a node can do. Flows of odd seeds have links. They have no windows and no joins:
+    a bound from below is one of results, which those have for few rows.
     """
     rng = np.random.default_rng([seed, 20])
+    while True:  # until there is as much to do as no node can, the largest parts cut
+        found = _draw(rng, seconds, is_linked=seed % 2 == 1)
+        if sum(found.shares) > 1.1 * found.cores:
+            return found
+
+
+def _draw(rng: np.random.Generator, seconds: float, *, is_linked: bool) -> RandomFlow:
     times_s = _arrivals(rng, seconds)
-    flow, operators = _flow(rng, times_s)
+    kinds = SHARES if not is_linked else {kind: SHARES[kind] for kind in (MAPS, FILTERS, MERGES)}
+    flow, operators = _flow(rng, times_s, kinds)
     cores = int(rng.choice([1, 1, 2]))
     sample = sample_flow(flow, rows=SAMPLE_ROWS)
     unit = with_costs(sample, dict.fromkeys(operators, 1.0))
     load = _load(unit, times_s, seconds)
     mean = np.array([load[name].mean() / WIDTH_S for name in operators])
-    weight = rng.uniform(0.2, 1.0, len(operators)) * mean  # some cost much for each row, too
-    share = np.minimum(weight / weight.sum() * float(rng.uniform(1.3, 2.8)) * cores, 0.45)
+    weight = rng.uniform(0.2, 1.0, len(operators)) * mean
+    share = np.minimum(weight / weight.sum() * float(rng.uniform(1.3, 2.8)) * cores, MOST)
     cost_s = {name: float(s / m) for name, s, m in zip(operators, share, mean, strict=True)}
     others = {name: OTHER_S for name in sample.graph.names if name not in cost_s}
     known = with_costs(sample, cost_s | others)
     load = _load(known, times_s, seconds)
     alone = [float(cumulative_excess(one, 1.0, width_s=WIDTH_S).max()) for one in load.values()]
-    link = _link(rng, times_s, seconds) if seed % 2 else None
+    link = _link(rng, times_s, seconds) if is_linked else None
     way_s = 0.0 if link is None else 3 * link.delay_ns / NS_PER_SECOND
     return RandomFlow(
-        flow, times_s, seconds, cost_s, known, cores, link, floor_s=max(alone) + way_s
+        flow=flow,
+        times_s=times_s,
+        seconds=seconds,
+        cost_s=cost_s,
+        shares=tuple(map(float, share)),
+        sample=known,
+        cores=cores,
+        link=link,
+        floor_s=max(alone) + way_s,
     )
 
 
@@ -152,7 +177,9 @@ def _link(rng: np.random.Generator, times_s: Mapping[str, Floats], seconds: floa
     )
 
 
-def _flow(rng: np.random.Generator, times_s: Mapping[str, Floats]) -> tuple[sw.Dataflow, list[str]]:
+def _flow(
+    rng: np.random.Generator, times_s: Mapping[str, Floats], kinds: Mapping[str, float]
+) -> tuple[sw.Dataflow, list[str]]:
     """Return the flow, and its operators: each is a gate that lets all go at once, and a step."""
     flow = sw.Dataflow("random")
     count = int(rng.integers(5, 10))
@@ -168,7 +195,7 @@ def _flow(rng: np.random.Generator, times_s: Mapping[str, Floats]) -> tuple[sw.D
     ]
     operators = []
     for j in range(count):
-        kind = str(rng.choice(list(SHARES), p=list(SHARES.values())))
+        kind = str(rng.choice(list(kinds), p=np.array(list(kinds.values())) / sum(kinds.values())))
         name = f"{kind}{j}"
         first = streams.pop(int(rng.integers(len(streams))))
         if kind in (MERGES, JOINS) and not streams:
@@ -212,6 +239,6 @@ def _rows(rng: np.random.Generator, at_s: Floats, *, columns: int) -> pa.Table:
     How far off statistics of a sample are is what `mace-training` measures.
     """
     n = np.arange(len(at_s))
-    drawn = {f"x{j}": (n * float(np.sqrt(2 + j + 0.1)) + rng.random()) % 1 for j in range(columns)}
+    drawn = {f"x{j}": (n + int(rng.integers(p))) % p / p for j, p in enumerate(PRIMES[:columns])}
     ts = np.rint(at_s * NS_PER_SECOND).astype("int64")
     return pa.table({"ts": pa.array(ts, pa.timestamp("ns")), "n": n, "k": n * 7 % 20, **drawn})
