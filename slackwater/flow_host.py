@@ -128,12 +128,11 @@ class FlowHost(ABC):
             predict,
             searched_placement,
         )
-        from slackwater.sampling import sample_flow  # noqa: PLC0415
+        from slackwater.sampling import as_sample  # noqa: PLC0415
         from slackwater.what_if import with_costs  # noqa: PLC0415
 
         plan = self.plan(flow, placement=placement, limits=limits)
-        if isinstance(sample, int):
-            sample = sample_flow(flow, rows=sample, limits=limits)
+        sample = as_sample(sample, flow, limits=limits)
         if link is not None:
             link.check_nodes(self.nodes)
         if costs:

@@ -155,10 +155,8 @@ def predict(
             f"horizon={horizon!r} is {d} subintervals of width={width!r}; take 1 to "
             f"{MOST_SUBINTERVALS:,} of them"
         )
-    stages = {one.name for one in plan.stages}
-    known = set(sample.graph.names)
-    if stages != known:
-        odd = sorted(stages ^ known)
+    odd = sample.differs_from(plan)
+    if odd:
         raise SettingError(
             f"the sample is of another version of flow {plan.flow!r}: they differ in "
             f"{', '.join(odd)}; take the sample anew, with the same limits"

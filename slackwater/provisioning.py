@@ -13,7 +13,7 @@ from runtime.flow.dataflow import Dataflow
 from runtime.model import Duration, format_ns
 from runtime.simulate import LinkModel
 from slackwater.prediction import Prediction
-from slackwater.sampling import FlowSample, sample_flow
+from slackwater.sampling import FlowSample, as_sample
 from slackwater.simulation import Simulation
 
 __all__ = ["Provision", "fewest_nodes"]
@@ -94,8 +94,7 @@ def fewest_nodes(  # noqa: PLR0913 - each by name
     """
     if not deadline_s > 0:
         raise SettingError(f"deadline_s={deadline_s} must be above 0")
-    if isinstance(sample, int):
-        sample = sample_flow(flow, rows=sample)
+    sample = as_sample(sample, flow)
     before: Prediction | None = None
     tried = min(most, len(sample.graph.operators))
     for nodes in range(1, tried + 1):

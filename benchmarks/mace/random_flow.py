@@ -202,7 +202,7 @@ def _flow(
             kind, name = MAPS, f"{MAPS}{j}"
         if kind == MAPS:
             gate = first.merge(name=name, slack="0s")
-            streams.append(gate.assign(**{f"x{j}": sw.col(f"x{j}") + 1.0}))
+            streams.append(gate.assign({f"x{j}": sw.col(f"x{j}") + 1.0}))
         elif kind == FILTERS:
             gate = first.merge(name=name, slack="0s")
             streams.append(gate.filter(sw.col(f"x{j}") < float(rng.uniform(0.3, 0.9))))

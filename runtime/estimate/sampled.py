@@ -96,10 +96,14 @@ def query_graph_of_sample(stages: Sequence[SampledStage], *, slice_s: float) -> 
             f"{', '.join(s.name for s in sinks)}, so what results cost is not known; give a "
             "larger sample"
         )
-    return QueryGraph(
-        tuple(arrivals_of(stage.name) for stage in sources),
-        tuple(_operator(stage, slice_s, share_of(stage, stages)) for stage in stages),
-    )
+    operators = tuple(_operator(stage, slice_s, share_of(stage, stages)) for stage in stages)
+    if not any(cost for one in operators for cost in one.cost_s):
+        raise SettingError(
+            f"the sample of {sum(s.rows_in for s in sources)} rows cost nothing at any stage, by "
+            "the clock that it was timed with: what work costs is not known; take a larger sample, "
+            "or time it by a finer clock"
+        )
+    return QueryGraph(tuple(arrivals_of(stage.name) for stage in sources), operators)
 
 
 def share_of(stage: SampledStage, stages: Sequence[SampledStage]) -> float:

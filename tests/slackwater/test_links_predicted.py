@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import slackwater as sw
 from runtime.errors import FlowError, SettingError
 from runtime.estimate.rates import OnOff
+from runtime.estimate.sampled import SampledStage, query_graph_of_sample
 from runtime.simulate import CostModel, LinkModel
 from slackwater.cli.main import app
 from slackwater.prediction import Prediction
@@ -224,3 +225,65 @@ def test_the_command_line_takes_links_and_costs(tmp_path: Path) -> None:
         (("--cost", "gate=0ms"), "give more than 0"),
     ):
         assert told in said("plan", target, "--rate", "10", *wrong, code=1)
+
+
+@pytest.mark.parametrize("nothing", [None, True, "many", 1.5])
+def test_without_a_sample_nothing_is_predicted(nothing: Any) -> None:
+    flow = flow_of({"a": np.arange(100) / 100})
+    said = "is no sample, and costs are known from nothing else: give a number"
+    with pytest.raises(SettingError, match=said):
+        sw.Simulation(2).predict(flow, 10, sample=nothing)
+    with pytest.raises(SettingError, match=said):
+        fewest_nodes(flow, 10, deadline_s=1.0, sample=nothing)
+
+
+def test_a_sample_that_cost_nothing_is_refused() -> None:
+    stages = [
+        SampledStage(
+            name=name, inputs=inputs, rows_in=100, rows_out=100, slice_rows=[50, 50], slice_s=[0, 0]
+        )
+        for name, inputs in (("a", ()), ("out", ("a",)))
+    ]
+    with pytest.raises(SettingError, match=r"of 100 rows cost nothing at any stage.*finer clock"):
+        query_graph_of_sample(stages, slice_s=0.002)
+
+
+def changed(build: Callable[[sw.Stream], sw.Stream], *, slack: str = "0s") -> sw.Dataflow:
+    flow = sw.Dataflow("version")
+    rows = flow.source("a", sw.table(pa.table({"ts": [1, 2], "n": [1, 2]})), event_time="ts")
+    build(rows.merge(name="gate", slack=slack)).sink("out", sw.collect_sink())
+    return flow
+
+
+class Counts:
+    """What it holds changes as it works, and is no part of what it does."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def work(self, columns: Any) -> Any:
+        self.rows += len(columns["n"])
+        return {"n": columns["n"]}
+
+
+def kept(most: int) -> Callable[[sw.Stream], sw.Stream]:
+    return lambda rows: rows.filter(sw.col("n") < most)
+
+
+def mapped(work: Callable[[Any], Any]) -> Callable[[sw.Stream], sw.Stream]:
+    return lambda rows: rows.map_batches(work, schema={"n": "int64"}, name="work")
+
+
+def test_a_step_that_does_something_else_is_another_version_by_whatever_name() -> None:
+    sample = sample_flow(changed(kept(5)))
+    ask = sw.Simulation(2).predict
+    ask(changed(kept(5)), 10, sample=sample)
+    ask(changed(kept(5), slack="1s"), 10, sample=sample)  # it lets go later, and does the same
+    with pytest.raises(SettingError, match=r"another version of flow 'version'.* differ in gate;"):
+        ask(changed(kept(6)), 10, sample=sample)
+    counts = Counts()
+    held = sample_flow(changed(mapped(counts.work)))
+    assert counts.rows == 2
+    ask(changed(mapped(counts.work)), 10, sample=held)
+    with pytest.raises(SettingError, match="another version"):
+        ask(changed(mapped(lambda columns: {"n": columns["n"] + 1})), 10, sample=held)
