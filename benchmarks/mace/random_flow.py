@@ -104,7 +104,7 @@ def trace_of(times_s: Mapping[str, Floats], seconds: float) -> dict[str, Floats]
 def random_flow(seed: int, *, seconds: float) -> RandomFlow:
     """Draw a flow whose operators have more to do than one node can, and none more than 0.45.
 
-    Two or three sources of 40 to 100 rows/s in on-off periods; 5 to 9 operators that have 1.3 to
+    Two or three sources of 20 to 50 rows/s in on-off periods; 5 to 9 operators that have 1.3 to
     2.8 times what a node can do. Flows of odd seeds have links. They have no windows and no joins:
     a bound from below is one of results, which those have for few rows.
     """
@@ -156,7 +156,7 @@ def _arrivals(rng: np.random.Generator, seconds: float) -> dict[str, Floats]:
     times_s = {}
     for name in "abc"[: int(rng.integers(2, 4))]:
         load = OnOff(
-            float(rng.uniform(40, 100)),
+            float(rng.uniform(20, 50)),
             rate_ratio=float(rng.uniform(3, 20)),
             high_s=float(rng.uniform(2, 6)),
         )

@@ -106,7 +106,7 @@ class LatencyEstimate:
         """
         lower = float(self.mace_least_s[self.has_result].max(initial=0.0))
         upper = max(float(self.mace_most_s[self.has_result].max(initial=0.0)), self.worst_s)
-        return lower, upper + self.width_s + self.epsilon_s
+        return lower, float(upper + self.width_s + self.epsilon_s)
 
     @property
     def bottleneck(self) -> NodeEstimate:
@@ -229,7 +229,7 @@ def _epsilon_s(
         if one.curve is not None:  # the mean of what an event costs
             events = sum(float(work.arrivals[name].sum()) for name in one.inputs)
             costs_s = len(one.inputs) * float(work.load_s[j].sum()) / events if events else 0.0
-        total_s += costs_s / speed[places[j]]
+        total_s += costs_s / float(speed[places[j]])
     return total_s
 
 

@@ -109,8 +109,8 @@ class LinkedProblem:
 def climb_linked(problem: LinkedProblem, starts: Sequence[IntArray], *, moves: int) -> IntArray:
     """Return the best placement that climbs from these starts find, shape (m,).
 
-    A step is the best of all moves: of one operator, or of two of which one feeds the other, to
-    any slot. What is pinned stays.
+    A step is the best of all moves to any slot: of one operator, of two of which one feeds the
+    other, or of one with all that is behind it. What is pinned stays.
 
     Args:
         problem: what is to be placed.
@@ -152,11 +152,19 @@ def _is_less(cost: tuple[float, float], than: tuple[float, float]) -> bool:
 
 
 def _moves(problem: LinkedProblem, nodes: IntArray) -> Iterator[tuple[tuple[int, ...], int]]:
-    free = [j for j in range(len(nodes)) if j not in problem.pinned]
-    pairs = [(c.source, c.target) for c in problem.crossings]
-    groups: list[tuple[int, ...]] = [(j,) for j in free]
-    groups += [pair for pair in pairs if set(pair) <= set(free)]
-    for group in groups:
+    free = {j for j in range(len(nodes)) if j not in problem.pinned}
+    groups = {(j,) for j in free}
+    groups |= {(c.source, c.target) for c in problem.crossings}
+    groups |= {tuple(sorted(behind)) for behind in _behind(problem, len(nodes))}
+    for group in sorted(group for group in groups if free.issuperset(group)):
         for slot in range(len(problem.capacity)):
             if any(nodes[j] != slot for j in group):
                 yield group, slot
+
+
+def _behind(problem: LinkedProblem, count: int) -> list[set[int]]:
+    """Return for each operator itself and all that is behind it."""
+    found = [{j} for j in range(count)]
+    for crossing in reversed(problem.crossings):
+        found[crossing.source] |= found[crossing.target]
+    return found
