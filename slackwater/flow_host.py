@@ -154,7 +154,7 @@ class FlowHost(ABC):
             return rule
         found = searched_placement(rule, slots, seed=seed)
         if links_matter(far, width_s=rule.work.width_s):
-            found = linked_placement(rule, self.slots, far, [plan.slots, found])
+            found = linked_placement(rule, self.slots, far, [plan.slots, found], seed=seed)
         if found == dict(plan.slots):
             return rule
         return better_of(rule, predicted(self.plan(flow, placement=found, limits=limits)))

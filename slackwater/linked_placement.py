@@ -30,6 +30,8 @@ def linked_placement(
     slots: Sequence[SlotPlace],
     link: LinkModel,
     starts: Sequence[Mapping[str, str]],
+    *,
+    seed: int = 0,
 ) -> dict[str, str]:
     """Return {stage: slot}, the best that is found from these starts, and from one slot for all.
 
@@ -69,5 +71,5 @@ def linked_placement(
     begun = [np.array([place[start[name]] for name in graph.names]) for start in starts]
     together = np.zeros(len(graph.names), dtype=np.intp)
     together[list(pinned)] = list(pinned.values())
-    found = climb_linked(problem, [*begun, together], moves=MOVES)
+    found = climb_linked(problem, [*begun, together], seed, moves=MOVES)
     return {name: names[int(found[j])] for name, j in number.items()}

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from benchmarks.frame import Claim, Options, Result, Spread, counted
 from benchmarks.mace.random_flow import LIMITS, RandomFlow, random_flow
 from runtime.model import NS_PER_SECOND
 from slackwater.prediction import Prediction
-from slackwater.provisioning import fewest_nodes
+from slackwater.provisioning import Provision, fewest_nodes
 
 FLOWS, QUICK_FLOWS = 20, 3
 SECONDS, QUICK_SECONDS = 40.0, 15.0
@@ -91,27 +92,10 @@ class Judged:
 
 def judge(seed: int, *, seconds: float) -> Judged:
     """Draw a flow and a deadline, ask for nodes and for admission, and run it."""
-    drawn = random_flow(seed, seconds=seconds)
-    rng = np.random.default_rng([seed, 21])
-    # No number of nodes does better than the heaviest operator by itself. Where several share a
-    # node, or links are thin, more may be needed than this draw leaves: then it is half as much
-    # again, until there is an answer.
-    deadline_s = max(drawn.floor_s, LEAST_DEADLINE_S) * float(rng.uniform(1.3, 2.5))
-    while True:
-        answer = fewest_nodes(
-            drawn.flow,
-            drawn.trace(),
-            deadline_s=deadline_s,
-            cores=drawn.cores,
-            sample=drawn.sample,
-            horizon=drawn.seconds,
-            most=MOST_NODES,
-            link=drawn.link,
-        )
-        if answer.nodes is not None:
-            break
-        deadline_s *= 1.5
-    assert answer.fewer is not None, "a flow has more to do than one node can"
+    drawn, deadline_s, answer = _asked(seed, seconds=seconds)
+    assert answer.nodes is not None
+    assert answer.fewer is not None
+    rng = np.random.default_rng([seed, 22])
     nodes = max(answer.nodes + int(rng.integers(-1, 2)), 1)
     host = drawn.host(nodes)
     asked = host.predict(
@@ -128,6 +112,32 @@ def judge(seed: int, *, seconds: float) -> Judged:
         _run(drawn, answer.nodes - 1, answer.fewer, deadline_s),
         _run(drawn, nodes, asked, deadline_s),
     )
+
+
+def _asked(seed: int, *, seconds: float) -> tuple[RandomFlow, float, Provision]:
+    """Return a flow, a deadline, and how many nodes are said to keep it: 2 to `MOST_NODES`.
+
+    No number of nodes does better than the heaviest operator by itself; the deadline is 1.3 to 2.5
+    times that. Where several operators have to share a node, or links are thin, there may be no
+    answer, or links so thin that one node is the best: then another flow is drawn.
+    """
+    for attempt in count():
+        drawn = random_flow(seed, seconds=seconds, attempt=attempt)
+        rng = np.random.default_rng([seed, 21, attempt])
+        deadline_s = max(drawn.floor_s, LEAST_DEADLINE_S) * float(rng.uniform(1.3, 2.5))
+        answer = fewest_nodes(
+            drawn.flow,
+            drawn.trace(),
+            deadline_s=deadline_s,
+            cores=drawn.cores,
+            sample=drawn.sample,
+            horizon=drawn.seconds,
+            most=MOST_NODES,
+            link=drawn.link,
+        )
+        if answer.nodes is not None and answer.fewer is not None:
+            return drawn, deadline_s, answer
+    raise AssertionError("attempts do not end")
 
 
 def _run(drawn: RandomFlow, nodes: int, made: Prediction, deadline_s: float) -> Asked:

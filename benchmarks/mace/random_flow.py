@@ -101,14 +101,14 @@ def trace_of(times_s: Mapping[str, Floats], seconds: float) -> dict[str, Floats]
     return {name: np.histogram(at_s, edges)[0].astype(float) for name, at_s in times_s.items()}
 
 
-def random_flow(seed: int, *, seconds: float) -> RandomFlow:
+def random_flow(seed: int, *, seconds: float, attempt: int = 0) -> RandomFlow:
     """Draw a flow whose operators have more to do than one node can, and none more than 0.45.
 
     Two or three sources of 20 to 50 rows/s in on-off periods; 5 to 9 operators that have 1.3 to
     2.8 times what a node can do. Flows of odd seeds have links. They have no windows and no joins:
     a bound from below is one of results, which those have for few rows.
     """
-    rng = np.random.default_rng([seed, 20])
+    rng = np.random.default_rng([seed, 20, attempt])
     while True:  # until there is as much to do as no node can, the largest parts cut
         found = _draw(rng, seconds, is_linked=seed % 2 == 1)
         if sum(found.shares) > 1.1 * found.cores:
@@ -173,7 +173,7 @@ def _link(rng: np.random.Generator, times_s: Mapping[str, Floats], seconds: floa
     most = max(len(at_s) for at_s in times_s.values()) / seconds
     return LinkModel(
         delay_ns=int(rng.uniform(5e6, 150e6)),
-        bytes_per_s=most * 48 / float(rng.uniform(0.2, 0.6)),
+        bytes_per_s=most * 48 / float(rng.uniform(0.1, 0.4)),
     )
 
 

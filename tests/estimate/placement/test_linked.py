@@ -56,20 +56,20 @@ def starts(problem: LinkedProblem) -> list[IntArray]:
 
 
 def test_a_climb_comes_near_the_best_of_all_placements() -> None:
-    """Nine of ten within 15 %; it ends where no move helps, which may be short of the best."""
+    """Nine of ten within 5 %: each climb ends where no move helps, but there are several."""
     far = []
     for seed in range(10):
         problem = drawn(seed)
-        cost = problem.cost(climb_linked(problem, starts(problem), moves=2_000))[0]
+        cost = problem.cost(climb_linked(problem, starts(problem), 1, moves=2_000))[0]
         assert cost <= min(problem.cost(start)[0] for start in starts(problem))
         far.append(cost / every(problem))
-    assert sorted(far)[8] <= 1.15
-    assert max(far) <= 1.5
+    assert sorted(far)[8] <= 1.05
+    assert max(far) <= 1.2
 
 
 def test_what_is_pinned_stays_and_the_rest_comes_to_it_where_links_are_thin() -> None:
     problem = drawn(1, pinned={0: 2, 4: 1})
-    found = climb_linked(problem, starts(problem), moves=2_000)
+    found = climb_linked(problem, starts(problem), 1, moves=2_000)
     assert (found[0], found[4]) == (2, 1)
     assert problem.cost(found)[0] <= 1.15 * every(problem)
 
@@ -95,8 +95,8 @@ def test_a_cost_is_mace_and_the_longest_way_through_a_slot_or_over_a_link() -> N
 def test_a_climb_looks_at_no_more_moves_than_it_may_and_needs_a_start() -> None:
     problem = drawn(3)
     begun = starts(problem)
-    none = climb_linked(problem, begun, moves=0)
+    none = climb_linked(problem, begun, 1, moves=0)
     assert any((none == start).all() for start in begun)
-    assert problem.cost(climb_linked(problem, begun, moves=2_000)) <= problem.cost(none)
+    assert problem.cost(climb_linked(problem, begun, 1, moves=2_000)) <= problem.cost(none)
     with pytest.raises(SettingError, match="needs a placement to start from"):
-        climb_linked(problem, [], moves=10)
+        climb_linked(problem, [], 1, moves=10)
