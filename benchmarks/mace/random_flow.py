@@ -1,9 +1,8 @@
 """Random flows for `provision`: filters, maps, merges, joins and windows over bursts, set costs.
 
 ```
-a ──▶ filter ──▶ map ───────▶ window ──▶ sink        costs: set for each row of each operator
-b ──▶ map ──┬──▶ merge ──▶ sink                      links: of every other flow, thin and long
-c ──────────┘
+a ──▶ filter ──┬──▶ map ──▶ window ──▶ sink        costs: set for each row of each operator
+b ──▶ map ─────┴──▶ merge ──▶ sink                 links: of every other flow, thin and long
 ```
 """
 
@@ -196,41 +195,43 @@ def _flow(
     operators = []
     for j in range(count):
         kind = str(rng.choice(list(kinds), p=np.array(list(kinds.values())) / sum(kinds.values())))
+        first, second = (streams[int(n)] for n in rng.choice(len(streams), 2, replace=False))
+        # One of four goes on to something else, too; and two are left, for all that come in pairs.
+        if len(streams) > 2 and rng.random() > 0.25:
+            streams.remove(first)
         name = f"{kind}{j}"
-        first = streams.pop(int(rng.integers(len(streams))))
-        if kind in (MERGES, JOINS) and not streams:
-            kind, name = MAPS, f"{MAPS}{j}"
-        if kind == MAPS:
-            gate = first.merge(name=name, slack="0s")
-            streams.append(gate.assign({f"x{j}": sw.col(f"x{j}") + 1.0}))
-        elif kind == FILTERS:
-            gate = first.merge(name=name, slack="0s")
-            streams.append(gate.filter(sw.col(f"x{j}") < float(rng.uniform(0.3, 0.9))))
-        elif kind == WINDOWS:
-            made = first.aggregate(
-                window=sw.tumbling("1s"), by="k", slack="0s", name=name, c=sw.count()
-            )
-            made.sink(f"out-{j}", sw.collect_sink())
+        made = _step(kind, name, first, second, column=f"x{j}", most=float(rng.uniform(0.3, 0.9)))
+        if kind in (MAPS, FILTERS):
+            streams.append(made)
         else:
-            second = streams.pop(int(rng.integers(len(streams))))
-            if kind == MERGES:
-                streams.append(first.merge(second, name=name, slack="0s"))
-            else:
-                pairs = first.select("k", "n").join(
-                    second.select("k", "n"),
-                    on="k",
-                    within="100ms",
-                    slack="0s",
-                    keep="slack",
-                    name=name,
-                )
-                pairs.select("n").sink(f"out-{j}", sw.collect_sink())
+            made.sink(f"out-{j}", sw.collect_sink())
         operators.append(name)
-        if not streams:
-            break
     for number, stream in enumerate(streams):
         stream.select("n").sink(f"out-of-{number}", sw.collect_sink())
     return flow, operators
+
+
+def _step(
+    kind: str, name: str, first: sw.Stream, second: sw.Stream, *, column: str, most: float
+) -> sw.Stream:
+    """Return what an operator makes of one stream, or of two.
+
+    Merges of two streams that come at different paces are the last of their way, as joins are:
+    behind them a channel steps back in stimulus time (docs/papers/mace.md, "A FIFO per channel").
+    """
+    if kind == WINDOWS:
+        counts = {"c": sw.count()}
+        return first.aggregate(counts, window=sw.tumbling("1s"), by="k", slack="0s", name=name)
+    if kind == JOINS:
+        left, right = first.select("k", "n"), second.select("k", "n")
+        pairs = left.join(right, on="k", within="100ms", slack="0s", keep="slack", name=name)
+        return pairs.select("n")
+    if kind == MERGES:
+        return first.merge(second, name=name, slack="0s").select("n")
+    gate = first.merge(name=name, slack="0s")
+    if kind == FILTERS:
+        return gate.filter(sw.col(column) < most)
+    return gate.assign({column: sw.col(column) + 1.0})
 
 
 def _rows(rng: np.random.Generator, at_s: Floats, *, columns: int) -> pa.Table:
