@@ -16,6 +16,7 @@ over subintervals and operators is enough. Nothing is run.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,19 +82,11 @@ def held_up(
         begins_s, ends_s = p * width_s, (p + 1) * width_s
         outside = [_Part(0.0, begins_s, ends_s, 1.0)]
         for j, step in enumerate(steps):
-            node = nodes[j]
-            made: dict[int, _Part] = {}
+            made: dict[int, _Part] = {}  # {its way, in parts of a subinterval: what took it}
             for fed in step:
                 parts = outside if fed.feeder < 0 else out[fed.feeder]
-                load_s, rows = float(fed.load_s[p]) / speed[node], float(fed.rows[p])
-                total = sum(part.rows for part in parts)
-                for part in parts:
-                    share = part.rows / total if total > 0 else 1.0 / len(parts)
-                    start_s, end_s = part.first_s + fed.hop_s, part.last_s + fed.hop_s
-                    begun_s, done_s = free[node].fill(load_s * share, start_s, end_s)
-                    way_s = part.way_s + fed.hop_s
-                    key = round(way_s / width_s * WAYS)
-                    done = _Part(way_s, begun_s, done_s, rows * share)
+                for done in fed.worked_off(parts, p, free[nodes[j]], speed[nodes[j]]):
+                    key = round(done.way_s / width_s * WAYS)
                     made[key] = done if key not in made else made[key].joined(done)
             out[j] = list(made.values())
             finished_s[j, p] = max(part.last_s for part in out[j])
@@ -142,6 +135,18 @@ class _Feed:
     load_s: FloatArray
     rows: FloatArray
     hop_s: float
+
+    def worked_off(
+        self, parts: Sequence[_Part], p: int, free: _Time, speed: float
+    ) -> Iterator[_Part]:
+        """Lay the work of subinterval `p` into a node's time; return what comes of each part."""
+        load_s, rows = float(self.load_s[p]) / speed, float(self.rows[p])
+        total = sum(part.rows for part in parts)
+        for part in parts:
+            share = part.rows / total if total > 0 else 1.0 / len(parts)
+            start_s, end_s = part.first_s + self.hop_s, part.last_s + self.hop_s
+            begun_s, done_s = free.fill(load_s * share, start_s, end_s)
+            yield _Part(part.way_s + self.hop_s, begun_s, done_s, rows * share)
 
 
 def _steps(
