@@ -16,8 +16,9 @@ over subintervals and operators is enough. Nothing is run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -95,8 +96,7 @@ def held_up(
     return HeldUp(latency_s, finished_s)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """Events of one subinterval that came about the same way: what is far comes apart.
 
     Attributes:
@@ -136,17 +136,16 @@ class _Feed:
     rows: FloatArray
     hop_s: float
 
-    def worked_off(
-        self, parts: Sequence[_Part], p: int, free: _Time, speed: float
-    ) -> Iterator[_Part]:
+    def worked_off(self, parts: Sequence[_Part], p: int, free: _Time, speed: float) -> list[_Part]:
         """Lay the work of subinterval `p` into a node's time; return what comes of each part."""
-        load_s, rows = float(self.load_s[p]) / speed, float(self.rows[p])
-        total = sum(part.rows for part in parts)
-        for part in parts:
-            share = part.rows / total if total > 0 else 1.0 / len(parts)
-            start_s, end_s = part.first_s + self.hop_s, part.last_s + self.hop_s
-            begun_s, done_s = free.fill(load_s * share, start_s, end_s)
-            yield _Part(part.way_s + self.hop_s, begun_s, done_s, rows * share)
+        load_s, rows, hop_s = float(self.load_s[p]) / speed, float(self.rows[p]), self.hop_s
+        total = sum([part.rows for part in parts])
+        found = []
+        for way_s, first_s, last_s, came in parts:
+            share = came / total if total > 0 else 1.0 / len(parts)
+            begun_s, done_s = free.fill(load_s * share, first_s + hop_s, last_s + hop_s)
+            found.append(_Part(way_s + hop_s, begun_s, done_s, rows * share))
+        return found
 
 
 def _steps(

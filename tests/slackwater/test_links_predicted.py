@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -162,8 +164,6 @@ def test_links_and_placements_of_nodes_that_are_not_there_are_refused() -> None:
 
 
 def test_a_sample_without_weights_is_refused_where_rows_cross_a_link() -> None:
-    from dataclasses import replace  # noqa: PLC0415
-
     flow = flow_of({"a": np.arange(100) / 100})
     sample = replace(sample_flow(flow), row_bytes={})
     placement = {"a": "node-1", "gate-a": "node-2"}
@@ -186,6 +186,23 @@ def test_provision_counts_links_and_keeps_what_fewer_nodes_can_do() -> None:
     assert far.nodes == 2  # each source beside its gate
     slots = far.made.plan.slots
     assert all(slots[name] == slots[f"gate-{name}"] == slots[f"out-{name}"] for name in "ab")
+    both = fewest_nodes(flow, rates, deadline_s=1.0, sample=sample, costs=costs, link=thin, cores=2)
+    assert both.nodes == 1  # its two slots have no link between them
+    assert set(both.made.plan.slots.values()) == {"node-1/1", "node-1/2"}
+
+
+def test_more_nodes_are_never_said_to_be_worse_than_fewer() -> None:
+    """Thin links: what is spread over more nodes is slower, so all stay where fewer have them."""
+    flow = flow_of({name: np.arange(500) / 100 for name in "abc"})
+    sample = sample_flow(flow)
+    costs = {f"gate-{name}": "4ms" for name in "abc"}
+    thin = LinkModel(delay_ns=200 * MS, bytes_per_s=20 * ROW_BYTES)
+    load = OnOff(150, rate_ratio=20, high_s=4)
+    ask = partial(fewest_nodes, flow, load, sample=sample, costs=costs, link=thin, horizon="20s")
+    found = [ask(deadline_s=1e-9, most=most) for most in (2, 3, 4)]
+    assert all(one.nodes is None for one in found)
+    worst = [one.made.estimate.worst_s for one in found]
+    assert worst == sorted(worst, reverse=True)
 
 
 FLOW = """
