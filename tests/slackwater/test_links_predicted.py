@@ -197,8 +197,8 @@ def test_more_nodes_are_never_said_to_be_worse_than_fewer() -> None:
     sample = sample_flow(flow)
     costs = {f"gate-{name}": "4ms" for name in "abc"}
     thin = LinkModel(delay_ns=200 * MS, bytes_per_s=20 * ROW_BYTES)
-    load = OnOff(150, rate_ratio=20, high_s=4)
-    ask = partial(fewest_nodes, flow, load, sample=sample, costs=costs, link=thin, horizon="20s")
+    burst = {name: [30.0] * 20 + [0.0] * 80 for name in "abc"}  # 1.2 times what a slot can do
+    ask = partial(fewest_nodes, flow, burst, sample=sample, costs=costs, link=thin, horizon="10s")
     found = [ask(deadline_s=1e-9, most=most) for most in (2, 3, 4)]
     assert all(one.nodes is None for one in found)
     worst = [one.made.estimate.worst_s for one in found]
