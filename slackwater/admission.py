@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from runtime.errors import SettingError
-from runtime.model import format_ns
+from runtime.model import format_ns, format_s
 from runtime.plan.plan import Plan
 from runtime.plan.verdict import Verdict
 
@@ -27,8 +27,9 @@ class RunningFlow:
         name: of the flow, or of its job.
         cores: CPU seconds a second.
         slots: how many it has.
-        worst_s: its worst latency, as predicted.
+        worst_s: its worst latency, as predicted; inf: it falls behind for ever.
         deadline_s: its deadline; None: it has none.
+        is_known: whether it was predicted at all; else it only takes slots.
     """
 
     name: str
@@ -36,6 +37,7 @@ class RunningFlow:
     slots: int
     worst_s: float
     deadline_s: float | None
+    is_known: bool = True
 
 
 def check_admission(admission: object, rates: object) -> None:
@@ -52,7 +54,7 @@ def check_admission(admission: object, rates: object) -> None:
     if admission is not None and rates is None:
         raise SettingError(
             f"admission={admission!r} goes by what is predicted, and no rates are given: add "
-            "rates=, events a second of each source or of all together"
+            "rates= (--rate), events a second of each source or of all together"
         )
 
 
@@ -68,10 +70,10 @@ def broken_by(made: Prediction, running: Sequence[RunningFlow]) -> list[str]:
     for flow in running:
         if flow.deadline_s is None or flow.worst_s > flow.deadline_s:
             continue  # it has none, or breaks it by itself
-        worst_s = max(flow.worst_s, behind_s)
+        worst_s = flow.worst_s + behind_s  # at most: what waits for the cores waits for its slot
         if falls_behind or worst_s > flow.deadline_s:
-            by = "falls behind for ever" if falls_behind else f"comes to {_time(worst_s)}"
-            broken.append(f"{flow.name} (deadline {_time(flow.deadline_s)}) then {by}")
+            by = "falls behind for ever" if falls_behind else f"may come to {format_s(worst_s)}"
+            broken.append(f"{flow.name} (deadline {format_s(flow.deadline_s)}) then {by}")
     return broken
 
 
@@ -83,28 +85,47 @@ def admitted_plan(made: Prediction, admission: Admission | None) -> Plan:
         admission: "reject": what would break a deadline is refused; else it is said.
     """
     plan = replace(made.plan, expected=made.expected())
-    said = _against(made)
-    if said is None:
-        return plan
-    verdict = plan.verdict
-    if admission == "reject" and verdict.refusal is None:
+    notes = [*plan.verdict.notes, *_not_known(made)]
+    refusal, said = plan.verdict.refusal, _against(made)
+    if said is not None and admission == "reject" and refusal is None:
         refusal = (
             f"flow {plan.flow!r} is refused: {said}. Lower the rates, relieve the bottleneck "
-            f"({made.relief}), or submit it with admission='warn'"
+            f"({made.relief}), or submit it with admission='warn' (--admission warn)"
         )
-        return replace(plan, verdict=Verdict(refusal, verdict.notes))
-    return replace(plan, verdict=Verdict(verdict.refusal, (*verdict.notes, said)))
+    elif said is not None:
+        notes.append(said)
+    return replace(plan, verdict=Verdict(refusal, tuple(notes)))
+
+
+def _not_known(made: Prediction) -> list[str]:
+    notes = []
+    if unseen := made.unseen:
+        notes.append(
+            f"the sample shows no work of {', '.join(unseen)}, so it counts as none: predict with "
+            "a larger sample"
+        )
+    if made.beside:
+        notes.append(
+            f"{', '.join(made.beside)} run on the same cores, of which nothing was predicted: "
+            "their work is not counted; submit them with rates, too"
+        )
+    return notes
 
 
 def _against(made: Prediction) -> str | None:
     reasons = []
     if made.estimate.is_unbounded:
-        reasons.append(f"it falls behind for ever: {_bottleneck(made)}")
+        could = made.estimate.sustainable
+        kept = ", ".join(f"{name} {rate * could:,.0f}/s" for name, rate in made.rates.items())
+        reasons.append(
+            f"it falls behind for ever: {_bottleneck(made)}; the highest rates that it keeps up "
+            f"with are {kept}"
+        )
     elif made.keeps_deadline is False:
         limit = format_ns(made.plan.deadline_ns or 0)
         reasons.append(
             f"its deadline of {limit} would not be kept: the worst latency comes to "
-            f"{_time(made.worst_s)}; {_bottleneck(made)}"
+            f"{format_s(made.worst_s)}; {_bottleneck(made)}"
         )
     if made.breaks:
         reasons.append(f"it would break what runs already: {'; '.join(made.breaks)}")
@@ -116,8 +137,5 @@ def _against(made: Prediction) -> str | None:
 
 def _bottleneck(made: Prediction) -> str:
     most = made.estimate.bottleneck
-    return f"{most.name} is the bottleneck, with {most.load:.0%} of what it can do"
-
-
-def _time(seconds: float) -> str:
-    return format_ns(round(seconds * 1e9)) if seconds < 1 else f"{seconds:.2f} s"
+    behind = "" if made.estimate.is_unbounded else f" and up to {format_s(most.worst_s)} behind"
+    return f"{most.name} is the bottleneck, with {most.load:.0%} of what it can do{behind}"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ingest.session import SparkOnRay
     from runtime.estimate.rates import Rate
     from runtime.estimate.shared_cores import SharedCores
+    from slackwater.prediction import Prediction
     from slackwater.sampling import FlowSample
 
 Say = Callable[[str], None]
@@ -46,7 +47,7 @@ class Cluster(FlowHost):
 
     def __init__(self, nodes: RayNodes) -> None:
         self._ray = nodes
-        self._jobs: list[Job] = []  # the attached ones
+        self._jobs: list[Job] = []  # that we have submitted
         self.detaches = not nodes.is_simulated
         self._spark: SparkOnRay | None = None
         self._take_over()
@@ -124,8 +125,7 @@ class Cluster(FlowHost):
             raise
 
     def _running(self) -> list[RunningFlow]:
-        running = [job.needs for job in self._jobs if job.status == "running"]
-        return [one for one in running if one is not None]
+        return [job.needs for job in self._jobs if job.status == "running"]
 
     def _machines(self, running: Sequence[RunningFlow]) -> list[SharedCores]:
         from runtime.estimate.shared_cores import SharedCores  # noqa: PLC0415 (who predicts)
@@ -155,7 +155,7 @@ class Cluster(FlowHost):
         placement: Mapping[str, str] | None = None,
         limits: Limits | None = None,
         tuning: Tuning | None = None,
-        rates: Mapping[str, Rate] | Rate | None = None,
+        rates: Mapping[str, Rate] | Rate | Prediction | None = None,
         sample: int | FlowSample = 1_000,
         admission: Admission | None = None,
         detach: bool | None = None,
@@ -167,8 +167,8 @@ class Cluster(FlowHost):
             placement: {stage: slot or node} for some stages, or {"*": slot or node} for all.
             limits: what bounds memory and slices.
             tuning: how the deadline of the flow is kept; None: as well as we can.
-            rates: as of `predict`; the flow is then placed by what is predicted, and its report has
-                that beside what is measured.
+            rates: as of `predict`, or what that returned; the flow is then placed by what is
+                predicted, and its report has that beside what is measured.
             sample: as of `predict`.
             admission: "reject" refuses a flow that would break its deadline, or that of a flow
                 already running, by what is predicted for these rates; "warn", or None with rates,
@@ -210,11 +210,13 @@ class Cluster(FlowHost):
         if is_detached:
             head_id = heads[0].node_id if heads else None
             detached = submit_detached(plan, nodes=nodes, head_id=head_id, notes=notes)
-            return Job.detached(detached, plan)
+            return self._kept(Job.detached(detached, plan))
         check_room({slot: node.node_id for slot, node in nodes.items()})
         job_id = new_job_id(plan.flow)
         running = RayJob(plan, nodes=nodes, notes=notes, relays_output=True, job_id=job_id)
-        job = Job.attached(job_id, plan, running.start())
+        return self._kept(Job.attached(job_id, plan, running.start()))
+
+    def _kept(self, job: Job) -> Job:
         self._jobs = [one for one in self._jobs if one.status == "running"] + [job]
         return job
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Self, Unpack
 from runtime.config import Limits, Tuning
 from runtime.flow.dataflow import Dataflow
 from runtime.model import Duration
+from runtime.placement.place import open_slots
 from runtime.placement.placement_text import placement_lines
-from runtime.plan.plan import Plan
+from runtime.plan.plan import PlacedBy, Plan
 from runtime.plan.slots import SlotPlace
 from runtime.prepare import admit, prepare
 from runtime.tune import HOP_NS
@@ -29,6 +30,7 @@ from slackwater.admission import (
 if TYPE_CHECKING:
     from runtime.estimate.rates import Rate
     from runtime.estimate.shared_cores import SharedCores
+    from runtime.simulate import LinkModel
     from slackwater.plan_choice import Ahead, PlanChoice
     from slackwater.prediction import Prediction
     from slackwater.sampling import FlowSample
@@ -37,6 +39,15 @@ NOT_PREDICTED = (
     "placed by the simple rule: no rates are known, so nothing is predicted; with rates= (on the "
     "command line --rate) latency, bottleneck and the best placement are"
 )
+
+
+def _by_search(found: Plan, written: Plan) -> Plan:
+    """Return a plan that says of its stages that a search has placed them, but for the user's."""
+    said = {name for name, by in written.placed_by.items() if by == "placement"}
+    by: dict[str, PlacedBy] = {
+        name: "placement" if name in said else "search" for name in found.slots
+    }
+    return replace(found, placed_by=by)
 
 
 class FlowHost(ABC):
@@ -51,6 +62,7 @@ class FlowHost(ABC):
     slots: tuple[SlotPlace, ...]
     _free: Mapping[str, int] | None = None  # {node: how many of its slots have a free CPU}
     _hop_ns: int = HOP_NS  # what a message between two slots takes at least
+    _link: LinkModel | None = None  # what lies between nodes, where that is known
 
     def plan(
         self,
@@ -59,7 +71,7 @@ class FlowHost(ABC):
         placement: Mapping[str, str] | None = None,
         limits: Limits | None = None,
         tuning: Tuning | None = None,
-        rates: Mapping[str, Rate] | Rate | None = None,
+        rates: Mapping[str, Rate] | Rate | Prediction | None = None,
         sample: int | FlowSample = 1_000,
         admission: Admission | None = None,
     ) -> Plan:
@@ -70,10 +82,8 @@ class FlowHost(ABC):
         check_admission(admission, rates)
         if rates is None:
             return self._placed(flow, placement=placement, limits=limits, tuning=tuning)
-        made = self.predict(
-            flow, rates, sample=sample, placement=placement, limits=limits, tuning=tuning
-        )
-        return admitted_plan(made, admission)
+        by: Ahead = {"placement": placement, "limits": limits, "tuning": tuning}
+        return admitted_plan(self._predicted(flow, rates, sample, **by), admission)
 
     def explain(
         self,
@@ -91,6 +101,21 @@ class FlowHost(ABC):
         relieve it, and which other plans there are. Where `submit` would refuse it, the last lines
         say why.
         """
+        return self.explained(
+            flow, placement=placement, limits=limits, tuning=tuning, rates=rates, sample=sample
+        )[0]
+
+    def explained(
+        self,
+        flow: Dataflow,
+        *,
+        placement: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+        tuning: Tuning | None = None,
+        rates: Mapping[str, Rate] | Rate | None = None,
+        sample: int = 1_000,
+    ) -> tuple[str, Plan]:
+        """Return what `explain` does, and the plan that it is of."""
         if rates is None:
             plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
             said = NOT_PREDICTED
@@ -104,7 +129,7 @@ class FlowHost(ABC):
         lines = [flow.explain(), "", "placement", *placement_lines(plan), "", said]
         if plan.verdict.refusal is not None:
             lines += ["", f"will be refused: {plan.verdict.refusal}"]
-        return "\n".join(lines)
+        return "\n".join(lines), plan
 
     def predict(  # noqa: PLR0913 - each by name
         self,
@@ -118,6 +143,8 @@ class FlowHost(ABC):
         horizon: Duration = "60s",
         width: Duration = "100ms",
         seed: int = 0,
+        link: LinkModel | None = None,
+        costs: Mapping[str, Duration] | None = None,
     ) -> Prediction:
         """Return what the latency of a flow will be here, and which slot is the bottleneck.
 
@@ -137,41 +164,85 @@ class FlowHost(ABC):
             horizon: how long to look ahead.
             width: of a subinterval, w of [mace].
             seed: of what models of rates draw.
+            link: what lies between the nodes, capacity and delay; None: as this host has it.
+            costs: {stage: what a row of it takes on a core, "2ms" or seconds}, in place of what
+                the sample measured.
 
         Raises:
             FlowError: the flow or the placement is wrong.
             SettingError: a source has no rate, or is live; or the sample gives no result.
         """
-        from slackwater.prediction import (  # noqa: PLC0415 (only who predicts needs it)
+        from runtime.simulate import LinkModel  # noqa: PLC0415
+        from slackwater.linked_placement import (  # noqa: PLC0415
+            linked_placement,
+            links_matter,
+        )
+        from slackwater.predicting import (  # noqa: PLC0415 (only who predicts needs it)
             better_of,
             predict,
             searched_placement,
         )
-        from slackwater.sampling import sample_flow  # noqa: PLC0415
+        from slackwater.sampling import as_sample  # noqa: PLC0415
+        from slackwater.what_if import with_costs  # noqa: PLC0415
 
-        if isinstance(sample, int):
-            sample = sample_flow(flow, rows=sample, limits=limits)
         running = self._running()
         placed = partial(self._placed, flow, limits=limits, tuning=tuning)
         plan = placed(placement=placement)
-        slots = [slot.name for slot in self.slots]
+        sample = as_sample(sample, flow, limits=limits)
+        if link is not None:
+            link.check_nodes(self.nodes)
+        if costs:
+            sample = with_costs(sample, costs)
+        far = link or self._link or LinkModel(delay_ns=self._hop_ns)
         predicted = partial(
             predict,
             sample=sample,
             rates=rates,
-            slots=slots,
+            slots=[slot.name for slot in self.slots],
             horizon=horizon,
             width=width,
-            hop_s=self._hop_ns / 1e9,
+            link=far,
             machines=self._machines(running),
             seed=seed,
         )
         made = predicted(plan)
-        if len(slots) > 1 and made.has_backlog:
-            found = searched_placement(made, slots, seed=seed)
+        there = self._open(plan, placement)
+        if len(there) > 1 and made.has_backlog:
+            found = searched_placement(made, [slot.name for slot in there], seed=seed)
+            if links_matter(far, width_s=made.work.width_s):
+                found = linked_placement(made, there, far, [plan.slots, found], seed=seed)
             if found != dict(plan.slots):
-                made = better_of(made, predicted(placed(placement=found)))
-        return replace(made, breaks=tuple(broken_by(made, running)))
+                made = better_of(made, predicted(_by_search(placed(placement=found), plan)))
+        return self._beside(made, running)
+
+    def _open(self, plan: Plan, placement: Mapping[str, str] | None) -> list[SlotPlace]:
+        """Return the slots that a search may use: those that are free, or said, or in use."""
+        there = open_slots(self.slots, placement=placement, free=self._free)
+        return list({slot.name: slot for slot in (*there, *plan.places.values())}.values())
+
+    def _beside(self, made: Prediction, running: Sequence[RunningFlow]) -> Prediction:
+        """Return a prediction with what it means for flows that run here already."""
+        beside = [one.name for one in running if not one.is_known and made.machines]
+        return replace(made, breaks=tuple(broken_by(made, running)), beside=tuple(beside))
+
+    def _predicted(
+        self,
+        flow: Dataflow,
+        rates: Mapping[str, Rate] | Rate | Prediction,
+        sample: int | FlowSample,
+        **by: Unpack[Ahead],
+    ) -> Prediction:
+        """Return the prediction of a flow that is to be submitted, or that one held against it."""
+        from slackwater.prediction import Prediction  # noqa: PLC0415 (only who predicts needs it)
+
+        if not isinstance(rates, Prediction):
+            return self.predict(flow, rates, sample=sample, **by)
+        placed = partial(self._placed, flow, limits=by.get("limits"), tuning=by.get("tuning"))
+        rates.check_is_of(placed(placement=None))
+        plan = placed(placement={**rates.plan.slots, **(by.get("placement") or {})})
+        rates.check_is_there(plan)
+        made = replace(rates, plan=replace(plan, placed_by=rates.plan.placed_by))
+        return self._beside(made, self._running())
 
     def choose_plan(
         self,

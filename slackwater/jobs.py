@@ -138,16 +138,21 @@ class Job:
         return self._running.seen
 
     @property
-    def needs(self) -> RunningFlow | None:
-        """What it was predicted to need; None: nothing was, or another process submitted it."""
-        if self.plan is None or (expected := self.plan.expected) is None:
-            return None
-        deadline_ns = self.plan.deadline_ns
+    def needs(self) -> RunningFlow:
+        """What it was predicted to need, as far as that is known."""
+        name = f"flow {self.flow!r}"
+        slots = len(set(self.placement.values()))
+        expected = None if self.plan is None else self.plan.expected
+        if expected is None:
+            return RunningFlow(
+                name=name, cores=0.0, slots=slots, worst_s=0.0, deadline_s=None, is_known=False
+            )
+        deadline_ns = None if self.plan is None else self.plan.deadline_ns
         return RunningFlow(
-            name=f"flow {self.flow!r}",
+            name=name,
             cores=sum(expected.cores.values()),
-            slots=len(self.plan.slot_names),
-            worst_s=expected.worst_s,
+            slots=slots,
+            worst_s=float("inf") if expected.is_unbounded else expected.worst_s,
             deadline_s=None if deadline_ns is None else deadline_ns / NS_PER_SECOND,
         )
 

@@ -29,7 +29,9 @@ from runtime.plan.step import ChoosingStep
 from runtime.prepare import prepare
 from runtime.rewrite import FlowPlan, split_all
 from runtime.rewrite.search import Cost, Found, Price, far_up, search_plans
-from slackwater.prediction import Prediction, subintervals
+from runtime.simulate import LinkModel
+from slackwater.predicting import subintervals
+from slackwater.prediction import Prediction
 from slackwater.sampling import HERE, FlowSample, sample_flow
 
 __all__ = ["Considered", "PlanChoice", "choose_plan", "price_of"]
@@ -44,6 +46,7 @@ class Ahead(TypedDict, total=False):
     horizon: Duration
     width: Duration
     seed: int
+    link: LinkModel | None
 
 
 class Host(Protocol):

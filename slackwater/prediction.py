@@ -1,35 +1,28 @@
-"""What the latency of a flow will be, said before it runs."""
+"""What the latency of a flow will be, said before it runs: the answer, for people too."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from runtime.errors import SettingError
-from runtime.estimate import LatencyEstimate, Workload, estimate_latency
-from runtime.estimate.placement import PlacementProblem, SearchBudget, mace_hc
+from runtime.estimate import LatencyEstimate, Workload
 from runtime.estimate.query_graph import FloatArray, arrivals_of
-from runtime.estimate.rates import Rate, series_of
-from runtime.estimate.sampled import as_shares
-from runtime.estimate.shared_cores import SharedCores, with_shared_cores
-from runtime.model import NS_PER_SECOND, READY_ONLY, Duration, duration_ns, format_ns
+from runtime.estimate.shared_cores import SharedCores
+from runtime.model import NS_PER_SECOND, READY_ONLY, format_ns, format_s
 from runtime.plan.expected import ExpectedLatency, RateRange
 from runtime.plan.plan import Plan
 from runtime.plan.step import GatedStep
 from slackwater.sampling import FlowSample
+from slackwater.what_if import link_relief
 
-__all__ = ["Prediction", "better_of", "predict", "searched_placement", "subintervals"]
+__all__ = ["Prediction"]
 
-MOST_SUBINTERVALS = 100_000
-SEARCH_MOVES = 20_000
-"""Moves that a search for a placement may look at."""
 RATE_S = 10.0
 """How long rates are averaged over, to say how far they vary."""
-SEARCH_GAIN = 0.01
-"""A found placement has to be so much better than the simple rule's to be taken."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -45,7 +38,9 @@ class Prediction:
         work: what there is to do, by subinterval.
         considered: {how stages were placed: the worst latency of that, seconds}.
         machines: those that have fewer cores than slots in use; each is among the nodes, too.
+        beside: flows that run on the same cores, of which nothing was predicted.
         breaks: which deadlines of flows that run already it would break, in words.
+        is_trace: whether rates are events counted, and not what may go on for ever.
     """
 
     plan: Plan
@@ -57,6 +52,8 @@ class Prediction:
     considered: Mapping[str, float] = field(default_factory=dict)
     machines: tuple[SharedCores, ...] = ()
     breaks: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    is_trace: bool = False
 
     @property
     def worst_s(self) -> float:
@@ -72,12 +69,21 @@ class Prediction:
         """What would take work off the bottleneck."""
         most = self.estimate.bottleneck
         heaviest = most.operators[0] if most.operators else next(iter(self.cores_by))
-        cores = self.cores_by[heaviest]
+        if heaviest not in self.cores_by:
+            return link_relief(self.plan, most)
         if most.name in self._shared:
-            return "fewer stages on that machine, or more cores"
+            taken = next(one.taken for one in self.machines if one.name == most.name)
+            others = f"; flows that run there already take {taken:.2f} cores" if taken else ""
+            return f"more cores for {most.name}, or more machines{others}"
+        cores = self.cores_by[heaviest]
         return f"{heaviest} takes {cores:.2f} of a core: " + _relief(
             self.plan, heaviest, cores, most.operators
         )
+
+    @property
+    def unseen(self) -> list[str]:
+        """The stages of which the sample shows no work."""
+        return [one.name for one in self.sample.graph.operators if not any(one.cost_s)]
 
     @property
     def has_backlog(self) -> bool:
@@ -90,7 +96,40 @@ class Prediction:
         deadline_ns = self.plan.deadline_ns
         if deadline_ns is None:
             return None
-        return not self.estimate.is_unbounded and self.estimate.worst_s * 1e9 <= deadline_ns
+        return self.keeps(deadline_ns / NS_PER_SECOND)
+
+    def keeps(self, deadline_s: float) -> bool:
+        """Whether the worst latency stays under a deadline, and does so for as long as rates stay.
+
+        Of rates that are traces no more than the traces is known, so no more is asked.
+        """
+        is_endless = self.estimate.is_unbounded and not self.is_trace
+        return not is_endless and self.estimate.worst_s <= deadline_s
+
+    def check_is_of(self, plan: Plan) -> None:
+        """Check that this is a prediction of these stages.
+
+        Raises:
+            SettingError: it is not.
+        """
+        if odd := self.sample.differs_from(plan):
+            raise SettingError(
+                f"the prediction is of another version of flow {plan.flow!r}: they differ in "
+                f"{', '.join(odd)}; predict it anew, with the same limits"
+            )
+
+    def check_is_there(self, plan: Plan) -> None:
+        """Check that this is a prediction of stages in these slots.
+
+        Raises:
+            SettingError: it is not.
+        """
+        moved = [name for name, slot in plan.slots.items() if self.plan.slots[name] != slot]
+        if moved:
+            raise SettingError(
+                f"placement= moves {', '.join(moved)} away from where the prediction has it; "
+                "predict it anew with this placement, or leave placement= out"
+            )
 
     def expected(self) -> ExpectedLatency:
         """Return what the job is to be held against."""
@@ -158,116 +197,11 @@ class Prediction:
         }
 
 
-def predict(  # noqa: PLR0913 - each by name
-    plan: Plan,
-    sample: FlowSample,
-    rates: Mapping[str, Rate] | Rate,
-    *,
-    slots: Sequence[str] | None = None,
-    horizon: Duration = "60s",
-    width: Duration = "100ms",
-    hop_s: float = 0.0,
-    machines: Sequence[SharedCores] = (),
-    seed: int = 0,
-) -> Prediction:
-    """Return what the latency of a plan will be. Nothing is run.
-
-    Args:
-        plan: every stage in a slot.
-        sample: of the same flow.
-        rates: {source: events a second, a model of them, or a trace}, or one for all together.
-        slots: all there are; None: those of the plan.
-        horizon: how long to look ahead.
-        width: of a subinterval, w of [mace].
-        hop_s: how long a message travels between two slots.
-        machines: that may have fewer cores than slots.
-        seed: of what models of rates draw.
-
-    Raises:
-        SettingError: a source without a rate, or a horizon of no subinterval, or of too many.
-    """
-    width_s, d = subintervals(horizon, width)
-    stages = {one.name for one in plan.stages}
-    known = set(sample.graph.names)
-    if stages != known:
-        odd = sorted(stages ^ known)
-        raise SettingError(
-            f"the sample is of another version of flow {plan.flow!r}: they differ in "
-            f"{', '.join(odd)}; take the sample anew, with the same limits"
-        )
-    series = series_of(rates, as_shares(sample.rows), d=d, width_s=width_s, seed=seed)
-    arrivals = {arrivals_of(name): counts for name, counts in series.items()}
-    work = Workload.of(sample.graph, arrivals, width_s)
-    names = list(dict.fromkeys([*(slots or ()), *plan.slot_names]))
-    hops = {(a, b): hop_s for a in names for b in names if a != b}
-    estimate = estimate_latency(
-        sample.graph, work, plan.slots, dict.fromkeys(names, 1.0), hop_s=hops
-    )
-    estimate = with_shared_cores(estimate, sample.graph, work, plan.slots, machines)
-    shared = [one for one in machines if any(one.name == n.name for n in estimate.nodes)]
-    busy = work.load_s.sum(axis=1) / (d * width_s)
-    return Prediction(
-        plan=plan,
-        sample=sample,
-        rates={name: float(counts.sum() / (d * width_s)) for name, counts in series.items()},
-        estimate=estimate,
-        cores_by=dict(zip(sample.graph.names, map(float, busy), strict=True)),
-        work=work,
-        machines=tuple(shared),
-    )
-
-
-def subintervals(horizon: Duration, width: Duration) -> tuple[float, int]:
-    """Return how long a subinterval is, seconds, and how many there are.
-
-    Raises:
-        SettingError: none, or too many.
-    """
-    width_s = duration_ns(width, what="width", positive=True) / NS_PER_SECOND
-    d = round(duration_ns(horizon, what="horizon") / NS_PER_SECOND / width_s)
-    if not 1 <= d <= MOST_SUBINTERVALS:
-        raise SettingError(
-            f"horizon={horizon!r} is {d} subintervals of width={width!r}; take 1 to "
-            f"{MOST_SUBINTERVALS:,} of them"
-        )
-    return width_s, d
-
-
-def searched_placement(made: Prediction, slots: Sequence[str], *, seed: int = 0) -> dict[str, str]:
-    """Return {stage: slot} with the least Mace_WC that Mace-HC finds; what was said by hand stays.
-
-    Source: [mace] §IX-B, Fig. 11.
-    """
-    graph = made.sample.graph
-    number = {name: j for j, name in enumerate(graph.names)}
-    place = {slot: i for i, slot in enumerate(slots)}
-    said = [name for name, by in made.plan.placed_by.items() if by == "placement"]
-    problem = PlacementProblem(
-        load_s=made.work.load_s,
-        capacity=np.ones(len(slots)),
-        width_s=made.work.width_s,
-        pinned={number[name]: place[made.plan.slots[name]] for name in said},
-        near=[
-            (number[name], j)
-            for j, one in enumerate(graph.operators)
-            for name in one.inputs
-            if name in number
-        ],
-    )
-    found = mace_hc(problem, seed, budget=SearchBudget(moves=SEARCH_MOVES))
-    return {name: slots[int(found.nodes[j])] for name, j in number.items()}
-
-
-def better_of(rule: Prediction, search: Prediction) -> Prediction:
-    """Return the one with the lower worst latency, the rule's where they are alike."""
-    considered = {"simple rule": _worst_s(rule), "search": _worst_s(search)}
-    least_s = considered["simple rule"] * (1 - SEARCH_GAIN)
-    is_better = considered["search"] < least_s
-    return replace(search if is_better else rule, considered=considered)
-
-
-def _worst_s(made: Prediction) -> float:
-    return float("inf") if made.estimate.is_unbounded else made.estimate.worst_s
+def _range(rates: FloatArray, width_s: float) -> RateRange:
+    many = min(max(round(RATE_S / width_s), 1), len(rates))
+    sums = np.concatenate([[0.0], np.cumsum(rates)])
+    means = (sums[many:] - sums[:-many]) / many
+    return RateRange(float(means.min()), float(rates.mean()), float(means.max()))
 
 
 def _lines(made: Prediction) -> list[str]:
@@ -282,21 +216,23 @@ def _lines(made: Prediction) -> list[str]:
         span_s = len(found.mace_s) * found.width_s
         lines.append(
             f"latency     {found.bottleneck.name} falls behind: over these {span_s:g} s it has "
-            f"{found.bottleneck.load:.0%} of what it can do. Worst {_time(found.worst_s)} by then, "
-            f"and more as long as the rates stay; {found.sustainable:.2f} times these it could do"
+            f"{found.bottleneck.load:.0%} of what it can do. Worst {format_s(found.worst_s)} by "
+            f"then, and more as long as the rates stay; {found.sustainable:.2f} times these it "
+            "could do"
         )
     else:
         lines.append(
-            f"latency     worst {_time(found.worst_s)} (between {_time(lower)} and "
-            f"{_time(upper)}), p99 {_time(found.quantile_s(0.99))}, mean {_time(found.mean_s)}; "
-            f"Mace {_time(found.mace_worst_s)}"
+            f"latency     worst {format_s(found.worst_s)} (between {format_s(lower)} and "
+            f"{format_s(upper)}), p99 {format_s(found.quantile_s(0.99))}, mean "
+            f"{format_s(found.mean_s)}; Mace {format_s(found.mace_worst_s)}"
         )
     if made.considered:
         each = ", ".join(f"{way} {_worst(worst)}" for way, worst in made.considered.items())
         lines.append(f"placements  worst latency of each considered: {each}")
-    unseen = [one.name for one in made.sample.graph.operators if not any(one.cost_s)]
-    if unseen:
-        lines.append(f"not seen    in the sample, and taken to cost nothing: {', '.join(unseen)}")
+    if made.unseen:
+        lines.append(
+            f"not seen    in the sample, and taken to cost nothing: {', '.join(made.unseen)}"
+        )
     lines += _gates(plan)
     if made.keeps_deadline is not None and plan.deadline_ns is not None:
         word = "is kept" if made.keeps_deadline else "is not kept"
@@ -316,13 +252,6 @@ def _lines(made: Prediction) -> list[str]:
     return lines
 
 
-def _range(rates: FloatArray, width_s: float) -> RateRange:
-    many = min(max(round(RATE_S / width_s), 1), len(rates))
-    sums = np.concatenate([[0.0], np.cumsum(rates)])
-    means = (sums[many:] - sums[:-many]) / many
-    return RateRange(float(means.min()), float(rates.mean()), float(means.max()))
-
-
 def _gates(plan: Plan) -> list[str]:
     waits = []
     for stage in plan.stages:
@@ -340,7 +269,7 @@ def _table(found: LatencyEstimate) -> list[str]:
     width = max(len("slot"), *(len(node.name) for node in found.nodes))
     lines = [
         f"{node.name:<{width}}  {node.load:>5.0%}  {node.peak:>5.0%}   {node.headroom:>8.0%}   "
-        f"{_time(node.worst_s):>14}   {', '.join(node.operators)}".rstrip()
+        f"{format_s(node.worst_s):>14}   {', '.join(node.operators)}".rstrip()
         for node in found.nodes
     ]
     return [f"{'slot':<{width}}   load   peak   headroom   behind at most   runs", *lines]
@@ -358,8 +287,4 @@ def _relief(plan: Plan, heaviest: str, cores: float, beside: Sequence[str]) -> s
 
 
 def _worst(seconds: float) -> str:
-    return "without bound" if seconds == float("inf") else _time(seconds)
-
-
-def _time(seconds: float) -> str:
-    return format_ns(round(seconds * 1e9)) if seconds < 1 else f"{seconds:.2f} s"
+    return "without bound" if seconds == float("inf") else format_s(seconds)

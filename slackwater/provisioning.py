@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from runtime.errors import SettingError
 from runtime.estimate.rates import Rate
 from runtime.flow.dataflow import Dataflow
 from runtime.model import Duration, format_ns
+from runtime.simulate import LinkModel
 from slackwater.prediction import Prediction
-from slackwater.sampling import FlowSample, sample_flow
+from slackwater.sampling import FlowSample, as_sample
 from slackwater.simulation import Simulation
 
 __all__ = ["Provision", "fewest_nodes"]
@@ -60,7 +62,7 @@ class Provision:
         }
 
 
-def fewest_nodes(
+def fewest_nodes(  # noqa: PLR0913 - each by name
     flow: Dataflow,
     rates: Mapping[str, Rate] | Rate,
     *,
@@ -70,6 +72,8 @@ def fewest_nodes(
     horizon: Duration = "60s",
     most: int = 64,
     seed: int = 0,
+    link: LinkModel | None = None,
+    costs: Mapping[str, Duration] | None = None,
 ) -> Provision:
     """Return the fewest nodes on which the predicted worst latency keeps a deadline.
 
@@ -82,29 +86,36 @@ def fewest_nodes(
         horizon: how long to look ahead.
         most: nodes to consider; more than there are stages never help.
         seed: of what models of rates draw.
+        link: what lies between the nodes; None: as in the simulator.
+        costs: as `predict` takes them.
 
     Raises:
         SettingError: the deadline is not above 0, or as of `predict`.
     """
     if not deadline_s > 0:
         raise SettingError(f"deadline_s={deadline_s} must be above 0")
-    if isinstance(sample, int):
-        sample = sample_flow(flow, rows=sample)
+    sample = as_sample(sample, flow)
     before: Prediction | None = None
-    best: Prediction | None = None
     tried = min(most, len(sample.graph.operators))
     for nodes in range(1, tried + 1):
-        made = Simulation(nodes, cores=cores).predict(
-            flow, rates, sample=sample, horizon=horizon, seed=seed
+        ask = partial(
+            Simulation(nodes, cores=cores, link=link).predict,
+            flow,
+            rates,
+            sample=sample,
+            horizon=horizon,
+            seed=seed,
+            costs=costs,
         )
-        found = made.estimate
-        if not found.is_unbounded and found.worst_s <= deadline_s:
+        made = ask()
+        # What fewer nodes do more can do, too: a search that begins anew may miss it.
+        if before is not None and _worse(made) > _worse(before):
+            made = ask(placement=before.plan.slots)
+        if made.keeps(deadline_s):
             return Provision(deadline_s, nodes, made, before, nodes)
-        if best is None or _worse(best) > _worse(made):
-            best = made
         before = made
-    assert best is not None, "there is one node at least"
-    return Provision(deadline_s, None, best, None, tried)
+    assert before is not None, "there is one node at least"
+    return Provision(deadline_s, None, before, None, tried)
 
 
 def _worse(made: Prediction) -> tuple[bool, float]:

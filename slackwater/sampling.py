@@ -7,8 +7,9 @@ and nothing is written. The user's functions run, as they will.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from itertools import cycle
 
 import pyarrow as pa
@@ -16,9 +17,11 @@ import pyarrow as pa
 from runtime.config import Limits
 from runtime.errors import SettingError
 from runtime.estimate import QueryGraph
-from runtime.estimate.sampled import SampledStage, query_graph_of_sample
+from runtime.estimate.sampled import SampledStage, query_graph_of_sample, share_of
 from runtime.flow.dataflow import Dataflow
+from runtime.measure.report import JobReport
 from runtime.model import NS_PER_SECOND
+from runtime.plan.canonical import canonical_work
 from runtime.plan.plan import Plan, Stage
 from runtime.plan.steps import SourceStep
 from runtime.prepare import prepare
@@ -26,7 +29,7 @@ from runtime.simulate import LinkModel, MeasuredCost
 from runtime.simulate import Simulation as SimulationRun
 from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
 
-__all__ = ["FlowSample", "sample_flow"]
+__all__ = ["FlowSample", "as_sample", "sample_flow"]
 
 BLOCKS = (50, 5, 200, 20, 500, 10, 100, 2)
 """Rows of the blocks that a sample is cut into by turns: what a slice costs, and what a row, is
@@ -44,12 +47,25 @@ class FlowSample:
         rows: {source: rows that were read}.
         took_s: how long the sample took.
         stages: what was seen of each, in topological order.
+        row_bytes: {(stage, the one that it feeds): bytes sent there for each row put out}.
+        shares: {stage: how many of the rows that its inputs put out come to it}.
+        versions: {stage: a digest of what it did with a row}; empty: of any version.
     """
 
     graph: QueryGraph
     rows: dict[str, int]
     took_s: float
     stages: tuple[SampledStage, ...] = ()
+    row_bytes: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    shares: Mapping[str, float] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    def differs_from(self, plan: Plan) -> list[str]:
+        """Return the stages that are not the same in a plan as they were in the sample, sorted."""
+        names, known = {stage.name for stage in plan.stages}, set(self.graph.names)
+        now = versions_of(plan) if self.versions else {}
+        other = {name for name in names & known if now.get(name) != self.versions.get(name)}
+        return sorted((names ^ known) | other)
 
 
 def sample_flow(
@@ -78,7 +94,7 @@ def sample_flow(
     planned = prepare(flow, [HERE], limits=limits)
     plan = _sampled_plan(planned, rows)
     costs = MeasuredCost(clock_ns)
-    run = SimulationRun(plan, egress=_leave, cost=costs, link=LinkModel(delay_ns=0))
+    run = SimulationRun(plan, egress=_leave, cost=costs, link=LinkModel(delay_ns=0), weighs=True)
     report = run.run()
     found = {one.name: one for one in report.stages}
     stages = []
@@ -96,7 +112,57 @@ def sample_flow(
         )
     graph = query_graph_of_sample(stages, slice_s=planned.limits.slice_ns / 1e9)
     read = {stage.name: found[stage.name].rows_in for stage in plan.stages if not stage.inputs}
-    return FlowSample(graph, read, time.perf_counter() - began_s, tuple(stages))
+    shares = {stage.name: share_of(stage, stages) for stage in stages}
+    return FlowSample(
+        graph,
+        read,
+        time.perf_counter() - began_s,
+        tuple(stages),
+        _row_bytes(report),
+        shares,
+        versions_of(planned),
+    )
+
+
+def versions_of(plan: Plan) -> dict[str, str]:
+    """Return {stage: a digest of what it does with a row}: other than before, it is another one."""
+    texts = {
+        stage.name: "\n".join(canonical_work(step) for step in (stage.step, *stage.chain))
+        for stage in plan.stages
+    }
+    return {
+        name: sha256(text.encode(errors="surrogatepass")).hexdigest()
+        for name, text in texts.items()
+    }
+
+
+def _row_bytes(report: JobReport) -> dict[tuple[str, str], float]:
+    """Return what each stage sends to each other for a row that it puts out; both ports of one."""
+    rows_out = {one.name: one.rows_out for one in report.stages}
+    sent: dict[tuple[str, str], float] = {}
+    for channel in report.channels:
+        ends = channel.source, channel.target
+        rows = rows_out[channel.source]
+        sent[ends] = sent.get(ends, 0.0) + (channel.bytes_sent / rows if rows else 0.0)
+    return sent
+
+
+def as_sample(
+    sample: int | FlowSample, flow: Dataflow, *, limits: Limits | None = None
+) -> FlowSample:
+    """Return a sample of so many rows of each source, or the one that was taken before.
+
+    Raises:
+        SettingError: it is neither; or as of `sample_flow`.
+    """
+    if isinstance(sample, FlowSample):
+        return sample
+    if isinstance(sample, bool) or not isinstance(sample, int):
+        raise SettingError(
+            f"sample={sample!r} is no sample, and costs are known from nothing else: give a number "
+            "of rows, or what sample_flow(flow) returned"
+        )
+    return sample_flow(flow, rows=sample, limits=limits)
 
 
 def _leave(sink: str, batch: object, is_end: bool) -> None:

@@ -15,6 +15,7 @@ from slackwater.simulated_job import SimulatedJob
 if TYPE_CHECKING:
     from runtime.estimate.rates import Rate
     from slackwater.admission import Admission
+    from slackwater.prediction import Prediction
     from slackwater.sampling import FlowSample
 
 
@@ -41,7 +42,9 @@ class Simulation(FlowHost):
         self.nodes = [f"node-{n}" for n in range(1, nodes + 1)]
         self.slots = slots_of_nodes(dict.fromkeys(self.nodes, cores))
         self._seed, self._cost, self._link = seed, cost, link
-        self._hop_ns = (link or LinkModel()).delay_ns
+        if link is not None:
+            link.check_nodes(self.nodes)
+        self._hop_ns = (link or LinkModel()).least_delay_ns
         self._jobs: list[SimulatedJob] = []
 
     def submit(
@@ -51,7 +54,7 @@ class Simulation(FlowHost):
         placement: Mapping[str, str] | None = None,
         limits: Limits | None = None,
         tuning: Tuning | None = None,
-        rates: Mapping[str, Rate] | Rate | None = None,
+        rates: Mapping[str, Rate] | Rate | Prediction | None = None,
         sample: int | FlowSample = 1_000,
         admission: Admission | None = None,
         faults: Sequence[Fault] = (),
@@ -63,8 +66,8 @@ class Simulation(FlowHost):
             placement: {stage: node} for some stages, or {"*": node} for all.
             limits: what bounds memory and slices.
             tuning: how the deadline of the flow is kept; None: as well as we can.
-            rates: as of `predict`; the flow is then placed by what is predicted, and its report has
-                that beside what is measured.
+            rates: as of `predict`, or what that returned; the flow is then placed by what is
+                predicted, and its report has that beside what is measured.
             sample: as of `predict`.
             admission: "reject" refuses a flow that would break a deadline, by what is predicted for
                 these rates; "warn", or None with rates, says so.

@@ -10,6 +10,7 @@
 | `rates.py` | arrivals from a number, a trace or a model |
 | `excess.py` | load of a node, cumulative excess, Mace |
 | `held_up.py` | beyond the paper: work held up upstream is counted, too |
+| `links.py` | links as nodes of their own, and the delay on the ways through a node |
 | `latency_estimate.py` | both for a placement, with bounds, quantiles, the bottleneck |
 | `placement/` | the placement whose Mace is least |
 """

@@ -16,7 +16,9 @@ over subintervals and operators is enough. Nothing is run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +29,9 @@ __all__ = ["HeldUp", "held_up"]
 
 DONE = 1e-12
 """Seconds of work that are none: what rounding leaves."""
+
+WAYS = 4
+"""Events whose ways differ by less than a subinterval by so many are taken for one stream."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,32 +75,83 @@ def held_up(
     speed = [float(one) for one in capacity]
     finished_s = np.zeros((len(steps), d))
     latency_s = np.zeros(d)
-    came = work.arrivals
-    is_sink = [one.name in set(graph.sinks) for one in graph.operators]
-    gives = [came[one.name] > 0 for one in graph.operators]
+    sinks = set(graph.sinks)
+    is_sink = [one.name in sinks for one in graph.operators]
+    gives = [work.arrivals[one.name] > 0 for one in graph.operators]
+    out: list[list[_Part]] = [[] for _ in steps]
     for p in range(d):
         begins_s, ends_s = p * width_s, (p + 1) * width_s
-        first = [begins_s] * len(steps)
-        last = [ends_s] * len(steps)
+        outside = [_Part(0.0, begins_s, ends_s, 1.0)]
         for j, step in enumerate(steps):
-            node = nodes[j]
-            out_first, out_last = np.inf, 0.0
-            for feeder, load_s, delay_s in step:
-                start = (begins_s if feeder < 0 else first[feeder]) + delay_s
-                end = (ends_s if feeder < 0 else last[feeder]) + delay_s
-                begun, done = free[node].fill(float(load_s[p]) / speed[node], start, end)
-                out_first, out_last = min(out_first, begun), max(out_last, done)
-            first[j], last[j] = out_first, out_last
-            finished_s[j, p] = out_last
+            made: dict[int, _Part] = {}  # {its way, in parts of a subinterval: what took it}
+            for fed in step:
+                parts = outside if fed.feeder < 0 else out[fed.feeder]
+                for done in fed.worked_off(parts, p, free[nodes[j]], speed[nodes[j]]):
+                    key = round(done.way_s / width_s * WAYS)
+                    made[key] = done if key not in made else made[key].joined(done)
+            out[j] = list(made.values())
+            finished_s[j, p] = max(part.last_s for part in out[j])
             if is_sink[j] and gives[j][p]:
-                latency_s[p] = max(latency_s[p], out_last - ends_s)
+                latency_s[p] = max(latency_s[p], finished_s[j, p] - ends_s)
     return HeldUp(latency_s, finished_s)
+
+
+class _Part(NamedTuple):
+    """Events of one subinterval that came about the same way: what is far comes apart.
+
+    Attributes:
+        way_s: how long they have travelled.
+        first_s: when the first is there.
+        last_s: the last.
+        rows: how many they are.
+    """
+
+    way_s: float
+    first_s: float
+    last_s: float
+    rows: float
+
+    def joined(self, other: _Part) -> _Part:
+        return _Part(
+            self.way_s,
+            min(self.first_s, other.first_s),
+            max(self.last_s, other.last_s),
+            self.rows + other.rows,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Feed:
+    """One input of an operator.
+
+    Attributes:
+        feeder: the operator that it comes from; -1: from outside.
+        load_s: shape (d,), what it has to do for that.
+        rows: shape (d,), how many it puts out for that.
+        hop_s: how long an event travels.
+    """
+
+    feeder: int
+    load_s: FloatArray
+    rows: FloatArray
+    hop_s: float
+
+    def worked_off(self, parts: Sequence[_Part], p: int, free: _Time, speed: float) -> list[_Part]:
+        """Lay the work of subinterval `p` into a node's time; return what comes of each part."""
+        load_s, rows, hop_s = float(self.load_s[p]) / speed, float(self.rows[p]), self.hop_s
+        total = sum([part.rows for part in parts])
+        found = []
+        for way_s, first_s, last_s, came in parts:
+            share = came / total if total > 0 else 1.0 / len(parts)
+            begun_s, done_s = free.fill(load_s * share, first_s + hop_s, last_s + hop_s)
+            found.append(_Part(way_s + hop_s, begun_s, done_s, rows * share))
+        return found
 
 
 def _steps(
     graph: QueryGraph, work: Workload, nodes: list[int], hop_s: FloatArray | None
-) -> list[list[tuple[int, FloatArray, float]]]:
-    """Return what each operator gets: (which feeds it, -1 a source; its load; the way's time)."""
+) -> list[list[_Feed]]:
+    """Return the inputs of each operator."""
     number = {one.name: j for j, one in enumerate(graph.operators)}
     steps = []
     for j, one in enumerate(graph.operators):
@@ -103,14 +159,15 @@ def _steps(
         delays = [
             0.0 if hop_s is None or k < 0 else float(hop_s[nodes[k], nodes[j]]) for k in feeders
         ]
-        loads = [
-            np.asarray(c * work.arrivals[n]) for c, n in zip(one.cost_s, one.inputs, strict=True)
-        ]
+        came = [work.arrivals[name] for name in one.inputs]
+        loads = [np.asarray(c * n) for c, n in zip(one.cost_s, came, strict=True)]
+        rows = [np.asarray(s * n) for s, n in zip(one.selectivity, came, strict=True)]
         if one.curve is not None:  # all of it comes with what comes last
-            shares = np.stack([work.arrivals[name] for name in one.inputs])
-            total = np.maximum(shares.sum(axis=0), DONE)
-            loads = [work.load_s[j] * share / total for share in shares]
-        steps.append(list(zip(feeders, loads, delays, strict=True)))
+            shares = np.stack(came)
+            shares = shares / np.maximum(shares.sum(axis=0), DONE)
+            loads = [work.load_s[j] * share for share in shares]
+            rows = [work.arrivals[one.name] * share for share in shares]
+        steps.append([_Feed(*each) for each in zip(feeders, loads, rows, delays, strict=True)])
     return steps
 
 

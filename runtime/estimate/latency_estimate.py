@@ -11,6 +11,7 @@ import numpy.typing as npt
 from runtime.errors import SettingError
 from runtime.estimate.excess import cumulative_excess, mace, node_load
 from runtime.estimate.held_up import held_up
+from runtime.estimate.links import path_delays
 from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload
 
 __all__ = ["LatencyEstimate", "NodeEstimate", "estimate_latency"]
@@ -29,6 +30,9 @@ class NodeEstimate:
         peak: its load in its busiest subinterval, as a share of its capacity.
         worst_s: the largest backlog of it, in seconds.
         operators: those that run there, the one with the most work first.
+        others: what share of its capacity other flows take, which is in its load.
+        least_way_s: P_min of [mace] §VII-B, the least that results which went through it travelled.
+        most_way_s: P_max, the most.
     """
 
     name: str
@@ -36,6 +40,9 @@ class NodeEstimate:
     peak: float
     worst_s: float
     operators: tuple[str, ...]
+    others: float = 0.0
+    least_way_s: float = 0.0
+    most_way_s: float = 0.0
 
     @property
     def headroom(self) -> float:
@@ -50,6 +57,9 @@ class LatencyEstimate:
     Attributes:
         width_s: w, length of a subinterval.
         mace_s: shape (d,), Mace_p of [mace] Def. 9.
+        mace_least_s: shape (d,), the lower bound of Mace′_p, propagation delay counted: the largest
+            of Mace and P_min of a node. Source: [mace] §VII-B.
+        mace_most_s: the upper bound, the largest of Mace and P_max of a node.
         held_up_s: shape (d,), what counts work held up upstream, too; `worst_s` and the like go by
             it.
         has_result: shape (d,), whether any result is expected in a subinterval.
@@ -59,6 +69,8 @@ class LatencyEstimate:
 
     width_s: float
     mace_s: FloatArray
+    mace_least_s: FloatArray
+    mace_most_s: FloatArray
     held_up_s: FloatArray
     has_result: npt.NDArray[np.bool_]
     epsilon_s: float
@@ -89,9 +101,14 @@ class LatencyEstimate:
 
     @property
     def bounds_s(self) -> tuple[float, float]:
-        """Between which the worst latency lies: [mace] Theorem 2, held-up work counted above."""
-        most = max(self.mace_worst_s, self.worst_s)
-        return self.mace_worst_s, most + self.width_s + self.epsilon_s
+        """Between which the worst latency lies: [mace] Theorem 2 with the delays of §VII-B.
+
+        From below the largest Mace + P_min of a node; from above the largest Mace + P_max, or what
+        comes of held-up work if that is more, and w + ε on top.
+        """
+        lower = float(self.mace_least_s[self.has_result].max(initial=0.0))
+        upper = max(float(self.mace_most_s[self.has_result].max(initial=0.0)), self.worst_s)
+        return lower, float(upper + self.width_s + self.epsilon_s)
 
     @property
     def bottleneck(self) -> NodeEstimate:
@@ -113,8 +130,8 @@ class LatencyEstimate:
     @property
     def sustainable(self) -> float:
         """How many times the rates could be before a node falls behind for ever."""
-        most = max(node.load for node in self.nodes)
-        return 1.0 / most if most > 0 else float("inf")
+        own = [(node.load - node.others, 1 - node.others) for node in self.nodes]
+        return min((room / load for load, room in own if load > 0), default=float("inf"))
 
     @property
     def _of_results(self) -> FloatArray:
@@ -128,6 +145,7 @@ def estimate_latency(
     capacity: Mapping[str, float],
     *,
     hop_s: Mapping[tuple[str, str], float] | None = None,
+    least_hop_s: Mapping[tuple[str, str], float] | None = None,
 ) -> LatencyEstimate:
     """Return what the latency will be.
 
@@ -137,7 +155,8 @@ def estimate_latency(
         placement: {operator: node}.
         capacity: {node: C_i, CPU seconds of work that it does in a second}, > 0; 1 is the core that
             costs were measured on.
-        hop_s: {(from node, to node): how long an event travels}; None: no time.
+        hop_s: {(from node, to node): how long an event travels, at most}; None: no time.
+        least_hop_s: the same, at least; None: always as long.
 
     Raises:
         SettingError: an operator has no node, or one that is not there.
@@ -148,10 +167,13 @@ def estimate_latency(
     loads = node_load(work.load_s, places, len(names))
     excess_s = cumulative_excess(loads, speed, width_s=work.width_s)
     hops = None if hop_s is None else _matrix(hop_s, names)
+    least_hops = hops if least_hop_s is None else _matrix(least_hop_s, names)
+    ways = path_delays(graph, places, len(names), least_hop_s=least_hops, most_hop_s=hops)
     each = loads / speed[:, None] / work.width_s
     # Where a node gets many times what it can do, there is nothing to tell by how it is laid out.
     hopeless = float(each.max(initial=0.0)) > MOST_LOAD
     excess_by_time = mace(excess_s, speed)
+    is_used = np.isin(np.arange(len(names)), places)
     later_s = (
         excess_by_time if hopeless else held_up(graph, work, places, speed, hop_s=hops).latency_s
     )
@@ -159,6 +181,8 @@ def estimate_latency(
     return LatencyEstimate(
         width_s=work.width_s,
         mace_s=excess_by_time,
+        mace_least_s=_with_ways(excess_s, speed, ways.least_s, is_used),
+        mace_most_s=_with_ways(excess_s, speed, ways.most_s, is_used),
         held_up_s=later_s,
         has_result=np.any(given, axis=0),
         epsilon_s=_epsilon_s(graph, work, places, speed),
@@ -169,10 +193,20 @@ def estimate_latency(
                 peak=float(each[i].max()),
                 worst_s=float(excess_s[i].max() / speed[i]),
                 operators=_by_work(graph, work, places, i),
+                least_way_s=float(ways.least_s[i]),
+                most_way_s=float(ways.most_s[i]),
             )
             for i, name in enumerate(names)
         ),
     )
+
+
+def _with_ways(
+    excess_s: FloatArray, speed: FloatArray, way_s: FloatArray, is_used: npt.NDArray[np.bool_]
+) -> FloatArray:
+    """Return the largest sum of a node's excess and its way, shape (d,), over those in use."""
+    whole = excess_s / speed[:, None] + way_s[:, None]
+    return np.asarray(whole[is_used].max(axis=0, initial=0.0))
 
 
 def _place(operator: str, placement: Mapping[str, str], names: Sequence[str]) -> int:
@@ -197,7 +231,7 @@ def _epsilon_s(
         if one.curve is not None:  # the mean of what an event costs
             events = sum(float(work.arrivals[name].sum()) for name in one.inputs)
             costs_s = len(one.inputs) * float(work.load_s[j].sum()) / events if events else 0.0
-        total_s += costs_s / speed[places[j]]
+        total_s += costs_s / float(speed[places[j]])
     return total_s
 
 

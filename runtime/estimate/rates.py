@@ -9,7 +9,7 @@ import numpy as np
 from runtime.errors import SettingError
 from runtime.estimate.query_graph import FloatArray
 
-__all__ = ["OnOff", "Rate", "constant", "series_of"]
+__all__ = ["OnOff", "Rate", "constant", "is_trace", "series_of"]
 
 
 def series_of(
@@ -76,6 +76,11 @@ def constant(rate: float, *, d: int, width_s: float) -> FloatArray:
     if not 0 <= rate < float("inf"):
         raise SettingError(f"a rate of {rate} events/s is none: it is finite and >= 0")
     return np.full(d, rate * width_s)
+
+
+def is_trace(rate: Rate) -> bool:
+    """Whether it is events counted in each subinterval, and not a number or a model."""
+    return not isinstance(rate, (int, float, OnOff))
 
 
 class OnOff:

@@ -16,7 +16,7 @@ from runtime.errors import SettingError
 from runtime.estimate.curves import fit_nonnegative
 from runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator, arrivals_of
 
-__all__ = ["SampledStage", "full_slice_row_s", "query_graph_of_sample"]
+__all__ = ["SampledStage", "full_slice_row_s", "query_graph_of_sample", "share_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,13 +96,17 @@ def query_graph_of_sample(stages: Sequence[SampledStage], *, slice_s: float) -> 
             f"{', '.join(s.name for s in sinks)}, so what results cost is not known; give a "
             "larger sample"
         )
-    return QueryGraph(
-        tuple(arrivals_of(stage.name) for stage in sources),
-        tuple(_operator(stage, slice_s, _share(stage, stages)) for stage in stages),
-    )
+    operators = tuple(_operator(stage, slice_s, share_of(stage, stages)) for stage in stages)
+    if not any(cost for one in operators for cost in one.cost_s):
+        raise SettingError(
+            f"the sample of {sum(s.rows_in for s in sources)} rows cost nothing at any stage, by "
+            "the clock that it was timed with: what work costs is not known; take a larger sample, "
+            "or time it by a finer clock"
+        )
+    return QueryGraph(tuple(arrivals_of(stage.name) for stage in sources), operators)
 
 
-def _share(stage: SampledStage, stages: Sequence[SampledStage]) -> float:
+def share_of(stage: SampledStage, stages: Sequence[SampledStage]) -> float:
     """Return how many of the rows that its inputs hand on come to a stage.
 
     Below 1 for a replica, and for the stage of late rows; 2 where one feeds both sides of a join.

@@ -69,6 +69,7 @@ def with_shared_cores(
             peak=float(each.max()),
             worst_s=float(excess_s.max()),
             operators=tuple(graph.names[j] for j in operators),
+            others=machine.taken / speed,
         )
         found = replace(
             found,

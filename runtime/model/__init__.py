@@ -30,6 +30,7 @@ from runtime.model.times import (
     Duration,
     duration_ns,
     format_ns,
+    format_s,
 )
 from runtime.old_names import old_names
 
@@ -60,6 +61,7 @@ __all__ = [
     "concat_columns",
     "duration_ns",
     "format_ns",
+    "format_s",
 ]
 
 

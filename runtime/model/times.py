@@ -89,6 +89,11 @@ def format_ns(nanoseconds: float) -> str:
     return f"{nanoseconds / 3_600e9:.1f} h"
 
 
+def format_s(seconds: float) -> str:
+    """Return a latency for people: as `format_ns`, and from a second on with two decimals."""
+    return format_ns(round(seconds * 1e9)) if seconds < 1 else f"{seconds:.2f} s"
+
+
 _SCALES = (  # (unit, its nanoseconds, up to)
     ("ns", 1, 1e3),
     ("µs", 1e3, 1e6),

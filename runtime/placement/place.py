@@ -78,6 +78,26 @@ def place(
     )
 
 
+def open_slots(
+    slots: Sequence[SlotPlace | str],
+    *,
+    placement: Mapping[str, str] | None = None,
+    free: Mapping[str, int] | None = None,
+) -> list[SlotPlace]:
+    """Return the slots that are open to a stage of which nothing is said by name.
+
+    Args:
+        slots: those there are.
+        placement: as of `place`; with {"*": …} only the slots named there are open.
+        free: as of `place`.
+
+    Raises:
+        FlowError: "*" names a slot or node that is not there.
+    """
+    there = _Slots(list(places_by_name(slots).values()), free)
+    return list(there.named(placement[ALL]) if placement and ALL in placement else there.usable)
+
+
 def default_slots(stages: Sequence[Stage], slots: Sequence[SlotPlace]) -> dict[str, SlotPlace]:
     """Return {stage: slot}: work is spread, and no event changes slots more often than it must.
 

@@ -25,7 +25,7 @@ from runtime.model import ByDeadline, Release, ReleaseRule
 from runtime.plan.step import Step
 from runtime.sources.spec import SourceSpec
 
-__all__ = ["canonical_step"]
+__all__ = ["canonical_step", "canonical_work"]
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic)
 _PACE = frozenset({"input", "speed", "max_rows"})
@@ -37,6 +37,14 @@ _NAMES = {"release": "slack_ns"}
 def canonical_step(step: Step) -> str:
     """Return a step's settings; of a sink only where it is in the flow."""
     return _Writer().settings(step, without=frozenset({"output"}))
+
+
+def canonical_work(step: Step) -> str:
+    """Return what a step does with a row, and so what that costs: not when its gate lets go.
+
+    Functions and objects count by their code alone. What they hold may change as they work.
+    """
+    return _WorkWriter().settings(step, without=frozenset({"output", "release", "replica"}))
 
 
 class _Writer:
@@ -115,6 +123,23 @@ class _Writer:
             if isinstance(one, FunctionType)
         }
         return self.text(found)
+
+
+class _WorkWriter(_Writer):
+    """Writes objects without what they hold."""
+
+    def _of_object(self, value: Any) -> Iterator[str]:
+        if isinstance(value, FunctionType):
+            yield self.text(value.__code__)
+        elif isinstance(value, partial):
+            yield self.text(value.func)
+        elif isinstance(value, MethodType):
+            yield self.text(value.__func__)
+        elif isinstance(value, CodeType | type | BuiltinFunctionType | ModuleType | Logger):
+            yield from super()._of_object(value)
+        else:
+            yield f"{type(value).__module__}.{type(value).__qualname__}"
+            yield self._methods(value)
 
 
 def _release(release: Release) -> str:

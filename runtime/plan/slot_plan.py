@@ -21,6 +21,8 @@ class SlotPlan:
         limits: of the job.
         deadline_ns: of the flow; None: none.
         interval_ns: how long the samples are that it takes; None: it takes none.
+        weighs: whether it counts the bytes of the rows that each of its channels is given, those
+            within it, too; else a host counts what it sends.
     """
 
     name: str
@@ -29,6 +31,7 @@ class SlotPlan:
     limits: Limits = field(default_factory=Limits)
     deadline_ns: int | None = None
     interval_ns: int | None = None
+    weighs: bool = False
 
 
 def slot_plan(plan: Plan, slot: str) -> SlotPlan:

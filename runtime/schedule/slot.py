@@ -43,6 +43,7 @@ class Slot:
         limits: see there.
         is_sampled: whether it takes samples, for those who decide.
         interval_ns: of these.
+        weighs: whether it counts the bytes of rows that its channels are given.
     """
 
     def __init__(
@@ -54,8 +55,9 @@ class Slot:
         limits: Limits | None = None,
         is_sampled: bool = False,
         interval_ns: int = NS_PER_SECOND,
+        weighs: bool = False,
     ) -> None:
-        self.name = name
+        self.name, self._weighs = name, weighs
         self._limits = limits or Limits()
         self._order: Order | None = self._limits.order
         self._stages = {
@@ -96,6 +98,7 @@ class Slot:
             limits=plan.limits,
             is_sampled=plan.interval_ns is not None,
             interval_ns=plan.interval_ns or NS_PER_SECOND,
+            weighs=plan.weighs,
         )
 
     def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
@@ -188,6 +191,8 @@ class Slot:
             report = self._reports[channel.name]
             report.rows_sent += part.rows
             report.messages += 1
+            if self._weighs and part.batch is not None:
+                report.bytes_sent += part.batch.nbytes
             if channel.target in self._stages:
                 self._deliver(channel.name, part, now_ns, 0)
             else:

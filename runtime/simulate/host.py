@@ -41,6 +41,7 @@ from runtime.simulate.faults import Fault, check_faults
 from runtime.simulate.life import SimulatedLife
 from runtime.simulate.models import CostModel, LinkModel, MeasuredCost, TunerModel
 from runtime.simulate.tuner import SimulatedTuner
+from runtime.simulate.ways import Ways
 
 GIVE_UP_POLLS = 10_000
 """A source that has nothing and cannot say when is asked so often in a row, there being nothing
@@ -86,6 +87,7 @@ class Simulation:
             nobody does.
         tuner: how far off the policy is, and how it fares; None: it is told and obeyed at once.
         faults: what goes wrong, and when.
+        weighs: whether reports have the bytes that each channel carried.
     """
 
     def __init__(  # noqa: PLR0913 - each by name
@@ -100,9 +102,10 @@ class Simulation:
         policy: Decider | Sequence[Decider] | None = None,
         tuner: TunerModel | None = None,
         faults: Sequence[Fault] = (),
+        weighs: bool = False,
     ) -> None:
         check_faults(plan, tuple(faults))
-        self._plan, self._seed = plan, seed
+        self._plan, self._seed, self._weighs = plan, seed, weighs
         self._sinks = egress if not callable(egress) else _Taken(egress)
         self._rng = np.random.default_rng(seed)
         self._cost, self._link = cost or CostModel(), link or LinkModel()
@@ -126,13 +129,15 @@ class Simulation:
         self._order = 0
         self._busy: set[str] = set()
         self._wakes: dict[str, int] = {}  # {slot: time of its pending wake}
-        self._free_ns: dict[tuple[str, str], int] = {}  # {(channel, way): last arrival}
+        self._ways = Ways(plan, self._link, self, self._rng)
         self._idle_polls = 0
         self._carried: set[str] = set()  # channels whose end of stream has arrived
         self._life = SimulatedLife(plan, self, close=self._end_sinks, seed=seed, faults=faults)
 
     def _new_slot(self, name: str) -> Slot:
-        part = replace(slot_plan(self._plan, name), interval_ns=self._sampled_ns)
+        part = replace(
+            slot_plan(self._plan, name), interval_ns=self._sampled_ns, weighs=self._weighs
+        )
         return make_slot(part, start_ns=self._start_ns)
 
     @property
@@ -309,18 +314,10 @@ class Simulation:
         match action:
             case Send(channel, message):
                 target = self._plan.slots[channel.target]
-                self._travel(
-                    (channel.name, "data"),
-                    target,
-                    self._delivery(target, channel.name, message),
-                )
+                self._ways.send(channel, message, self._delivery(target, channel.name, message))
             case Grant(channel, rows):
                 source = self._plan.slots[channel.source]
-                self._travel(
-                    (channel.name, "credit"),
-                    source,
-                    lambda: self._slots[source].credit(channel.name, rows),
-                )
+                self._ways.give_back(channel, lambda: self._credit(source, channel.name, rows))
             case Egress(stage):
                 slot = self._plan.slots[stage]
                 self._do(slot, self._results[slot].leaves(action))
@@ -346,19 +343,13 @@ class Simulation:
                 self._carried.add(channel)
             link_ns = self.now_ns - sent_ns
             self._slots[target].deliver(channel, message, self.now_ns, link_ns=link_ns)
+            self._try(target)
 
         return deliver
 
-    def _travel(self, way: tuple[str, str], target: str, arrive: Callable[[], None]) -> None:
-        at_ns = self.now_ns + self._link.travel_ns(self._rng)
-        at_ns = max(at_ns, self._free_ns.get(way, 0))
-        self._free_ns[way] = at_ns
-
-        def happen() -> None:
-            arrive()
-            self._try(target)
-
-        self.at(at_ns, happen)
+    def _credit(self, slot: str, channel: str, rows: int) -> None:
+        self._slots[slot].credit(channel, rows)
+        self._try(slot)
 
     # -- what the tuner asks of the slots --------------------------------------------------------
 

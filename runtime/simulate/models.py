@@ -106,17 +106,58 @@ class MeasuredCost:
 class LinkModel:
     """How long a message travels between slots; messages of one channel never overtake.
 
+    ```
+    slot ──▶ queue ──▶ so many bytes a second ──▶ delay, jitter ──▶ slot of another node
+    ```
+
+    From each node to each other goes a link. Where it has a capacity, what waits for it goes in
+    stimulus order, as [mace] §VII-B takes it. Rows alone weigh anything (`Batch.nbytes`): neither
+    the header of a message nor credit does. Between slots of one node there is only the delay.
+
     Attributes:
         delay_ns: the least, >= 0.
         jitter_ns: up to this much more, drawn per message, >= 0.
+        bytes_per_s: what the link from one node to another carries, > 0; None: any number.
+        between: another model for some links: {(from node, to node): its model}.
     """
 
     delay_ns: int = 100_000
     jitter_ns: int = 0
+    bytes_per_s: float | None = None
+    between: Mapping[tuple[str, str], LinkModel] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if min(self.delay_ns, self.jitter_ns) < 0:
             raise SettingError(f"delays cannot be negative: {self}")
+        if self.bytes_per_s is not None and not 0 < self.bytes_per_s < float("inf"):
+            raise SettingError(
+                f"a link of bytes_per_s={self.bytes_per_s} carries nothing or anything; give a "
+                "finite number above 0, or None for a link that carries any number"
+            )
+        if any(one.between for one in self.between.values()):
+            raise SettingError("a model in `between` is of one link: it has no `between` itself")
+
+    @property
+    def least_delay_ns(self) -> int:
+        """The least that a message travels, over all links."""
+        return min([self.delay_ns, *(one.delay_ns for one in self.between.values())])
+
+    def of(self, source: str, target: str) -> LinkModel:
+        """Return the link from one node to another."""
+        return self.between.get((source, target), self)
+
+    def check_nodes(self, nodes: Sequence[str]) -> None:
+        """Refuse a link of nodes that are not there.
+
+        Raises:
+            SettingError: one is not.
+        """
+        odd = [name for pair in self.between for name in pair if name not in nodes]
+        if odd:
+            raise SettingError(
+                f"`between` has a link of node {odd[0]!r}, which is not there; there are "
+                f"{', '.join(nodes)}"
+            )
 
     def travel_ns(self, rng: np.random.Generator) -> int:
         """Return one message's time on the link."""

@@ -192,8 +192,8 @@ def explained(
     `by` is what a prediction goes by, if one is to be made.
     """
     with connected(address, module) as cluster:
-        text = cluster.explain(flow, placement=placement, **by)
-        return text, dict(cluster.plan(flow, placement=placement, **by).slots)
+        text, plan = cluster.explained(flow, placement=placement, **by)
+        return text, dict(plan.slots)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from slackwater.cli.shell import (
     placed,
     print_json,
 )
+from slackwater.cli.what_if_options import Cost, LinkCapacity, LinkDelay, costs_of, link_of
 from slackwater.report.sanitize import echo
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ __all__ = ["plan", "provision"]
 Horizon = Annotated[str, typer.Option(help="How long to look ahead.")]
 
 
-def plan(
+def plan(  # noqa: PLR0913 - each by name
     flow: Target,
     *,
     rate: Rates = None,
@@ -37,25 +38,34 @@ def plan(
     sample: Sample = 1_000,
     horizon: Horizon = "60s",
     placement: Placement = None,
+    link_capacity: LinkCapacity = None,
+    link_delay: LinkDelay = None,
+    cost: Cost = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict a flow's latency on so many nodes; nothing is run but a sample, here."""
     with errors_told(as_json=as_json):
-        from slackwater.simulation import Simulation  # noqa: PLC0415 (slow to import)
+        from slackwater.plan_choice import Ahead  # noqa: PLC0415 (slow to import)
+        from slackwater.simulation import Simulation  # noqa: PLC0415
 
         found = cast("Dataflow", load(flow).flow)
-        choice = Simulation(nodes, cores=cores).choose_plan(
-            found, rates_of(rate), sample=sample, horizon=horizon, placement=placed(placement)
-        )
-        made = choice.written.prediction
-        if as_json:
-            print_json({**made.to_json(), "plans": choice.to_json()})
+        place = Simulation(nodes, cores=cores, link=link_of(link_capacity, link_delay))
+        rates, ahead = rates_of(rate), Ahead(horizon=horizon, placement=placed(placement))
+        if cost:  # of stages as they are: of other plans nothing is known with them
+            made = place.predict(found, rates, sample=sample, costs=costs_of(cost), **ahead)
+            plain, said = made.to_json(), made.text()
         else:
-            echo(made.text())
-            echo(choice.text())
+            choice = place.choose_plan(found, rates, sample=sample, **ahead)
+            made = choice.written.prediction
+            plain = {**made.to_json(), "plans": choice.to_json()}
+            said = f"{made.text()}\n{choice.text()}"
+        if as_json:
+            print_json(plain)
+        else:
+            echo(said)
 
 
-def provision(
+def provision(  # noqa: PLR0913 - each by name
     flow: Target,
     *,
     rate: Rates = None,
@@ -66,6 +76,9 @@ def provision(
     sample: Sample = 1_000,
     horizon: Horizon = "60s",
     most: Annotated[int, typer.Option(min=1, help="Nodes to consider.")] = 64,
+    link_capacity: LinkCapacity = None,
+    link_delay: LinkDelay = None,
+    cost: Cost = None,
     as_json: AsJson = False,
 ) -> None:
     """Say how few nodes keep a deadline, and what one fewer would do."""
@@ -86,6 +99,8 @@ def provision(
             sample=sample,
             horizon=horizon,
             most=most,
+            link=link_of(link_capacity, link_delay),
+            costs=costs_of(cost),
         )
         if as_json:
             print_json({"deadline": format_ns(limit_ns), **answer.to_json()})

@@ -16,7 +16,7 @@ from runtime.measure import JobReport
 from runtime.simulate import CostModel
 from slackwater.admission import RunningFlow, broken_by
 from slackwater.cli.main import app
-from slackwater.prediction import predict
+from slackwater.predicting import predict
 from slackwater.report.picture import draw_latency
 from slackwater.report.render import report_text
 from slackwater.sampling import FlowSample

@@ -1,0 +1,108 @@
+"""What is between two slots: messages and credit on their way, in virtual time.
+
+```
+send ──▶ [queue of the link, stimulus order] ──▶ bytes / bytes_per_s ──▶ delay, jitter ──▶ arrive
+         where it has a capacity; else at once
+```
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from runtime.model import NS_PER_SECOND, Message
+from runtime.plan.plan import Channel, Plan
+from runtime.schedule.queues import PathQueues
+from runtime.simulate.models import LinkModel
+
+Arrive = Callable[[], None]
+
+
+class Timeline(Protocol):
+    """Virtual time, and what is to happen in it."""
+
+    now_ns: int
+
+    def at(self, at_ns: int, happen: Callable[[], None]) -> None:
+        """Let something happen at a virtual time."""
+        ...
+
+
+class Ways:
+    """All ways between the slots of a plan."""
+
+    def __init__(
+        self, plan: Plan, model: LinkModel, time: Timeline, rng: np.random.Generator
+    ) -> None:
+        self._model, self._time, self._rng = model, time, rng
+        self._node = {stage: plan.places[slot].node for stage, slot in plan.slots.items()}
+        self._free_ns: dict[tuple[str, str], int] = {}  # {(channel, what): its last arrival}
+        channels: dict[tuple[str, str], list[str]] = {}  # {(from node, to node): its channels}
+        for channel in plan.channels:
+            channels.setdefault(self._nodes(channel), []).append(channel.name)
+        self._links = {
+            nodes: _Link(model.of(*nodes).bytes_per_s or 0.0, names, time)
+            for nodes, names in channels.items()
+            if nodes[0] != nodes[1] and model.of(*nodes).bytes_per_s is not None
+        }
+
+    def send(self, channel: Channel, message: Message, arrive: Arrive) -> None:
+        """Carry a message to another slot."""
+        nodes = self._nodes(channel)
+        travel = partial(self._travel, (channel.name, "data"), nodes, arrive)
+        link = self._links.get(nodes)
+        if link is None:
+            travel()
+        else:
+            link.send(channel.name, message, travel)
+
+    def give_back(self, channel: Channel, arrive: Arrive) -> None:
+        """Carry credit back to a channel's sender; it weighs nothing."""
+        source, target = self._nodes(channel)
+        self._travel((channel.name, "credit"), (target, source), arrive)
+
+    def _travel(self, way: tuple[str, str], nodes: tuple[str, str], arrive: Arrive) -> None:
+        at_ns = self._time.now_ns + self._model.of(*nodes).travel_ns(self._rng)
+        at_ns = max(at_ns, self._free_ns.get(way, 0))
+        self._free_ns[way] = at_ns
+        self._time.at(at_ns, arrive)
+
+    def _nodes(self, channel: Channel) -> tuple[str, str]:
+        return self._node[channel.source], self._node[channel.target]
+
+
+class _Link:
+    """The link from one node to another: a message at a time, the earliest stimulus first."""
+
+    def __init__(self, bytes_per_s: float, channels: Iterable[str], time: Timeline) -> None:
+        self._bytes_per_s, self._time = bytes_per_s, time
+        names = list(channels)
+        self._waiting = PathQueues(names)
+        self._leaves: dict[str, deque[Arrive]] = {name: deque() for name in names}
+        self._is_busy = False
+
+    def send(self, channel: str, message: Message, leave: Arrive) -> None:
+        self._waiting.push(channel, message, self._time.now_ns)
+        self._leaves[channel].append(leave)
+        if not self._is_busy:
+            self._next()
+
+    def _next(self) -> None:
+        found = self._waiting.pop(self._time.now_ns)
+        self._is_busy = found is not None
+        if found is None:
+            return
+        channel, message, _ = found
+        size = 0 if message.batch is None else message.batch.nbytes
+        took_ns = round(size / self._bytes_per_s * NS_PER_SECOND)
+        leave = self._leaves[channel].popleft()
+        self._time.at(self._time.now_ns + took_ns, lambda: self._done(leave))
+
+    def _done(self, leave: Arrive) -> None:
+        leave()
+        self._next()

@@ -1,0 +1,77 @@
+"""Options of `slackwater plan` and `provision` for other links and other costs."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from runtime.errors import SettingError
+from runtime.model import duration_ns
+
+if TYPE_CHECKING:
+    from runtime.simulate import LinkModel
+
+__all__ = ["Cost", "LinkCapacity", "LinkDelay", "costs_of", "link_of"]
+
+LinkCapacity = Annotated[
+    str | None,
+    typer.Option(
+        metavar="BYTES",
+        help="What the link from each node to each other carries a second: 125M, 2.5M, 800k.",
+    ),
+]
+LinkDelay = Annotated[
+    str | None, typer.Option(help="How long a message travels between two nodes: 20ms.")
+]
+Cost = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cost",
+        metavar="STAGE=TIME",
+        help="What a row of a stage takes on a core, in place of what the sample shows: work=2ms.",
+    ),
+]
+
+_SIZES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
+_SIZE = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?)\s*([kMG]?)")
+
+
+def link_of(capacity: str | None, delay: str | None) -> LinkModel | None:
+    """Return what lies between nodes; None: nothing was said.
+
+    Raises:
+        SettingError: a capacity or a delay that is none.
+    """
+    if capacity is None and delay is None:
+        return None
+    from runtime.simulate import LinkModel  # noqa: PLC0415 (slow to import)
+
+    delay_ns = LinkModel().delay_ns if delay is None else duration_ns(delay, what="--link-delay")
+    if capacity is None:
+        return LinkModel(delay_ns=delay_ns)
+    found = _SIZE.fullmatch(capacity.strip())
+    if found is None or not float(found[1].replace("_", "")):
+        raise SettingError(
+            f"--link-capacity {capacity!r} is no number of bytes a second above 0; write it like "
+            "125M, 2.5M or 800k"
+        )
+    size = float(found[1].replace("_", "")) * _SIZES[found[2]]
+    return LinkModel(delay_ns=delay_ns, bytes_per_s=size)
+
+
+def costs_of(words: list[str] | None) -> dict[str, str]:
+    """Return the costs of `--cost` options.
+
+    Raises:
+        SettingError: one that is not STAGE=TIME, or a second one of a stage.
+    """
+    found: dict[str, str] = {}
+    for word in words or []:
+        stage, sign, time = word.partition("=")
+        if not (stage and sign and time) or stage in found:
+            said = f"is the second cost of {stage!r}" if stage in found else "is not STAGE=TIME"
+            raise SettingError(f"--cost {word!r} {said}; give it once for a stage, like work=2ms")
+        found[stage] = time
+    return found

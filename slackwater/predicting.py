@@ -1,0 +1,145 @@
+"""Predictions are made here: of a plan as it is placed, and of the best that a search finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from runtime.errors import SettingError
+from runtime.estimate import Workload
+from runtime.estimate.placement import PlacementProblem, SearchBudget, mace_hc
+from runtime.estimate.query_graph import arrivals_of
+from runtime.estimate.rates import Rate, is_trace, series_of
+from runtime.estimate.sampled import as_shares
+from runtime.estimate.shared_cores import SharedCores, with_shared_cores
+from runtime.model import NS_PER_SECOND, Duration, duration_ns
+from runtime.plan.plan import Plan
+from runtime.simulate import LinkModel
+from slackwater.prediction import Prediction
+from slackwater.sampling import FlowSample
+from slackwater.what_if import estimate_on, network_of
+
+__all__ = ["better_of", "predict", "searched_placement", "subintervals"]
+
+MOST_SUBINTERVALS = 100_000
+SEARCH_MOVES = 20_000
+"""Moves that a search for a placement may look at."""
+SEARCH_GAIN = 0.01
+"""A found placement has to be so much better than the simple rule's to be taken."""
+
+
+def predict(  # noqa: PLR0913 - each by name
+    plan: Plan,
+    sample: FlowSample,
+    rates: Mapping[str, Rate] | Rate,
+    *,
+    slots: Sequence[str] | None = None,
+    horizon: Duration = "60s",
+    width: Duration = "100ms",
+    link: LinkModel | None = None,
+    machines: Sequence[SharedCores] = (),
+    seed: int = 0,
+) -> Prediction:
+    """Return what the latency of a plan will be. Nothing is run.
+
+    Args:
+        plan: every stage in a slot.
+        sample: of the same flow.
+        rates: {source: events a second, a model of them, or a trace}, or one for all together.
+        slots: all there are; None: those of the plan.
+        horizon: how long to look ahead.
+        width: of a subinterval, w of [mace].
+        link: what lies between slots; None: nothing, messages take no time.
+        machines: that may have fewer cores than slots.
+        seed: of what models of rates draw.
+
+    Raises:
+        SettingError: a source without a rate, or a horizon of no subinterval, or of too many.
+    """
+    width_s, d = subintervals(horizon, width)
+    odd = sample.differs_from(plan)
+    if odd:
+        raise SettingError(
+            f"the sample is of another version of flow {plan.flow!r}: they differ in "
+            f"{', '.join(odd)}; take the sample anew, with the same limits"
+        )
+    series = series_of(rates, as_shares(sample.rows), d=d, width_s=width_s, seed=seed)
+    arrivals = {arrivals_of(name): counts for name, counts in series.items()}
+    work = Workload.of(sample.graph, arrivals, width_s)
+    names = list(dict.fromkeys([*(slots or ()), *plan.slot_names]))
+    estimate = estimate_on(
+        plan,
+        sample,
+        arrivals,
+        width_s=width_s,
+        slots=names,
+        network=network_of(link or LinkModel(delay_ns=0), list(plan.places.values())),
+    )
+    estimate = with_shared_cores(estimate, sample.graph, work, plan.slots, machines)
+    shared = [one for one in machines if any(one.name == n.name for n in estimate.nodes)]
+    busy = work.load_s.sum(axis=1) / (d * width_s)
+    return Prediction(
+        plan=plan,
+        sample=sample,
+        rates={name: float(counts.sum() / (d * width_s)) for name, counts in series.items()},
+        estimate=estimate,
+        cores_by=dict(zip(sample.graph.names, map(float, busy), strict=True)),
+        work=work,
+        machines=tuple(shared),
+        is_trace=all(map(is_trace, rates.values() if isinstance(rates, Mapping) else [rates])),
+    )
+
+
+def subintervals(horizon: Duration, width: Duration) -> tuple[float, int]:
+    """Return how long a subinterval is, seconds, and how many there are.
+
+    Raises:
+        SettingError: none, or too many.
+    """
+    width_s = duration_ns(width, what="width", positive=True) / NS_PER_SECOND
+    d = round(duration_ns(horizon, what="horizon") / NS_PER_SECOND / width_s)
+    if not 1 <= d <= MOST_SUBINTERVALS:
+        raise SettingError(
+            f"horizon={horizon!r} is {d} subintervals of width={width!r}; take 1 to "
+            f"{MOST_SUBINTERVALS:,} of them"
+        )
+    return width_s, d
+
+
+def searched_placement(made: Prediction, slots: Sequence[str], *, seed: int = 0) -> dict[str, str]:
+    """Return {stage: slot} with the least Mace_WC that Mace-HC finds; what was said by hand stays.
+
+    Source: [mace] §IX-B, Fig. 11.
+    """
+    graph = made.sample.graph
+    number = {name: j for j, name in enumerate(graph.names)}
+    place = {slot: i for i, slot in enumerate(slots)}
+    said = [name for name, by in made.plan.placed_by.items() if by == "placement"]
+    problem = PlacementProblem(
+        load_s=made.work.load_s,
+        capacity=np.ones(len(slots)),
+        width_s=made.work.width_s,
+        pinned={number[name]: place[made.plan.slots[name]] for name in said},
+        near=[
+            (number[name], j)
+            for j, one in enumerate(graph.operators)
+            for name in one.inputs
+            if name in number
+        ],
+    )
+    found = mace_hc(problem, seed, budget=SearchBudget(moves=SEARCH_MOVES))
+    return {name: slots[int(found.nodes[j])] for name, j in number.items()}
+
+
+def better_of(rule: Prediction, search: Prediction) -> Prediction:
+    """Return the one with the lower worst latency, the rule's where they are alike."""
+    considered = {"simple rule": _worst_s(rule), "search": _worst_s(search)}
+    least_s = considered["simple rule"] * (1 - SEARCH_GAIN)
+    is_better = considered["search"] < least_s
+    return replace(search if is_better else rule, considered=considered)
+
+
+def _worst_s(made: Prediction) -> float:
+    return float("inf") if made.estimate.is_unbounded else made.estimate.worst_s

@@ -1,0 +1,118 @@
+"""Where a search may put stages, what is said of that, and predictions that a job is made from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import slackwater as sw
+from runtime.errors import SettingError
+from runtime.estimate import QueryGraph
+from runtime.placement.placement_text import placement_lines
+from slackwater.sampling import FlowSample, sample_flow
+from tests.support.known_work import MS, WorkClock, sampled, times
+
+RATES = {"a": 225, "b": 75, "c": 75}
+"""0.9, 0.3 and 0.3 of a core: the simple rule puts two of them together."""
+
+
+def three(clock: WorkClock) -> sw.Dataflow:
+    """Three sources, each with work of its own."""
+    flow = sw.Dataflow("three", deadline="20s")
+    for name in "abc":
+        rows = flow.source(name, sw.table(times(1_000)), event_time="ts")
+        gate = rows.merge(name=f"gate-{name}", slack="0s")
+        work = gate.map_batches(clock.work, schema={"n": "int64"}, name=f"work-{name}")
+        work.sink(f"out-{name}", sw.collect_sink())
+    return flow
+
+
+@pytest.fixture(scope="module")
+def known() -> tuple[sw.Dataflow, FlowSample]:
+    clock = WorkClock(4 * MS)
+    flow = three(clock)
+    return flow, sample_flow(flow, clock_ns=clock)
+
+
+class PartlyTaken(sw.Simulation):
+    """Nodes of which some CPUs are held by others."""
+
+    def __init__(self, nodes: int, free: dict[str, int], *, cores: int = 1) -> None:
+        super().__init__(nodes, cores=cores)
+        self._free = free
+
+
+def test_a_search_takes_no_slot_whose_cpu_others_hold(
+    known: tuple[sw.Dataflow, FlowSample],
+) -> None:
+    flow, sample = known
+    free = {"node-1": 1, "node-2": 1, "node-3": 0}
+    made = PartlyTaken(3, free).predict(flow, RATES, sample=sample)
+    assert "search" in made.considered
+    assert set(made.plan.slots.values()) == {"node-1", "node-2"}
+    roomy = sw.Simulation(3).predict(flow, RATES, sample=sample)
+    assert "node-3" in roomy.plan.slots.values()
+
+
+def test_a_search_stays_on_the_node_that_all_stages_are_placed_on(
+    known: tuple[sw.Dataflow, FlowSample],
+) -> None:
+    flow, sample = known
+    place = sw.Simulation(2, cores=2)
+    made = place.predict(flow, RATES, sample=sample, placement={"*": "node-2"})
+    assert set(made.plan.slots.values()) == {"node-2/1", "node-2/2"}
+    assert made.estimate.worst_s < 1
+
+
+def test_explain_says_that_a_search_has_put_a_stage_there(
+    known: tuple[sw.Dataflow, FlowSample],
+) -> None:
+    flow, sample = known
+    by_hand = {"gate-a": "node-1"}
+    plan = sw.Simulation(2).plan(flow, rates=RATES, sample=sample, placement=by_hand)
+    assert plan.placed_by["gate-a"] == "placement"
+    assert plan.placed_by["gate-b"] == plan.placed_by["gate-c"] == "search"
+    assert any("so the search found the least latency" in line for line in placement_lines(plan))
+
+
+def test_a_job_is_made_from_a_prediction_as_it_was_made(
+    known: tuple[sw.Dataflow, FlowSample],
+) -> None:
+    flow, sample = known
+    place = sw.Simulation(2)
+    made = place.predict(flow, RATES, sample=sample, horizon="30s", width="50ms")
+    plan = place.plan(flow, rates=made, admission="reject")
+    assert plan.slots == made.plan.slots
+    assert plan.placed_by == made.plan.placed_by
+    assert plan.expected is not None
+    assert (plan.expected.width_s, len(plan.expected.latency_s)) == (0.05, 600)
+    assert plan.verdict.refusal is None
+    slot = made.plan.slots["gate-a"]
+    other = next(name for name in ("node-1", "node-2") if name != slot)
+    with pytest.raises(SettingError, match="placement= moves gate-a away"):
+        place.plan(flow, rates=made, placement={"gate-a": other})
+    strange, _ = sampled(MS, times(100))
+    with pytest.raises(SettingError, match=r"of another version of flow 'works'|not there"):
+        place.plan(strange, rates=made)
+
+
+def test_a_flow_that_falls_behind_is_told_the_highest_rates_that_it_keeps_up_with(
+    known: tuple[sw.Dataflow, FlowSample],
+) -> None:
+    flow, sample = known
+    refusal = (
+        sw.Simulation(1).plan(flow, rates=RATES, sample=sample, admission="reject").verdict.refusal
+    )
+    assert refusal is not None
+    assert "the highest rates that it keeps up with are a 150/s, b 50/s, c 50/s" in refusal
+
+
+def test_work_that_the_sample_never_saw_is_said_at_submit() -> None:
+    flow, sample = sampled(MS, times(100))
+    operators = [
+        replace(one, cost_s=(0.0,)) if one.name == "out" else one for one in sample.graph.operators
+    ]
+    unseen = replace(sample, graph=QueryGraph(sample.graph.sources, tuple(operators)))
+    (note,) = sw.Simulation(1).plan(flow, rates=10, sample=unseen).verdict.notes
+    assert note.startswith("the sample shows no work of out, so it counts as none")
