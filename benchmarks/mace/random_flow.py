@@ -104,9 +104,8 @@ def random_flow(seed: int, *, seconds: float, attempt: int = 0) -> RandomFlow:
     """Draw a flow whose operators have more to do than one node can, and none more than 0.45.
 
     Two or three sources of 20 to 50 rows/s in on-off periods; 5 to 9 operators that have 1.3 to
-    2.8 times what a node can do. Flows of odd seeds have links, and what the bounds of [mace] are
-    stated for: no windows and no joins, which have results for few rows, and rows that come evenly
-    within a period; those of even seeds come by Poisson.
+    2.8 times what a node can do. Flows of odd seeds have links. They have no windows and no joins:
+    a bound from below is one of results, which those have for few rows.
     """
     rng = np.random.default_rng([seed, 20, attempt])
     while True:  # until there is as much to do as no node can, the largest parts cut
@@ -116,7 +115,7 @@ def random_flow(seed: int, *, seconds: float, attempt: int = 0) -> RandomFlow:
 
 
 def _draw(rng: np.random.Generator, seconds: float, *, is_linked: bool) -> RandomFlow:
-    times_s = _arrivals(rng, seconds, is_even=is_linked)
+    times_s = _arrivals(rng, seconds)
     kinds = SHARES if not is_linked else {kind: SHARES[kind] for kind in (MAPS, FILTERS, MERGES)}
     flow, operators = _flow(rng, times_s, kinds)
     cores = int(rng.choice([1, 1, 2]))
@@ -152,8 +151,7 @@ def _load(sample: FlowSample, times_s: Mapping[str, Floats], seconds: float) -> 
     return dict(zip(sample.graph.names, work.load_s, strict=True))
 
 
-def _arrivals(rng: np.random.Generator, seconds: float, *, is_even: bool) -> dict[str, Floats]:
-    """Return when rows arrive; within a period evenly, as A-2 of [mace] has it, or by Poisson."""
+def _arrivals(rng: np.random.Generator, seconds: float) -> dict[str, Floats]:
     times_s = {}
     for name in "abc"[: int(rng.integers(2, 4))]:
         load = OnOff(
@@ -161,13 +159,10 @@ def _arrivals(rng: np.random.Generator, seconds: float, *, is_even: bool) -> dic
             rate_ratio=float(rng.uniform(3, 20)),
             high_s=float(rng.uniform(2, 6)),
         )
-        parts = []
-        for start_s, end_s, rate in load.rates(rng, until_s=seconds):
-            mean = rate * (end_s - start_s)
-            count = max(round(mean) if is_even else int(rng.poisson(mean)), 1)
-            random_s = np.sort(rng.uniform(start_s, end_s, count))
-            even_s = np.linspace(start_s, end_s, count, endpoint=False)
-            parts.append(even_s if is_even else random_s)
+        parts = [
+            np.sort(rng.uniform(start_s, end_s, max(rng.poisson(rate * (end_s - start_s)), 1)))
+            for start_s, end_s, rate in load.rates(rng, until_s=seconds)
+        ]
         times_s[name] = np.concatenate(parts)
     return times_s
 
