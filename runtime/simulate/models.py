@@ -169,8 +169,8 @@ class TunerModel:
     """How a tuner fares: by itself beside the slots it is told at once, and never dies.
 
     Attributes:
-        link: how long what is asked, answered and told travels; these may overtake each other.
-            None: no time.
+        link: how long what is asked, answered and told travels; these may overtake each other, and
+            weigh nothing. None: no time.
         takes_ns: how long a decision takes, >= 0.
         deaths_ns: when it dies, and when another takes its place: ((from, until), …), ascending.
         successor: makes the policy of one that takes its place, of the samples that were heard.
