@@ -16,14 +16,15 @@ over subintervals and operators is enough. Nothing is run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from runtime.errors import SettingError
 from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload
 
-__all__ = ["HeldUp", "held_up"]
+__all__ = ["HeldBack", "HeldUp", "held_up"]
 
 DONE = 1e-12
 """Seconds of work that are none: what rounding leaves."""
@@ -37,10 +38,28 @@ class HeldUp:
         latency_s: shape (d,), of the last result of each subinterval; 0 where it has none.
         finished_s: shape (m, d), when each operator is done with what belongs to a subinterval,
             seconds from the start of the first.
+        took_s: for each operator shape (inputs, d), how long after the last of a subinterval's
+            rows has come to an input its work on them is done.
     """
 
     latency_s: FloatArray
     finished_s: FloatArray
+    took_s: Sequence[FloatArray] = field(default=())
+
+
+@dataclass(frozen=True, eq=False)
+class HeldBack:
+    """When a gate lets the rows of each subinterval go to its operator; shape (d,) each, seconds.
+
+    Attributes:
+        rows_s: for each input when the first and the last go.
+        results_s: when the first and the last of its results leave, work included.
+        waited_s: the longest from a result's stimulus until then.
+    """
+
+    rows_s: Sequence[tuple[FloatArray, FloatArray]]
+    results_s: tuple[FloatArray, FloatArray]
+    waited_s: FloatArray
 
 
 def held_up(
@@ -50,6 +69,7 @@ def held_up(
     capacity: FloatArray,
     *,
     hop_s: FloatArray | None = None,
+    gates: Mapping[int, HeldBack] | None = None,
 ) -> HeldUp:
     """Return what the latency of each subinterval will be, work held up upstream counted.
 
@@ -61,6 +81,7 @@ def held_up(
         nodes: for each operator the number of its node.
         capacity: shape (n,), C_i of each node, > 0.
         hop_s: shape (n, n), how long an event travels from one node to another; None: no time.
+        gates: {number of an operator: when its gate lets rows go}.
     """
     if not (capacity > 0).all():
         raise SettingError(f"a node's capacity must be above 0, not {capacity}")
@@ -73,23 +94,36 @@ def held_up(
     came = work.arrivals
     is_sink = [one.name in set(graph.sinks) for one in graph.operators]
     gives = [came[one.name] > 0 for one in graph.operators]
+    took_s = [np.zeros((len(step), d)) for step in steps]
+    gates = gates or {}
     for p in range(d):
         begins_s, ends_s = p * width_s, (p + 1) * width_s
         first = [begins_s] * len(steps)
         last = [ends_s] * len(steps)
+        # Of what a gate held the last to leave need not be what has waited longest: how much
+        # longer that is.
+        beyond = [0.0] * len(steps)
         for j, step in enumerate(steps):
-            node = nodes[j]
+            node, held = nodes[j], gates.get(j)
             out_first, out_last = np.inf, 0.0
-            for feeder, load_s, delay_s in step:
-                start = (begins_s if feeder < 0 else first[feeder]) + delay_s
-                end = (ends_s if feeder < 0 else last[feeder]) + delay_s
+            for n, (feeder, load_s, delay_s) in enumerate(step):
+                if held is not None:
+                    start, end = held.rows_s[n][0][p], held.rows_s[n][1][p]
+                else:
+                    start = (begins_s if feeder < 0 else first[feeder]) + delay_s
+                    end = (ends_s if feeder < 0 else last[feeder]) + delay_s
+                    beyond[j] = max(beyond[j], 0.0 if feeder < 0 else beyond[feeder])
                 begun, done = free[node].fill(float(load_s[p]) / speed[node], start, end)
+                took_s[j][n, p] = done - end
                 out_first, out_last = min(out_first, begun), max(out_last, done)
-            first[j], last[j] = out_first, out_last
             finished_s[j, p] = out_last
+            if held is not None:
+                out_first, out_last = held.results_s[0][p], held.results_s[1][p]
+                beyond[j] = held.waited_s[p] - (out_last - ends_s)
+            first[j], last[j] = out_first, out_last
             if is_sink[j] and gives[j][p]:
-                latency_s[p] = max(latency_s[p], out_last - ends_s)
-    return HeldUp(latency_s, finished_s)
+                latency_s[p] = max(latency_s[p], out_last - ends_s + beyond[j])
+    return HeldUp(latency_s, finished_s, took_s)
 
 
 def _steps(

@@ -1,0 +1,262 @@
+"""Latency of a flow with gates: what rows wait in them, and what the work takes, put together.
+
+```
+work without gates ─▶ when promises come ─▶ when gates let rows go ─▶ work, as it gets there
+                              ▲                                          │
+                              └────────────── until it stays ────────────┘
+```
+
+A row that waits in a gate takes no CPU. What it waits for is the work on others' rows further up;
+and what a gate lets go at once comes as a burst to what is behind it. So neither is known without
+the other, and both are computed by turns until they agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from runtime.estimate.gates.gated import GatedOperator
+from runtime.estimate.gates.passage import Passage, passage
+from runtime.estimate.gates.streams import Rows, Series, by_subinterval, gathered
+from runtime.estimate.held_up import HeldBack, held_up
+from runtime.estimate.latency_estimate import LatencyEstimate, estimate_latency
+from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload, arrivals_of
+
+__all__ = ["GatedEstimate", "GatedFlow", "GateWait", "estimate_gated"]
+
+ROUNDS = 8
+AGREED = 0.02
+"""Of a subinterval: the largest change of a latency from round to round that is none."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GatedFlow:
+    """What is known of a flow and its sources.
+
+    Attributes:
+        graph: all stages.
+        gated: {stage: its gate}, of those behind one.
+        sources: {source: its rows and promises over the time ahead, and some time more}.
+        sampled: {source: rows of the sample}, from which is known how many pairs give how many
+            results; None: from the rates of the graph alone.
+    """
+
+    graph: QueryGraph
+    gated: Mapping[str, GatedOperator]
+    sources: Mapping[str, Series]
+    sampled: Mapping[str, Series] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateWait:
+    """What rows wait in one gate.
+
+    Attributes:
+        name: of the stage.
+        rule: when it lets rows go, in words.
+        longest_s: the longest wait of a row.
+        mean_s: over its rows.
+        waits_for: the input that promises last; what it feeds waits for it.
+        late: share of the rows that come behind what has left.
+    """
+
+    name: str
+    rule: str
+    longest_s: float
+    mean_s: float
+    waits_for: str
+    late: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GatedEstimate:
+    """What is predicted.
+
+    Attributes:
+        latency: gates and work together in `held_up_s`; Mace as it is without gates.
+        gate_s: shape (d,), the gates' part: the longest that a result of each subinterval would
+            take if all work took no time.
+        work_s: shape (d,), what it would take without gates.
+        gates: one for each.
+        work: what there is to do.
+    """
+
+    latency: LatencyEstimate
+    gate_s: FloatArray
+    work_s: FloatArray
+    gates: tuple[GateWait, ...]
+    work: Workload
+
+    @property
+    def sum_s(self) -> FloatArray:
+        """Mace's part and the gates' part, one added to the other, shape (d,)."""
+        return np.asarray(self.latency.mace_s + self.gate_s)
+
+
+def estimate_gated(
+    flow: GatedFlow,
+    placement: Mapping[str, str],
+    capacity: Mapping[str, float],
+    *,
+    d: int,
+    width_s: float,
+    hop_s: Mapping[tuple[str, str], float] | None = None,
+) -> GatedEstimate:
+    """Return what the latency of a flow with gates will be.
+
+    Args:
+        flow: what is known of it.
+        placement: {stage: node}.
+        capacity: {node: C_i}.
+        d: how many subintervals.
+        width_s: how long each is.
+        hop_s: {(node, node): how long a row travels from one to the other}.
+
+    Raises:
+        SettingError: as `estimate_latency`.
+    """
+    graph = flow.graph
+    hops = hop_s or {}
+
+    def travels_s(a: str, b: str) -> float:
+        return hops.get((placement[a], placement[b]), 0.0)
+
+    pairs = _pairs(flow, width_s)
+    alone = passage(graph, flow.gated, flow.sources, width_s=width_s, pairs=pairs)
+    work = _workload(flow, alone, d, width_s)
+    base = estimate_latency(graph, work, placement, capacity, hop_s=hop_s)
+    gate_s = _waited_s(graph, alone, width_s, d)
+    if not flow.gated:
+        return GatedEstimate(
+            latency=base, gate_s=gate_s, work_s=base.held_up_s, gates=(), work=work
+        )
+    names = list(capacity)
+    nodes = [names.index(placement[one.name]) for one in graph.operators]
+    speed = np.array([capacity[name] for name in names])
+    between = np.array([[hops.get((a, b), 0.0) for b in names] for a in names])
+    found, latency_s = alone, base.held_up_s
+    for _ in range(ROUNDS):
+        times = _held_back(flow, found, width_s, d)
+        done = held_up(graph, work, nodes, speed, hop_s=between, gates=times)
+        took_s = {one.name: done.took_s[j] for j, one in enumerate(graph.operators)}
+        change_s = float(np.abs(done.latency_s - latency_s).max(initial=0.0))
+        latency_s = done.latency_s
+        if change_s <= AGREED * width_s:
+            break
+        found = passage(
+            graph,
+            flow.gated,
+            flow.sources,
+            width_s=width_s,
+            pairs=pairs,
+            work=took_s,
+            hop_s=travels_s,
+        )
+    return GatedEstimate(
+        latency=replace(base, held_up_s=latency_s),
+        gate_s=gate_s,
+        work_s=base.held_up_s,
+        gates=tuple(_wait(flow.gated[name], found, d * width_s) for name in found.gates),
+        work=work,
+    )
+
+
+def _pairs(flow: GatedFlow, width_s: float) -> dict[str, float]:
+    """Return {join: results of a pair that is near enough}, as the sample shows."""
+    of = flow.sources if flow.sampled is None else flow.sampled
+    found = passage(flow.graph, flow.gated, of, width_s=width_s)
+    results = {}
+    for one in flow.graph.operators:
+        if found.made.get(one.name):
+            came = sum(
+                selectivity * float(found.leaves[name].rows.count.sum())
+                for name, selectivity in zip(one.inputs, one.selectivity, strict=True)
+            )
+            results[one.name] = came / found.made[one.name]
+    return results
+
+
+def _workload(flow: GatedFlow, passed: Passage, d: int, width_s: float) -> Workload:
+    """Return what there is to do: results of joins and windows when their stimuli are."""
+    out: dict[str, FloatArray] = {
+        arrivals_of(name): by_subinterval(series.rows, width_s, d).count
+        for name, series in flow.sources.items()
+    }
+    loads = []
+    for one in flow.graph.operators:
+        came = np.stack([out[name] for name in one.inputs])
+        loads.append(one.load(came, width_s))
+        gate = flow.gated.get(one.name)
+        if gate is None or gate.makes == "rows":
+            out[one.name] = one.output(came, width_s)
+            continue
+        left = by_subinterval(passed.leaves[one.name].rows, width_s, d).count
+        if gate.makes != "pairs":  # they are not known by their number, but by when they come
+            left = left * one.output(came, width_s).sum() / max(float(left.sum()), 1e-300)
+        out[one.name] = left
+    return Workload(width_s, out, np.stack(loads))
+
+
+def _waited_s(graph: QueryGraph, passed: Passage, width_s: float, d: int) -> FloatArray:
+    """Return the longest from stimulus to egress of the results of each subinterval."""
+    each = [by_subinterval(passed.leaves[name].rows, width_s, d).waited_s for name in graph.sinks]
+    return np.asarray(np.max(each, axis=0))
+
+
+def _held_back(flow: GatedFlow, passed: Passage, width_s: float, d: int) -> dict[int, HeldBack]:
+    found = {}
+    for j, one in enumerate(flow.graph.operators):
+        if (gate := flow.gated.get(one.name)) is None:
+            continue
+        times = passed.gates[one.name]
+        feeds = gate.feeds if gate.gate is None else flow.gated[gate.gate].feeds
+        rows_s = []
+        for name in one.inputs:
+            parts = [
+                Rows(came.rows.event_s, came.rows.stimulus_s, released_s, came.rows.count)
+                for (feeder, _), came, released_s in zip(
+                    feeds, times.inputs, times.released_s, strict=True
+                )
+                if gate.gate is not None or feeder == name
+            ]
+            rows = by_subinterval(gathered(parts), width_s, d)
+            rows_s.append((rows.first_s, rows.last_s))
+        left = by_subinterval(passed.leaves[one.name].rows, width_s, d)
+        found[j] = HeldBack(rows_s, (left.first_s, left.last_s), left.waited_s)
+    return found
+
+
+def _wait(gate: GatedOperator, passed: Passage, until_s: float) -> GateWait:
+    times = passed.gates[gate.name]
+    waits: list[FloatArray] = []
+    counts: list[FloatArray] = []
+    late = total = 0.0
+    behind_s = []
+    for series, released_s in zip(times.inputs, times.released_s, strict=True):
+        rows = series.rows
+        known = np.isfinite(released_s) & (rows.stimulus_s < until_s)
+        waits.append((released_s - rows.at_s)[known])
+        counts.append(rows.count[known])
+        passed_s = times.passed_s(rows.event_s[known])
+        late += float(counts[-1][passed_s < rows.at_s[known] - 1e-9].sum())
+        total += float(counts[-1].sum())
+        behind_s.append(_behind_s(series, times.frontier.event_s, until_s))
+    all_s, weights = np.concatenate(waits), np.concatenate(counts)
+    return GateWait(
+        name=gate.name,
+        rule=times.rule.text,
+        longest_s=float(all_s.max(initial=0.0)),
+        mean_s=float((all_s * weights).sum() / weights.sum()) if weights.sum() > 0 else 0.0,
+        waits_for=gate.feeds[int(np.argmax(behind_s))][0],
+        late=late / total if total else 0.0,
+    )
+
+
+def _behind_s(series: Series, times_s: Sequence[float] | FloatArray, until_s: float) -> float:
+    """Return how late an input promises the times that all promise, on average."""
+    at_s = series.promises.reached_s(np.asarray(times_s))
+    known = np.isfinite(at_s) & (at_s < until_s)
+    return float(at_s[known].mean()) if known.any() else float("inf")

@@ -1,0 +1,183 @@
+"""Rows and promises on their way through all stages: what waits in which gate, and for how long.
+
+Nothing is run: a few rows stand for all, and each gate lets all of its own go at once, by what its
+inputs have promised (`release.py`). How long the work of a stage takes is passed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from runtime.estimate.gates.gated import GatedOperator
+from runtime.estimate.gates.release import GateTimes, delayed, delayed_rows, frontier_of, gate_times
+from runtime.estimate.gates.results import pairs_of, time_bound, window_promises, windows_of
+from runtime.estimate.gates.streams import Promises, Rows, Series, gathered, thinned
+from runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator, arrivals_of
+
+__all__ = ["Passage", "Work", "passage"]
+
+MOST_ROWS = 12
+"""Rows of a stage that stand for all of a subinterval."""
+
+Work = Mapping[str, Sequence[FloatArray]]
+"""{stage: for each input shape (d,), how long after the last row of a subinterval its work on them
+is done}."""
+
+
+@dataclass(frozen=True, eq=False)
+class Passage:
+    """What passed.
+
+    Attributes:
+        leaves: {stage: what leaves it}.
+        gates: {stage: when its gate let go what}; of a replica, as it came.
+        worked: {gated stage: for each feed its rows, when each is worked off}.
+        made: {gated stage: rows that it makes, before its selectivity, by its own count}.
+    """
+
+    leaves: dict[str, Series] = field(default_factory=dict)
+    gates: dict[str, GateTimes] = field(default_factory=dict)
+    worked: dict[str, list[Rows]] = field(default_factory=dict)
+    made: dict[str, float] = field(default_factory=dict)
+
+
+def passage(
+    graph: QueryGraph,
+    gated: Mapping[str, GatedOperator],
+    sources: Mapping[str, Series],
+    *,
+    width_s: float,
+    pairs: Mapping[str, float] | None = None,
+    work: Work | None = None,
+    hop_s: Callable[[str, str], float] = lambda a, b: 0.0,
+) -> Passage:
+    """Return what becomes of the rows of all sources.
+
+    Args:
+        graph: all stages, in topological order.
+        gated: {stage: its gate}, of those that have one.
+        sources: {source: its rows and promises}.
+        width_s: w, of the subintervals of `work`.
+        pairs: {join: results of a pair that is near enough}; 1 where it is not told.
+        work: how long each stage works; None: no time.
+        hop_s: how long a row travels between two stages.
+    """
+    way = _Way(gated, width_s, pairs or {}, work or {}, hop_s)
+    for one in graph.operators:
+        way.go(one, sources)
+    return way.done
+
+
+class _Way:
+    def __init__(
+        self,
+        gated: Mapping[str, GatedOperator],
+        width_s: float,
+        pairs: Mapping[str, float],
+        work: Work,
+        hop_s: Callable[[str, str], float],
+    ) -> None:
+        self._gated, self._width_s, self._pairs = gated, width_s, pairs
+        self._work, self._hop_s = work, hop_s
+        self.done = Passage()
+
+    def go(self, one: QueryOperator, sources: Mapping[str, Series]) -> None:
+        """Take the next stage."""
+        gate = self._gated.get(one.name)
+        if gate is not None:
+            series = self._behind_gate(one, gate)
+        else:
+            came = [
+                sources[one.name] if name == arrivals_of(one.name) else self._came(name, one.name)
+                for name in one.inputs
+            ]
+            parts = [
+                _selected(self._worked(one.name, n, each.rows), one.selectivity[n])
+                for n, each in enumerate(came)
+            ]
+            kept = [self._told(one.name, each.promises) for each in came]
+            series = Series(gathered(parts), kept[0] if len(kept) == 1 else frontier_of(kept))
+        rows = thinned(series.rows, self._width_s, MOST_ROWS)
+        self.done.leaves[one.name] = Series(rows, series.promises)
+
+    def _came(self, feeder: str, to: str) -> Series:
+        series, hop_s = self.done.leaves[feeder], self._hop_s(feeder, to)
+        return Series(delayed_rows(series.rows, hop_s), delayed(series.promises, hop_s))
+
+    def _took_s(self, stage: str, n: int, stimulus_s: FloatArray) -> FloatArray | float:
+        """Return how long a stage takes for rows of these stimulus times."""
+        if stage not in self._work:
+            return 0.0
+        took_s = self._work[stage][n]
+        ends_s = np.arange(1, len(took_s) + 1) * self._width_s
+        return np.interp(stimulus_s, ends_s, took_s)
+
+    def _worked(self, stage: str, n: int, rows: Rows) -> Rows:
+        return delayed_rows(rows, self._took_s(stage, n, rows.stimulus_s))
+
+    def _told(self, stage: str, promises: Promises, inputs: int = 1) -> Promises:
+        """Return promises behind the work that is before them."""
+        none = np.zeros(len(promises.at_s))
+        each = [none + self._took_s(stage, n, promises.stimulus_s) for n in range(inputs)]
+        took_s = np.max(each, axis=0)
+        return delayed(promises, took_s)
+
+    def _behind_gate(self, one: QueryOperator, gate: GatedOperator) -> Series:
+        times = self._gate_of(gate)
+        self.done.gates[one.name] = times
+        worked, selected = [], []
+        for (feeder, _), came, released_s in zip(
+            self._feeds(gate), times.inputs, times.released_s, strict=True
+        ):
+            n = one.inputs.index(feeder if gate.gate is None else gate.gate)
+            rows = came.rows
+            released = Rows(rows.event_s, rows.stimulus_s, released_s, rows.count)
+            worked.append(self._worked(one.name, n, released))
+            selected.append(_selected(worked[-1], one.selectivity[n]))
+        self.done.worked[one.name] = worked
+        promises = self._told(one.name, times.frontier, len(one.inputs))
+        if gate.makes == "pairs":
+            ports = [port for _, port in self._feeds(gate)]
+            left, right = (
+                thinned(_of_port(worked, ports, port), self._width_s, MOST_ROWS) for port in (0, 1)
+            )
+            found = pairs_of(left, right, gate.within_s)
+            self.done.made[one.name] = float(found.count.sum())
+            rows = _selected(found, self._pairs.get(one.name, 1.0))
+        elif gate.makes == "windows" and gate.slide_s > 0:
+            found = windows_of(times, slide_s=gate.slide_s, from_s=gate.from_s)
+            rows = self._worked(one.name, 0, found)
+            total = sum(float(each.count.sum()) for each in selected)
+            rows = _selected(rows, total / max(len(rows.count), 1))
+            promises = window_promises(promises, slide_s=gate.slide_s, from_s=gate.from_s)
+        elif gate.makes == "on its time":
+            rows = time_bound(times, selected)
+        else:
+            rows = gathered(selected)
+        return Series(rows, promises)
+
+    def _feeds(self, gate: GatedOperator) -> Sequence[tuple[str, int]]:
+        """Return what feeds its gate; of a replica, what feeds the gate that all share."""
+        return gate.feeds if gate.gate is None else self._gated[gate.gate].feeds
+
+    def _gate_of(self, gate: GatedOperator) -> GateTimes:
+        if gate.gate is None:
+            return gate_times([self._came(feeder, gate.name) for feeder, _ in gate.feeds], gate.rule)
+        # What its gate, another stage, has read comes as it was read.
+        shared = self.done.gates[gate.gate]
+        hop_s = self._hop_s(gate.gate, gate.name)
+        promises = delayed(self.done.leaves[gate.gate].promises, hop_s)
+        inputs = [Series(delayed_rows(rows, hop_s), promises) for rows in self.done.worked[gate.gate]]
+        return GateTimes(inputs, [one.rows.at_s for one in inputs], promises, shared.rule)
+
+
+def _selected(rows: Rows, share: float) -> Rows:
+    return Rows(rows.event_s, rows.stimulus_s, rows.at_s, rows.count * share)
+
+
+def _of_port(worked: Sequence[Rows], ports: Sequence[int], port: int) -> Rows:
+    return gathered([rows for rows, of in zip(worked, ports, strict=True) if of == port])
+

@@ -1,0 +1,154 @@
+"""Rows on their way to a gate: a few that stand for all, and what their stage has promised.
+
+```
+event time   ─▶ what a gate goes by          stimulus ─▶ what latency counts from
+handed on    ─▶ when the next stage may have it          stands for ─▶ how many rows
+```
+
+Times are seconds: event times from the earliest of the flow's, all others from its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from runtime.estimate.query_graph import FloatArray
+
+__all__ = ["Promises", "Rows", "Series", "by_subinterval", "gathered", "thinned"]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows, each of which stands for some.
+
+    Attributes:
+        event_s: shape (k,), event times.
+        stimulus_s: shape (k,), stimulus times.
+        at_s: shape (k,), when they are handed on; infinite: not within what is known.
+        count: shape (k,), how many rows each stands for, >= 0.
+    """
+
+    event_s: FloatArray
+    stimulus_s: FloatArray
+    at_s: FloatArray
+    count: FloatArray
+
+    def take(self, places: object) -> Rows:
+        """Return some of them: places, or a mask."""
+        return Rows(
+            self.event_s[places],  # type: ignore[index]
+            self.stimulus_s[places],  # type: ignore[index]
+            self.at_s[places],  # type: ignore[index]
+            self.count[places],  # type: ignore[index]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Promises:
+    """What a stage has promised when: nothing older than this will follow.
+
+    Attributes:
+        event_s: shape (m,), ascending; infinite: it has ended.
+        stimulus_s: shape (m,), the stimulus time of each.
+        at_s: shape (m,), ascending, when each is handed on.
+    """
+
+    event_s: FloatArray
+    stimulus_s: FloatArray
+    at_s: FloatArray
+
+    def reached_s(self, event_s: FloatArray) -> FloatArray:
+        """Return when nothing older than these times could follow any more; infinite: never.
+
+        Args:
+            event_s: shape (k,).
+        """
+        places = np.searchsorted(self.event_s, event_s, side="left")
+        return np.asarray(np.append(self.at_s, np.inf)[places])
+
+    def known_stimulus_s(self, at_s: FloatArray) -> FloatArray:
+        """Return the stimulus time of the newest promise by these moments; −inf: none yet."""
+        places = np.searchsorted(self.at_s, at_s, side="right")
+        return np.asarray(np.append(-np.inf, self.stimulus_s)[places])
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """What leaves a source or a stage: rows and promises."""
+
+    rows: Rows
+    promises: Promises
+
+
+def gathered(parts: Sequence[Rows]) -> Rows:
+    """Return the rows of several."""
+    return Rows(
+        np.concatenate([one.event_s for one in parts]),
+        np.concatenate([one.stimulus_s for one in parts]),
+        np.concatenate([one.at_s for one in parts]),
+        np.concatenate([one.count for one in parts]),
+    )
+
+
+def thinned(rows: Rows, width_s: float, most: int) -> Rows:
+    """Return at most so many rows of each subinterval of stimulus time, for as many in all.
+
+    Kept are those that waited longest and shortest, and of the others every so many.
+    """
+    if not len(rows.at_s):
+        return rows
+    cell = np.floor(rows.stimulus_s / width_s).astype(np.int64)
+    order = np.lexsort((rows.at_s - rows.stimulus_s, cell))
+    rows, cell = rows.take(order), cell[order]
+    starts = np.flatnonzero(np.diff(cell, prepend=cell[0] - 1))
+    sizes = np.diff(starts, append=len(cell))
+    if sizes.max() <= most:
+        return rows
+    within = np.arange(len(cell)) - np.repeat(starts, sizes)
+    steps = np.repeat(np.maximum((sizes - 1) / max(most - 1, 1), 1.0), sizes)
+    # The first, the last, and those at which the number of steps goes up.
+    kept = (np.floor(within / steps) > np.floor((within - 1) / steps)) | (within == 0)
+    kept |= within == np.repeat(sizes - 1, sizes)
+    of = np.cumsum(np.isin(np.arange(len(cell)), starts)) - 1
+    whole = np.bincount(of, rows.count)
+    share = np.bincount(of[kept])
+    few = rows.take(kept)
+    return Rows(few.event_s, few.stimulus_s, few.at_s, (whole / share)[of[kept]])
+
+
+@dataclass(frozen=True, eq=False)
+class Binned:
+    """Rows by the subinterval of their stimulus; shape (d,) each.
+
+    Attributes:
+        count: how many.
+        first_s: when the first of them is handed on; where there is none, the subinterval's start.
+        last_s: when the last is; where there is none, its end.
+        waited_s: the longest from stimulus to when one is handed on; 0 where there is none.
+    """
+
+    count: FloatArray
+    first_s: FloatArray
+    last_s: FloatArray
+    waited_s: FloatArray
+
+
+def by_subinterval(rows: Rows, width_s: float, d: int) -> Binned:
+    """Return when the rows of each subinterval are handed on; those that never are left out."""
+    cell = np.floor(rows.stimulus_s / width_s + 1e-9).astype(np.int64)
+    inside = (cell >= 0) & (cell < d)
+    count = np.bincount(cell[inside], rows.count[inside], minlength=d)
+    known = inside & np.isfinite(rows.at_s) & (rows.count > 0)
+    cell, at_s, stimulus_s = cell[known], rows.at_s[known], rows.stimulus_s[known]
+    begins_s = np.arange(d) * width_s
+    first_s, last_s = np.full(d, np.inf), np.full(d, -np.inf)
+    waited_s = np.zeros(d)
+    np.minimum.at(first_s, cell, at_s)
+    np.maximum.at(last_s, cell, at_s)
+    np.maximum.at(waited_s, cell, at_s - stimulus_s)
+    none = ~np.isfinite(first_s)
+    first_s[none], last_s[none] = begins_s[none], begins_s[none] + width_s
+    return Binned(count, first_s, last_s, waited_s)
