@@ -16,7 +16,7 @@ over subintervals and operators is enough. Nothing is run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,6 +28,9 @@ __all__ = ["HeldBack", "HeldUp", "held_up"]
 
 DONE = 1e-12
 """Seconds of work that are none: what rounding leaves."""
+
+Inputs = list[tuple[int, FloatArray, float]]
+"""Of an operator: (which feeds it, −1 a source; its load; the way's time)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,17 +52,16 @@ class HeldUp:
 
 @dataclass(frozen=True, eq=False)
 class HeldBack:
-    """When a gate lets the rows of each subinterval go to its operator; shape (d,) each, seconds.
+    """What a gate lets go to its operator when. Subintervals are then those of that time.
 
     Attributes:
-        rows_s: for each input when the first and the last go.
-        results_s: when the first and the last of its results leave, work included.
-        waited_s: the longest from a result's stimulus until then.
+        counts: for each input shape (d,), rows that go in a subinterval.
+        urgency_s: shape (d,), the earliest stimulus of the results that leave in a subinterval: by
+            that their channel counts further down.
     """
 
-    rows_s: Sequence[tuple[FloatArray, FloatArray]]
-    results_s: tuple[FloatArray, FloatArray]
-    waited_s: FloatArray
+    counts: Sequence[FloatArray]
+    urgency_s: FloatArray
 
 
 def held_up(
@@ -81,54 +83,69 @@ def held_up(
         nodes: for each operator the number of its node.
         capacity: shape (n,), C_i of each node, > 0.
         hop_s: shape (n, n), how long an event travels from one node to another; None: no time.
-        gates: {number of an operator: when its gate lets rows go}.
+        gates: {number of an operator: what its gate lets go}. What is behind it is then counted in
+            `work` by when it leaves that operator, and `latency_s` is counted from there.
     """
     if not (capacity > 0).all():
         raise SettingError(f"a node's capacity must be above 0, not {capacity}")
-    steps = _steps(graph, work, nodes, hop_s)
+    gates = gates or {}
+    steps = _steps(graph, work, nodes, hop_s, gates)
     width_s, d = work.width_s, work.load_s.shape[1]
     free = [_Time(width_s, d) for _ in capacity]
     speed = [float(one) for one in capacity]
     finished_s = np.zeros((len(steps), d))
+    took_s = [np.zeros((len(step), d)) for step in steps]
     latency_s = np.zeros(d)
     came = work.arrivals
     is_sink = [one.name in set(graph.sinks) for one in graph.operators]
     gives = [came[one.name] > 0 for one in graph.operators]
-    took_s = [np.zeros((len(step), d)) for step in steps]
-    gates = gates or {}
-    for p in range(d):
-        begins_s, ends_s = p * width_s, (p + 1) * width_s
-        first = [begins_s] * len(steps)
-        last = [ends_s] * len(steps)
-        # Of what a gate held the last to leave need not be what has waited longest: how much
-        # longer that is.
-        beyond = [0.0] * len(steps)
-        for j, step in enumerate(steps):
-            node, held = nodes[j], gates.get(j)
-            out_first, out_last = np.inf, 0.0
-            for n, (feeder, load_s, delay_s) in enumerate(step):
-                if held is not None:
-                    start, end = held.rows_s[n][0][p], held.rows_s[n][1][p]
-                else:
-                    start = (begins_s if feeder < 0 else first[feeder]) + delay_s
-                    end = (ends_s if feeder < 0 else last[feeder]) + delay_s
-                    beyond[j] = max(beyond[j], 0.0 if feeder < 0 else beyond[feeder])
-                begun, done = free[node].fill(float(load_s[p]) / speed[node], start, end)
-                took_s[j][n, p] = done - end
-                out_first, out_last = min(out_first, begun), max(out_last, done)
-            finished_s[j, p] = out_last
-            if held is not None:
-                out_first, out_last = held.results_s[0][p], held.results_s[1][p]
-                beyond[j] = held.waited_s[p] - (out_last - ends_s)
-            first[j], last[j] = out_first, out_last
-            if is_sink[j] and gives[j][p]:
-                latency_s[p] = max(latency_s[p], out_last - ends_s + beyond[j])
+    first = [[p * width_s] * len(steps) for p in range(d)]
+    last = [[(p + 1) * width_s] * len(steps) for p in range(d)]
+    for p, j in _order(steps, gates, d, width_s):
+        begins_s, ends_s, node = p * width_s, (p + 1) * width_s, nodes[j]
+        out_first, out_last = np.inf, 0.0
+        for n, (feeder, load_s, delay_s) in enumerate(steps[j]):
+            start = (begins_s if feeder < 0 else first[p][feeder]) + delay_s
+            end = (ends_s if feeder < 0 else last[p][feeder]) + delay_s
+            begun, done = free[node].fill(float(load_s[p]) / speed[node], start, end)
+            took_s[j][n, p] = done - end
+            out_first, out_last = min(out_first, begun), max(out_last, done)
+        finished_s[j, p] = out_last
+        if j not in gates:  # else what leaves is counted by when it does
+            first[p][j], last[p][j] = out_first, out_last
+        if is_sink[j] and gives[j][p]:
+            latency_s[p] = max(latency_s[p], out_last - ends_s)
     return HeldUp(latency_s, finished_s, took_s)
 
 
+def _order(
+    steps: list[Inputs], gates: Mapping[int, HeldBack], d: int, width_s: float
+) -> Iterator[tuple[int, int]]:
+    """Yield (subinterval, operator) in the order in which nodes do the work: oldest first."""
+    if not gates:
+        yield from ((p, j) for p in range(d) for j in range(len(steps)))
+        return
+    begins_s = np.arange(d) * width_s
+    gone, urgency = [], []
+    for j, step in enumerate(steps):
+        feeders = [gone[feeder] for feeder, _, _ in step if feeder >= 0]
+        # A gate lets go what is old by word of what is new.
+        own = begins_s if j in gates or not feeders else np.min(feeders, axis=0)
+        urgency.append(own)
+        gone.append(gates[j].urgency_s if j in gates else own)
+    keys = np.stack(urgency)
+    operators, places = np.indices(keys.shape).reshape(2, -1)
+    for at in np.lexsort((operators, places, keys.ravel())):
+        yield int(places[at]), int(operators[at])
+
+
 def _steps(
-    graph: QueryGraph, work: Workload, nodes: list[int], hop_s: FloatArray | None
-) -> list[list[tuple[int, FloatArray, float]]]:
+    graph: QueryGraph,
+    work: Workload,
+    nodes: list[int],
+    hop_s: FloatArray | None,
+    gates: Mapping[int, HeldBack],
+) -> list[Inputs]:
     """Return what each operator gets: (which feeds it, -1 a source; its load; the way's time)."""
     number = {one.name: j for j, one in enumerate(graph.operators)}
     steps = []
@@ -140,7 +157,11 @@ def _steps(
         loads = [
             np.asarray(c * work.arrivals[n]) for c, n in zip(one.cost_s, one.inputs, strict=True)
         ]
-        if one.curve is not None:  # all of it comes with what comes last
+        if j in gates:  # what waits has come already: it is there as it is let go
+            counts = gates[j].counts
+            loads = [np.asarray(c * n) for c, n in zip(one.cost_s, counts, strict=True)]
+            feeders, delays = [-1] * len(feeders), [0.0] * len(delays)
+        elif one.curve is not None:  # all of it comes with what comes last
             shares = np.stack([work.arrivals[name] for name in one.inputs])
             total = np.maximum(shares.sum(axis=0), DONE)
             loads = [work.load_s[j] * share / total for share in shares]

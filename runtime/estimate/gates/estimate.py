@@ -20,7 +20,7 @@ import numpy as np
 
 from runtime.estimate.gates.gated import GatedOperator
 from runtime.estimate.gates.passage import Passage, passage
-from runtime.estimate.gates.streams import Rows, Series, by_subinterval, gathered
+from runtime.estimate.gates.streams import Series, counted, earliest_s, longest_s
 from runtime.estimate.held_up import HeldBack, held_up
 from runtime.estimate.latency_estimate import LatencyEstimate, estimate_latency
 from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload, arrivals_of
@@ -128,7 +128,7 @@ def estimate_gated(
     alone = passage(graph, flow.gated, flow.sources, width_s=width_s, pairs=pairs)
     work = _workload(flow, alone, d, width_s)
     base = estimate_latency(graph, work, placement, capacity, hop_s=hop_s)
-    gate_s = _waited_s(graph, alone, width_s, d)
+    gate_s = _longest_s(graph, alone, width_s, d)
     if not flow.gated:
         return GatedEstimate(
             latency=base, gate_s=gate_s, work_s=base.held_up_s, gates=(), work=work
@@ -137,15 +137,11 @@ def estimate_gated(
     nodes = [names.index(placement[one.name]) for one in graph.operators]
     speed = np.array([capacity[name] for name in names])
     between = np.array([[hops.get((a, b), 0.0) for b in names] for a in names])
-    found, latency_s = alone, base.held_up_s
+    found, latency_s = alone, gate_s
     for _ in range(ROUNDS):
-        times = _held_back(flow, found, width_s, d)
-        done = held_up(graph, work, nodes, speed, hop_s=between, gates=times)
+        gone, counts = _released(flow, found, width_s)
+        done = held_up(graph, counts, nodes, speed, hop_s=between, gates=gone)
         took_s = {one.name: done.took_s[j] for j, one in enumerate(graph.operators)}
-        change_s = float(np.abs(done.latency_s - latency_s).max(initial=0.0))
-        latency_s = done.latency_s
-        if change_s <= AGREED * width_s:
-            break
         found = passage(
             graph,
             flow.gated,
@@ -155,6 +151,9 @@ def estimate_gated(
             work=took_s,
             hop_s=travels_s,
         )
+        before_s, latency_s = latency_s, _longest_s(graph, found, width_s, d)
+        if float(np.abs(latency_s - before_s).max(initial=0.0)) <= AGREED * width_s:
+            break
     return GatedEstimate(
         latency=replace(base, held_up_s=latency_s),
         gate_s=gate_s,
@@ -182,7 +181,7 @@ def _pairs(flow: GatedFlow, width_s: float) -> dict[str, float]:
 def _workload(flow: GatedFlow, passed: Passage, d: int, width_s: float) -> Workload:
     """Return what there is to do: results of joins and windows when their stimuli are."""
     out: dict[str, FloatArray] = {
-        arrivals_of(name): by_subinterval(series.rows, width_s, d).count
+        arrivals_of(name): counted(series.rows.stimulus_s, series.rows.count, width_s, d)
         for name, series in flow.sources.items()
     }
     loads = []
@@ -193,40 +192,61 @@ def _workload(flow: GatedFlow, passed: Passage, d: int, width_s: float) -> Workl
         if gate is None or gate.makes == "rows":
             out[one.name] = one.output(came, width_s)
             continue
-        left = by_subinterval(passed.leaves[one.name].rows, width_s, d).count
+        rows = passed.leaves[one.name].rows
+        left = counted(rows.stimulus_s, rows.count, width_s, d)
         if gate.makes != "pairs":  # they are not known by their number, but by when they come
             left = left * one.output(came, width_s).sum() / max(float(left.sum()), 1e-300)
         out[one.name] = left
     return Workload(width_s, out, np.stack(loads))
 
 
-def _waited_s(graph: QueryGraph, passed: Passage, width_s: float, d: int) -> FloatArray:
+def _longest_s(graph: QueryGraph, passed: Passage, width_s: float, d: int) -> FloatArray:
     """Return the longest from stimulus to egress of the results of each subinterval."""
-    each = [by_subinterval(passed.leaves[name].rows, width_s, d).waited_s for name in graph.sinks]
+    each = [longest_s(passed.leaves[name].rows, width_s, d) for name in graph.sinks]
     return np.asarray(np.max(each, axis=0))
 
 
-def _held_back(flow: GatedFlow, passed: Passage, width_s: float, d: int) -> dict[int, HeldBack]:
-    found = {}
+def _released(
+    flow: GatedFlow, passed: Passage, width_s: float
+) -> tuple[dict[int, HeldBack], Workload]:
+    """Return what gates let go when, and all that leaves, by when it left the last gate."""
+    leaves = passed.leaves
+    ends_s = [_last_s(series.rows.left_s) for series in leaves.values()]
+    d = int(max(ends_s) / width_s) + 2
+    out: dict[str, FloatArray] = {
+        arrivals_of(name): counted(series.rows.left_s, series.rows.count, width_s, d)
+        for name, series in flow.sources.items()
+    }
+    gone, loads = {}, []
     for j, one in enumerate(flow.graph.operators):
-        if (gate := flow.gated.get(one.name)) is None:
-            continue
-        times = passed.gates[one.name]
-        feeds = gate.feeds if gate.gate is None else flow.gated[gate.gate].feeds
-        rows_s = []
-        for name in one.inputs:
-            parts = [
-                Rows(came.rows.event_s, came.rows.stimulus_s, released_s, came.rows.count)
-                for (feeder, _), came, released_s in zip(
-                    feeds, times.inputs, times.released_s, strict=True
-                )
-                if gate.gate is not None or feeder == name
-            ]
-            rows = by_subinterval(gathered(parts), width_s, d)
-            rows_s.append((rows.first_s, rows.last_s))
-        left = by_subinterval(passed.leaves[one.name].rows, width_s, d)
-        found[j] = HeldBack(rows_s, (left.first_s, left.last_s), left.waited_s)
-    return found
+        gate, rows = flow.gated.get(one.name), leaves[one.name].rows
+        if gate is not None:
+            counts = [_let_go(flow, gate, passed, name, width_s, d) for name in one.inputs]
+            gone[j] = HeldBack(counts, earliest_s(rows, width_s, d))
+            came, out[one.name] = np.stack(counts), counted(rows.left_s, rows.count, width_s, d)
+        else:
+            came = np.stack([out[name] for name in one.inputs])
+            out[one.name] = one.output(came, width_s)
+        loads.append(one.load(came, width_s))
+    return gone, Workload(width_s, out, np.stack(loads))
+
+
+def _let_go(
+    flow: GatedFlow, gate: GatedOperator, passed: Passage, feeder: str, width_s: float, d: int
+) -> FloatArray:
+    """Return the rows of one input that its gate lets go in each subinterval, shape (d,)."""
+    times = passed.gates[gate.name]
+    feeds = gate.feeds if gate.gate is None else flow.gated[gate.gate].feeds
+    parts = [
+        counted(released_s, came.rows.count, width_s, d)
+        for (name, _), came, released_s in zip(feeds, times.inputs, times.released_s, strict=True)
+        if gate.gate is not None or name == feeder
+    ]
+    return np.asarray(np.sum(parts, axis=0))
+
+
+def _last_s(times_s: FloatArray) -> float:
+    return float(times_s[np.isfinite(times_s)].max(initial=0.0))
 
 
 def _wait(gate: GatedOperator, passed: Passage, until_s: float) -> GateWait:

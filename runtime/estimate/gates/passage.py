@@ -7,7 +7,7 @@ inputs have promised (`release.py`). How long the work of a stage takes is passe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -23,8 +23,8 @@ MOST_ROWS = 12
 """Rows of a stage that stand for all of a subinterval."""
 
 Work = Mapping[str, Sequence[FloatArray]]
-"""{stage: for each input shape (d,), how long after the last row of a subinterval its work on them
-is done}."""
+"""{stage: for each input shape (d,), how long after the last row of a subinterval has come its work
+on them is done}; subintervals of when they left the last gate, or their source."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,21 +107,21 @@ class _Way:
         series, hop_s = self.done.leaves[feeder], self._hop_s(feeder, to)
         return Series(delayed_rows(series.rows, hop_s), delayed(series.promises, hop_s))
 
-    def _took_s(self, stage: str, n: int, stimulus_s: FloatArray) -> FloatArray | float:
-        """Return how long a stage takes for rows of these stimulus times."""
+    def _took_s(self, stage: str, n: int, left_s: FloatArray) -> FloatArray | float:
+        """Return how long a stage takes for what has left the last gate, or its source, then."""
         if stage not in self._work:
             return 0.0
         took_s = self._work[stage][n]
         ends_s = np.arange(1, len(took_s) + 1) * self._width_s
-        return np.interp(stimulus_s, ends_s, took_s)
+        return np.interp(left_s, ends_s, took_s)
 
     def _worked(self, stage: str, n: int, rows: Rows) -> Rows:
-        return delayed_rows(rows, self._took_s(stage, n, rows.stimulus_s))
+        return delayed_rows(rows, self._took_s(stage, n, rows.left_s))
 
     def _told(self, stage: str, promises: Promises, inputs: int = 1) -> Promises:
         """Return promises behind the work that is before them."""
         none = np.zeros(len(promises.at_s))
-        each = [none + self._took_s(stage, n, promises.stimulus_s) for n in range(inputs)]
+        each = [none + self._took_s(stage, n, promises.left_s) for n in range(inputs)]
         took_s = np.max(each, axis=0)
         return delayed(promises, took_s)
 
@@ -133,8 +133,7 @@ class _Way:
             self._feeds(gate), times.inputs, times.released_s, strict=True
         ):
             n = one.inputs.index(feeder if gate.gate is None else gate.gate)
-            rows = came.rows
-            released = Rows(rows.event_s, rows.stimulus_s, released_s, rows.count)
+            released = replace(came.rows, left_s=released_s, at_s=released_s)
             worked.append(self._worked(one.name, n, released))
             selected.append(_selected(worked[-1], one.selectivity[n]))
         self.done.worked[one.name] = worked
@@ -157,7 +156,8 @@ class _Way:
             rows = time_bound(times, selected)
         else:
             rows = gathered(selected)
-        return Series(rows, promises)
+        # From here on it is counted by when it leaves.
+        return Series(replace(rows, left_s=rows.at_s), replace(promises, left_s=promises.at_s))
 
     def _feeds(self, gate: GatedOperator) -> Sequence[tuple[str, int]]:
         """Return what feeds its gate; of a replica, what feeds the gate that all share."""
@@ -175,7 +175,7 @@ class _Way:
 
 
 def _selected(rows: Rows, share: float) -> Rows:
-    return Rows(rows.event_s, rows.stimulus_s, rows.at_s, rows.count * share)
+    return replace(rows, count=rows.count * share)
 
 
 def _of_port(worked: Sequence[Rows], ports: Sequence[int], port: int) -> Rows:

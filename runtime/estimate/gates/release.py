@@ -14,7 +14,7 @@ between inputs are taken to be none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -70,7 +70,8 @@ def frontier_of(inputs: Sequence[Promises]) -> Promises:
     # It has the newest stimulus of all promises that have come by then.
     stimulus_s = np.max([one.known_stimulus_s(at_s) for one in inputs], axis=0)
     known = np.isfinite(at_s)
-    return Promises(times[known], np.maximum.accumulate(stimulus_s[known]), at_s[known])
+    at_s = at_s[known]
+    return Promises(times[known], np.maximum.accumulate(stimulus_s[known]), at_s, at_s)
 
 
 def _leave_s(
@@ -116,9 +117,9 @@ def _held_until_s(inputs: Sequence[Series], event_s: FloatArray, hold_s: float) 
 def delayed(promises: Promises, delay_s: FloatArray | float) -> Promises:
     """Return the promises as they are handed on so much later, in order."""
     at_s = np.maximum.accumulate(promises.at_s + delay_s)
-    return Promises(promises.event_s, promises.stimulus_s, at_s)
+    return replace(promises, at_s=at_s)
 
 
 def delayed_rows(rows: Rows, delay_s: FloatArray | float) -> Rows:
     """Return the rows as they are handed on so much later."""
-    return Rows(rows.event_s, rows.stimulus_s, rows.at_s + delay_s, rows.count)
+    return replace(rows, at_s=rows.at_s + delay_s)

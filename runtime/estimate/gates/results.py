@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -46,10 +47,12 @@ def pairs_of(left: Rows, right: Rows, within_s: float) -> Rows:
     def later(mine: FloatArray, theirs: FloatArray) -> FloatArray:
         return np.maximum(mine[:, None], theirs[places]).ravel()
 
+    leaves_s = later(left.at_s, right.at_s)
     return Rows(
         later(left.event_s, right.event_s),
         later(left.stimulus_s, right.stimulus_s),
-        later(left.at_s, right.at_s),
+        leaves_s,
+        leaves_s,
         np.repeat(each, PARTNERS),
     )
 
@@ -67,7 +70,7 @@ def windows_of(gate: GateTimes, *, slide_s: float, from_s: float) -> Rows:
     known = np.isfinite(closes_s)
     ends_s, closes_s = ends_s[known], closes_s[known]
     stimulus_s = np.max([one.promises.known_stimulus_s(closes_s) for one in gate.inputs], axis=0)
-    return Rows(ends_s, stimulus_s, closes_s, np.ones(len(ends_s)))
+    return Rows(ends_s, stimulus_s, closes_s, closes_s, np.ones(len(ends_s)))
 
 
 def window_ends_s(rows: Rows, slide_s: float, from_s: float) -> FloatArray:
@@ -84,7 +87,9 @@ def window_promises(promises: Promises, *, slide_s: float, from_s: float) -> Pro
     """Return what windows make of a promise: the end of the next one."""
     ends_s = (np.floor((promises.event_s - from_s) / slide_s) + 1) * slide_s + from_s
     moved = np.flatnonzero(np.diff(ends_s, prepend=-np.inf) > 0)
-    return Promises(ends_s[moved], promises.stimulus_s[moved], promises.at_s[moved])
+    return Promises(
+        ends_s[moved], promises.stimulus_s[moved], promises.left_s[moved], promises.at_s[moved]
+    )
 
 
 def time_bound(gate: GateTimes, worked: Sequence[Rows]) -> Rows:
@@ -92,4 +97,4 @@ def time_bound(gate: GateTimes, worked: Sequence[Rows]) -> Rows:
     rows = gathered(worked)
     released_s = np.concatenate(list(gate.released_s))
     let_go_s = np.max([one.promises.known_stimulus_s(released_s) for one in gate.inputs], axis=0)
-    return Rows(rows.event_s, np.maximum(rows.stimulus_s, let_go_s), rows.at_s, rows.count)
+    return replace(rows, stimulus_s=np.maximum(rows.stimulus_s, let_go_s))

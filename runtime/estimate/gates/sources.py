@@ -80,7 +80,8 @@ class SourceTimes:
 
     def series(self) -> Series:
         """Return rows and promises as they came."""
-        rows = Rows(self.event_s, self.stimulus_s, self.at_s, np.ones(len(self.event_s)))
+        count = np.ones(len(self.event_s))
+        rows = Rows(self.event_s, self.stimulus_s, self.stimulus_s, self.at_s, count)
         return Series(rows, self._promises(self.promise_s, self.promise_stimulus_s, self.at_s))
 
     def ahead(self, arrivals: FloatArray, width_s: float, *, beyond: int = 0) -> Series:
@@ -95,7 +96,7 @@ class SourceTimes:
         stimulus_s, count = _placed(np.concatenate([arrivals, more]), width_s)
         count[stimulus_s >= len(arrivals) * width_s] = 0.0
         if not len(self.stimulus_s):
-            return Series(Rows(stimulus_s, stimulus_s, stimulus_s, count), _none())
+            return Series(Rows(*[stimulus_s] * 4, count), _none())
         # To the end of the sample and back again: so that no lag jumps.
         span_s = max(float(self.stimulus_s[-1] - self.stimulus_s[0]), 1e-9)
         turned = stimulus_s % (2 * span_s)
@@ -108,7 +109,7 @@ class SourceTimes:
             event_s = promise_s = np.maximum.accumulate(event_s)
         at_s = stimulus_s + waits_s
         promised = self._promises(promise_s, stimulus_s, stimulus_s)
-        return Series(Rows(event_s, stimulus_s, at_s, count), promised)
+        return Series(Rows(event_s, stimulus_s, stimulus_s, at_s, count), promised)
 
     def _promises(
         self, promise_s: FloatArray, stimulus_s: FloatArray, at_s: FloatArray
@@ -121,11 +122,11 @@ class SourceTimes:
             last_s = float(self.stimulus_s[-1])
             event_s, stimuli_s = np.append(event_s, np.inf), np.append(stimuli_s, last_s)
             told_s = np.append(told_s, max(last_s, float(np.max(told_s, initial=0.0))))
-        return Promises(event_s, stimuli_s, told_s)
+        return Promises(event_s, stimuli_s, stimuli_s, told_s)
 
 
 def _none() -> Promises:
-    return Promises(np.zeros(0), np.zeros(0), np.zeros(0))
+    return Promises(*[np.zeros(0)] * 4)
 
 
 def _placed(arrivals: FloatArray, width_s: float) -> tuple[FloatArray, FloatArray]:

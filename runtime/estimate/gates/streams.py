@@ -11,13 +11,22 @@ Times are seconds: event times from the earliest of the flow's, all others from 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from runtime.estimate.query_graph import FloatArray
 
-__all__ = ["Promises", "Rows", "Series", "by_subinterval", "gathered", "thinned"]
+__all__ = [
+    "Promises",
+    "Rows",
+    "Series",
+    "counted",
+    "earliest_s",
+    "gathered",
+    "longest_s",
+    "thinned",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +36,14 @@ class Rows:
     Attributes:
         event_s: shape (k,), event times.
         stimulus_s: shape (k,), stimulus times.
+        left_s: shape (k,), when they left the last gate, or their source.
         at_s: shape (k,), when they are handed on; infinite: not within what is known.
         count: shape (k,), how many rows each stands for, >= 0.
     """
 
     event_s: FloatArray
     stimulus_s: FloatArray
+    left_s: FloatArray
     at_s: FloatArray
     count: FloatArray
 
@@ -41,6 +52,7 @@ class Rows:
         return Rows(
             self.event_s[places],  # type: ignore[index]
             self.stimulus_s[places],  # type: ignore[index]
+            self.left_s[places],  # type: ignore[index]
             self.at_s[places],  # type: ignore[index]
             self.count[places],  # type: ignore[index]
         )
@@ -53,11 +65,13 @@ class Promises:
     Attributes:
         event_s: shape (m,), ascending; infinite: it has ended.
         stimulus_s: shape (m,), the stimulus time of each.
+        left_s: shape (m,), when each left the last gate, or its source.
         at_s: shape (m,), ascending, when each is handed on.
     """
 
     event_s: FloatArray
     stimulus_s: FloatArray
+    left_s: FloatArray
     at_s: FloatArray
 
     def reached_s(self, event_s: FloatArray) -> FloatArray:
@@ -88,6 +102,7 @@ def gathered(parts: Sequence[Rows]) -> Rows:
     return Rows(
         np.concatenate([one.event_s for one in parts]),
         np.concatenate([one.stimulus_s for one in parts]),
+        np.concatenate([one.left_s for one in parts]),
         np.concatenate([one.at_s for one in parts]),
         np.concatenate([one.count for one in parts]),
     )
@@ -116,39 +131,39 @@ def thinned(rows: Rows, width_s: float, most: int) -> Rows:
     whole = np.bincount(of, rows.count)
     share = np.bincount(of[kept])
     few = rows.take(kept)
-    return Rows(few.event_s, few.stimulus_s, few.at_s, (whole / share)[of[kept]])
+    return replace(few, count=(whole / share)[of[kept]])
 
 
-@dataclass(frozen=True, eq=False)
-class Binned:
-    """Rows by the subinterval of their stimulus; shape (d,) each.
-
-    Attributes:
-        count: how many.
-        first_s: when the first of them is handed on; where there is none, the subinterval's start.
-        last_s: when the last is; where there is none, its end.
-        waited_s: the longest from stimulus to when one is handed on; 0 where there is none.
-    """
-
-    count: FloatArray
-    first_s: FloatArray
-    last_s: FloatArray
-    waited_s: FloatArray
-
-
-def by_subinterval(rows: Rows, width_s: float, d: int) -> Binned:
-    """Return when the rows of each subinterval are handed on; those that never are left out."""
-    cell = np.floor(rows.stimulus_s / width_s + 1e-9).astype(np.int64)
+def counted(times_s: FloatArray, count: FloatArray, width_s: float, d: int) -> FloatArray:
+    """Return how many there are in each subinterval, shape (d,); those outside are left out."""
+    known = np.isfinite(times_s)
+    cell = np.floor(times_s[known] / width_s + 1e-9).astype(np.int64)
     inside = (cell >= 0) & (cell < d)
-    count = np.bincount(cell[inside], rows.count[inside], minlength=d)
-    known = inside & np.isfinite(rows.at_s) & (rows.count > 0)
-    cell, at_s, stimulus_s = cell[known], rows.at_s[known], rows.stimulus_s[known]
+    return np.bincount(cell[inside], count[known][inside], minlength=d)
+
+
+def longest_s(rows: Rows, width_s: float, d: int) -> FloatArray:
+    """Return the longest from stimulus until handed on, by subinterval of the stimulus; (d,).
+
+    0 where there is none; rows of which it is not known are left out.
+    """
+    known = np.isfinite(rows.at_s) & (rows.count > 0)
+    cell = np.floor(rows.stimulus_s[known] / width_s + 1e-9).astype(np.int64)
+    inside = (cell >= 0) & (cell < d)
+    found = np.zeros(d)
+    np.maximum.at(found, cell[inside], (rows.at_s - rows.stimulus_s)[known][inside])
+    return found
+
+
+def earliest_s(rows: Rows, width_s: float, d: int) -> FloatArray:
+    """Return the earliest stimulus of what is handed on in each subinterval, or later; (d,).
+
+    Where a queue is worked off in its order, what is in front of an older row is as urgent.
+    """
     begins_s = np.arange(d) * width_s
-    first_s, last_s = np.full(d, np.inf), np.full(d, -np.inf)
-    waited_s = np.zeros(d)
-    np.minimum.at(first_s, cell, at_s)
-    np.maximum.at(last_s, cell, at_s)
-    np.maximum.at(waited_s, cell, at_s - stimulus_s)
-    none = ~np.isfinite(first_s)
-    first_s[none], last_s[none] = begins_s[none], begins_s[none] + width_s
-    return Binned(count, first_s, last_s, waited_s)
+    found = begins_s.copy()
+    known = np.isfinite(rows.at_s) & (rows.count > 0)
+    cell = np.floor(rows.at_s[known] / width_s + 1e-9).astype(np.int64)
+    inside = (cell >= 0) & (cell < d)
+    np.minimum.at(found, cell[inside], rows.stimulus_s[known][inside])
+    return np.asarray(np.minimum.accumulate(found[::-1])[::-1])
