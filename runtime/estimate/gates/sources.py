@@ -106,7 +106,8 @@ class SourceTimes:
         waits_s = (self.at_s - self.stimulus_s)[of]
         event_s, promise_s = self.event_s[of] + moved_s, self.promise_s[of] + moved_s
         if np.array_equal(self.event_s, self.promise_s):  # in order: it stays so
-            event_s = promise_s = np.maximum.accumulate(event_s)
+            lag_s = np.interp(turned, self.stimulus_s, self.lag_s)
+            event_s = promise_s = np.maximum.accumulate((stimulus_s - lag_s) * self.pace)
         at_s = stimulus_s + waits_s
         promised = self._promises(promise_s, stimulus_s, stimulus_s)
         return Series(Rows(event_s, stimulus_s, stimulus_s, at_s, count), promised)
@@ -134,13 +135,13 @@ def _placed(arrivals: FloatArray, width_s: float) -> tuple[FloatArray, FloatArra
     total = np.concatenate([[0.0], np.cumsum(arrivals)])
     times, counts = [], []
     for p in np.flatnonzero(arrivals > 0):
-        # Rows come when the sum of arrivals passes a half: one of a tenth comes every tenth time.
+        # A row comes as the sum passes a half: one of a tenth comes every tenth time.
         first, last = np.floor(total[p] + 0.5), np.floor(total[p + 1] + 0.5)
-        whole = int(last - first)
-        if whole:
-            few = min(whole, MOST_ROWS)
-            numbers = first + 0.5 + (np.arange(few) + 0.5) * whole / few - 0.5
-            times.append((p + ((numbers + 0.5 - 0.5 - total[p] + 0.0) / arrivals[p]).clip(0, 1)) * width_s)
-            counts.append(np.full(few, whole / few))
+        if last > first:
+            few = int(min(last - first, MOST_ROWS))
+            each = (last - first) / few
+            numbers = first + (np.arange(few) + 0.5) * each  # in the middle of those it stands for
+            times.append((p + ((numbers - total[p]) / arrivals[p]).clip(0, 1)) * width_s)
+            counts.append(np.full(few, each))
     none = [np.zeros(0)]
     return np.concatenate(times or none), np.concatenate(counts or none)
