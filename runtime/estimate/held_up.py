@@ -84,7 +84,7 @@ def held_up(
         capacity: shape (n,), C_i of each node, > 0.
         hop_s: shape (n, n), how long an event travels from one node to another; None: no time.
         gates: {number of an operator: what its gate lets go}. What is behind it is then counted in
-            `work` by when it leaves that operator, and `latency_s` is counted from there.
+            `work` by when it leaves that gate, and `latency_s` is counted from there.
     """
     if not (capacity > 0).all():
         raise SettingError(f"a node's capacity must be above 0, not {capacity}")
@@ -111,8 +111,7 @@ def held_up(
             took_s[j][n, p] = done - end
             out_first, out_last = min(out_first, begun), max(out_last, done)
         finished_s[j, p] = out_last
-        if j not in gates:  # else what leaves is counted by when it does
-            first[p][j], last[p][j] = out_first, out_last
+        first[p][j], last[p][j] = out_first, out_last
         if is_sink[j] and gives[j][p]:
             latency_s[p] = max(latency_s[p], out_last - ends_s)
     return HeldUp(latency_s, finished_s, took_s)
@@ -128,10 +127,10 @@ def _order(
     begins_s = np.arange(d) * width_s
     gone, urgency = [], []
     for j, step in enumerate(steps):
-        feeders = [gone[feeder] for feeder, _, _ in step if feeder >= 0]
-        # A gate lets go what is old by word of what is new.
-        own = begins_s if j in gates or not feeders else np.min(feeders, axis=0)
-        urgency.append(own)
+        feeders = [feeder for feeder, _, _ in step if feeder >= 0]
+        # A gate lets go what is old by word of what is new; nothing is done before it is there.
+        own = begins_s if not feeders else np.min([gone[one] for one in feeders], axis=0)
+        urgency.append(np.max([own, *[urgency[one] for one in feeders]], axis=0))
         gone.append(gates[j].urgency_s if j in gates else own)
     keys = np.stack(urgency)
     operators, places = np.indices(keys.shape).reshape(2, -1)

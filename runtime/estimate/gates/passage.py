@@ -34,13 +34,13 @@ class Passage:
     Attributes:
         leaves: {stage: what leaves it}.
         gates: {stage: when its gate let go what}; of a replica, as it came.
-        worked: {gated stage: for each feed its rows, when each is worked off}.
+        released: {gated stage: for each feed its rows, as its gate lets them go}.
         made: {gated stage: rows that it makes, before its selectivity, by its own count}.
     """
 
     leaves: dict[str, Series] = field(default_factory=dict)
     gates: dict[str, GateTimes] = field(default_factory=dict)
-    worked: dict[str, list[Rows]] = field(default_factory=dict)
+    released: dict[str, list[Rows]] = field(default_factory=dict)
     made: dict[str, float] = field(default_factory=dict)
 
 
@@ -128,27 +128,26 @@ class _Way:
     def _behind_gate(self, one: QueryOperator, gate: GatedOperator) -> Series:
         times = self._gate_of(gate)
         self.done.gates[one.name] = times
-        worked, selected = [], []
+        released, selected = [], []
         for (feeder, _), came, released_s in zip(
             self._feeds(gate), times.inputs, times.released_s, strict=True
         ):
             n = one.inputs.index(feeder if gate.gate is None else gate.gate)
-            released = replace(came.rows, left_s=released_s, at_s=released_s)
-            worked.append(self._worked(one.name, n, released))
-            selected.append(_selected(worked[-1], one.selectivity[n]))
-        self.done.worked[one.name] = worked
-        promises = self._told(one.name, times.frontier, len(one.inputs))
+            released.append(replace(came.rows, left_s=released_s, at_s=released_s))
+            selected.append(_selected(released[-1], one.selectivity[n]))
+        self.done.released[one.name] = released
+        promises = replace(times.frontier, left_s=times.frontier.at_s)
         if gate.makes == "pairs":
             ports = [port for _, port in self._feeds(gate)]
             left, right = (
-                thinned(_of_port(worked, ports, port), self._width_s, MOST_ROWS) for port in (0, 1)
+                thinned(_of_port(released, ports, port), self._width_s, MOST_ROWS)
+                for port in (0, 1)
             )
-            found = pairs_of(left, right, gate.within_s)
-            self.done.made[one.name] = float(found.count.sum())
-            rows = _selected(found, self._pairs.get(one.name, 1.0))
+            rows = pairs_of(left, right, gate.within_s)
+            self.done.made[one.name] = float(rows.count.sum())
+            rows = _selected(rows, self._pairs.get(one.name, 1.0))
         elif gate.makes == "windows" and gate.slide_s > 0:
-            found = windows_of(times, slide_s=gate.slide_s, from_s=gate.from_s)
-            rows = self._worked(one.name, 0, found)
+            rows = windows_of(times, slide_s=gate.slide_s, from_s=gate.from_s)
             total = sum(float(each.count.sum()) for each in selected)
             rows = _selected(rows, total / max(len(rows.count), 1))
             promises = window_promises(promises, slide_s=gate.slide_s, from_s=gate.from_s)
@@ -156,8 +155,11 @@ class _Way:
             rows = time_bound(times, selected)
         else:
             rows = gathered(selected)
-        # From here on it is counted by when it leaves.
-        return Series(replace(rows, left_s=rows.at_s), replace(promises, left_s=promises.at_s))
+        inputs = range(len(one.inputs))
+        took_s = np.max([self._took_s(one.name, n, rows.left_s) for n in inputs], axis=0)
+        return Series(
+            delayed_rows(rows, took_s), self._told(one.name, promises, len(one.inputs))
+        )
 
     def _feeds(self, gate: GatedOperator) -> Sequence[tuple[str, int]]:
         """Return what feeds its gate; of a replica, what feeds the gate that all share."""
@@ -170,7 +172,10 @@ class _Way:
         shared = self.done.gates[gate.gate]
         hop_s = self._hop_s(gate.gate, gate.name)
         promises = delayed(self.done.leaves[gate.gate].promises, hop_s)
-        inputs = [Series(delayed_rows(rows, hop_s), promises) for rows in self.done.worked[gate.gate]]
+        inputs = [
+            Series(delayed_rows(self._worked(gate.gate, 0, rows), hop_s), promises)
+            for rows in self.done.released[gate.gate]
+        ]
         return GateTimes(inputs, [one.rows.at_s for one in inputs], promises, shared.rule)
 
 

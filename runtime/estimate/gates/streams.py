@@ -156,14 +156,14 @@ def longest_s(rows: Rows, width_s: float, d: int) -> FloatArray:
 
 
 def earliest_s(rows: Rows, width_s: float, d: int) -> FloatArray:
-    """Return the earliest stimulus of what is handed on in each subinterval, or later; (d,).
+    """Return the earliest stimulus of what leaves in each subinterval, or later; (d,).
 
     Where a queue is worked off in its order, what is in front of an older row is as urgent.
     """
     begins_s = np.arange(d) * width_s
     found = begins_s.copy()
-    known = np.isfinite(rows.at_s) & (rows.count > 0)
-    cell = np.floor(rows.at_s[known] / width_s + 1e-9).astype(np.int64)
+    known = np.isfinite(rows.left_s) & (rows.count > 0)
+    cell = np.floor(rows.left_s[known] / width_s + 1e-9).astype(np.int64)
     inside = (cell >= 0) & (cell < d)
     np.minimum.at(found, cell[inside], rows.stimulus_s[known][inside])
     return np.asarray(np.minimum.accumulate(found[::-1])[::-1])
