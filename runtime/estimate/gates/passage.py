@@ -157,9 +157,7 @@ class _Way:
             rows = gathered(selected)
         inputs = range(len(one.inputs))
         took_s = np.max([self._took_s(one.name, n, rows.left_s) for n in inputs], axis=0)
-        return Series(
-            delayed_rows(rows, took_s), self._told(one.name, promises, len(one.inputs))
-        )
+        return Series(delayed_rows(rows, took_s), self._told(one.name, promises, len(one.inputs)))
 
     def _feeds(self, gate: GatedOperator) -> Sequence[tuple[str, int]]:
         """Return what feeds its gate; of a replica, what feeds the gate that all share."""
@@ -167,7 +165,9 @@ class _Way:
 
     def _gate_of(self, gate: GatedOperator) -> GateTimes:
         if gate.gate is None:
-            return gate_times([self._came(feeder, gate.name) for feeder, _ in gate.feeds], gate.rule)
+            return gate_times(
+                [self._came(feeder, gate.name) for feeder, _ in gate.feeds], gate.rule
+            )
         # What its gate, another stage, has read comes as it was read.
         shared = self.done.gates[gate.gate]
         hop_s = self._hop_s(gate.gate, gate.name)
@@ -185,4 +185,3 @@ def _selected(rows: Rows, share: float) -> Rows:
 
 def _of_port(worked: Sequence[Rows], ports: Sequence[int], port: int) -> Rows:
     return gathered([rows for rows, of in zip(worked, ports, strict=True) if of == port])
-

@@ -46,10 +46,7 @@ class SourceTimes:
     ends: bool = False
 
     def __post_init__(self) -> None:
-        sizes = {
-            len(each)
-            for each in (self.stimulus_s, self.event_s, self.at_s, self.promise_s)
-        }
+        sizes = {len(each) for each in (self.stimulus_s, self.event_s, self.at_s, self.promise_s)}
         if len(sizes) != 1:
             raise SettingError(f"a source's rows have as many times of each kind, not {sizes}")
 
