@@ -14,9 +14,10 @@ from runtime.estimate.placement import PlacementProblem, SearchBudget, mace_hc
 from runtime.estimate.query_graph import arrivals_of
 from runtime.estimate.rates import Rate, series_of
 from runtime.estimate.sampled import as_shares
-from runtime.model import NS_PER_SECOND, READY_ONLY, Duration, duration_ns, format_ns
+from runtime.model import NS_PER_SECOND, Duration, duration_ns, format_ns
 from runtime.plan.plan import Plan
 from runtime.plan.step import GatedStep
+from slackwater.gate_waits import GatePart, gate_lines, gate_part, relief_by_slack
 from slackwater.sampling import FlowSample
 
 __all__ = ["Prediction", "better_of", "predict", "searched_placement"]
@@ -39,6 +40,7 @@ class Prediction:
         estimate: latency over time, the nodes, the bottleneck.
         cores_by: {operator: CPU seconds a second that it takes}, all nodes alike.
         work: what there is to do, by subinterval.
+        gates: what gates hold back, which is in `estimate`; None: they hold back nothing.
         considered: {how stages were placed: the worst latency of that, seconds}.
     """
 
@@ -48,12 +50,19 @@ class Prediction:
     estimate: LatencyEstimate
     cores_by: Mapping[str, float]
     work: Workload
+    gates: GatePart | None = None
     considered: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def has_backlog(self) -> bool:
-        """Whether anything ever waits for longer than a subinterval."""
-        return self.estimate.is_unbounded or self.estimate.worst_s > self.work.width_s
+        """Whether work ever waits for longer than a subinterval."""
+        worst_s = self.estimate.worst_s if self.gates is None else self.gates.worst_work_s
+        return self.is_unbounded or worst_s > self.work.width_s
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether latency grows for ever: a slot falls behind, or a gate waits for an end."""
+        return self.estimate.is_unbounded or bool(self.gates and self.gates.never)
 
     @property
     def keeps_deadline(self) -> bool | None:
@@ -61,7 +70,7 @@ class Prediction:
         deadline_ns = self.plan.deadline_ns
         if deadline_ns is None:
             return None
-        return not self.estimate.is_unbounded and self.estimate.worst_s * 1e9 <= deadline_ns
+        return not self.is_unbounded and self.estimate.worst_s * 1e9 <= deadline_ns
 
     def text(self) -> str:
         """Return what a person reads."""
@@ -76,7 +85,7 @@ class Prediction:
             "placement": dict(self.plan.slots),
             "rates": dict(self.rates),
             "sample": {"rows": self.sample.rows, "took_s": round(self.sample.took_s, 3)},
-            "unbounded": found.is_unbounded,
+            "unbounded": self.is_unbounded,
             "sustainable": None if np.isinf(found.sustainable) else found.sustainable,
             "latency": {
                 "worst_s": found.worst_s,
@@ -86,6 +95,7 @@ class Prediction:
                 "least_s": lower,
                 "most_s": upper,
             },
+            "gates": None if self.gates is None else self.gates.to_json(),
             "keeps_deadline": self.keeps_deadline,
             "considered": {
                 way: None if worst == float("inf") else worst
@@ -156,9 +166,12 @@ def predict(
     work = Workload.of(sample.graph, arrivals, width_s)
     names = list(dict.fromkeys([*(slots or ()), *plan.slot_names]))
     hops = {(a, b): hop_s for a in names for b in names if a != b}
-    estimate = estimate_latency(
-        sample.graph, work, plan.slots, dict.fromkeys(names, 1.0), hop_s=hops
-    )
+    capacity = dict.fromkeys(names, 1.0)
+    gates = gate_part(plan, sample, series, width_s=width_s, capacity=capacity, hop_s=hops)
+    if gates is None:
+        estimate = estimate_latency(sample.graph, work, plan.slots, capacity, hop_s=hops)
+    else:
+        work, estimate = gates.made.work, gates.made.latency
     busy = work.load_s.sum(axis=1) / (d * width_s)
     return Prediction(
         plan=plan,
@@ -167,6 +180,7 @@ def predict(
         estimate=estimate,
         cores_by=dict(zip(sample.graph.names, map(float, busy), strict=True)),
         work=work,
+        gates=gates,
     )
 
 
@@ -204,7 +218,7 @@ def better_of(rule: Prediction, search: Prediction) -> Prediction:
 
 
 def _worst_s(made: Prediction) -> float:
-    return float("inf") if made.estimate.is_unbounded else made.estimate.worst_s
+    return float("inf") if made.is_unbounded else made.estimate.worst_s
 
 
 def _lines(made: Prediction) -> list[str]:
@@ -234,10 +248,10 @@ def _lines(made: Prediction) -> list[str]:
     unseen = [one.name for one in made.sample.graph.operators if not any(one.cost_s)]
     if unseen:
         lines.append(f"not seen    in the sample, and taken to cost nothing: {', '.join(unseen)}")
-    lines += _gates(plan)
+    if made.gates is not None:
+        lines += gate_lines(made.gates)
     if made.keeps_deadline is not None and plan.deadline_ns is not None:
         word = "is kept" if made.keeps_deadline else "is not kept"
-        word += " by queues and work; see gates" if any(s.is_gated for s in plan.stages) else ""
         lines.append(f"deadline    {format_ns(plan.deadline_ns)} {word}")
     lines += ["", *_table(found)]
     most = found.bottleneck
@@ -251,20 +265,9 @@ def _lines(made: Prediction) -> list[str]:
         f"relief      {heaviest} takes {made.cores_by[heaviest]:.2f} of a core: "
         + _relief(plan, heaviest, made.cores_by[heaviest], most.operators),
     ]
+    if made.gates is not None and (by_slack := relief_by_slack(made.gates)):
+        lines.append(by_slack)
     return lines
-
-
-def _gates(plan: Plan) -> list[str]:
-    waits = []
-    for stage in plan.stages:
-        if not stage.is_gated:
-            continue
-        rule = stage.rule
-        if rule == READY_ONLY:
-            waits.append(f"{stage.name} until every source has promised")
-        else:
-            waits.append(f"{stage.name} {rule.text}")
-    return [f"gates       hold rows back on top of that: {'; '.join(waits)}"] if waits else []
 
 
 def _table(found: LatencyEstimate) -> list[str]:

@@ -7,8 +7,8 @@ and nothing is written. The user's functions run, as they will.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import cycle
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ import pyarrow as pa
 from runtime.config import Limits
 from runtime.errors import SettingError
 from runtime.estimate import QueryGraph
+from runtime.estimate.gates import SourceTimes
 from runtime.estimate.sampled import SampledStage, query_graph_of_sample
 from runtime.flow.dataflow import Dataflow
 from runtime.model import NS_PER_SECOND
@@ -25,6 +26,7 @@ from runtime.prepare import prepare
 from runtime.simulate import LinkModel, MeasuredCost
 from runtime.simulate import Simulation as SimulationRun
 from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
+from slackwater.source_times import source_times
 
 __all__ = ["FlowSample", "sample_flow"]
 
@@ -43,11 +45,15 @@ class FlowSample:
         graph: costs and selectivities; the stages of a plan are its operators.
         rows: {source: rows that were read}.
         took_s: how long the sample took.
+        times: {source: when its rows came, of what time they are, and what they promise}.
+        origin_ns: the event time that counts as 0 in `times`.
     """
 
     graph: QueryGraph
     rows: dict[str, int]
     took_s: float
+    times: Mapping[str, SourceTimes] = field(default_factory=dict)
+    origin_ns: int = 0
 
 
 def sample_flow(
@@ -94,7 +100,8 @@ def sample_flow(
         )
     graph = query_graph_of_sample(stages, slice_s=planned.limits.slice_ns / 1e9)
     read = {stage.name: found[stage.name].rows_in for stage in plan.stages if not stage.inputs}
-    return FlowSample(graph, read, time.perf_counter() - began_s)
+    times, origin_ns = source_times(planned.stages, read)
+    return FlowSample(graph, read, time.perf_counter() - began_s, times, origin_ns)
 
 
 def _leave(sink: str, batch: object, is_end: bool) -> None:

@@ -24,6 +24,7 @@ from runtime.estimate.gates.streams import Series, counted, earliest_s, longest_
 from runtime.estimate.held_up import HeldBack, held_up
 from runtime.estimate.latency_estimate import LatencyEstimate, estimate_latency
 from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload, arrivals_of
+from runtime.model import NS_PER_SECOND
 
 __all__ = ["GatedEstimate", "GatedFlow", "GateWait", "estimate_gated"]
 
@@ -260,15 +261,16 @@ def _wait(gate: GatedOperator, passed: Passage, until_s: float) -> GateWait:
         known = np.isfinite(released_s) & (rows.stimulus_s < until_s)
         waits.append((released_s - rows.at_s)[known])
         counts.append(rows.count[known])
-        passed_s = times.passed_s(rows.event_s[known])
+        passed_s = times.passed_s(rows.event_s[known] + 1 / NS_PER_SECOND)  # by what is newer
         late += float(counts[-1][passed_s < rows.at_s[known] - 1e-9].sum())
-        total += float(counts[-1].sum())
+        total += float(rows.count[rows.stimulus_s < until_s].sum())
         behind_s.append(_behind_s(series, times.frontier.event_s, until_s))
     all_s, weights = np.concatenate(waits), np.concatenate(counts)
+    never = total > 0 and not len(all_s)
     return GateWait(
         name=gate.name,
         rule=times.rule.text,
-        longest_s=float(all_s.max(initial=0.0)),
+        longest_s=np.inf if never else float(all_s.max(initial=0.0)),
         mean_s=float((all_s * weights).sum() / weights.sum()) if weights.sum() > 0 else 0.0,
         waits_for=gate.feeds[int(np.argmax(behind_s))][0],
         late=late / total if total else 0.0,

@@ -14,7 +14,7 @@ import numpy as np
 from runtime.estimate.gates.gated import GatedOperator
 from runtime.estimate.gates.release import GateTimes, delayed, delayed_rows, frontier_of, gate_times
 from runtime.estimate.gates.results import pairs_of, time_bound, window_promises, windows_of
-from runtime.estimate.gates.streams import Promises, Rows, Series, gathered, thinned
+from runtime.estimate.gates.streams import Promises, Rows, Series, gathered, thinned, whole
 from runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator, arrivals_of
 
 __all__ = ["Passage", "Work", "passage"]
@@ -100,7 +100,10 @@ class _Way:
             ]
             kept = [self._told(one.name, each.promises) for each in came]
             series = Series(gathered(parts), kept[0] if len(kept) == 1 else frontier_of(kept))
-        rows = thinned(series.rows, self._width_s, MOST_ROWS)
+        rows = series.rows
+        if gate is None or gate.makes == "rows":
+            rows = whole(rows, np.random.default_rng(len(self.done.leaves)))
+        rows = thinned(rows, self._width_s, MOST_ROWS)
         self.done.leaves[one.name] = Series(rows, series.promises)
 
     def _came(self, feeder: str, to: str) -> Series:

@@ -3,7 +3,7 @@
 ```
 measured    event time   ▁▂▃▄▄▄▅▆▇█     lag: how far event time is behind the clock
 by the      clock        ▁▂▃▄▅▆▇█
-ahead       the lags of the sample, to its end and back again, under the rates that are asked for
+ahead       the lags of the sample, over and over, under the rates that are asked for
 ```
 """
 
@@ -35,6 +35,7 @@ class SourceTimes:
         promise_stimulus_s: when the row came that the promise is from.
         pace: how many seconds of event time the clock's second is; 1 unless it is a replay.
         ends: whether these are all its rows, and it promises all behind the last.
+        stands_for: how many rows each is one of.
     """
 
     stimulus_s: FloatArray
@@ -44,6 +45,7 @@ class SourceTimes:
     promise_stimulus_s: FloatArray
     pace: float = 1.0
     ends: bool = False
+    stands_for: float = 1.0
 
     def __post_init__(self) -> None:
         sizes = {len(each) for each in (self.stimulus_s, self.event_s, self.at_s, self.promise_s)}
@@ -77,7 +79,7 @@ class SourceTimes:
 
     def series(self) -> Series:
         """Return rows and promises as they came."""
-        count = np.ones(len(self.event_s))
+        count = np.full(len(self.event_s), float(self.stands_for))
         rows = Rows(self.event_s, self.stimulus_s, self.stimulus_s, self.at_s, count)
         return Series(rows, self._promises(self.promise_s, self.promise_stimulus_s, self.at_s))
 
@@ -87,17 +89,15 @@ class SourceTimes:
         Args:
             arrivals: shape (d,), rows of each subinterval.
             width_s: how long it is.
-            beyond: subintervals behind these of which promises are wanted, too.
+            beyond: subintervals behind these of which rows and promises are wanted, too.
         """
         more = np.full(beyond, arrivals.mean() if len(arrivals) else 0.0)
         stimulus_s, count = _placed(np.concatenate([arrivals, more]), width_s)
-        count[stimulus_s >= len(arrivals) * width_s] = 0.0
         if not len(self.stimulus_s):
             return Series(Rows(*[stimulus_s] * 4, count), _none())
-        # To the end of the sample and back again: so that no lag jumps.
+        # Over and over, and not back again: who falls behind slowly may catch up at once.
         span_s = max(float(self.stimulus_s[-1] - self.stimulus_s[0]), 1e-9)
-        turned = stimulus_s % (2 * span_s)
-        turned = np.minimum(turned, 2 * span_s - turned) + self.stimulus_s[0]
+        turned = stimulus_s % span_s + self.stimulus_s[0] if span_s < stimulus_s[-1] else stimulus_s
         of = np.searchsorted(self.stimulus_s, turned).clip(max=len(self.stimulus_s) - 1)
         moved_s = (stimulus_s - self.stimulus_s[of]) * self.pace
         waits_s = (self.at_s - self.stimulus_s)[of]

@@ -26,6 +26,7 @@ __all__ = [
     "gathered",
     "longest_s",
     "thinned",
+    "whole",
 ]
 
 
@@ -132,6 +133,22 @@ def thinned(rows: Rows, width_s: float, most: int) -> Rows:
     share = np.bincount(of[kept])
     few = rows.take(kept)
     return replace(few, count=(whole / share)[of[kept]])
+
+
+def whole(rows: Rows, rng: np.random.Generator) -> Rows:
+    """Return rows that stand for one at least: of those that stand for less some are drawn.
+
+    Where a filter leaves one row of many, a slack waits for the next one that is newer, and how far
+    that is off is a matter of chance.
+    """
+    few = rows.count < 1
+    if not few.any():
+        return rows
+    kept = ~few | (rng.random(len(rows.count)) < rows.count)
+    found = rows.take(kept)
+    count = np.maximum(found.count, 1.0)
+    scale = rows.count.sum() / count.sum() if len(count) else 1.0
+    return replace(found, count=count * scale)
 
 
 def counted(times_s: FloatArray, count: FloatArray, width_s: float, d: int) -> FloatArray:
