@@ -145,7 +145,9 @@ def _holds_back(gated: Mapping[str, GatedOperator], sample: FlowSample) -> bool:
     """Whether any gate waits for anything: for another input, by its rule, or for a promise."""
     if not gated or not sample.times:
         return False
-    waits = any(len(set(gate.feeds)) > 1 or gate.rule.slack_ns is not None for gate in gated.values())
+    waits = any(
+        len(set(gate.feeds)) > 1 or gate.rule.slack_ns is not None for gate in gated.values()
+    )
     return waits or any(
         not np.array_equal(one.event_s, one.promise_s) for one in sample.times.values()
     )
@@ -164,7 +166,7 @@ def _tuned_in_a_row(gated: Mapping[str, GatedOperator], plan: Plan) -> int:
         before = max((depth[channel.source] for channel in stage.inputs), default=0)
         gate = gated.get(stage.name)
         depth[stage.name] = before + (gate is not None and gate.is_tuned)
-    return max(max(depth.values()), 1)
+    return max(1, *depth.values())
 
 
 def _waits_for_ever(found: GatedEstimate) -> bool:
@@ -209,8 +211,8 @@ def relief_by_slack(part: GatePart) -> str | None:
     ms = (slack.slack_ns or 0) // 1_000_000
     text = f"{ms // 1_000}s" if ms % 1_000 == 0 else f"{ms}ms"
     return (
-        f'relief      a smaller slack for {gate.origin or gate.name}: slack="{text}" would make the '
-        f"worst {_time(found.latency.worst_s)}, and {wait.late:.1%} of its rows come late"
+        f'relief      a smaller slack for {gate.origin or gate.name}: slack="{text}" would make '
+        f"the worst {_time(found.latency.worst_s)}, and {wait.late:.1%} of its rows come late"
     )
 
 
@@ -225,8 +227,8 @@ def _rounded_ns(seconds: float) -> int:
     """Return it with one digit that counts, as people write a slack."""
     if seconds <= 1e-3:
         return 1_000_000
-    digit = 10.0 ** np.floor(np.log10(seconds))
-    return round(max(np.floor(seconds / digit), 1.0) * digit * NS_PER_SECOND)
+    digit = float(10.0 ** np.floor(np.log10(seconds)))
+    return round(max(seconds // digit, 1.0) * digit * NS_PER_SECOND)
 
 
 def _told(gates: Sequence[GateWait]) -> list[GateWait]:

@@ -178,11 +178,11 @@ def simulate(drawn: Drawn, *, seed: int = 0) -> Measured:
         if batch is not None:
             at_s = batch.stimulus_time_ns / NS_PER_SECOND
             stimuli.append(at_s)
-            latencies.append(run.now_ns / NS_PER_SECOND - at_s)
+            latencies.append(host.now_ns / NS_PER_SECOND - at_s)
 
     costs = dict(drawn.costs_ns)
     released = {"congestion": costs["congestion"]}
-    run = Simulation(
+    host = Simulation(
         plan,
         egress=leaves,
         seed=seed,
@@ -191,7 +191,7 @@ def simulate(drawn: Drawn, *, seed: int = 0) -> Measured:
         ),
         link=LinkModel(delay_ns=0),
     )
-    report = run.run()
+    report = host.run()
     none = [np.zeros(0)]
     return Measured(
         np.concatenate(stimuli or none), np.concatenate(latencies or none), report, plan

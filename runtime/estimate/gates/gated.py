@@ -47,7 +47,7 @@ class GatedOperator:
 
 
 def gated_operators(stages: Sequence[Stage], *, origin_ns: int = 0) -> dict[str, GatedOperator]:
-    """Return {stage: what is to be known of it}, of all that have a gate or are replicas behind one.
+    """Return {stage: what is to be known of it}, of all behind a gate, replicas included.
 
     Args:
         stages: of a plan.

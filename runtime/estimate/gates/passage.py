@@ -52,7 +52,7 @@ def passage(
     width_s: float,
     pairs: Mapping[str, float] | None = None,
     work: Work | None = None,
-    hop_s: Callable[[str, str], float] = lambda a, b: 0.0,
+    hop_s: Callable[[str, str], float] | None = None,
 ) -> Passage:
     """Return what becomes of the rows of all sources.
 
@@ -63,7 +63,7 @@ def passage(
         width_s: w, of the subintervals of `work`.
         pairs: {join: results of a pair that is near enough}; 1 where it is not told.
         work: how long each stage works; None: no time.
-        hop_s: how long a row travels between two stages.
+        hop_s: how long a row travels between two stages; None: no time.
     """
     way = _Way(gated, width_s, pairs or {}, work or {}, hop_s)
     for one in graph.operators:
@@ -78,7 +78,7 @@ class _Way:
         width_s: float,
         pairs: Mapping[str, float],
         work: Work,
-        hop_s: Callable[[str, str], float],
+        hop_s: Callable[[str, str], float] | None,
     ) -> None:
         self._gated, self._width_s, self._pairs = gated, width_s, pairs
         self._work, self._hop_s = work, hop_s
@@ -107,26 +107,29 @@ class _Way:
         self.done.leaves[one.name] = Series(rows, series.promises)
 
     def _came(self, feeder: str, to: str) -> Series:
-        series, hop_s = self.done.leaves[feeder], self._hop_s(feeder, to)
+        series, hop_s = self.done.leaves[feeder], self._travels_s(feeder, to)
         return Series(delayed_rows(series.rows, hop_s), delayed(series.promises, hop_s))
 
-    def _took_s(self, stage: str, n: int, left_s: FloatArray) -> FloatArray | float:
-        """Return how long a stage takes for what has left the last gate, or its source, then."""
-        if stage not in self._work:
-            return 0.0
-        took_s = self._work[stage][n]
-        ends_s = np.arange(1, len(took_s) + 1) * self._width_s
-        return np.interp(left_s, ends_s, took_s)
+    def _travels_s(self, feeder: str, to: str) -> float:
+        return 0.0 if self._hop_s is None else self._hop_s(feeder, to)
 
     def _worked(self, stage: str, n: int, rows: Rows) -> Rows:
-        return delayed_rows(rows, self._took_s(stage, n, rows.left_s))
+        took_s = self._took_s(stage, n, rows.left_s, rows.event_s, rows.count)
+        return delayed_rows(rows, took_s)
+
+    def _took_s(
+        self, stage: str, n: int, left_s: FloatArray, event_s: FloatArray, count: FloatArray
+    ) -> FloatArray:
+        """Return how long a stage takes for what has left the last gate, or its source, then."""
+        if stage not in self._work or not len(left_s):
+            return np.zeros(len(left_s))
+        return _shared_out(self._work[stage][n], self._width_s, left_s, event_s, count)
 
     def _told(self, stage: str, promises: Promises, inputs: int = 1) -> Promises:
         """Return promises behind the work that is before them."""
-        none = np.zeros(len(promises.at_s))
-        each = [none + self._took_s(stage, n, promises.left_s) for n in range(inputs)]
-        took_s = np.max(each, axis=0)
-        return delayed(promises, took_s)
+        times_s, even = promises.left_s, np.ones(len(promises.left_s))
+        each = [self._took_s(stage, n, times_s, promises.event_s, even) for n in range(inputs)]
+        return delayed(promises, np.max(each, axis=0))
 
     def _behind_gate(self, one: QueryOperator, gate: GatedOperator) -> Series:
         times = self._gate_of(gate)
@@ -159,8 +162,11 @@ class _Way:
         else:
             rows = gathered(selected)
         inputs = range(len(one.inputs))
-        took_s = np.max([self._took_s(one.name, n, rows.left_s) for n in inputs], axis=0)
-        return Series(delayed_rows(rows, took_s), self._told(one.name, promises, len(one.inputs)))
+        each = [self._worked(one.name, n, rows).at_s for n in inputs]
+        return Series(
+            replace(rows, at_s=np.max(each, axis=0)),
+            self._told(one.name, promises, len(one.inputs)),
+        )
 
     def _feeds(self, gate: GatedOperator) -> Sequence[tuple[str, int]]:
         """Return what feeds its gate; of a replica, what feeds the gate that all share."""
@@ -173,7 +179,7 @@ class _Way:
             )
         # What its gate, another stage, has read comes as it was read.
         shared = self.done.gates[gate.gate]
-        hop_s = self._hop_s(gate.gate, gate.name)
+        hop_s = self._travels_s(gate.gate, gate.name)
         promises = delayed(self.done.leaves[gate.gate].promises, hop_s)
         inputs = [
             Series(delayed_rows(self._worked(gate.gate, 0, rows), hop_s), promises)
@@ -188,3 +194,33 @@ def _selected(rows: Rows, share: float) -> Rows:
 
 def _of_port(worked: Sequence[Rows], ports: Sequence[int], port: int) -> Rows:
     return gathered([rows for rows, of in zip(worked, ports, strict=True) if of == port])
+
+
+def _shared_out(
+    took_s: FloatArray,
+    width_s: float,
+    left_s: FloatArray,
+    event_s: FloatArray,
+    count: FloatArray,
+) -> FloatArray:
+    """Return how long each row takes where the last of each subinterval takes so long; (k,).
+
+    Where work is left over at its end, rows of a subinterval are done one after the other, in the
+    order in which they left; of what was let go at once the oldest first.
+    """
+    known = np.isfinite(left_s)
+    left_s = np.where(known, left_s, 0.0)
+    done_s = np.arange(1, len(took_s) + 1) * width_s + took_s
+    cell = np.floor(left_s / width_s + 1e-9).astype(np.int64).clip(max=len(took_s) - 1)
+    begun_s = np.maximum(np.append(0.0, done_s[:-1])[cell], cell * width_s)
+    order = np.lexsort((event_s, left_s))
+    weights = np.where(known, np.maximum(count, 1e-12), 0.0)[order]
+    total = np.concatenate([[0.0], np.cumsum(weights)])
+    starts = np.searchsorted(cell[order], cell[order], side="left")
+    ends = np.searchsorted(cell[order], cell[order], side="right")
+    part = np.empty(len(order))
+    part[order] = (total[1:] - total[starts]) / np.maximum(total[ends] - total[starts], 1e-300)
+    queued_s = begun_s + part * (done_s[cell] - begun_s) - left_s
+    calm_s = np.interp(left_s, np.arange(1, len(took_s) + 1) * width_s, took_s)
+    found = np.where(took_s[cell] > 0, queued_s, calm_s)
+    return np.where(known, np.maximum(found, 0.0), 0.0)

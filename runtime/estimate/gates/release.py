@@ -82,7 +82,7 @@ def _leave_s(
     if rule.lead_ns is None and rule.hold_ns is None:
         return times_s
     if rule.lead_ns is not None:
-        lead_s = rule.lead_ns / NS_PER_SECOND
+        lead_s = (rule.lead_ns + 0.5) / NS_PER_SECOND  # as far ahead is not further
         newest_s = _first_beyond_s(inputs, event_s + lead_s)
         if rule.waits_in_full:
             ended = frontier.event_s == np.inf

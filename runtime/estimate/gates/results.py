@@ -86,7 +86,7 @@ def window_ends_s(rows: Rows, slide_s: float, from_s: float) -> FloatArray:
 def window_promises(promises: Promises, *, slide_s: float, from_s: float) -> Promises:
     """Return what windows make of a promise: the end of the next one."""
     ends_s = (np.floor((promises.event_s - from_s) / slide_s) + 1) * slide_s + from_s
-    moved = np.flatnonzero(np.diff(ends_s, prepend=-np.inf) > 0)
+    moved = ends_s > np.concatenate([[-np.inf], ends_s[:-1]])
     return Promises(
         ends_s[moved], promises.stimulus_s[moved], promises.left_s[moved], promises.at_s[moved]
     )

@@ -94,7 +94,7 @@ class SourceTimes:
         more = np.full(beyond, arrivals.mean() if len(arrivals) else 0.0)
         stimulus_s, count = _placed(np.concatenate([arrivals, more]), width_s)
         if not len(self.stimulus_s):
-            return Series(Rows(*[stimulus_s] * 4, count), _none())
+            return Series(Rows(stimulus_s, stimulus_s, stimulus_s, stimulus_s, count), _none())
         # Over and over, and not back again: who falls behind slowly may catch up at once.
         span_s = max(float(self.stimulus_s[-1] - self.stimulus_s[0]), 1e-9)
         turned = stimulus_s % span_s + self.stimulus_s[0] if span_s < stimulus_s[-1] else stimulus_s
@@ -113,7 +113,7 @@ class SourceTimes:
         self, promise_s: FloatArray, stimulus_s: FloatArray, at_s: FloatArray
     ) -> Promises:
         newest_s = np.maximum.accumulate(promise_s)
-        moved = np.flatnonzero(np.diff(newest_s, prepend=-np.inf) > 0)
+        moved = newest_s > np.concatenate([[-np.inf], newest_s[:-1]])
         event_s, stimuli_s = newest_s[moved], stimulus_s[moved]
         told_s = np.maximum.accumulate(at_s)[moved]
         if self.ends and len(at_s):

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from runtime.estimate.query_graph import FloatArray
 
@@ -48,14 +50,14 @@ class Rows:
     at_s: FloatArray
     count: FloatArray
 
-    def take(self, places: object) -> Rows:
-        """Return some of them: places, or a mask."""
+    def take(self, places: npt.NDArray[Any]) -> Rows:
+        """Return some of them: by their places, or a mask."""
         return Rows(
-            self.event_s[places],  # type: ignore[index]
-            self.stimulus_s[places],  # type: ignore[index]
-            self.left_s[places],  # type: ignore[index]
-            self.at_s[places],  # type: ignore[index]
-            self.count[places],  # type: ignore[index]
+            self.event_s[places],
+            self.stimulus_s[places],
+            self.left_s[places],
+            self.at_s[places],
+            self.count[places],
         )
 
 
@@ -156,7 +158,7 @@ def counted(times_s: FloatArray, count: FloatArray, width_s: float, d: int) -> F
     known = np.isfinite(times_s)
     cell = np.floor(times_s[known] / width_s + 1e-9).astype(np.int64)
     inside = (cell >= 0) & (cell < d)
-    return np.bincount(cell[inside], count[known][inside], minlength=d)
+    return np.asarray(np.bincount(cell[inside], count[known][inside], minlength=d), np.float64)
 
 
 def longest_s(rows: Rows, width_s: float, d: int) -> FloatArray:
