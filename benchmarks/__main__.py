@@ -32,6 +32,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "mace-operators": ("mace.operators", "14 to 70 operators on one node, predicted (DATA=)"),
     "mace-nodes": ("mace.nodes", "42 operators on 4 to 13 nodes, placed at random (DATA=)"),
     "plan-selection": ("mace.plan_selection", "three plans of the stock query, told apart (DATA=)"),
+    "mace-gates": ("mace.gates", "the congestion flow with gates: waiting and work, predicted"),
     "placement": ("mace.placement", "Mace-HC beside Corr and chance, 20 to 400 nodes; a lost node"),
     "provision": ("mace.provision", "the fewest nodes for a deadline, admission, links: 20 flows"),
     "scheduling": ("mace.scheduling", "worst latency under seven orders of work, Theorem 1"),

@@ -17,9 +17,10 @@ from runtime.estimate.shared_cores import SharedCores, with_shared_cores
 from runtime.model import NS_PER_SECOND, Duration, duration_ns
 from runtime.plan.plan import Plan
 from runtime.simulate import LinkModel
+from slackwater.gate_waits import gate_part
 from slackwater.prediction import Prediction
 from slackwater.sampling import FlowSample
-from slackwater.what_if import estimate_on, network_of
+from slackwater.what_if import Layout, estimate_on, layout_of, network_of
 
 __all__ = ["better_of", "predict", "searched_placement", "subintervals"]
 
@@ -69,14 +70,13 @@ def predict(  # noqa: PLR0913 - each by name
     arrivals = {arrivals_of(name): counts for name, counts in series.items()}
     work = Workload.of(sample.graph, arrivals, width_s)
     names = list(dict.fromkeys([*(slots or ()), *plan.slot_names]))
-    estimate = estimate_on(
-        plan,
-        sample,
-        arrivals,
-        width_s=width_s,
-        slots=names,
-        network=network_of(link or LinkModel(delay_ns=0), list(plan.places.values())),
-    )
+    network = network_of(link or LinkModel(delay_ns=0), list(plan.places.values()))
+    layout = layout_of(plan, sample, slots=names, network=network)
+    gates = gate_part(plan, sample, series, layout=layout, width_s=width_s)
+    if gates is None:
+        estimate = estimate_on(layout, arrivals, width_s=width_s)
+    else:
+        work, estimate = _of_stages(gates.made.work, layout, sample), gates.made.latency
     estimate = with_shared_cores(estimate, sample.graph, work, plan.slots, machines)
     shared = [one for one in machines if any(one.name == n.name for n in estimate.nodes)]
     busy = work.load_s.sum(axis=1) / (d * width_s)
@@ -87,9 +87,17 @@ def predict(  # noqa: PLR0913 - each by name
         estimate=estimate,
         cores_by=dict(zip(sample.graph.names, map(float, busy), strict=True)),
         work=work,
+        gates=gates,
         machines=tuple(shared),
         is_trace=all(map(is_trace, rates.values() if isinstance(rates, Mapping) else [rates])),
     )
+
+
+def _of_stages(work: Workload, layout: Layout, sample: FlowSample) -> Workload:
+    """Return the work of the stages alone, without what crosses links."""
+    own = set(sample.graph.names)
+    here = [j for j, one in enumerate(layout.graph.operators) if one.name in own]
+    return Workload(work.width_s, work.arrivals, work.load_s[here])
 
 
 def subintervals(horizon: Duration, width: Duration) -> tuple[float, int]:
@@ -142,4 +150,4 @@ def better_of(rule: Prediction, search: Prediction) -> Prediction:
 
 
 def _worst_s(made: Prediction) -> float:
-    return float("inf") if made.estimate.is_unbounded else made.estimate.worst_s
+    return float("inf") if made.is_unbounded else made.estimate.worst_s

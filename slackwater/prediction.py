@@ -12,10 +12,11 @@ from runtime.errors import SettingError
 from runtime.estimate import LatencyEstimate, Workload
 from runtime.estimate.query_graph import FloatArray, arrivals_of
 from runtime.estimate.shared_cores import SharedCores
-from runtime.model import NS_PER_SECOND, READY_ONLY, format_ns, format_s
+from runtime.model import NS_PER_SECOND, format_ns, format_s
 from runtime.plan.expected import ExpectedLatency, RateRange
 from runtime.plan.plan import Plan
 from runtime.plan.step import GatedStep
+from slackwater.gate_waits import GatePart, gate_lines, relief_by_slack
 from slackwater.sampling import FlowSample
 from slackwater.what_if import link_relief
 
@@ -36,6 +37,7 @@ class Prediction:
         estimate: latency over time, the nodes, the bottleneck.
         cores_by: {operator: CPU seconds a second that it takes}, all nodes alike.
         work: what there is to do, by subinterval.
+        gates: what gates hold back, which is in `estimate`; None: they hold back nothing.
         considered: {how stages were placed: the worst latency of that, seconds}.
         machines: those that have fewer cores than slots in use; each is among the nodes, too.
         beside: flows that run on the same cores, of which nothing was predicted.
@@ -49,6 +51,7 @@ class Prediction:
     estimate: LatencyEstimate
     cores_by: Mapping[str, float]
     work: Workload
+    gates: GatePart | None = None
     considered: Mapping[str, float] = field(default_factory=dict)
     machines: tuple[SharedCores, ...] = ()
     breaks: tuple[str, ...] = ()
@@ -87,8 +90,14 @@ class Prediction:
 
     @property
     def has_backlog(self) -> bool:
-        """Whether anything ever waits for longer than a subinterval."""
-        return self.estimate.is_unbounded or self.estimate.worst_s > self.work.width_s
+        """Whether work ever waits for longer than a subinterval."""
+        worst_s = self.estimate.worst_s if self.gates is None else self.gates.worst_work_s
+        return self.is_unbounded or worst_s > self.work.width_s
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether latency grows for ever: a slot falls behind, or a gate waits for an end."""
+        return self.estimate.is_unbounded or bool(self.gates and self.gates.never)
 
     @property
     def keeps_deadline(self) -> bool | None:
@@ -104,7 +113,8 @@ class Prediction:
         Of rates that are traces no more than the traces is known, so no more is asked.
         """
         is_endless = self.estimate.is_unbounded and not self.is_trace
-        return not is_endless and self.estimate.worst_s <= deadline_s
+        waits_for_ever = bool(self.gates and self.gates.never)
+        return not is_endless and not waits_for_ever and self.estimate.worst_s <= deadline_s
 
     def check_is_of(self, plan: Plan) -> None:
         """Check that this is a prediction of these stages.
@@ -142,10 +152,11 @@ class Prediction:
             },
             width_s=self.work.width_s,
             latency_s=tuple(map(float, found.held_up_s)),
+            gate_s=() if self.gates is None else tuple(map(float, self.gates.made.gate_s)),
             worst_s=self.worst_s,
             p99_s=found.quantile_s(0.99),
             mean_s=found.mean_s,
-            is_unbounded=found.is_unbounded,
+            is_unbounded=self.is_unbounded,
             machines=self.machines,
             cores={node.name: node.load for node in found.nodes if node.name not in self._shared},
         )
@@ -163,7 +174,7 @@ class Prediction:
             "placement": dict(self.plan.slots),
             "rates": dict(self.rates),
             "sample": {"rows": self.sample.rows, "took_s": round(self.sample.took_s, 3)},
-            "unbounded": found.is_unbounded,
+            "unbounded": self.is_unbounded,
             "sustainable": None if np.isinf(found.sustainable) else found.sustainable,
             "latency": {
                 "worst_s": found.worst_s,
@@ -173,6 +184,7 @@ class Prediction:
                 "least_s": lower,
                 "most_s": upper,
             },
+            "gates": None if self.gates is None else self.gates.to_json(),
             "keeps_deadline": self.keeps_deadline,
             "considered": {
                 way: None if worst == float("inf") else worst
@@ -233,10 +245,10 @@ def _lines(made: Prediction) -> list[str]:
         lines.append(
             f"not seen    in the sample, and taken to cost nothing: {', '.join(made.unseen)}"
         )
-    lines += _gates(plan)
+    if made.gates is not None:
+        lines += gate_lines(made.gates)
     if made.keeps_deadline is not None and plan.deadline_ns is not None:
         word = "is kept" if made.keeps_deadline else "is not kept"
-        word += " by queues and work; see gates" if any(s.is_gated for s in plan.stages) else ""
         lines.append(f"deadline    {format_ns(plan.deadline_ns)} {word}")
     lines += ["", *_table(found)]
     lines += [f"beside it   {one}" for one in made.breaks]
@@ -249,20 +261,9 @@ def _lines(made: Prediction) -> list[str]:
         ),
         f"relief      {made.relief}",
     ]
+    if made.gates is not None and (by_slack := relief_by_slack(made.gates)):
+        lines.append(by_slack)
     return lines
-
-
-def _gates(plan: Plan) -> list[str]:
-    waits = []
-    for stage in plan.stages:
-        if not stage.is_gated:
-            continue
-        rule = stage.rule
-        if rule == READY_ONLY:
-            waits.append(f"{stage.name} until every source has promised")
-        else:
-            waits.append(f"{stage.name} {rule.text}")
-    return [f"gates       hold rows back on top of that: {'; '.join(waits)}"] if waits else []
 
 
 def _table(found: LatencyEstimate) -> list[str]:

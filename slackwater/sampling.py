@@ -17,6 +17,7 @@ import pyarrow as pa
 from runtime.config import Limits
 from runtime.errors import SettingError
 from runtime.estimate import QueryGraph
+from runtime.estimate.gates import SourceTimes
 from runtime.estimate.sampled import SampledStage, query_graph_of_sample, share_of
 from runtime.flow.dataflow import Dataflow
 from runtime.measure.report import JobReport
@@ -28,6 +29,7 @@ from runtime.prepare import prepare
 from runtime.simulate import LinkModel, MeasuredCost
 from runtime.simulate import Simulation as SimulationRun
 from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
+from slackwater.source_times import source_times
 
 __all__ = ["FlowSample", "as_sample", "sample_flow"]
 
@@ -50,6 +52,8 @@ class FlowSample:
         row_bytes: {(stage, the one that it feeds): bytes sent there for each row put out}.
         shares: {stage: how many of the rows that its inputs put out come to it}.
         versions: {stage: a digest of what it did with a row}; empty: of any version.
+        times: {source: when its rows came, of what time they are, and what they promise}.
+        origin_ns: the event time that counts as 0 in `times`.
     """
 
     graph: QueryGraph
@@ -59,6 +63,8 @@ class FlowSample:
     row_bytes: Mapping[tuple[str, str], float] = field(default_factory=dict)
     shares: Mapping[str, float] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    times: Mapping[str, SourceTimes] = field(default_factory=dict)
+    origin_ns: int = 0
 
     def differs_from(self, plan: Plan) -> list[str]:
         """Return the stages that are not the same in a plan as they were in the sample, sorted."""
@@ -113,14 +119,17 @@ def sample_flow(
     graph = query_graph_of_sample(stages, slice_s=planned.limits.slice_ns / 1e9)
     read = {stage.name: found[stage.name].rows_in for stage in plan.stages if not stage.inputs}
     shares = {stage.name: share_of(stage, stages) for stage in stages}
+    times, origin_ns = source_times(planned.stages, read)
     return FlowSample(
         graph,
         read,
         time.perf_counter() - began_s,
-        tuple(stages),
-        _row_bytes(report),
-        shares,
-        versions_of(planned),
+        stages=tuple(stages),
+        row_bytes=_row_bytes(report),
+        shares=shares,
+        versions=versions_of(planned),
+        times=times,
+        origin_ns=origin_ns,
     )
 
 

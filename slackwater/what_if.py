@@ -16,7 +16,15 @@ from runtime.plan.slots import SlotPlace
 from runtime.simulate import LinkModel
 from slackwater.sampling import FlowSample
 
-__all__ = ["Network", "estimate_on", "link_relief", "network_of", "with_costs"]
+__all__ = [
+    "Layout",
+    "Network",
+    "estimate_on",
+    "layout_of",
+    "link_relief",
+    "network_of",
+    "with_costs",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,22 +60,33 @@ def network_of(model: LinkModel, places: Sequence[SlotPlace]) -> Network:
     return Network(most_hop_s=most, least_hop_s=least, links=links)
 
 
-def estimate_on(
-    plan: Plan,
-    sample: FlowSample,
-    arrivals: Mapping[str, FloatArray],
-    *,
-    width_s: float,
-    slots: Sequence[str],
-    network: Network,
-) -> LatencyEstimate:
-    """Return the latency of a plan, with what rows wait for links and travel.
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """A flow as an estimator takes it: its stages in their slots, and the links in use.
+
+    Attributes:
+        graph: the stages, and what crosses a link with a capacity: an operator for each.
+        places: {operator: slot, or link}.
+        capacity: {slot or link: C_i}.
+        hop_s: {(from, to): the most that a row travels}.
+        least_hop_s: the least.
+        feeders: {(stage, the one that it feeds): what the second one is fed by, if it is a link}.
+    """
+
+    graph: QueryGraph
+    places: Mapping[str, str]
+    capacity: Mapping[str, float]
+    hop_s: Mapping[tuple[str, str], float]
+    least_hop_s: Mapping[tuple[str, str], float]
+    feeders: Mapping[tuple[str, str], str]
+
+
+def layout_of(plan: Plan, sample: FlowSample, *, slots: Sequence[str], network: Network) -> Layout:
+    """Return a plan as an estimator takes it.
 
     Args:
         plan: every stage in a slot.
         sample: of the same flow.
-        arrivals: {source of the graph: events of each subinterval}.
-        width_s: w.
         slots: those of the nodes, in their order; links in use come behind them.
         network: what lies between them.
 
@@ -75,14 +94,36 @@ def estimate_on(
         SettingError: rows cross a link with a capacity, and the sample does not know their weight.
     """
     graph, places = with_links(sample.graph, plan.slots, network.links, sample.row_bytes)
-    names = list(dict.fromkeys([*slots, *places.values()]))
-    return estimate_latency(
-        graph,
-        Workload.of(graph, arrivals, width_s),
-        places,
-        dict.fromkeys(names, 1.0),
+    own = set(sample.graph.names)
+    crossings = [one.name for one in graph.operators if one.name not in own]
+    ends = {name: name.split(CROSSES) for name in crossings}
+    return Layout(
+        graph=graph,
+        places=places,
+        capacity=dict.fromkeys([*slots, *places.values()], 1.0),
         hop_s=_with_links(network.most_hop_s, network.links),
         least_hop_s=_with_links(network.least_hop_s, network.links),
+        feeders={(feeder, target): name for name, (feeder, target) in ends.items()},
+    )
+
+
+def estimate_on(
+    layout: Layout, arrivals: Mapping[str, FloatArray], *, width_s: float
+) -> LatencyEstimate:
+    """Return the latency of a flow whose gates hold nothing back.
+
+    Args:
+        layout: where it runs.
+        arrivals: {source of the graph: events of each subinterval}.
+        width_s: w.
+    """
+    return estimate_latency(
+        layout.graph,
+        Workload.of(layout.graph, arrivals, width_s),
+        layout.places,
+        layout.capacity,
+        hop_s=layout.hop_s,
+        least_hop_s=layout.least_hop_s,
     )
 
 

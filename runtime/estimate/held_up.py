@@ -16,8 +16,8 @@ over subintervals and operators is enough. Nothing is run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ import numpy as np
 from runtime.errors import SettingError
 from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload
 
-__all__ = ["HeldUp", "held_up"]
+__all__ = ["HeldBack", "HeldUp", "held_up"]
 
 DONE = 1e-12
 """Seconds of work that are none: what rounding leaves."""
@@ -42,10 +42,27 @@ class HeldUp:
         latency_s: shape (d,), of the last result of each subinterval; 0 where it has none.
         finished_s: shape (m, d), when each operator is done with what belongs to a subinterval,
             seconds from the start of the first.
+        took_s: for each operator shape (inputs, d), how long after the last of a subinterval's
+            rows has come to an input its work on them is done.
     """
 
     latency_s: FloatArray
     finished_s: FloatArray
+    took_s: Sequence[FloatArray] = field(default=())
+
+
+@dataclass(frozen=True, eq=False)
+class HeldBack:
+    """What a gate lets go to its operator when. Subintervals are then those of that time.
+
+    Attributes:
+        counts: for each input shape (d,), rows that go in a subinterval.
+        urgency_s: shape (d,), the earliest stimulus of the results that leave in a subinterval: by
+            that their channel counts further down.
+    """
+
+    counts: Sequence[FloatArray]
+    urgency_s: FloatArray
 
 
 def held_up(
@@ -55,6 +72,7 @@ def held_up(
     capacity: FloatArray,
     *,
     hop_s: FloatArray | None = None,
+    gates: Mapping[int, HeldBack] | None = None,
 ) -> HeldUp:
     """Return what the latency of each subinterval will be, work held up upstream counted.
 
@@ -66,34 +84,63 @@ def held_up(
         nodes: for each operator the number of its node.
         capacity: shape (n,), C_i of each node, > 0.
         hop_s: shape (n, n), how long an event travels from one node to another; None: no time.
+        gates: {number of an operator: what its gate lets go}. What is behind it is then counted in
+            `work` by when it leaves that gate, and `latency_s` is counted from there.
     """
     if not (capacity > 0).all():
         raise SettingError(f"a node's capacity must be above 0, not {capacity}")
-    steps = _steps(graph, work, nodes, hop_s)
+    gates = gates or {}
+    steps = _steps(graph, work, nodes, hop_s, gates)
     width_s, d = work.width_s, work.load_s.shape[1]
     free = [_Time(width_s, d) for _ in capacity]
     speed = [float(one) for one in capacity]
     finished_s = np.zeros((len(steps), d))
+    took_s = [np.zeros((len(step), d)) for step in steps]
     latency_s = np.zeros(d)
     sinks = set(graph.sinks)
     is_sink = [one.name in sinks for one in graph.operators]
     gives = [work.arrivals[one.name] > 0 for one in graph.operators]
-    out: list[list[_Part]] = [[] for _ in steps]
-    for p in range(d):
+    out: list[list[list[_Part]]] = [[[] for _ in steps] for _ in range(d)]
+    for p, j in _order(steps, gates, d, width_s):
         begins_s, ends_s = p * width_s, (p + 1) * width_s
         outside = [_Part(0.0, begins_s, ends_s, 1.0)]
-        for j, step in enumerate(steps):
-            made: dict[int, _Part] = {}  # {its way, in parts of a subinterval: what took it}
-            for fed in step:
-                parts = outside if fed.feeder < 0 else out[fed.feeder]
-                for done in fed.worked_off(parts, p, free[nodes[j]], speed[nodes[j]]):
-                    key = round(done.way_s / width_s * WAYS)
-                    made[key] = done if key not in made else made[key].joined(done)
-            out[j] = list(made.values())
-            finished_s[j, p] = max(part.last_s for part in out[j])
-            if is_sink[j] and gives[j][p]:
-                latency_s[p] = max(latency_s[p], finished_s[j, p] - ends_s)
-    return HeldUp(latency_s, finished_s)
+        made: dict[int, _Part] = {}  # {its way, in parts of a subinterval: what took it}
+        for n, fed in enumerate(steps[j]):
+            parts = outside if fed.feeder < 0 else out[p][fed.feeder]
+            took_s[j][n, p] = -max(part.last_s for part in parts) - fed.hop_s
+            done_s = 0.0
+            for done in fed.worked_off(parts, p, free[nodes[j]], speed[nodes[j]]):
+                key = round(done.way_s / width_s * WAYS)
+                made[key] = done if key not in made else made[key].joined(done)
+                done_s = max(done_s, done.last_s)
+            took_s[j][n, p] += done_s
+        out[p][j] = list(made.values())
+        finished_s[j, p] = max(part.last_s for part in out[p][j])
+        if is_sink[j] and gives[j][p]:
+            latency_s[p] = max(latency_s[p], finished_s[j, p] - ends_s)
+    return HeldUp(latency_s, finished_s, took_s)
+
+
+def _order(
+    steps: list[list[_Feed]], gates: Mapping[int, HeldBack], d: int, width_s: float
+) -> Iterator[tuple[int, int]]:
+    """Yield (subinterval, operator) in the order in which nodes do the work: oldest first."""
+    if not gates:
+        yield from ((p, j) for p in range(d) for j in range(len(steps)))
+        return
+    begins_s = np.arange(d) * width_s
+    gone: list[FloatArray] = []
+    urgency: list[FloatArray] = []
+    for j, step in enumerate(steps):
+        feeders = [fed.feeder for fed in step if fed.feeder >= 0]
+        # A gate lets go what is old by word of what is new; nothing is done before it is there.
+        own = begins_s if not feeders else np.min([gone[one] for one in feeders], axis=0)
+        urgency.append(np.asarray(np.max([own, *[urgency[one] for one in feeders]], axis=0)))
+        gone.append(np.asarray(gates[j].urgency_s if j in gates else own))
+    keys = np.stack(urgency)
+    operators, places = np.indices(keys.shape).reshape(2, -1)
+    for at in np.lexsort((operators, places, keys.ravel())):
+        yield int(places[at]), int(operators[at])
 
 
 class _Part(NamedTuple):
@@ -149,7 +196,11 @@ class _Feed:
 
 
 def _steps(
-    graph: QueryGraph, work: Workload, nodes: list[int], hop_s: FloatArray | None
+    graph: QueryGraph,
+    work: Workload,
+    nodes: list[int],
+    hop_s: FloatArray | None,
+    gates: Mapping[int, HeldBack],
 ) -> list[list[_Feed]]:
     """Return the inputs of each operator."""
     number = {one.name: j for j, one in enumerate(graph.operators)}
@@ -159,10 +210,12 @@ def _steps(
         delays = [
             0.0 if hop_s is None or k < 0 else float(hop_s[nodes[k], nodes[j]]) for k in feeders
         ]
-        came = [work.arrivals[name] for name in one.inputs]
+        came = list(gates[j].counts) if j in gates else [work.arrivals[n] for n in one.inputs]
         loads = [np.asarray(c * n) for c, n in zip(one.cost_s, came, strict=True)]
         rows = [np.asarray(s * n) for s, n in zip(one.selectivity, came, strict=True)]
-        if one.curve is not None:  # all of it comes with what comes last
+        if j in gates:  # what waits has come already: it is there as it is let go
+            feeders, delays = [-1] * len(feeders), [0.0] * len(delays)
+        elif one.curve is not None:  # all of it comes with what comes last
             shares = np.stack(came)
             shares = shares / np.maximum(shares.sum(axis=0), DONE)
             loads = [work.load_s[j] * share for share in shares]

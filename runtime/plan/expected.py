@@ -32,6 +32,7 @@ class ExpectedLatency:
         mean_s: likewise.
         is_unbounded: whether a slot would fall behind for ever.
         cores: {slot: CPU seconds a second that its stages need}.
+        gate_s: of each subinterval, what results wait in gates; empty: nothing.
         machines: `runtime.estimate.SharedCores` that have fewer cores than slots.
     """
 
@@ -44,4 +45,5 @@ class ExpectedLatency:
     mean_s: float
     is_unbounded: bool
     cores: Mapping[str, float] = field(default_factory=dict)
+    gate_s: tuple[float, ...] = ()
     machines: tuple[Any, ...] = ()

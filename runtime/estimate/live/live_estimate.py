@@ -125,19 +125,22 @@ class LiveEstimate:
                 start_ns=number * self._interval_ns,
                 width_ns=self._interval_ns,
                 events=self._work.events(number),
-                planned_ns=self._planned_ns(number),
-                estimated_ns=round(float(worst_s[number - first]) * 1e9),
+                planned_ns=self._within_ns(number, self._expected.latency_s),
+                # What waits in gates is taken as it was predicted: it takes no core.
+                estimated_ns=round(float(worst_s[number - first]) * 1e9)
+                + (self._within_ns(number, self._expected.gate_s) or 0),
             )
         gone = sorted(number for number in self._spans if number < first)
         if len(gone) >= MOST_SPANS // 4:
             past = [*self._past, *map(self._spans.pop, gone)]
             self._past = _fitting(past, MOST_SPANS // 2)
 
-    def _planned_ns(self, number: int) -> int | None:
+    def _within_ns(self, number: int, each_s: Sequence[float]) -> int | None:
+        """Return the most of the predicted subintervals that lie in an interval; None: none do."""
         width_ns = self._expected.width_s * NS_PER_SECOND
         begin = (number - (self._origin or 0)) * self._interval_ns / width_ns
         end = begin + self._interval_ns / width_ns
-        within = self._expected.latency_s[int(begin) : max(int(np.ceil(end)), int(begin) + 1)]
+        within = each_s[int(begin) : max(int(np.ceil(end)), int(begin) + 1)]
         return round(max(within) * 1e9) if within and begin >= 0 else None
 
     def _number(self, at_ns: int) -> int:

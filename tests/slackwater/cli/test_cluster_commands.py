@@ -109,12 +109,9 @@ class FakeCluster:
         found = find_record([job.record for job in self.there], wanted)
         return next(job for job in self.there if job.record is found)
 
-    def explain(self, flow: Any, *, placement: Any) -> str:
-        return f"{flow.name} goes to {placement}"
-
-    def plan(self, flow: Any, *, placement: Any) -> Any:
-        assert flow.name == "city"
-        return type("Plan", (), {"slots": {**PLACES, **placement}})
+    def explained(self, flow: Any, *, placement: Any) -> tuple[str, Any]:
+        plan = type("Plan", (), {"slots": {**PLACES, **placement}})
+        return f"{flow.name} goes to {placement}", plan
 
 
 @pytest.fixture

@@ -1,0 +1,279 @@
+"""Latency of the congestion flow with gates, predicted: what rows wait, and what work takes.
+
+```
+buses (late in waves) ──┐
+                        congestion (gate, join within 5 s) ── jams
+loops (as it happens) ──┘
+```
+
+The flow of [ssg] §6, 500 reports a second of each, whose buses come later and later for 20 s of
+every 70, by 6 s or so, and then catch up, twice as many a second. The gate waits for them, or for
+as long as its slack says; what it lets go then is a burst. Beyond the paper [mace].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import slackwater as sw
+from benchmarks.frame import Options, Result, counted, save_picture
+from benchmarks.mace.judge import HEADER, Judged, claims, figures, of, span_of, told
+from benchmarks.mace.load import Floats
+from benchmarks.mace.trial import LIMITS, PER_SLICE_NS, SAMPLE, SPREAD_ROWS, Measured
+from benchmarks.sltuner import late_city
+from examples.city import zipf_delays
+from runtime.estimate import QueryGraph
+from runtime.estimate.gates import (
+    GatedEstimate,
+    GatedFlow,
+    Series,
+    SourceTimes,
+    estimate_gated,
+    gated_operators,
+)
+from runtime.estimate.sample_statistics import query_graph_of
+from runtime.model import NS_PER_SECOND, Batch
+from runtime.plan.plan import Plan
+from runtime.prepare import prepare
+from runtime.simulate import CostModel, LinkModel, Simulation
+
+SECONDS = 140
+SEEDS, QUICK_SEEDS = 20, 1
+SLACKS = (None, "1s", "2s", "4s")
+"""Rules of the gate, in turn: ready-only, and slacks."""
+LOAD = 0.7
+MEDIAN, WORST = 0.05, 0.08
+WIDTH_S = 0.1
+TICK_NS = 20_000_000
+RESULTS_PER_S = 250.0
+ESTIMATES = ("gate alone", "work alone", "Mace + gate", "together")
+LAGS = ("lags as they come", "lags of 8 %", "exact loads")
+"""What is known: costs and selectivities of the first 8 % with the lag of each source over time, or
+with lags of 8 % of its rows; or those of the whole run, which no prediction has."""
+NODES = ("node-1", "node-2", "node-3")
+STAGES = ("buses", "loops", "congestion", "jams")
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """What runs in one seed.
+
+    Attributes:
+        flow: the congestion flow.
+        times_s: {source: (arrivals, event times)}, shape (events,) each, in the order of arrival.
+        costs_ns: {stage: what a row costs it}; of the join, as its gate lets it go.
+        placement: {stage: node}.
+    """
+
+    flow: sw.Dataflow
+    times_s: Mapping[str, tuple[Floats, Floats]]
+    costs_ns: Mapping[str, float]
+    placement: Mapping[str, str]
+
+    @property
+    def plan(self) -> Plan:
+        """Its plan."""
+        nodes = sorted(set(self.placement.values()))
+        return prepare(self.flow, nodes, placement=self.placement, limits=LIMITS)
+
+
+def run(options: Options) -> Result:
+    """Predict and measure each seed."""
+    seeds = QUICK_SEEDS if options.quick else SEEDS
+    seconds = SECONDS // 2 if options.quick else SECONDS
+    result = Result(
+        f"{seconds} s of 1,000 events a second, {seeds} seeds, 3 nodes, slacks {_rules()} in turn; "
+        f"costs and selectivities of the first 8 %, w {WIDTH_S:g} s; simulated",
+        ["rule", "measured", "known", "estimate", "seeds", *HEADER],
+    )
+    found: list[tuple[str, Judged]] = []
+    shown: list[tuple[str, Floats, GatedEstimate]] = []
+    first = options.seed
+    for seed in counted(range(first, first + seeds), of=seeds, what="mace-gates"):
+        slack = SLACKS[(seed - 1 + (2 if options.quick else 0)) % len(SLACKS)]
+        rule = _rule(slack)
+        drawn = draw_flow(seed, seconds=seconds, slack=slack)
+        measured = simulate(drawn, seed=seed)
+        sample = draw_flow(seed, seconds=seconds, slack=slack, share=SAMPLE)
+        sampled = statistics_of(simulate(sample), drawn)
+        known = statistics_of(measured, drawn)
+        for lags in LAGS:
+            made = predict(drawn, known if lags == LAGS[2] else sampled, is_known=lags != LAGS[1])
+            found.append((rule, _judged(measured, made, lags)))
+            if len(shown) < len(SLACKS) and lags == LAGS[0]:
+                shown.append((rule, measured.by_subinterval(WIDTH_S, len(made.gate_s)), made))
+    _tell(result, found)
+    result.notes.append(f"drawn: {draw(shown)}")
+    return result
+
+
+def _rule(slack: str | None) -> str:
+    return "ready-only" if slack is None else f"slack {slack}"
+
+
+def _rules() -> str:
+    return ", ".join(_rule(slack) for slack in SLACKS)
+
+
+def draw_flow(seed: int, *, seconds: int, slack: str | None, share: float = 1.0) -> Drawn:
+    """Draw streams, costs and a placement; of the same streams only the first, if asked for."""
+    rng = np.random.default_rng([seed, 7])
+    times_ns = late_city.times(seconds)
+    loop_ns = late_city.times(seconds, offset_ns=late_city.PERIOD_NS // 2)
+    bus_ns = _ticked(zipf_delays(times_ns, rng))
+    came_ns = _ticked(loop_ns)
+    buses = late_city.bus_table(rng, times_ns, bus_ns)
+    loops = late_city.loop_table(rng, loop_ns, came_ns)
+    weights = rng.uniform(0.2, 1.0, len(STAGES))
+    while len(set(places := rng.integers(0, len(NODES), len(STAGES)).tolist())) < len(NODES):
+        pass
+    placement = {stage: NODES[at] for stage, at in zip(STAGES, places, strict=True)}
+    rows = dict(zip(STAGES, (500.0, 500.0, 1_000.0, RESULTS_PER_S), strict=True))
+    busy = dict.fromkeys(NODES, 0.0)
+    for stage, weight in zip(STAGES, weights, strict=True):
+        busy[placement[stage]] += weight
+    scale = LOAD * NS_PER_SECOND / max(busy.values())
+    costs = {
+        stage: float(scale * weight / rows[stage])
+        for stage, weight in zip(STAGES, weights, strict=True)
+    }
+    few = round(share * len(times_ns))
+    flow = sw.Dataflow("congestion", slack=slack)
+    late_city.source(flow, "buses", buses.slice(0, few)).join(
+        late_city.source(flow, "loops", loops.slice(0, few)),
+        on="area",
+        within=late_city.WITHIN,
+        where=late_city.jam(),
+        name="congestion",
+    ).sink("jams", sw.callback_sink(print))
+    times_s = {
+        "buses": (_seconds(bus_ns), times_ns / NS_PER_SECOND),
+        "loops": (_seconds(came_ns), loop_ns / NS_PER_SECOND),
+    }
+    return Drawn(flow, times_s, costs, placement)
+
+
+def _ticked(times_ns: late_city.Ints) -> late_city.Ints:
+    """Return when rows are handed over that arrive then: every tick, together."""
+    return np.asarray(-(-times_ns // TICK_NS) * TICK_NS)
+
+
+def _seconds(times_ns: late_city.Ints) -> Floats:
+    return np.asarray((times_ns - times_ns[0]) / NS_PER_SECOND)
+
+
+def simulate(drawn: Drawn, *, seed: int = 0) -> Measured:
+    """Run the flow in the simulator."""
+    plan = drawn.plan
+    stimuli: list[Floats] = []
+    latencies: list[Floats] = []
+
+    def leaves(sink: str, batch: Batch | None, is_end: bool) -> None:
+        del sink, is_end
+        if batch is not None:
+            at_s = batch.stimulus_time_ns / NS_PER_SECOND
+            stimuli.append(at_s)
+            latencies.append(host.now_ns / NS_PER_SECOND - at_s)
+
+    costs = dict(drawn.costs_ns)
+    released = {"congestion": costs["congestion"]}
+    host = Simulation(
+        plan,
+        egress=leaves,
+        seed=seed,
+        cost=CostModel(
+            per_slice_ns=PER_SLICE_NS, stages={**costs, "congestion": 0.0}, released=released
+        ),
+        link=LinkModel(delay_ns=0),
+    )
+    report = host.run()
+    none = [np.zeros(0)]
+    return Measured(
+        np.concatenate(stimuli or none), np.concatenate(latencies or none), report, plan
+    )
+
+
+def statistics_of(ran: Measured, whole: Drawn) -> tuple[QueryGraph, dict[str, Series]]:
+    """Return what a run shows, such as one over a sample: costs and selectivities, and its rows."""
+    stages = {stage.name: stage for stage in ran.report.stages}
+    counts = {name: stages[name].rows_in for name in whole.times_s}
+    rows = {
+        name: SourceTimes.in_order(at_s[: counts[name]], event_s[: counts[name]]).series()
+        for name, (at_s, event_s) in whole.times_s.items()
+    }
+    spans = {name: float(whole.times_s[name][0][counts[name] - 1]) for name in counts}
+    return query_graph_of(ran.plan.stages, stages, span_s=spans), rows
+
+
+def predict(
+    drawn: Drawn, sampled: tuple[QueryGraph, dict[str, Series]], *, is_known: bool
+) -> GatedEstimate:
+    """Return what the latency will be; lags are known as arrivals are, or from 8 % of the rows."""
+    graph, rows = sampled
+    d = int(max(at_s[-1] for at_s, _ in drawn.times_s.values()) / WIDTH_S) + 2
+    sources = {}
+    for name, (at_s, event_s) in drawn.times_s.items():
+        if is_known:
+            sources[name] = SourceTimes.in_order(at_s, event_s, ends=True).series()
+            continue
+        arrivals = np.histogram(at_s, np.arange(d + 1) * WIDTH_S)[0].astype(np.float64)
+        few = _spread(len(at_s))
+        times = SourceTimes.in_order(at_s[few], event_s[few], ends=True)
+        sources[name] = times.ahead(arrivals, WIDTH_S)
+    plan = drawn.plan
+    flow = GatedFlow(graph=graph, gated=gated_operators(plan.stages), sources=sources, sampled=rows)
+    nodes = dict.fromkeys(plan.slot_names, 1.0)
+    return estimate_gated(flow, plan.slots, nodes, d=d, width_s=WIDTH_S)
+
+
+def _spread(count: int) -> Floats:
+    """Return the places of 8 % of the rows, in short runs from all over them."""
+    runs = max(round(count * SAMPLE / SPREAD_ROWS), 2)
+    starts = np.linspace(0, count - SPREAD_ROWS, runs).astype(np.int64)
+    return np.asarray((starts[:, None] + np.arange(SPREAD_ROWS)).ravel())
+
+
+def _judged(measured: Measured, made: GatedEstimate, lags: str) -> Judged:
+    lat_s = measured.by_subinterval(WIDTH_S, len(made.gate_s))
+    has = ~np.isnan(lat_s)
+    series = (made.gate_s, made.work_s, made.sum_s, made.latency.held_up_s)
+    predicted = {name: float(each[has].max()) for name, each in zip(ESTIMATES, series, strict=True)}
+    return Judged(WIDTH_S, lags, float(np.nanmax(lat_s)), predicted)
+
+
+def _tell(result: Result, found: list[tuple[str, Judged]]) -> None:
+    for rule in dict.fromkeys([*(rule for rule, _ in found), "all"]):
+        own = [one for of_rule, one in found if rule in (of_rule, "all")]
+        for lags in LAGS:
+            mine = of(own, lags, WIDTH_S)
+            for estimate in ESTIMATES:
+                cells = [rule, span_of(mine), lags, estimate, len(mine), *told(mine, estimate)]
+                result.rows.append(cells)
+                result.figures[f"{rule}, {lags}, {estimate}"] = figures(mine, estimate)
+            if rule == "all" and lags != LAGS[2]:
+                result.claims += claims(lags, mine, ESTIMATES[-1], median=MEDIAN, worst=WORST)
+
+
+def draw(
+    shown: list[tuple[str, Floats, GatedEstimate]], *, folder: Path = Path("out/benchmarks")
+) -> Path:
+    """Draw measured and predicted latency over time; return the path of the picture."""
+    figure = Figure(figsize=(11.0, 2.6 * len(shown)), dpi=110, layout="constrained")
+    panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+    for panel, (rule, lat_s, made) in zip(panels, shown, strict=True):
+        at_s = np.arange(len(lat_s)) * WIDTH_S
+        panel.plot(at_s, made.gate_s, color="tab:blue", linewidth=0.8, label="gate alone")
+        panel.plot(at_s, made.work_s, color="tab:green", linewidth=0.8, label="work alone")
+        panel.plot(at_s, made.latency.held_up_s, color="tab:red", linewidth=1.2, label="together")
+        panel.plot(at_s, lat_s, "k.", markersize=2, label="measured")
+        panel.set_title(rule, fontsize=10, loc="left")
+        panel.set_ylabel("latency, s")
+    panels[0].legend(fontsize=8, ncols=4, loc="upper right")
+    panels[-1].set_xlabel("stimulus time, s")
+    figure.suptitle("mace-gates: the congestion flow, longest latency of each 0.1 s", fontsize=11)
+    return save_picture(figure, folder, "mace-gates")

@@ -1,0 +1,75 @@
+"""What the estimate must know of an operator behind a gate; read from a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
+from runtime.plan.plan import Stage
+from runtime.plan.step import GatedStep
+from runtime.plan.steps import GateStep
+
+__all__ = ["GatedOperator", "gated_operators"]
+
+Makes = Literal["rows", "pairs", "windows", "on its time"]
+MAKES: dict[str, Makes] = {"join": "pairs", "aggregate": "windows", "process": "on its time"}
+"""{kind of step: what it makes}; of others a row makes a row."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatedOperator:
+    """An operator, or a shared gate, whose rows come through a gate.
+
+    Attributes:
+        name: of the stage.
+        feeds: (the stage that feeds it, at which port), one for each channel.
+        rule: when its gate lets rows go.
+        makes: what it makes of them.
+        within_s: of pairs: how far apart in event time.
+        slide_s, from_s: of windows: from end to end, and one of the ends.
+        origin: the step's name, as the user wrote it.
+        is_tuned: its rule follows from the deadline.
+        gate: a replica's: the stage that is its gate; None: it has one of its own.
+    """
+
+    name: str
+    feeds: tuple[tuple[str, int], ...]
+    rule: ReleaseRule = READY_ONLY
+    makes: Makes = "rows"
+    within_s: float = 0.0
+    slide_s: float = 0.0
+    from_s: float = 0.0
+    origin: str = ""
+    is_tuned: bool = False
+    gate: str | None = None
+
+
+def gated_operators(stages: Sequence[Stage], *, origin_ns: int = 0) -> dict[str, GatedOperator]:
+    """Return {stage: what is to be known of it}, of all behind a gate, replicas included.
+
+    Args:
+        stages: of a plan.
+        origin_ns: the event time that counts as 0.
+    """
+    found = {}
+    for stage in stages:
+        step = stage.step
+        if not isinstance(step, GatedStep):
+            continue
+        makes: Makes = "rows" if isinstance(step, GateStep) else MAKES.get(step.kind, "rows")
+        summary = step.summaries[0]
+        found[stage.name] = GatedOperator(
+            name=stage.name,
+            feeds=tuple((channel.source, channel.port) for channel in stage.inputs),
+            rule=stage.rule,
+            makes=makes,
+            within_s=step.span_ns / NS_PER_SECOND if makes == "pairs" else 0.0,
+            slide_s=summary.every_ns / NS_PER_SECOND,
+            from_s=(summary.from_ns - origin_ns) % max(summary.every_ns, 1) / NS_PER_SECOND,
+            origin=stage.origin,
+            is_tuned=stage.is_tuned,
+            gate=stage.inputs[0].source if stage.replica is not None else None,
+        )
+    return found

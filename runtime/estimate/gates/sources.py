@@ -1,0 +1,144 @@
+"""When the rows of a source come, what time they are of, and what it has promised by then.
+
+```
+measured    event time   ▁▂▃▄▄▄▅▆▇█     lag: how far event time is behind the clock
+by the      clock        ▁▂▃▄▅▆▇█
+ahead       the lags of the sample, over and over, under the rates that are asked for
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from runtime.errors import SettingError
+from runtime.estimate.gates.streams import Promises, Rows, Series
+from runtime.estimate.query_graph import FloatArray
+
+__all__ = ["SourceTimes"]
+
+MOST_ROWS = 8
+"""Rows of a source that stand for all of a subinterval."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SourceTimes:
+    """Rows of a source as they came; shape (k,) each, in the order in which they came.
+
+    Attributes:
+        stimulus_s: when each came, seconds from the source's start.
+        event_s: event times, seconds from the earliest of the flow's.
+        at_s: when each is handed on; later than it came where the source puts rows in order.
+        promise_s: nothing older than that follows it; −inf: nothing is promised yet.
+        promise_stimulus_s: when the row came that the promise is from.
+        pace: how many seconds of event time the clock's second is; 1 unless it is a replay.
+        ends: whether these are all its rows, and it promises all behind the last.
+        stands_for: how many rows each is one of.
+    """
+
+    stimulus_s: FloatArray
+    event_s: FloatArray
+    at_s: FloatArray
+    promise_s: FloatArray
+    promise_stimulus_s: FloatArray
+    pace: float = 1.0
+    ends: bool = False
+    stands_for: float = 1.0
+
+    def __post_init__(self) -> None:
+        sizes = {len(each) for each in (self.stimulus_s, self.event_s, self.at_s, self.promise_s)}
+        if len(sizes) != 1:
+            raise SettingError(f"a source's rows have as many times of each kind, not {sizes}")
+
+    @classmethod
+    def in_order(
+        cls, stimulus_s: FloatArray, event_s: FloatArray, *, ends: bool = False
+    ) -> SourceTimes:
+        """Return the times of a source that sends its rows in the order of their event times."""
+        newest_s = np.maximum.accumulate(event_s)
+        return cls(
+            stimulus_s=stimulus_s,
+            event_s=event_s,
+            at_s=stimulus_s,
+            promise_s=newest_s,
+            promise_stimulus_s=stimulus_s,
+            ends=ends,
+        )
+
+    @property
+    def promises_nothing(self) -> bool:
+        """Whether no row of it says that none older follows."""
+        return not np.isfinite(self.promise_s).any()
+
+    @property
+    def lag_s(self) -> FloatArray:
+        """How far event time is behind the clock at each row, by the clock, shape (k,)."""
+        return np.asarray(self.stimulus_s - self.event_s / self.pace)
+
+    def series(self) -> Series:
+        """Return rows and promises as they came."""
+        count = np.full(len(self.event_s), float(self.stands_for))
+        rows = Rows(self.event_s, self.stimulus_s, self.stimulus_s, self.at_s, count)
+        return Series(rows, self._promises(self.promise_s, self.promise_stimulus_s, self.at_s))
+
+    def ahead(self, arrivals: FloatArray, width_s: float, *, beyond: int = 0) -> Series:
+        """Return rows and promises over a time ahead, with the lags that these had.
+
+        Args:
+            arrivals: shape (d,), rows of each subinterval.
+            width_s: how long it is.
+            beyond: subintervals behind these of which rows and promises are wanted, too.
+        """
+        more = np.full(beyond, arrivals.mean() if len(arrivals) else 0.0)
+        stimulus_s, count = _placed(np.concatenate([arrivals, more]), width_s)
+        if not len(self.stimulus_s):
+            return Series(Rows(stimulus_s, stimulus_s, stimulus_s, stimulus_s, count), _none())
+        # Over and over, and not back again: who falls behind slowly may catch up at once.
+        span_s = max(float(self.stimulus_s[-1] - self.stimulus_s[0]), 1e-9)
+        turned = stimulus_s % span_s + self.stimulus_s[0] if span_s < stimulus_s[-1] else stimulus_s
+        of = np.searchsorted(self.stimulus_s, turned).clip(max=len(self.stimulus_s) - 1)
+        moved_s = (stimulus_s - self.stimulus_s[of]) * self.pace
+        waits_s = (self.at_s - self.stimulus_s)[of]
+        event_s, promise_s = self.event_s[of] + moved_s, self.promise_s[of] + moved_s
+        if np.array_equal(self.event_s, self.promise_s):  # in order: it stays so
+            lag_s = np.interp(turned, self.stimulus_s, self.lag_s)
+            event_s = promise_s = np.maximum.accumulate((stimulus_s - lag_s) * self.pace)
+        at_s = stimulus_s + waits_s
+        promised = self._promises(promise_s, stimulus_s, stimulus_s)
+        return Series(Rows(event_s, stimulus_s, stimulus_s, at_s, count), promised)
+
+    def _promises(
+        self, promise_s: FloatArray, stimulus_s: FloatArray, at_s: FloatArray
+    ) -> Promises:
+        newest_s = np.maximum.accumulate(promise_s)
+        moved = newest_s > np.concatenate([[-np.inf], newest_s[:-1]])
+        event_s, stimuli_s = newest_s[moved], stimulus_s[moved]
+        told_s = np.maximum.accumulate(at_s)[moved]
+        if self.ends and len(at_s):
+            last_s = float(self.stimulus_s[-1])
+            event_s, stimuli_s = np.append(event_s, np.inf), np.append(stimuli_s, last_s)
+            told_s = np.append(told_s, max(last_s, float(np.max(told_s, initial=0.0))))
+        return Promises(event_s, stimuli_s, stimuli_s, told_s)
+
+
+def _none() -> Promises:
+    return Promises(*[np.zeros(0)] * 4)
+
+
+def _placed(arrivals: FloatArray, width_s: float) -> tuple[FloatArray, FloatArray]:
+    """Return when rows come that stand for these arrivals, and for how many each does."""
+    total = np.concatenate([[0.0], np.cumsum(arrivals)])
+    times, counts = [], []
+    for p in np.flatnonzero(arrivals > 0):
+        # A row comes as the sum passes a half: one of a tenth comes every tenth time.
+        first, last = np.floor(total[p] + 0.5), np.floor(total[p + 1] + 0.5)
+        if last > first:
+            few = int(min(last - first, MOST_ROWS))
+            each = (last - first) / few
+            numbers = first + (np.arange(few) + 0.5) * each  # in the middle of those it stands for
+            times.append((p + ((numbers - total[p]) / arrivals[p]).clip(0, 1)) * width_s)
+            counts.append(np.full(few, each))
+    none = [np.zeros(0)]
+    return np.concatenate(times or none), np.concatenate(counts or none)

@@ -1,0 +1,266 @@
+"""What the gates of a flow add to its latency, said before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from runtime.estimate.gates import (
+    GatedEstimate,
+    GatedFlow,
+    GatedOperator,
+    GateWait,
+    estimate_gated,
+    gated_operators,
+)
+from runtime.estimate.query_graph import FloatArray
+from runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule, format_s
+from runtime.plan.plan import Plan
+from slackwater.sampling import FlowSample
+from slackwater.what_if import Layout
+
+__all__ = ["GatePart", "gate_lines", "gate_part", "relief_by_slack"]
+
+KEPT_BACK, MOST_KEPT_BACK_S = 0.025, 0.15
+"""Of a deadline, what the rules of a tuner keep back."""
+TRIES = 4
+"""Holds that are tried, of gates that a deadline tunes."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GatePart:
+    """What gates hold back, and what that makes of the latency.
+
+    Attributes:
+        made: waiting and work together, and each alone.
+        flow: what it was made from, with the holds of gates that are tuned.
+        deadline_s: of the flow; None: it has none.
+        again: what would be made of the flow with other rules.
+    """
+
+    made: GatedEstimate
+    flow: GatedFlow
+    deadline_s: float | None
+    again: Callable[[GatedFlow], GatedEstimate]
+
+    @property
+    def worst_gate_s(self) -> float:
+        """The longest that a result waits in gates, if work took no time."""
+        return float(self.made.gate_s.max(initial=0.0))
+
+    @property
+    def worst_work_s(self) -> float:
+        """The longest that a result takes without gates."""
+        return float(self.made.work_s.max(initial=0.0))
+
+    @property
+    def never(self) -> tuple[GateWait, ...]:
+        """Gates that wait for the end of a source."""
+        return tuple(one for one in self.made.gates if one.longest_s == float("inf"))
+
+    @property
+    def longest(self) -> GateWait:
+        """The gate in which a row waits longest."""
+        return max(self.made.gates, key=lambda one: one.longest_s)
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain values; times in seconds, None for without bound."""
+        return {
+            "worst_gate_s": self.worst_gate_s,
+            "worst_work_s": self.worst_work_s,
+            "each": [
+                {
+                    "name": one.name,
+                    "rule": one.rule,
+                    "longest_s": None if np.isinf(one.longest_s) else one.longest_s,
+                    "mean_s": one.mean_s,
+                    "waits_for": one.waits_for,
+                    "late": one.late,
+                }
+                for one in self.made.gates
+            ],
+        }
+
+
+def gate_part(
+    plan: Plan,
+    sample: FlowSample,
+    series: Mapping[str, FloatArray],
+    *,
+    layout: Layout,
+    width_s: float,
+) -> GatePart | None:
+    """Return what gates do to the latency of a plan; None: they hold nothing back.
+
+    Args:
+        plan: every stage in a slot.
+        sample: of the same flow.
+        series: {source: shape (d,), rows that arrive in each subinterval}.
+        layout: where its stages are, and what lies between.
+        width_s: how long a subinterval is.
+    """
+    gated = gated_operators(plan.stages, origin_ns=sample.origin_ns)
+    if not _holds_back(gated, sample):
+        return None
+    gated = {name: _fed_over(gate, layout) for name, gate in gated.items()}
+    d = len(next(iter(series.values())))
+    lags = [one.lag_s for one in sample.times.values() if len(one.stimulus_s)]
+    spread_s = max(float(lag.max()) for lag in lags) - min(float(lag.min()) for lag in lags)
+    slack_s = max((gate.rule.slack_ns or 0) / NS_PER_SECOND for gate in gated.values())
+    beyond = min(2 * d, int((spread_s + slack_s) / width_s) + 50)
+    flow = GatedFlow(
+        graph=layout.graph,
+        gated=gated,
+        sources={
+            name: sample.times[name].ahead(counts, width_s, beyond=beyond)
+            for name, counts in series.items()
+        },
+        sampled={name: times.series() for name, times in sample.times.items()},
+    )
+
+    def made(flow: GatedFlow) -> GatedEstimate:
+        return estimate_gated(
+            flow,
+            layout.places,
+            layout.capacity,
+            d=d,
+            width_s=width_s,
+            hop_s=layout.hop_s,
+            least_hop_s=layout.least_hop_s,
+        )
+
+    deadline_s = None if plan.deadline_ns is None else plan.deadline_ns / NS_PER_SECOND
+    found = made(flow)
+    if deadline_s is not None and any(gate.is_tuned for gate in gated.values()):
+        # A tuner finds what work leaves of the deadline; here it is looked for.
+        kept_s = min(KEPT_BACK * deadline_s, MOST_KEPT_BACK_S)
+        depth = _tuned_in_a_row(gated, plan)
+        hold_s = (deadline_s - kept_s) / depth
+        for _ in range(TRIES):
+            worst_s = found.latency.worst_s
+            if worst_s <= deadline_s and not _waits_for_ever(found):
+                break
+            over_s = 0.0 if flow.gated is gated else max(worst_s - deadline_s + kept_s, 0.0)
+            hold_s = max(hold_s - over_s / depth, 0.0)
+            flow = replace(flow, gated=_held(gated, hold_s))
+            found = made(flow)
+    return GatePart(made=found, flow=flow, deadline_s=deadline_s, again=made)
+
+
+def _fed_over(gate: GatedOperator, layout: Layout) -> GatedOperator:
+    """Return a gate that is fed by links where its rows come over links with a capacity."""
+    feeds = [(layout.feeders.get((feeder, gate.name), feeder), port) for feeder, port in gate.feeds]
+    return replace(gate, feeds=tuple(feeds))
+
+
+def _holds_back(gated: Mapping[str, GatedOperator], sample: FlowSample) -> bool:
+    """Whether any gate waits for anything: for another input, by its rule, or for a promise."""
+    if not gated or not sample.times:
+        return False
+    waits = any(
+        len(set(gate.feeds)) > 1 or gate.rule.slack_ns is not None for gate in gated.values()
+    )
+    return waits or any(
+        not np.array_equal(one.event_s, one.promise_s) for one in sample.times.values()
+    )
+
+
+def _held(gated: Mapping[str, GatedOperator], hold_s: float) -> dict[str, GatedOperator]:
+    rule = ReleaseRule.hold(round(hold_s * NS_PER_SECOND))
+    return {
+        name: replace(gate, rule=rule) if gate.is_tuned else gate for name, gate in gated.items()
+    }
+
+
+def _tuned_in_a_row(gated: Mapping[str, GatedOperator], plan: Plan) -> int:
+    depth: dict[str, int] = {}
+    for stage in plan.stages:
+        before = max((depth[channel.source] for channel in stage.inputs), default=0)
+        gate = gated.get(stage.name)
+        depth[stage.name] = before + (gate is not None and gate.is_tuned)
+    return max(1, *depth.values())
+
+
+def _waits_for_ever(found: GatedEstimate) -> bool:
+    return any(np.isinf(one.longest_s) for one in found.gates)
+
+
+def gate_lines(part: GatePart) -> list[str]:
+    """Return what a person reads: how much is work, how much is waiting, and for whom."""
+    lines = [
+        f"of that     at most {format_s(part.worst_work_s)} are queues and work, and at most "
+        f"{format_s(part.worst_gate_s)} waiting in gates, each alone"
+    ]
+    word = "gates       "
+    for one in _told(part.made.gates):
+        lines.append(f"{word}{_gate_text(one, part.flow.gated[one.name])}")
+        word = " " * len(word)
+    return lines
+
+
+def relief_by_slack(part: GatePart) -> str | None:
+    """Return which smaller slack would leave how much less; None: gates are the smaller part.
+
+    What it says is predicted anew: of the gate in which rows wait longest, and of those that share
+    its step's name.
+    """
+    longest, worst_s = part.longest, part.made.latency.worst_s
+    gate = part.flow.gated[longest.name]
+    if gate.is_tuned or (part.worst_gate_s <= part.worst_work_s and not part.never):
+        return None
+    now_s = _slack_s(gate, longest, part)
+    if part.deadline_s is not None and worst_s > part.deadline_s > part.worst_work_s:
+        now_s = min(now_s, 2 * (part.deadline_s - part.worst_work_s))
+    slack = ReleaseRule.slack(_rounded_ns(now_s / 2))
+    gated = {
+        name: replace(one, rule=slack) if one.origin == gate.origin else one
+        for name, one in part.flow.gated.items()
+    }
+    found = part.again(replace(part.flow, gated=gated))
+    (wait,) = (one for one in found.gates if one.name == longest.name)
+    if found.latency.worst_s >= worst_s and not part.never:
+        return None
+    ms = (slack.slack_ns or 0) // 1_000_000
+    text = f"{ms // 1_000}s" if ms % 1_000 == 0 else f"{ms}ms"
+    return (
+        f'relief      a smaller slack for {gate.origin or gate.name}: slack="{text}" would make '
+        f"the worst {format_s(found.latency.worst_s)}, and {wait.late:.1%} of its rows come late"
+    )
+
+
+def _slack_s(gate: GatedOperator, wait: GateWait, part: GatePart) -> float:
+    """Return what is waited for now, seconds of event time."""
+    if gate.rule.slack_ns is not None:
+        return gate.rule.slack_ns / NS_PER_SECOND
+    return part.worst_work_s + 1.0 if np.isinf(wait.longest_s) else wait.longest_s
+
+
+def _rounded_ns(seconds: float) -> int:
+    """Return it with one digit that counts, as people write a slack."""
+    if seconds <= 1e-3:
+        return 1_000_000
+    digit = float(10.0 ** np.floor(np.log10(seconds)))
+    return round(max(seconds // digit, 1.0) * digit * NS_PER_SECOND)
+
+
+def _told(gates: Sequence[GateWait]) -> list[GateWait]:
+    return sorted(gates, key=lambda one: -one.longest_s)[:5]
+
+
+def _gate_text(one: GateWait, gate: GatedOperator) -> str:
+    if np.isinf(one.longest_s):
+        return (
+            f"{one.name} holds its rows until {one.waits_for} has ended, which promises nothing "
+            'before: give it idle=, disorder= or promise=, or the gate a slack="…"'
+        )
+    rule = "until all have promised" if gate.rule == READY_ONLY else gate.rule.text
+    rule += " (as the deadline leaves)" if gate.is_tuned and gate.rule != READY_ONLY else ""
+    said = (
+        f"{one.name} holds rows {rule}: at most {format_s(one.longest_s)}, mean "
+        f"{format_s(one.mean_s)}"
+    )
+    if one.longest_s > 0:
+        said += f", the longest for {one.waits_for}"
+    return said + (f"; {one.late:.1%} come late" if one.late > 0 else "")

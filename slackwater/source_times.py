@@ -1,0 +1,100 @@
+"""When the first rows of a source came, what time they are of, and what they promise.
+
+No stage is run: the input is opened, read as far as the sample goes, and closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from runtime.estimate.gates import SourceTimes
+from runtime.model import END_NS, NS_PER_SECOND, START_NS, Int64Array, Message
+from runtime.plan.plan import Stage
+from runtime.plan.steps import SourceStep
+from runtime.sources.machine import SourceMachine
+from runtime.sources.spec import SourceSpec
+
+__all__ = ["source_times"]
+
+TAKES = 4_000
+"""Rows of a source that are looked at, at most: of more every so many."""
+FAR_NS = 2**62
+"""A moment by which every row is due."""
+
+
+def source_times(
+    stages: Sequence[Stage], rows: Mapping[str, int]
+) -> tuple[dict[str, SourceTimes], int]:
+    """Return what the first rows of each source are like, and the event time that counts as 0, ns.
+
+    A source that is to be read as fast as can be is looked at as it came: by its arrivals, or, it
+    having none, by its event times.
+
+    Args:
+        stages: of the plan; sources can be opened again.
+        rows: {source: how many to read}.
+    """
+    read = {
+        stage.name: _read(stage, rows[stage.name])
+        for stage in stages
+        if isinstance(stage.step, SourceStep)
+    }
+    origin_ns = min((int(one[1].min()) for one, _, _ in read.values() if one.size), default=0)
+    found = {}
+    for name, (times, pace, each) in read.items():
+        stimulus_ns, event_ns, at_ns, promise_ns, told_ns = times
+        promised = (promise_ns - origin_ns) / NS_PER_SECOND
+        promised[promise_ns == START_NS] = -np.inf
+        found[name] = SourceTimes(
+            stimulus_s=stimulus_ns / NS_PER_SECOND,
+            event_s=(event_ns - origin_ns) / NS_PER_SECOND,
+            at_s=at_ns / NS_PER_SECOND,
+            promise_s=promised,
+            promise_stimulus_s=told_ns / NS_PER_SECOND,
+            pace=pace,
+            stands_for=each,
+        )
+    return found, origin_ns
+
+
+def _read(stage: Stage, rows: int) -> tuple[Int64Array, float, int]:
+    """Return what rows are like, event time to the clock's, and how many each row stands for.
+
+    Shape (5, rows): stimulus, event time, when handed over, promise, its stimulus; ns.
+    """
+    assert isinstance(stage.step, SourceStep), "others are fed by stages"
+    spec: SourceSpec = stage.step.source
+    pace = 1.0 if spec.speed is None else spec.speed
+    machine = SourceMachine(
+        stage.name,
+        replace(spec, speed=pace),
+        stage.step.schema,
+        writer_id=0,
+        start_ns=0,
+        needed=frozenset(),
+    )
+    each = max(1, -(-rows // TAKES))
+    taken: list[Int64Array] = []
+    try:
+        while machine.rows_in < rows and machine.due_ns(FAR_NS) is not None:
+            message = machine.take(FAR_NS, max_rows=min(each, rows - machine.rows_in))
+            if message is None or message.promise_ns == END_NS:
+                break
+            if message.batch is not None:
+                taken.append(_times(message, sorts=spec.reorder.sorts))
+    finally:
+        machine.close()
+    return (np.stack(taken, axis=1) if taken else np.zeros((5, 0), np.int64)), pace, each
+
+
+def _times(message: Message, *, sorts: bool) -> Int64Array:
+    """Return what the last row of a message is like, shape (5,): the promise is from it on."""
+    batch, told_ns = message.batch, message.promise_stimulus_ns
+    assert batch is not None, "it has rows"
+    came_ns = batch.stimulus_time_ns.item(-1)
+    # What is put in order goes as the promise lets it, all else as it comes.
+    at_ns = max(came_ns, told_ns) if sorts else came_ns
+    return np.array([came_ns, batch.event_time_ns.item(-1), at_ns, message.promise_ns, told_ns])

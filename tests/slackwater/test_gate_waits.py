@@ -1,0 +1,148 @@
+"""What gates add to a predicted latency, beside what the simulator then measures."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from runtime.simulate import CostModel
+from slackwater.prediction import Prediction
+from slackwater.sampling import sample_flow
+
+SECONDS, RATE = 30, 40
+COST = CostModel(per_slice_ns=0, per_row_ns=1_000)
+
+
+def stream(rng: np.random.Generator, *, late_s: float) -> pa.Table:
+    """Rows in order, that come later and later by up to `late_s`, and then in time again."""
+    ts = (np.arange(SECONDS * RATE) + 0.5) / RATE
+    lag = late_s * np.clip((ts % 15) / 10, 0, 1) * (ts % 15 < 11)
+    came = np.maximum.accumulate(ts + lag)
+    return pa.table(
+        {
+            "ts": pa.array((ts * 1e9).astype("int64"), pa.timestamp("ns")),
+            "came": pa.array(((came - came[0]) * 1e9).astype("int64"), pa.timestamp("ns")),
+            "k": rng.integers(0, 8, len(ts)),
+        }
+    )
+
+
+def flow_of(
+    *, slack: str | None = None, deadline: str | None = None, late_s: float = 3.0, seed: int = 1
+) -> sw.Dataflow:
+    """Two streams, one late in waves; pairs of them."""
+    rng = np.random.default_rng(seed)
+    flow = sw.Dataflow("gates", deadline=deadline)
+    a, b = (
+        flow.source(
+            name,
+            sw.table(stream(rng, late_s=late)),
+            event_time="ts",
+            arrival="came",
+            speed=1,
+        )
+        for name, late in (("a", late_s), ("b", 0.0))
+    )
+    wait = {} if slack is None and deadline is not None else {"slack": slack}
+    pairs = a.join(b, on="k", within="2s", name="pairs", **wait)
+    pairs.sink("out", sw.collect_sink())
+    return flow
+
+
+def both(flow: sw.Dataflow, nodes: int = 2) -> tuple[Prediction, float]:
+    """Return what is predicted from all rows, and the worst latency measured, seconds."""
+    host = sw.Simulation(nodes=nodes, cost=COST)
+    made = host.predict(flow, {"a": RATE, "b": RATE}, sample=SECONDS * RATE, horizon=f"{SECONDS}s")
+    (sink,) = host.submit(flow).wait().sinks
+    return made, sink.latency.max_ns / 1e9
+
+
+@pytest.mark.parametrize("slack", [None, "500ms", "2s"])
+def test_the_gates_part_is_predicted_as_the_simulator_then_measures_it(slack: str | None) -> None:
+    made, measured_s = both(flow_of(slack=slack))
+    assert made.gates is not None
+    assert made.estimate.worst_s == pytest.approx(measured_s, rel=0.05)
+    assert made.gates.worst_work_s < 0.1
+    assert not made.has_backlog  # of work
+
+
+def test_the_verdict_on_a_deadline_counts_what_gates_hold_back() -> None:
+    kept, kept_s = both(flow_of(slack="500ms", deadline="1s"))
+    assert kept.keeps_deadline is True
+    assert kept_s <= 1
+    broken, broken_s = both(flow_of(slack="2s", deadline="1s"))
+    assert broken.keeps_deadline is False
+    assert broken_s > 1
+    text = broken.text()
+    assert "deadline    1.00 s is not kept" in text
+    assert "pairs holds rows slack 2.00 s: at most 2." in text
+    assert ", the longest for a;" in text
+    assert 'relief      a smaller slack for pairs: slack="' in text
+    said = json.loads(json.dumps(broken.to_json()))
+    assert said["keeps_deadline"] is False
+    assert said["gates"]["each"][0]["waits_for"] == "a"
+    assert said["gates"]["worst_gate_s"] == pytest.approx(2.0, abs=0.1)
+
+
+def test_a_gate_that_the_deadline_tunes_gives_way_to_it() -> None:
+    made, _ = both(flow_of(deadline="1s"))
+    assert made.keeps_deadline is True
+    assert 0.5 < made.estimate.worst_s <= 1
+    assert "as the deadline leaves" in made.text()
+    assert "smaller slack" not in made.text()  # it is the deadline that says how long
+
+
+def test_a_gate_that_waits_for_the_end_of_a_source_keeps_no_deadline_and_says_so() -> None:
+    rng = np.random.default_rng(1)
+    flow = sw.Dataflow("never", deadline="1s")
+    a = flow.source(
+        "a", sw.table(stream(rng, late_s=0.0)), event_time="ts", arrival="came", writer="k"
+    )
+    b = flow.source("b", sw.table(stream(rng, late_s=0.0)), event_time="ts", arrival="came")
+    a.join(b, on="k", within="2s", slack=None, name="pairs").sink("out", sw.collect_sink())
+    made = sw.Simulation(nodes=2).predict(flow, 2 * RATE, horizon="10s")
+    assert made.is_unbounded
+    assert made.keeps_deadline is False
+    assert "pairs holds its rows until a has ended, which promises nothing before" in made.text()
+
+
+def test_where_no_gate_holds_anything_back_nothing_is_said_of_gates() -> None:
+    rng = np.random.default_rng(1)
+    flow = sw.Dataflow("one")
+    rows = flow.source("a", sw.table(stream(rng, late_s=3.0)), event_time="ts", arrival="came")
+    rows.merge(name="gate").sink("out", sw.collect_sink())
+    made = sw.Simulation(nodes=1).predict(flow, RATE, horizon="10s")
+    assert made.gates is None
+    assert "gates " not in made.text()
+    assert made.to_json()["gates"] is None
+
+
+def test_a_sample_has_the_lags_of_its_sources_and_what_they_promise() -> None:
+    sample = sample_flow(flow_of(), rows=SECONDS * RATE)
+    assert set(sample.times) == {"a", "b"}
+    assert np.ptp(sample.times["a"].lag_s) == pytest.approx(3.0, abs=0.1)
+    assert np.ptp(sample.times["b"].lag_s) < 0.02
+    assert np.array_equal(sample.times["a"].event_s, sample.times["a"].promise_s)
+
+
+def test_a_source_that_puts_rows_in_order_hands_them_on_when_its_promise_lets_them() -> None:
+    rng = np.random.default_rng(3)
+    ts = np.arange(500) * 10_000_000
+    mixed = ts + rng.integers(0, 100_000_000, len(ts))
+    table = pa.table({"ts": pa.array(mixed, pa.timestamp("ns")), "came": ts.astype("M8[ns]")})
+    flow = sw.Dataflow("sorted")
+    flow.source(
+        "a",
+        sw.table(table),
+        event_time="ts",
+        arrival="came",
+        out_of_order="sort",
+        disorder="200ms",
+    ).sink("out", sw.collect_sink())
+    times = sample_flow(flow, rows=500).times["a"]
+    assert (times.at_s - times.stimulus_s)[50:].mean() == pytest.approx(0.2, abs=0.08)
+    assert (np.diff(times.event_s) >= 0).all()
