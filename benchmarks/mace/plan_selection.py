@@ -20,7 +20,7 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 
 import slackwater as sw
-from benchmarks.frame import Claim, Options, Result, Spread, check, counted, number, save_picture
+from benchmarks.frame import Claim, Options, Result, Spread, check, counted, save_picture
 from benchmarks.mace.judge import Judged, worst_of
 from benchmarks.mace.load import Floats
 from benchmarks.mace.stock_query import (
@@ -347,10 +347,10 @@ def draw(found: Sequence[OfSeed], sizes: Sequence[int]) -> Path:
     panel.set_yscale("log")
     panel.set_xlabel("events that statistics are taken from")
     panel.set_ylabel("worst latency, s (dashed: measured)")
-    panel.legend(fontsize=8)
+    panel.legend(fontsize=8, loc="upper center", ncols=4)
+    panel.set_ylim(top=2 * panel.get_ylim()[1])
     figure.suptitle(
-        f"plan-selection: worst latency predicted and measured, median of {len(found)} seeds "
-        f"({number(float(len(sizes)))} sizes)",
+        f"plan-selection: worst latency predicted and measured, median of {len(found)} seeds",
         fontsize=11,
     )
     return save_picture(figure, Path("out/benchmarks"), "plan-selection")
