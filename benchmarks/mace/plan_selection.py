@@ -50,7 +50,7 @@ from runtime.rewrite.search import far_up, search_plans
 from runtime.simulate import CostModel, LinkModel, Simulation
 from slackwater.plan_choice import price_of
 
-EVENTS, QUICK_EVENTS = 30_000, 8_000
+EVENTS, QUICK_EVENTS = 30_000, 6_000
 SEEDS, QUICK_SEEDS = 10, 2
 SIZES = (125, 250, 500, 1_000, 2_000, 4_000)
 QUICK_SIZES = (500, 2_000)
