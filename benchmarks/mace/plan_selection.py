@@ -20,7 +20,7 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 
 import slackwater as sw
-from benchmarks.frame import Claim, Options, Result, Spread, check, counted, number, save_picture
+from benchmarks.frame import Claim, Options, Result, Spread, check, counted, save_picture
 from benchmarks.mace.judge import Judged, worst_of
 from benchmarks.mace.load import Floats
 from benchmarks.mace.stock_query import (
@@ -50,7 +50,7 @@ from runtime.rewrite.search import far_up, search_plans
 from runtime.simulate import CostModel, LinkModel, Simulation
 from slackwater.plan_choice import price_of
 
-EVENTS, QUICK_EVENTS = 30_000, 8_000
+EVENTS, QUICK_EVENTS = 30_000, 6_000
 SEEDS, QUICK_SEEDS = 10, 2
 SIZES = (125, 250, 500, 1_000, 2_000, 4_000)
 QUICK_SIZES = (500, 2_000)
@@ -347,10 +347,10 @@ def draw(found: Sequence[OfSeed], sizes: Sequence[int]) -> Path:
     panel.set_yscale("log")
     panel.set_xlabel("events that statistics are taken from")
     panel.set_ylabel("worst latency, s (dashed: measured)")
-    panel.legend(fontsize=8)
+    panel.legend(fontsize=8, loc="upper center", ncols=4)
+    panel.set_ylim(top=2 * panel.get_ylim()[1])
     figure.suptitle(
-        f"plan-selection: worst latency predicted and measured, median of {len(found)} seeds "
-        f"({number(float(len(sizes)))} sizes)",
+        f"plan-selection: worst latency predicted and measured, median of {len(found)} seeds",
         fontsize=11,
     )
     return save_picture(figure, Path("out/benchmarks"), "plan-selection")
