@@ -22,8 +22,8 @@ from runtime.model import NS_PER_SECOND
 from slackwater.prediction import Prediction
 from slackwater.provisioning import Provision, fewest_nodes
 
-FLOWS, QUICK_FLOWS = 20, 3
-SECONDS, QUICK_SECONDS = 40.0, 15.0
+FLOWS, QUICK_FLOWS = 20, 2
+SECONDS = 40.0
 RIGHT = 0.9
 """Of the flows, for which the number of nodes has to be right: 18 of 20."""
 NEAR = 0.08
@@ -150,11 +150,10 @@ def _run(drawn: RandomFlow, nodes: int, made: Prediction, deadline_s: float) -> 
 def run(options: Options) -> Result:
     """Judge each flow."""
     flows = QUICK_FLOWS if options.quick else FLOWS
-    seconds = QUICK_SECONDS if options.quick else SECONDS
     seeds = range(options.seed, options.seed + flows)
-    found = [judge(seed, seconds=seconds) for seed in counted(seeds, of=flows, what="provision")]
+    found = [judge(seed, seconds=SECONDS) for seed in counted(seeds, of=flows, what="provision")]
     result = Result(
-        f"{flows} flows of {seconds:g} s, seeds {seeds[0]} to {seeds[-1]}; simulated, costs exact; "
+        f"{flows} flows of {SECONDS:g} s, seeds {seeds[0]} to {seeds[-1]}; simulated, costs exact; "
         "predicted / measured worst latency in s",
         [
             "seed",
