@@ -10,6 +10,7 @@
 | `excess.py` | load of a node, cumulative excess, Mace |
 | `held_up.py` | beyond the paper: work held up upstream is counted, too |
 | `latency_estimate.py` | both for a placement, with bounds, quantiles, the bottleneck |
+| `gates/` | what rows wait in gates, and that put together with the work |
 | `placement/` | the placement whose Mace is least |
 """
 
