@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -153,3 +154,66 @@ def test_a_source_that_puts_rows_in_order_hands_them_on_when_its_promise_lets_th
     times = sample_flow(flow, rows=500).times["a"]
     assert (times.at_s - times.stimulus_s)[50:].mean() == pytest.approx(0.2, abs=0.08)
     assert (np.diff(times.event_s) >= 0).all()
+
+
+def two_gates() -> sw.Dataflow:
+    """A merge with a slack, and what leaves it joined with a third stream, under another."""
+    rng = np.random.default_rng(1)
+    flow = sw.Dataflow("two")
+    a, b, c = (
+        flow.source(
+            name, sw.table(stream(rng, late_s=late)), event_time="ts", arrival="came", speed=1
+        )
+        for name, late in (("a", 3.0), ("b", 0.0), ("c", 1.0))
+    )
+    merged = a.merge(b, name="all", slack="1s")
+    pairs = c.join(merged, on="k", within="2s", name="pairs", slack="500ms")
+    pairs.sink("out", sw.collect_sink())
+    return flow
+
+
+def windows() -> sw.Dataflow:
+    """Windows over a merge: a result counts from what has closed its window."""
+    rng = np.random.default_rng(1)
+    flow = sw.Dataflow("windows")
+    a, b = (
+        flow.source(
+            name, sw.table(stream(rng, late_s=late)), event_time="ts", arrival="came", speed=1
+        )
+        for name, late in (("a", 3.0), ("b", 0.0))
+    )
+    counts = a.merge(b, name="all").aggregate(
+        by="k", window=sw.tumbling("1s"), n=sw.count(), name="counts"
+    )
+    counts.sink("out", sw.collect_sink())
+    return flow
+
+
+def replicas() -> sw.Dataflow:
+    """A join whose gate is a stage of its own."""
+    rng = np.random.default_rng(1)
+    flow = sw.Dataflow("replicas")
+    a, b = (
+        flow.source(
+            name, sw.table(stream(rng, late_s=late)), event_time="ts", arrival="came", speed=1
+        )
+        for name, late in (("a", 3.0), ("b", 0.0))
+    )
+    pairs = a.join(b, on="k", within="2s", name="pairs", slack="1s", replicas=2)
+    pairs.sink("out", sw.collect_sink())
+    return flow
+
+
+@pytest.mark.parametrize("build", [two_gates, windows, replicas])
+def test_gates_in_a_row_windows_and_replicas(build: Callable[[], sw.Dataflow]) -> None:
+    host = sw.Simulation(nodes=3, cost=COST)
+    flow = build()
+    names = [stage.name for stage in host.plan(flow).stages if not stage.inputs]
+    made = host.predict(
+        flow,
+        dict.fromkeys(names, RATE),
+        sample=SECONDS * RATE,
+        horizon=f"{SECONDS}s",
+    )
+    (sink,) = host.submit(build()).wait().sinks
+    assert made.estimate.worst_s == pytest.approx(sink.latency.max_ns / 1e9, rel=0.05, abs=0.03)
