@@ -41,7 +41,14 @@ class Provision:
         """Return what a person reads."""
         limit = format_ns(round(self.deadline_s * 1e9))
         if self.nodes is None:
-            what = self.made.estimate
+            what, gates = self.made.estimate, self.made.gates
+            if gates is not None and gates.worst_gate_s > self.deadline_s:
+                longest = gates.longest
+                head = (
+                    f"no number of nodes keeps {limit}: rows wait in gates for longer, most in "
+                    f"{longest.name}, for {longest.waits_for}; a slack bounds that"
+                )
+                return "\n".join([head, "", self.made.text()])
             head = (
                 f"none of 1 to {self.tried} nodes keeps {limit}: {what.bottleneck.name} with "
                 f"{', '.join(what.bottleneck.operators)} is what stays behind"

@@ -12,6 +12,7 @@
 | `held_up.py` | beyond the paper: work held up upstream is counted, too |
 | `links.py` | links as nodes of their own, and the delay on the ways through a node |
 | `latency_estimate.py` | both for a placement, with bounds, quantiles, the bottleneck |
+| `gates/` | what rows wait in gates, and that put together with the work |
 | `placement/` | the placement whose Mace is least |
 """
 

@@ -135,8 +135,9 @@ def _order(
         feeders = [fed.feeder for fed in step if fed.feeder >= 0]
         # A gate lets go what is old by word of what is new; nothing is done before it is there.
         own = begins_s if not feeders else np.min([gone[one] for one in feeders], axis=0)
-        urgency.append(np.asarray(np.max([own, *[urgency[one] for one in feeders]], axis=0)))
-        gone.append(np.asarray(gates[j].urgency_s if j in gates else own))
+        latest = np.max([own, *[urgency[one] for one in feeders]], axis=0)
+        urgency.append(np.asarray(latest))
+        gone.append(gates[j].urgency_s if j in gates else np.asarray(own))
     keys = np.stack(urgency)
     operators, places = np.indices(keys.shape).reshape(2, -1)
     for at in np.lexsort((operators, places, keys.ravel())):

@@ -273,7 +273,7 @@ def _wait(
     for series, released_s in zip(times.inputs, times.released_s, strict=True):
         rows = series.rows
         known = np.isfinite(released_s) & (rows.stimulus_s < until_s)
-        waits.append((released_s - rows.at_s)[known])
+        waits.append(released_s[known] - rows.at_s[known])
         counts.append(rows.count[known])
         passed_s = times.passed_s(rows.event_s[known] + 1 / NS_PER_SECOND)  # by what is newer
         late += float(counts[-1][passed_s < rows.at_s[known] - 1e-9].sum())
