@@ -77,7 +77,7 @@ class FlowHost(ABC):
             lines += ["", f"will be refused: {plan.verdict.refusal}"]
         return "\n".join(lines)
 
-    def predict(
+    def predict(  # noqa: PLR0913 - each by name
         self,
         flow: Dataflow,
         rates: Mapping[str, Rate] | Rate,
@@ -87,6 +87,7 @@ class FlowHost(ABC):
         limits: Limits | None = None,
         horizon: Duration = "60s",
         width: Duration = "100ms",
+        speed: float | None = None,
         seed: int = 0,
     ) -> Prediction:
         """Return what the latency of a flow will be here, and which slot is the bottleneck.
@@ -105,6 +106,9 @@ class FlowHost(ABC):
             limits: those it will be submitted with.
             horizon: how long to look ahead.
             width: of a subinterval, w of [mace].
+            speed: event time goes so many times faster than the clock; 1 where events happen as
+                they come, so that higher rates mean more partners for each row of a join. None: as
+                the sources are paced; a source that is not is as dense as in its sample.
             seed: of what models of rates draw.
 
         Raises:
@@ -130,6 +134,7 @@ class FlowHost(ABC):
             horizon=horizon,
             width=width,
             hop_s=self._hop_ns / 1e9,
+            speed=speed,
             seed=seed,
         )
         rule = predicted(plan)

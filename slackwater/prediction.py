@@ -17,6 +17,7 @@ from runtime.estimate.sampled import as_shares
 from runtime.model import NS_PER_SECOND, READY_ONLY, Duration, duration_ns, format_ns
 from runtime.plan.plan import Plan
 from runtime.plan.step import GatedStep
+from runtime.plan.steps import SourceStep
 from slackwater.sampling import FlowSample
 
 __all__ = ["Prediction", "better_of", "predict", "searched_placement"]
@@ -110,7 +111,7 @@ class Prediction:
         }
 
 
-def predict(
+def predict(  # noqa: PLR0913 - each by name
     plan: Plan,
     sample: FlowSample,
     rates: Mapping[str, Rate] | Rate,
@@ -119,6 +120,7 @@ def predict(
     horizon: Duration = "60s",
     width: Duration = "100ms",
     hop_s: float = 0.0,
+    speed: float | None = None,
     seed: int = 0,
 ) -> Prediction:
     """Return what the latency of a plan will be. Nothing is run.
@@ -131,6 +133,9 @@ def predict(
         horizon: how long to look ahead.
         width: of a subinterval, w of [mace].
         hop_s: how long a message travels between two slots.
+        speed: event time goes so many times faster than the clock: 1 of a stream that becomes
+            denser as rates grow. None: that of the flow's sources, where all are paced alike; else
+            a stream is as dense as its sample, and only comes faster.
         seed: of what models of rates draw.
 
     Raises:
@@ -153,12 +158,11 @@ def predict(
         )
     series = series_of(rates, as_shares(sample.rows), d=d, width_s=width_s, seed=seed)
     arrivals = {arrivals_of(name): counts for name, counts in series.items()}
-    work = Workload.of(sample.graph, arrivals, width_s)
+    graph = sample.graph.at_speed(_speed_of(plan) if speed is None else speed)
+    work = Workload.of(graph, arrivals, width_s)
     names = list(dict.fromkeys([*(slots or ()), *plan.slot_names]))
     hops = {(a, b): hop_s for a in names for b in names if a != b}
-    estimate = estimate_latency(
-        sample.graph, work, plan.slots, dict.fromkeys(names, 1.0), hop_s=hops
-    )
+    estimate = estimate_latency(graph, work, plan.slots, dict.fromkeys(names, 1.0), hop_s=hops)
     busy = work.load_s.sum(axis=1) / (d * width_s)
     return Prediction(
         plan=plan,
@@ -168,6 +172,13 @@ def predict(
         cores_by=dict(zip(sample.graph.names, map(float, busy), strict=True)),
         work=work,
     )
+
+
+def _speed_of(plan: Plan) -> float | None:
+    """Return how many times faster than the clock event time goes; None: nobody has said."""
+    steps = [one.step for one in plan.stages if isinstance(one.step, SourceStep)]
+    speeds = {step.source.speed for step in steps}
+    return speeds.pop() if len(speeds) == 1 else None
 
 
 def searched_placement(made: Prediction, slots: Sequence[str], *, seed: int = 0) -> dict[str, str]:

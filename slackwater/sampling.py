@@ -16,7 +16,8 @@ import pyarrow as pa
 from runtime.config import Limits
 from runtime.errors import SettingError
 from runtime.estimate import QueryGraph
-from runtime.estimate.sampled import SampledStage, query_graph_of_sample
+from runtime.estimate.sample_statistics import query_graph_of_sample
+from runtime.estimate.sampled import sampled_stages
 from runtime.flow.dataflow import Dataflow
 from runtime.model import NS_PER_SECOND
 from runtime.plan.plan import Plan, Stage
@@ -25,6 +26,7 @@ from runtime.prepare import prepare
 from runtime.simulate import LinkModel, MeasuredCost
 from runtime.simulate import Simulation as SimulationRun
 from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
+from slackwater.sample_times import SeenTimes
 
 __all__ = ["FlowSample", "sample_flow"]
 
@@ -74,25 +76,16 @@ def sample_flow(
         raise SettingError(f"a sample of {rows} rows shows nothing; take 1,000 of each source")
     began_s = time.perf_counter()
     planned = prepare(flow, [HERE], limits=limits)
-    plan = _sampled_plan(planned, rows)
+    seen: dict[str, SeenTimes] = {}
+    plan = _sampled_plan(planned, rows, seen)
     costs = MeasuredCost(clock_ns)
     run = SimulationRun(plan, egress=_leave, cost=costs, link=LinkModel(delay_ns=0))
-    report = run.run()
-    found = {one.name: one for one in report.stages}
-    stages = []
-    for stage in plan.stages:
-        own = [one for one in costs.slices if one.stage == stage.name and one.rows]
-        stages.append(
-            SampledStage(
-                name=stage.name,
-                inputs=tuple(dict.fromkeys(channel.source for channel in stage.inputs)),
-                rows_in=found[stage.name].rows_in,
-                rows_out=found[stage.name].rows_out,
-                slice_rows=[one.rows for one in own],
-                slice_s=[one.took_ns / 1e9 for one in own],
-            )
-        )
-    graph = query_graph_of_sample(stages, slice_s=planned.limits.slice_ns / 1e9)
+    found = {one.name: one for one in run.run().stages}
+    graph = query_graph_of_sample(
+        sampled_stages(plan.stages, found, costs.slices),
+        slice_s=planned.limits.slice_ns / NS_PER_SECOND,
+        times_s={name: times.seconds() for name, times in seen.items()},
+    )
     read = {stage.name: found[stage.name].rows_in for stage in plan.stages if not stage.inputs}
     return FlowSample(graph, read, time.perf_counter() - began_s)
 
@@ -101,15 +94,15 @@ def _leave(sink: str, batch: object, is_end: bool) -> None:
     """Results of a sample go nowhere."""
 
 
-def _sampled_plan(plan: Plan, rows: int) -> Plan:
+def _sampled_plan(plan: Plan, rows: int, seen: dict[str, SeenTimes]) -> Plan:
     # Slices as the blocks come, not cut by time: of different lengths they tell a slice's fixed
     # part from what a row costs.
     limits = replace(plan.limits, slice_ns=UNCUT_NS)
-    stages = tuple(_sampled(stage, rows) for stage in plan.stages)
+    stages = tuple(_sampled(stage, rows, seen) for stage in plan.stages)
     return replace(plan, stages=stages, tuning=None, limits=limits)
 
 
-def _sampled(stage: Stage, rows: int) -> Stage:
+def _sampled(stage: Stage, rows: int, seen: dict[str, SeenTimes]) -> Stage:
     if not isinstance(stage.step, SourceStep):
         return stage
     source = stage.step.source
@@ -119,7 +112,8 @@ def _sampled(stage: Stage, rows: int) -> Stage:
             "sample of it would take rows from the run. Predict from the same flow on a file of a "
             "former day"
         )
-    first = replace(source, input=FirstRows(source.input, rows), speed=None)
+    times = seen[stage.name] = SeenTimes(source)
+    first = replace(source, input=FirstRows(source.input, rows, times), speed=None)
     return replace(stage, step=replace(stage.step, source=first))
 
 
@@ -129,6 +123,7 @@ class FirstRows:
 
     input: Input
     rows: int
+    seen: SeenTimes
     is_history = True
     reads_inline = True
 
@@ -142,12 +137,12 @@ class FirstRows:
 
     def open(self) -> SourceReader:
         """Open it from the start."""
-        return _FirstReader(self.input.open(), self.rows)
+        return _FirstReader(self.input.open(), self.rows, self.seen)
 
 
 class _FirstReader:
-    def __init__(self, reader: SourceReader, rows: int) -> None:
-        self._reader, self._left = reader, rows
+    def __init__(self, reader: SourceReader, rows: int, seen: SeenTimes) -> None:
+        self._reader, self._left, self._seen = reader, rows, seen
         self._lengths = cycle(BLOCKS)
         self._blocks: Iterator[pa.RecordBatch] = iter(())
 
@@ -160,6 +155,7 @@ class _FirstReader:
                 return found
             found = found.slice(0, self._left)
             self._left -= found.num_rows
+            self._seen.note(found)
             self._blocks = self._cut(found)
         return block
 

@@ -20,12 +20,11 @@ from benchmarks.mace.load import EVENTS, Floats, on_off_s, own_s
 from benchmarks.mace.trial import (
     Measured,
     Queries,
-    first,
+    first_statistics,
     predict,
     queries_of,
     simulate,
-    spread,
-    statistics_of,
+    spread_statistics,
 )
 from runtime.estimate import LatencyEstimate
 
@@ -107,8 +106,8 @@ def one_run(seed: int, arrivals_s: Floats) -> OneRun:
     queries = queries_of(np.random.default_rng(seed), [arrivals_s], sets=[None])
     measured = simulate(queries, seed=seed)
     graphs = {
-        STATISTICS[0]: statistics_of(first(queries, 1 / CHUNKS), seed=seed),
-        STATISTICS[1]: statistics_of(spread(queries, 0.08), seed=seed),
+        STATISTICS[0]: first_statistics(queries, 1 / CHUNKS, seed=seed),
+        STATISTICS[1]: spread_statistics(queries, 0.08, seed=seed),
     }
     estimates = {
         (name, width_s): predict(queries, graph, width_s=width_s)

@@ -27,14 +27,20 @@ from benchmarks.mace.judge import (
     worst_of,
 )
 from benchmarks.mace.load import EVENTS, patterns_s
-from benchmarks.mace.trial import SAMPLE, first, queries_of, simulate, spread, statistics_of
+from benchmarks.mace.trial import (
+    SAMPLE,
+    first_statistics,
+    queries_of,
+    simulate,
+    spread_statistics,
+)
 
 SHARES = (0.005, 0.02, 0.04, 0.08, 0.16, 0.32)
 SEEDS, QUICK_SEEDS = 20, 1
 QUICK_SHARES = (0.02, 0.08)
 MEDIAN = 0.03
 PAPER = "[mace] Fig. 4: below 3 % from 6k of 75k events (8 %) on, w = 1 s, one arrival pattern"
-SAMPLES = {"first": first, "spread": spread}
+SAMPLES = {"first": first_statistics, "spread": spread_statistics}
 
 
 def run(options: Options) -> Result:
@@ -81,8 +87,8 @@ def one_seed(seed: int, shares: tuple[float, ...]) -> list[Judged]:
     queries = queries_of(rng, patterns_s(rng, queries=1), sets=[None])
     measured = simulate(queries, seed=seed)
     graphs = {
-        _name(how, share): statistics_of(sample(queries, share), seed=seed)
-        for how, sample in SAMPLES.items()
+        _name(how, share): statistics(queries, share, seed=seed)
+        for how, statistics in SAMPLES.items()
         for share in shares
     }
     by_exact = [worst_of(measured, exact(queries, width_s), "exact") for width_s in WIDTHS_S]

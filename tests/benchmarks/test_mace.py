@@ -10,7 +10,13 @@ from benchmarks.mace.exact import exact
 from benchmarks.mace.judge import worst_of
 from benchmarks.mace.load import on_off_s
 from benchmarks.mace.query import STAGES
-from benchmarks.mace.trial import Queries, first, predict, simulate, spread, statistics_of
+from benchmarks.mace.trial import (
+    Queries,
+    first_statistics,
+    predict,
+    simulate,
+    spread_statistics,
+)
 
 URLS = ("https://a.com/x?q=1", "http://b.org/y", "https://c.com/", "https://d.com/z#top", "e.com")
 COUNT = 3_000
@@ -61,6 +67,6 @@ def test_on_one_node_exact_loads_predict_the_worst_latency_and_so_does_a_sample(
     known = worst_of(ran, exact(asked, 0.1), "exact")
     assert known.measured_s > 5
     assert known.error("Mace") < 0.03
-    for sample in (first, spread):
-        graph = statistics_of(sample(asked, 0.08))
+    for statistics in (first_statistics, spread_statistics):
+        graph = statistics(asked, 0.08)
         assert worst_of(ran, predict(asked, graph, width_s=0.1), "sample").error("Mace") < 0.05
