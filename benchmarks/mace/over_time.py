@@ -15,7 +15,17 @@ from matplotlib.figure import Figure
 
 from benchmarks.frame import Options, Result, counted, save_picture
 from benchmarks.mace.exact import exact
-from benchmarks.mace.judge import BACKLOG, HEADER, WIDTHS_S, Judged, claims, of, tell, worst_of
+from benchmarks.mace.judge import (
+    BACKLOG,
+    HEADER,
+    WIDTHS_S,
+    Judged,
+    claims,
+    of,
+    seeds_of,
+    tell,
+    worst_of,
+)
 from benchmarks.mace.load import EVENTS, Floats, on_off_s, own_s
 from benchmarks.mace.trial import (
     Measured,
@@ -29,7 +39,6 @@ from benchmarks.mace.trial import (
 from runtime.estimate import LatencyEstimate
 
 CHUNKS = 3
-SEEDS, QUICK_SEEDS = 20, 1
 MEDIAN = 0.04
 OWN_RATE = 257.0
 """Events a second that the data's own arrivals are replayed at: the mean of the on-off load."""
@@ -48,15 +57,15 @@ class OneRun:
 
 def run(options: Options) -> Result:
     """Predict and measure each seed, chunk by chunk."""
-    seeds = QUICK_SEEDS if options.quick else SEEDS
+    seeds = seeds_of(options)
     result = Result(
-        f"{EVENTS:,} events in three chunks, one query on one node, {seeds} seeds; simulated",
+        f"{EVENTS:,} events in three chunks, one query on one node, {len(seeds)} seeds; simulated",
         ["chunk", "statistics", "w, s", "estimate", "seeds", *HEADER],
     )
     found: dict[int, list[Judged]] = {chunk: [] for chunk in range(1, CHUNKS + 1)}
     within: dict[tuple[str, float], list[float]] = {}
     shown: list[tuple[str, OneRun]] = []
-    for seed in counted(range(options.seed, options.seed + seeds), of=seeds, what="mace-time"):
+    for seed in counted(seeds, of=len(seeds), what="mace-time"):
         one = one_run(seed, chunks_s(np.random.default_rng([seed, 1])))
         if not shown:
             shown.append(("on-off arrivals", one))

@@ -22,6 +22,7 @@ from benchmarks.mace.judge import (
     claims,
     judge,
     of,
+    seeds_of,
     span_of,
     tell,
     worst_of,
@@ -36,7 +37,6 @@ from benchmarks.mace.trial import (
 )
 
 SHARES = (0.005, 0.02, 0.04, 0.08, 0.16, 0.32)
-SEEDS, QUICK_SEEDS = 20, 1
 QUICK_SHARES = (0.02, 0.08)
 MEDIAN = 0.03
 PAPER = "[mace] Fig. 4: below 3 % from 6k of 75k events (8 %) on, w = 1 s, one arrival pattern"
@@ -45,14 +45,14 @@ SAMPLES = {"first": first_statistics, "spread": spread_statistics}
 
 def run(options: Options) -> Result:
     """Predict each seed's worst latency from samples of each size."""
-    seeds = QUICK_SEEDS if options.quick else SEEDS
+    seeds = seeds_of(options)
     shares = QUICK_SHARES if options.quick else SHARES
     result = Result(
-        f"{EVENTS:,} events, one query on one node, {seeds} seeds; simulated",
+        f"{EVENTS:,} events, one query on one node, {len(seeds)} seeds; simulated",
         ["statistics of", "w, s", "estimate", "seeds", *HEADER],
     )
     found: list[Judged] = []
-    for seed in counted(range(options.seed, options.seed + seeds), of=seeds, what="mace-training"):
+    for seed in counted(seeds, of=len(seeds), what="mace-training"):
         found += one_seed(seed, shares)
     names = [(how, share) for how in SAMPLES for share in shares]
     for width_s in WIDTHS_S:
