@@ -47,7 +47,7 @@ class SampledStage:
         inputs: the stages that feed it; none: it is a source.
         rows_in: rows that came in; of a source those that it read.
         rows_out: rows that it handed on.
-        slice_rows: rows of each of its slices; a message without rows counts as one.
+        slice_rows: rows that each of its slices took in; a message without rows counts as one.
         slice_s: CPU seconds of each, as many.
         slice_in: rows that went on to its operator with each; none: not known.
         slice_out: rows that left with each; none: not known.
@@ -84,22 +84,24 @@ class SampledStage:
         if not len(self.slice_rows):
             return StageCost(0.0, 0.0)
         rows, seconds = np.asarray(self.slice_rows, float), np.asarray(self.slice_s, float)
-        columns = [np.ones(len(rows)), rows, np.asarray(more, float)][: 3 if len(more) else 2]
-        features = np.stack(columns, axis=1)
+        let_go = np.asarray(self.slice_in if len(self.slice_in) else np.zeros(len(rows)), float)
+        others = np.asarray(more if len(more) else np.zeros(len(rows)), float)
+        features = np.stack([np.ones(len(rows)), rows, let_go, others], axis=1)
         if len(rows) > 8:
-            features, rows, seconds = features[2:], rows[2:], seconds[2:]
-        if np.ptp(rows) == 0:  # nothing tells a slice from its rows: all of it is theirs
-            features[:, 0] = 0.0
+            features, seconds = features[2:], seconds[2:]
+        if np.ptp(features[:, 1]) == 0:
+            features[:, 0] = 0.0  # nothing tells a slice from its rows: all of it is theirs
         found = fit_nonnegative(features, seconds)
         # Whatever interrupts a slice makes it longer, never shorter. One or two that are far off
         # are left out, if they are little of the whole: else it is the work that varies.
         off = seconds - features @ found
         odd = off > 10 * np.median(np.abs(off)) + 1e-12
-        if 0 < odd.sum() <= 2 and len(rows) > 8 and off[odd].sum() <= 0.1 * seconds.sum():
+        if 0 < odd.sum() <= 2 and len(off) > 8 and off[odd].sum() <= 0.1 * seconds.sum():
             found = fit_nonnegative(features[~odd], seconds[~odd])
         if not found[1:].any():  # longer slices took no longer
-            return StageCost(0.0, float(seconds.sum() / max(rows.sum(), 1)))
-        return StageCost(*map(float, found))
+            return StageCost(0.0, float(seconds.sum() / max(features[:, 1:3].max(axis=1).sum(), 1)))
+        # A row costs as it comes and as it is let go, sooner or later both.
+        return StageCost(float(found[0]), float(found[1] + found[2]), float(found[3]))
 
 
 class SliceSeen(Protocol):

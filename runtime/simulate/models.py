@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -66,10 +66,9 @@ class MeasuredSlice:
 
     Attributes:
         stage: that ran.
-        rows: that it took in, or that went on to its operator, whichever are more; a message
-            without rows counts as one.
+        rows: that it took in; a message without rows counts as one.
         took_ns: by the clock that was given.
-        released: rows that went on to its operator.
+        released: rows that went on to its operator; a gate may let rows go with a later slice.
         results: rows that left.
         comparisons: pairs that a join compared.
     """
@@ -84,8 +83,7 @@ class MeasuredSlice:
     @classmethod
     def of(cls, done: Slice, took_ns: int) -> MeasuredSlice:
         """Return what a slice did."""
-        rows = max(done.rows, done.released)
-        return cls(done.stage, rows, took_ns, done.released, done.results, done.comparisons)
+        return cls(done.stage, done.rows, took_ns, done.released, done.results, done.comparisons)
 
 
 class MeasuredCost:
@@ -116,10 +114,7 @@ class MeasuredCost:
 
 
 class NotedCost(MeasuredCost):
-    """Costs of a model, which are noted as if they had been measured.
-
-    A model's rows are those that a slice takes in; so are those of its slices.
-    """
+    """Costs of a model, which are noted as if they had been measured."""
 
     def __init__(self, model: CostModel) -> None:
         super().__init__(lambda: 0)
@@ -128,7 +123,7 @@ class NotedCost(MeasuredCost):
     def slice_ns(self, done: Slice, rng: np.random.Generator, *, now_ns: int = 0) -> int:
         """Return how long the model says."""
         took_ns = self._model.slice_ns(done, rng, now_ns=now_ns)
-        self.slices.append(replace(MeasuredSlice.of(done, took_ns), rows=done.rows))
+        self.slices.append(MeasuredSlice.of(done, took_ns))
         return took_ns
 
 
