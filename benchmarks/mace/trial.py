@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
-from benchmarks.mace.load import Floats, arriving, genders, ticked
+from benchmarks.mace.load import Floats, Ints, arriving, genders, ticked
 from benchmarks.mace.query import DOMAIN, SLIDE_S, STAGES, add_query, chosen
 from runtime.config import Limits
 from runtime.estimate import LatencyEstimate, QueryGraph, Workload, estimate_latency
@@ -170,13 +170,23 @@ def spread(
     tables, divided = [], {}
     rng = np.random.default_rng([seed, 8])
     for number, (table, at_s) in enumerate(zip(queries.tables, queries.arrivals_s, strict=True), 1):
-        count = _of(share, len(at_s))
-        places = ((np.arange(count) + rng.random(count)) * len(at_s) / count).astype(np.int64)
+        places = one_of_each(rng, _of(share, len(at_s)), of=len(at_s))
+        count = len(places)
         taken = table.take(pa.array(places))
         tables.append(taken.set_column(0, "ts", table["ts"].slice(0, count)).combine_chunks())
-        rows = np.unique(np.arange(STRETCHES) * count // STRETCHES)
+        rows = stretch_rows(count)
         divided[f"{number}.visits"] = Stretches(rows.tolist(), at_s[places[rows]].tolist())
     return replace(sample, tables=tables), divided
+
+
+def one_of_each(rng: np.random.Generator, count: int, *, of: int) -> Ints:
+    """Return which events a sample has: one, by chance, of every `of / count`; ascending."""
+    return np.asarray(((np.arange(count) + rng.random(count)) * of / count).astype(np.int64))
+
+
+def stretch_rows(count: int) -> Ints:
+    """Return how many of a sample's rows there are before each of its stretches."""
+    return np.unique(np.arange(STRETCHES) * count // STRETCHES)
 
 
 def _of(share: float, count: int) -> int:

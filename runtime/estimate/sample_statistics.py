@@ -28,7 +28,7 @@ from runtime.estimate.query_graph import (
 )
 from runtime.estimate.sampled import SampledStage, StageCost, full_rows
 
-__all__ = ["Stretches", "query_graph_of_sample"]
+__all__ = ["Stretches", "query_graph_of_sample", "steadied"]
 
 CELLS = 4_000
 """Into so many subintervals the time of a sample is divided, to fit curves."""
@@ -183,7 +183,7 @@ class _Fit:
         out = np.interp(ends, seen, left)
         self._of[stage.name] = source
         self._bounds[stage.name] = out[:-1].tolist()
-        selectivity = share * _steadied(np.diff(ends), np.diff(out))
+        selectivity = share * steadied(np.diff(ends), np.diff(out))
         if np.ptp(selectivity) == 0:
             return None
         return DriftCurve(
@@ -252,7 +252,7 @@ def _join(
     return replace(curve, result=stage.rows_out / pairs, pair_s=cost.more_s * compared / pairs)
 
 
-def _steadied(rows: FloatArray, results: FloatArray) -> FloatArray:
+def steadied(rows: FloatArray, results: FloatArray) -> FloatArray:
     """Return the selectivity of each stretch, chance taken out: shape (stretches,).
 
     A stretch has few rows of the sample, so what it shows is part drift, part chance. Each counts
