@@ -32,9 +32,9 @@ from runtime.simulate import CostModel, LinkModel, MeasuredCost, NotedCost, Simu
 SAMPLE = 0.08
 LOAD = 0.7
 BATCH_ROWS = 25
-STRETCHES = 20
-"""Into so many parts a sample from all over the data is divided, each with selectivities of its
-own: shares drift by more than the few per cent that an error of the load may have."""
+STRETCH_ROWS = 20
+"""Of a sample from all over the data, so many rows stand for a stretch of time with selectivities
+of its own: shares drift by more than the few per cent that an error of the load may have."""
 
 LIMITS = Limits(
     fuse=False,
@@ -186,7 +186,7 @@ def one_of_each(rng: np.random.Generator, count: int, *, of: int) -> Ints:
 
 def stretch_rows(count: int) -> Ints:
     """Return how many of a sample's rows there are before each of its stretches."""
-    return np.unique(np.arange(STRETCHES) * count // STRETCHES)
+    return np.arange(0, count, STRETCH_ROWS)
 
 
 def _of(share: float, count: int) -> int:

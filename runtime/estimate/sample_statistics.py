@@ -12,6 +12,7 @@ Source: [mace] §III-B, §VI-B, §VI-C.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -32,6 +33,8 @@ __all__ = ["Stretches", "query_graph_of_sample", "steadied"]
 
 CELLS = 4_000
 """Into so many subintervals the time of a sample is divided, to fit curves."""
+STEPS = (0.0, *np.geomspace(1e-4, 1.0, 13).tolist())
+"""How far selectivity may walk from one stretch to the next: variances, of all that is seen."""
 MOST_KEYS = 1e9
 """So many keys are as good as each event having its own."""
 
@@ -255,19 +258,51 @@ def _join(
 def steadied(rows: FloatArray, results: FloatArray) -> FloatArray:
     """Return the selectivity of each stretch, chance taken out: shape (stretches,).
 
-    A stretch has few rows of the sample, so what it shows is part drift, part chance. Each counts
-    by how much more the stretches differ than chance makes them: the empirical Bayes estimate.
+    A stretch has few rows of the sample, so what it shows is part drift, part chance. Selectivity
+    is taken for a random walk that is seen through the noise of so many rows. How far it walks is
+    what makes all that was seen the likeliest; the Kalman smoother then gives its course.
     """
     total = float(rows.sum())
     mean = float(results.sum()) / total if total else 0.0
-    if not total:
-        return np.full(len(rows), mean)
     has = rows > 0
     each = np.divide(results, rows, out=np.full(len(rows), mean), where=has)
+    varies = float(np.var(each[has])) if has.any() else 0.0
+    if varies == 0:
+        return np.full(len(rows), mean)
     # Of events that stay or go; of those that yield several, as if these came by chance.
     spread = mean * (1 - mean) if mean < 1 else mean
     chance = np.divide(spread, rows, out=np.full(len(rows), np.inf), where=has)
-    drift = max(float(np.average((each - mean) ** 2, weights=rows)) - spread * has.sum() / total, 0)
-    if drift == 0:
-        return np.full(len(rows), mean)
-    return np.asarray(mean + drift / (drift + chance) * (each - mean))
+    walks = [_Walk(each, chance, mean, varies, varies * part) for part in STEPS]
+    return max(walks, key=lambda walk: walk.likelihood).course()
+
+
+class _Walk:
+    """A random walk seen through noise: forward by Kalman, back by Rauch, Tung and Striebel.
+
+    Attributes:
+        likelihood: the logarithm of it, but for a constant.
+    """
+
+    def __init__(
+        self, each: FloatArray, chance: FloatArray, level: float, variance: float, step: float
+    ) -> None:
+        self._step, self.likelihood = step, 0.0
+        self._found: list[float] = []  # the level after each stretch
+        self._known: list[float] = []  # the variance of that
+        for seen, noise in zip(each.tolist(), chance.tolist(), strict=True):
+            if noise < float("inf"):
+                off, total = seen - level, variance + noise
+                self.likelihood -= (math.log(total) + off * off / total) / 2
+                level += variance / total * off
+                variance *= noise / total
+            self._found.append(level)
+            self._known.append(variance)
+            variance += step
+
+    def course(self) -> FloatArray:
+        """Return the likeliest level of each stretch."""
+        course, step = self._found[:], self._step
+        for n in range(len(course) - 2, -1, -1):
+            known = self._known[n]
+            course[n] += known / (known + step) * (course[n + 1] - course[n]) if known else 0.0
+        return np.asarray(course)

@@ -15,7 +15,7 @@ from runtime.errors import SettingError
 from runtime.estimate import QueryGraph, Workload, estimate_latency
 from runtime.estimate.curves import DriftCurve, JoinCurve, WindowCurve
 from runtime.estimate.query_graph import FloatArray, arrivals_of
-from runtime.estimate.sample_statistics import Stretches, query_graph_of_sample
+from runtime.estimate.sample_statistics import Stretches, query_graph_of_sample, steadied
 from runtime.estimate.sampled import SampledStage, sampled_stages
 from runtime.measure.report import JobReport
 from runtime.plan.plan import Stage, plan_stages
@@ -217,15 +217,27 @@ def test_selectivity_follows_data_that_drift() -> None:
     assert graph.operators[0].curve is None
 
 
-def test_what_is_only_chance_is_no_drift() -> None:
-    rng = np.random.default_rng(1)
-    results = rng.binomial(50, 0.8, 20).tolist()
-    graph = divided(results, rows=50)
-    curve = graph.operators[1].curve
-    seen = np.array(results) / 50
-    if curve is not None:
-        assert isinstance(curve, DriftCurve)
-        assert np.std(curve.selectivity) < 0.35 * seen.std()
+@pytest.mark.parametrize("seed", range(10))
+def test_what_is_chance_is_told_from_drift(seed: int) -> None:
+    """Sixty stretches of 20 rows: nearer to the truth than what each shows, drift or none."""
+    rng = np.random.default_rng(seed)
+    rows = np.full(60, 20.0)
+    steady, steps = np.full(60, 0.8), np.repeat([0.9, 0.5, 0.7], 20)
+    off = {}
+    for name, truth in (("steady", steady), ("steps", steps)):
+        results = rng.binomial(20, truth).astype(float)
+        found = steadied(rows, results)
+        off[name] = np.sqrt(np.mean((found - truth) ** 2) / np.mean((results / rows - truth) ** 2))
+        assert found.mean() == pytest.approx(results.sum() / 1_200, abs=0.02)
+    assert off["steady"] < 0.7
+    assert off["steps"] < 0.85
+
+
+def test_stretches_without_rows_have_what_their_neighbours_have() -> None:
+    found = steadied(np.array([100.0, 100, 0, 100, 100]), np.array([90.0, 92, 0, 40, 41]))
+    assert 0.4 < found[2] < 0.9
+    assert steadied(np.zeros(3), np.zeros(3)).tolist() == [0.0, 0.0, 0.0]
+    assert steadied(np.full(3, 5.0), np.full(3, 10.0)).tolist() == [2.0, 2.0, 2.0]
 
 
 def test_stretches_of_a_stage_below_are_those_of_the_rows_that_came_to_it() -> None:
@@ -237,5 +249,5 @@ def test_stretches_of_a_stage_below_are_those_of_the_rows_that_came_to_it() -> N
     parts = Stretches([0, 100], [0.0, 1.0])
     graph = query_graph_of_sample([source, first, then, out], slice_s=0.002, stretches={"a": parts})
     work = Workload.of(graph, {arrivals_of("a"): [1_000.0, 1_000.0]}, 1.0)
-    assert work.arrivals["f"] == pytest.approx([1_000, 100], rel=0.1)
+    assert work.arrivals["f"] == pytest.approx([1_000, 100], abs=20)
     assert work.arrivals["g"] == pytest.approx([0, 100], rel=0.15, abs=40)
