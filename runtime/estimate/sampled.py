@@ -89,7 +89,7 @@ class SampledStage:
         features = np.stack([np.ones(len(rows)), rows, let_go, others], axis=1)
         if len(rows) > 8:
             features, seconds = features[2:], seconds[2:]
-        if np.ptp(features[:, 1]) == 0:
+        if any(np.ptp(each) == 0 and each.any() for each in features[:, 1:3].T):
             features[:, 0] = 0.0  # nothing tells a slice from its rows: all of it is theirs
         found = fit_nonnegative(features, seconds)
         # Whatever interrupts a slice makes it longer, never shorter. One or two that are far off
