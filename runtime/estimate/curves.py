@@ -86,10 +86,12 @@ class WindowCurve:
         return np.asarray(self.row_s * self.share * arrivals.sum(axis=0) + self.result_s * out)
 
     def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
-        """Return the results in each subinterval, shape (d,), as if windows ended all the time."""
+        """Return the results in each subinterval, shape (d,): all of a window where it ends."""
         inside = _recent(self.share * arrivals.sum(axis=0), self.size_s, width_s)
         met = self.keys * -np.expm1(-inside / self.keys)
-        return np.asarray(met * width_s / self.slide_s)
+        edges_s = np.arange(arrivals.shape[1] + 1) * width_s
+        ended = np.floor(edges_s / self.slide_s + 1e-9)  # windows end at multiples of the slide
+        return np.asarray(met * np.diff(ended))
 
     def at_speed(self, speed: float) -> WindowCurve:
         """Return the same where event time goes so many times faster than the clock."""
