@@ -120,6 +120,7 @@ class _Fit:
         self._width_s, counts = _by_time(times_s, more_s=max(spans_s))
         self._from_s = {name: tuple(one.from_s) for name, one in stretches.items()}
         self._bounds = {arrivals_of(name): one.rows for name, one in stretches.items()}
+        self._timed: set[str] = set()  # stages whose rows come as windows end, all together
         self._of: dict[str, str] = {}  # {stage: the source whose stretches are its own}
         # {stage: what leaves it, by the sample's time}
         self._out = {arrivals_of(name): each for name, each in counts.items()}
@@ -136,6 +137,8 @@ class _Fit:
             selectivity=(stage.selectivity * share,) * len(inputs),
         )
         came = self._came(inputs)
+        if stage.window_s is not None or not self._timed.isdisjoint(inputs):
+            self._timed.add(stage.name)
         made = replace(made, curve=self._curve(stage, came, share) or self._drift(stage, share))
         if came is not None:
             # Curves by time of the prediction say nothing of the sample's.
@@ -166,7 +169,9 @@ class _Fit:
         width_s = self._width_s
         if stage.window_s is not None:
             return _window(stage, came, width_s, share, self._cost(stage, stage.slice_out))
-        if stage.within_s is not None and len(came) <= 2:
+        # Where windows of both sides end together, pairs go with these, and not with a density.
+        is_dense = len(came) <= 2 and self._timed.isdisjoint(stage.inputs)
+        if stage.within_s is not None and is_dense:
             return _join(stage, came, width_s, share, self._cost(stage, stage.slice_pairs))
         return None
 

@@ -209,6 +209,29 @@ def test_a_stream_that_is_three_times_as_dense_has_nine_times_the_pairs(seed: in
     assert tripled == pytest.approx(3 * pairs, rel=0.1)
 
 
+@pytest.mark.parametrize("width_s", [0.1, 1.0])
+def test_windows_that_are_joined_give_a_pair_each_whatever_the_subintervals(width_s: float) -> None:
+    """Two windows that slide by 50 ms, joined by the ends that they share."""
+    at_s = np.arange(0.0, 20.0, 0.01)
+    count = windows(at_s, 10.0, 0.05)
+    window = {"window_s": (10.0, 0.05)}
+    graph = query_graph_of_sample(
+        [
+            stage("a", rows_in=len(at_s), rows_out=len(at_s)),
+            stage("men", "a", rows_in=len(at_s), rows_out=count, **window),
+            stage("all", "a", rows_in=len(at_s), rows_out=count, **window),
+            stage("both", "men", "all", rows_in=2 * count, rows_out=count, within_s=0.001),
+            stage("out", "both", rows_in=count, rows_out=count),
+        ],
+        slice_s=0.002,
+        times_s={"a": at_s},
+    )
+    arrivals = {arrivals_of("a"): np.full(round(30 / width_s), 100 * width_s)}
+    results = Workload.of(graph, arrivals, width_s).arrivals["both"]
+    late = results[round(15 / width_s) :]
+    assert late.sum() == pytest.approx(15 / 0.05, rel=0.01)
+
+
 def test_a_speed_that_is_none_is_refused() -> None:
     with pytest.raises(SettingError, match=r"speed=0: event time goes forward.*above 0"):
         graph_of(40, per_second=10).at_speed(0)
