@@ -143,6 +143,7 @@ class FlowHost(ABC):
         horizon: Duration = "60s",
         width: Duration = "100ms",
         seed: int = 0,
+        speed: float | None = None,
         link: LinkModel | None = None,
         costs: Mapping[str, Duration] | None = None,
     ) -> Prediction:
@@ -163,6 +164,9 @@ class FlowHost(ABC):
             tuning: likewise.
             horizon: how long to look ahead.
             width: of a subinterval, w of [mace].
+            speed: event time goes so many times faster than the clock; 1 where events happen as
+                they come, so that higher rates mean more partners for each row of a join. None: as
+                the sources are paced; a source that is not is as dense as in its sample.
             seed: of what models of rates draw.
             link: what lies between the nodes, capacity and delay; None: as this host has it.
             costs: {stage: what a row of it takes on a core, "2ms" or seconds}, in place of what
@@ -203,6 +207,7 @@ class FlowHost(ABC):
             width=width,
             link=far,
             machines=self._machines(running),
+            speed=speed,
             seed=seed,
         )
         made = predicted(plan)

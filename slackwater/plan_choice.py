@@ -46,6 +46,7 @@ class Ahead(TypedDict, total=False):
     horizon: Duration
     width: Duration
     seed: int
+    speed: float | None
     link: LinkModel | None
 
 

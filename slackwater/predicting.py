@@ -16,6 +16,7 @@ from runtime.estimate.sampled import as_shares
 from runtime.estimate.shared_cores import SharedCores, with_shared_cores
 from runtime.model import NS_PER_SECOND, Duration, duration_ns
 from runtime.plan.plan import Plan
+from runtime.plan.steps import SourceStep
 from runtime.simulate import LinkModel
 from slackwater.gate_waits import gate_part
 from slackwater.prediction import Prediction
@@ -41,6 +42,7 @@ def predict(  # noqa: PLR0913 - each by name
     width: Duration = "100ms",
     link: LinkModel | None = None,
     machines: Sequence[SharedCores] = (),
+    speed: float | None = None,
     seed: int = 0,
 ) -> Prediction:
     """Return what the latency of a plan will be. Nothing is run.
@@ -54,6 +56,9 @@ def predict(  # noqa: PLR0913 - each by name
         width: of a subinterval, w of [mace].
         link: what lies between slots; None: nothing, messages take no time.
         machines: that may have fewer cores than slots.
+        speed: event time goes so many times faster than the clock: 1 of a stream that becomes
+            denser as rates grow. None: that of the flow's sources, where all are paced alike; else
+            a stream is as dense as its sample, and only comes faster.
         seed: of what models of rates draw.
 
     Raises:
@@ -68,7 +73,9 @@ def predict(  # noqa: PLR0913 - each by name
         )
     series = series_of(rates, as_shares(sample.rows), d=d, width_s=width_s, seed=seed)
     arrivals = {arrivals_of(name): counts for name, counts in series.items()}
-    work = Workload.of(sample.graph, arrivals, width_s)
+    graph = sample.graph.at_speed(_speed_of(plan) if speed is None else speed)
+    seen, sample = sample, replace(sample, graph=graph)
+    work = Workload.of(graph, arrivals, width_s)
     names = list(dict.fromkeys([*(slots or ()), *plan.slot_names]))
     network = network_of(link or LinkModel(delay_ns=0), list(plan.places.values()))
     layout = layout_of(plan, sample, slots=names, network=network)
@@ -82,7 +89,8 @@ def predict(  # noqa: PLR0913 - each by name
     busy = work.load_s.sum(axis=1) / (d * width_s)
     return Prediction(
         plan=plan,
-        sample=sample,
+        sample=seen,
+        graph=graph,
         rates={name: float(counts.sum() / (d * width_s)) for name, counts in series.items()},
         estimate=estimate,
         cores_by=dict(zip(sample.graph.names, map(float, busy), strict=True)),
@@ -114,6 +122,13 @@ def subintervals(horizon: Duration, width: Duration) -> tuple[float, int]:
             f"{MOST_SUBINTERVALS:,} of them"
         )
     return width_s, d
+
+
+def _speed_of(plan: Plan) -> float | None:
+    """Return how many times faster than the clock event time goes; None: nobody has said."""
+    steps = [one.step for one in plan.stages if isinstance(one.step, SourceStep)]
+    speeds = {step.source.speed for step in steps}
+    return speeds.pop() if len(speeds) == 1 else None
 
 
 def searched_placement(made: Prediction, slots: Sequence[str], *, seed: int = 0) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from runtime.errors import SettingError
-from runtime.estimate import LatencyEstimate, Workload
+from runtime.estimate import LatencyEstimate, QueryGraph, Workload
 from runtime.estimate.query_graph import FloatArray, arrivals_of
 from runtime.estimate.shared_cores import SharedCores
 from runtime.model import NS_PER_SECOND, format_ns, format_s
@@ -33,6 +33,7 @@ class Prediction:
     Attributes:
         plan: what was looked at.
         sample: what costs are known from.
+        graph: the same, at the speed of event time.
         rates: {source: mean events a second}.
         estimate: latency over time, the nodes, the bottleneck.
         cores_by: {operator: CPU seconds a second that it takes}, all nodes alike.
@@ -47,6 +48,7 @@ class Prediction:
 
     plan: Plan
     sample: FlowSample
+    graph: QueryGraph
     rates: Mapping[str, float]
     estimate: LatencyEstimate
     cores_by: Mapping[str, float]
@@ -145,7 +147,7 @@ class Prediction:
         """Return what the job is to be held against."""
         found, per_s = self.estimate, 1 / self.work.width_s
         return ExpectedLatency(
-            graph=self.sample.graph,
+            graph=self.graph,
             rates={
                 name: _range(self.work.arrivals[arrivals_of(name)] * per_s, self.work.width_s)
                 for name in self.rates

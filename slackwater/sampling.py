@@ -18,7 +18,8 @@ from runtime.config import Limits
 from runtime.errors import SettingError
 from runtime.estimate import QueryGraph
 from runtime.estimate.gates import SourceTimes
-from runtime.estimate.sampled import SampledStage, query_graph_of_sample, share_of
+from runtime.estimate.sample_statistics import query_graph_of_sample
+from runtime.estimate.sampled import SampledStage, sampled_stages, share_of
 from runtime.flow.dataflow import Dataflow
 from runtime.measure.report import JobReport
 from runtime.model import NS_PER_SECOND
@@ -29,6 +30,7 @@ from runtime.prepare import prepare
 from runtime.simulate import LinkModel, MeasuredCost
 from runtime.simulate import Simulation as SimulationRun
 from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
+from slackwater.sample_times import SeenTimes
 from slackwater.source_times import source_times
 
 __all__ = ["FlowSample", "as_sample", "sample_flow"]
@@ -98,25 +100,18 @@ def sample_flow(
         raise SettingError(f"a sample of {rows} rows shows nothing; take 1,000 of each source")
     began_s = time.perf_counter()
     planned = prepare(flow, [HERE], limits=limits)
-    plan = _sampled_plan(planned, rows)
+    seen: dict[str, SeenTimes] = {}
+    plan = _sampled_plan(planned, rows, seen)
     costs = MeasuredCost(clock_ns)
     run = SimulationRun(plan, egress=_leave, cost=costs, link=LinkModel(delay_ns=0), weighs=True)
     report = run.run()
     found = {one.name: one for one in report.stages}
-    stages = []
-    for stage in plan.stages:
-        own = [one for one in costs.slices if one.stage == stage.name and one.rows]
-        stages.append(
-            SampledStage(
-                name=stage.name,
-                inputs=tuple(dict.fromkeys(channel.source for channel in stage.inputs)),
-                rows_in=found[stage.name].rows_in,
-                rows_out=found[stage.name].rows_out,
-                slice_rows=[one.rows for one in own],
-                slice_s=[one.took_ns / 1e9 for one in own],
-            )
-        )
-    graph = query_graph_of_sample(stages, slice_s=planned.limits.slice_ns / 1e9)
+    stages = sampled_stages(plan.stages, found, costs.slices)
+    graph = query_graph_of_sample(
+        stages,
+        slice_s=planned.limits.slice_ns / NS_PER_SECOND,
+        times_s={name: times.seconds() for name, times in seen.items()},
+    )
     read = {stage.name: found[stage.name].rows_in for stage in plan.stages if not stage.inputs}
     shares = {stage.name: share_of(stage, stages) for stage in stages}
     times, origin_ns = source_times(planned.stages, read)
@@ -178,15 +173,15 @@ def _leave(sink: str, batch: object, is_end: bool) -> None:
     """Results of a sample go nowhere."""
 
 
-def _sampled_plan(plan: Plan, rows: int) -> Plan:
+def _sampled_plan(plan: Plan, rows: int, seen: dict[str, SeenTimes]) -> Plan:
     # Slices as the blocks come, not cut by time: of different lengths they tell a slice's fixed
     # part from what a row costs.
     limits = replace(plan.limits, slice_ns=UNCUT_NS)
-    stages = tuple(_sampled(stage, rows) for stage in plan.stages)
+    stages = tuple(_sampled(stage, rows, seen) for stage in plan.stages)
     return replace(plan, stages=stages, tuning=None, limits=limits)
 
 
-def _sampled(stage: Stage, rows: int) -> Stage:
+def _sampled(stage: Stage, rows: int, seen: dict[str, SeenTimes]) -> Stage:
     if not isinstance(stage.step, SourceStep):
         return stage
     source = stage.step.source
@@ -196,7 +191,8 @@ def _sampled(stage: Stage, rows: int) -> Stage:
             "sample of it would take rows from the run. Predict from the same flow on a file of a "
             "former day"
         )
-    first = replace(source, input=FirstRows(source.input, rows), speed=None)
+    times = seen[stage.name] = SeenTimes(source)
+    first = replace(source, input=FirstRows(source.input, rows, times), speed=None)
     return replace(stage, step=replace(stage.step, source=first))
 
 
@@ -206,6 +202,7 @@ class FirstRows:
 
     input: Input
     rows: int
+    seen: SeenTimes
     is_history = True
     reads_inline = True
 
@@ -219,12 +216,12 @@ class FirstRows:
 
     def open(self) -> SourceReader:
         """Open it from the start."""
-        return _FirstReader(self.input.open(), self.rows)
+        return _FirstReader(self.input.open(), self.rows, self.seen)
 
 
 class _FirstReader:
-    def __init__(self, reader: SourceReader, rows: int) -> None:
-        self._reader, self._left = reader, rows
+    def __init__(self, reader: SourceReader, rows: int, seen: SeenTimes) -> None:
+        self._reader, self._left, self._seen = reader, rows, seen
         self._lengths = cycle(BLOCKS)
         self._blocks: Iterator[pa.RecordBatch] = iter(())
 
@@ -237,6 +234,7 @@ class _FirstReader:
                 return found
             found = found.slice(0, self._left)
             self._left -= found.num_rows
+            self._seen.note(found)
             self._blocks = self._cut(found)
         return block
 

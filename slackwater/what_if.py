@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from runtime.errors import SettingError
 from runtime.estimate import LatencyEstimate, QueryGraph, Workload, estimate_latency
 from runtime.estimate.latency_estimate import NodeEstimate
 from runtime.estimate.links import CROSSES, Link, with_links
-from runtime.estimate.query_graph import FloatArray
+from runtime.estimate.query_graph import CostCurve, FloatArray, QueryOperator
 from runtime.model import NS_PER_SECOND, Duration, duration_ns
 from runtime.plan.plan import Plan
 from runtime.plan.slots import SlotPlace
@@ -160,14 +162,36 @@ def with_costs(sample: FlowSample, costs: Mapping[str, Duration]) -> FlowSample:
     known = sample.graph.names
     cost_s = {name: _cost_s(name, cost, known) for name, cost in costs.items()}
     operators = [
-        replace(
-            one, cost_s=(cost_s[one.name] * sample.shares.get(one.name, 1.0),) * len(one.inputs)
-        )
+        _costing(one, cost_s[one.name] * sample.shares.get(one.name, 1.0))
         if one.name in cost_s
         else one
         for one in sample.graph.operators
     ]
     return replace(sample, graph=QueryGraph(sample.graph.sources, tuple(operators)))
+
+
+def _costing(operator: QueryOperator, cost_s: float) -> QueryOperator:
+    """Return an operator of which a row takes so long, whatever comes of it."""
+    curve = None if operator.curve is None else _Costing(operator.curve, cost_s)
+    return replace(operator, cost_s=(cost_s,) * len(operator.inputs), curve=curve)
+
+
+@dataclass(frozen=True)
+class _Costing:
+    """A curve with another cost: so long for each row that comes."""
+
+    curve: CostCurve
+    cost_s: float
+
+    def load_s(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        del width_s
+        return np.asarray(self.cost_s * arrivals.sum(axis=0))
+
+    def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        return self.curve.events_out(arrivals, width_s)
+
+    def at_speed(self, speed: float) -> CostCurve:
+        return _Costing(self.curve.at_speed(speed), self.cost_s)
 
 
 def _cost_s(name: str, cost: Duration, known: Sequence[str]) -> float:

@@ -5,13 +5,14 @@ Rows of each subinterval are counted by rules written here, not by running anyth
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from benchmarks.mace.load import Floats
-from benchmarks.mace.query import SLIDE_S, STAGES, chosen
+from benchmarks.mace.query import SLIDE_S, STAGES, Bools, chosen
 from benchmarks.mace.trial import Queries
 from runtime.estimate import (
     LatencyEstimate,
@@ -33,13 +34,33 @@ FED_BY = {
 }
 
 
+Kept = Callable[[Bools], Floats]
+"""Which events stay -> how much of each is counted, shape (events,)."""
+
+
 def exact(queries: Queries, width_s: float) -> LatencyEstimate:
     """Return what is predicted where costs and loads are known exactly."""
+    graph, work = loads_of(queries, width_s, _as_they_were)
+    return estimate_latency(graph, work, queries.placement, dict.fromkeys(queries.nodes, 1.0))
+
+
+def _as_they_were(stays: Bools) -> Floats:
+    return stays.astype(np.float64)
+
+
+def loads_of(queries: Queries, width_s: float, kept: Kept) -> tuple[QueryGraph, Workload]:
+    """Return what there is to do, by subinterval: costs are exact, and so are arrivals.
+
+    Args:
+        queries: what runs.
+        width_s: w.
+        kept: what is known of which events stay.
+    """
     count = int(queries.duration_s / width_s) + 2
     operators, sources = [], []
     arrivals: dict[str, Floats] = {}
     for number, table in enumerate(queries.tables, start=1):
-        rows = _rows_out(table, queries.domain, width_s, count)
+        rows = _rows_out(table, queries.domain, width_s, count, kept)
         source = arrivals_of(f"{number}.visits")
         sources.append(source)
         arrivals[source] = rows["visits"]
@@ -61,23 +82,25 @@ def exact(queries: Queries, width_s: float) -> LatencyEstimate:
         for one in operators
     ]
     graph = QueryGraph(tuple(sources), tuple(operators))
-    work = Workload(width_s, arrivals, np.stack(loads))
-    return estimate_latency(graph, work, queries.placement, dict.fromkeys(queries.nodes, 1.0))
+    return graph, Workload(width_s, arrivals, np.stack(loads))
 
 
-def _rows_out(table: pa.Table, domain: str, width_s: float, count: int) -> dict[str, Floats]:
+def _rows_out(
+    table: pa.Table, domain: str, width_s: float, count: int, kept: Kept
+) -> dict[str, Floats]:
     """Return {stage: rows that leave it in each subinterval of stimulus time}."""
     at_s = table["ts"].to_numpy() / NS_PER_SECOND
     within, is_of = chosen(table, domain)
 
-    def counted(times_s: Floats) -> Floats:
+    def counted(times_s: Floats, weights: Floats | None = None) -> Floats:
         places = np.minimum((times_s / width_s).astype(np.int64), count - 1)
-        return np.bincount(places, minlength=count).astype(np.float64)
+        return np.bincount(places, weights, minlength=count).astype(np.float64)
 
     # A window leaves with the first event behind its end, whoever that is of.
     ends_s = np.arange(SLIDE_S, at_s[-1], SLIDE_S)
     windows = counted(at_s[np.searchsorted(at_s, ends_s)])
-    each, inside, chosen_rows = counted(at_s), counted(at_s[within]), counted(at_s[is_of])
+    each = counted(at_s)
+    inside, chosen_rows = counted(at_s, kept(within)), counted(at_s, kept(is_of))
     return {
         **dict.fromkeys(("visits", "page", "host", "path"), each),
         **dict.fromkeys(("within", "domain"), inside),

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from runtime.estimate.placement import PlacementProblem
+from runtime.estimate.rates import OnOff
 
 SOURCES = 5
 ANTI_CORRELATED = 0.1
@@ -34,9 +35,18 @@ def problem(scale: int, seed: int) -> PlacementProblem:
     """Return 200 operators and 20 nodes for each unit of scale."""
     rng = np.random.default_rng(seed)
     nodes, operators = 20 * scale, 200 * scale
-    high = np.stack([share_of_high(rng) for _ in range(SOURCES)])
-    with_it = rng.poisson(LOW_EVENTS_S * WIDTH_S * (1 + (RATE_RATIO - 1) * high))
-    against_it = rng.poisson(LOW_EVENTS_S * WIDTH_S * (RATE_RATIO - (RATE_RATIO - 1) * high))
+    of_time = DURATION_RATIO / (1 + DURATION_RATIO)  # that load is high
+    model = OnOff(
+        LOW_EVENTS_S * (of_time * RATE_RATIO + 1 - of_time),
+        rate_ratio=RATE_RATIO,
+        duration_ratio=DURATION_RATIO,
+        high_s=HIGH_S,
+    )
+    expected = np.stack(
+        [model.series(rng, d=SUBINTERVALS, width_s=WIDTH_S) for _ in range(SOURCES)]
+    )
+    with_it = rng.poisson(expected)
+    against_it = rng.poisson((model.low + model.high) * WIDTH_S - expected)
     source = zipf(rng, SOURCES, SKEW_OF_SOURCES, operators)
     edges = np.linspace(*SELECTIVITY, SELECTIVITY_RANGES + 1)
     within = zipf(rng, SELECTIVITY_RANGES, SKEW_OF_RANGES, operators)
@@ -46,20 +56,6 @@ def problem(scale: int, seed: int) -> PlacementProblem:
     load = events * selectivity[:, None]
     load *= SYSTEM_LOAD * nodes * WIDTH_S / load.mean(axis=1).sum()
     return PlacementProblem(load, np.ones(nodes), WIDTH_S)
-
-
-def share_of_high(rng: np.random.Generator) -> Floats:
-    """Return which share of each subinterval a source is at its high rate, shape (d,)."""
-    begins = np.arange(SUBINTERVALS) * WIDTH_S
-    found = np.zeros(SUBINTERVALS)
-    now_s, is_high = 0.0, bool(rng.random() < DURATION_RATIO / (1 + DURATION_RATIO))
-    while now_s < SUBINTERVALS * WIDTH_S:
-        end_s = now_s + rng.exponential(HIGH_S if is_high else HIGH_S / DURATION_RATIO)
-        if is_high:
-            overlap = np.minimum(begins + WIDTH_S, end_s) - np.maximum(begins, now_s)
-            found += np.maximum(overlap, 0.0) / WIDTH_S
-        now_s, is_high = end_s, not is_high
-    return found
 
 
 def zipf(rng: np.random.Generator, kinds: int, skew: float, count: int) -> npt.NDArray[np.int64]:

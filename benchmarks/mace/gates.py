@@ -13,7 +13,7 @@ as long as its slack says; what it lets go then is a burst. Beyond the paper [ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ import slackwater as sw
 from benchmarks.frame import Options, Result, counted, save_picture
 from benchmarks.mace.judge import HEADER, Judged, claims, figures, of, span_of, told
 from benchmarks.mace.load import Floats
-from benchmarks.mace.trial import LIMITS, PER_SLICE_NS, SAMPLE, SPREAD_ROWS, Measured
+from benchmarks.mace.trial import LIMITS, PER_SLICE_NS, SAMPLE, Measured
 from benchmarks.sltuner import late_city
 from examples.city import zipf_delays
 from runtime.estimate import QueryGraph
@@ -36,11 +36,12 @@ from runtime.estimate.gates import (
     estimate_gated,
     gated_operators,
 )
-from runtime.estimate.sample_statistics import query_graph_of
+from runtime.estimate.sample_statistics import query_graph_of_sample
+from runtime.estimate.sampled import sampled_stages
 from runtime.model import NS_PER_SECOND, Batch
 from runtime.plan.plan import Plan
 from runtime.prepare import prepare
-from runtime.simulate import CostModel, LinkModel, Simulation
+from runtime.simulate import CostModel, LinkModel, MeasuredSlice, NotedCost, Simulation
 
 SECONDS = 140
 SEEDS, QUICK_SEEDS = 20, 1
@@ -167,7 +168,14 @@ def _seconds(times_ns: late_city.Ints) -> Floats:
     return np.asarray((times_ns - times_ns[0]) / NS_PER_SECOND)
 
 
-def simulate(drawn: Drawn, *, seed: int = 0) -> Measured:
+@dataclass(frozen=True, eq=False)
+class Ran(Measured):
+    """A run, and what each of its slices took."""
+
+    slices: Sequence[MeasuredSlice]
+
+
+def simulate(drawn: Drawn, *, seed: int = 0) -> Ran:
     """Run the flow in the simulator."""
     plan = drawn.plan
     stimuli: list[Floats] = []
@@ -182,23 +190,28 @@ def simulate(drawn: Drawn, *, seed: int = 0) -> Measured:
 
     costs = dict(drawn.costs_ns)
     released = {"congestion": costs["congestion"]}
+    noted = NotedCost(
+        CostModel(per_slice_ns=PER_SLICE_NS, stages={**costs, "congestion": 0.0}, released=released)
+    )
     host = Simulation(
         plan,
         egress=leaves,
         seed=seed,
-        cost=CostModel(
-            per_slice_ns=PER_SLICE_NS, stages={**costs, "congestion": 0.0}, released=released
-        ),
+        cost=noted,
         link=LinkModel(delay_ns=0),
     )
     report = host.run()
     none = [np.zeros(0)]
-    return Measured(
-        np.concatenate(stimuli or none), np.concatenate(latencies or none), report, plan
+    return Ran(
+        np.concatenate(stimuli or none),
+        np.concatenate(latencies or none),
+        report,
+        plan,
+        noted.slices,
     )
 
 
-def statistics_of(ran: Measured, whole: Drawn) -> tuple[QueryGraph, dict[str, Series]]:
+def statistics_of(ran: Ran, whole: Drawn) -> tuple[QueryGraph, dict[str, Series]]:
     """Return what a run shows, such as one over a sample: costs and selectivities, and its rows."""
     stages = {stage.name: stage for stage in ran.report.stages}
     counts = {name: stages[name].rows_in for name in whole.times_s}
@@ -206,8 +219,12 @@ def statistics_of(ran: Measured, whole: Drawn) -> tuple[QueryGraph, dict[str, Se
         name: SourceTimes.in_order(at_s[: counts[name]], event_s[: counts[name]]).series()
         for name, (at_s, event_s) in whole.times_s.items()
     }
-    spans = {name: float(whole.times_s[name][0][counts[name] - 1]) for name in counts}
-    return query_graph_of(ran.plan.stages, stages, span_s=spans), rows
+    graph = query_graph_of_sample(
+        sampled_stages(ran.plan.stages, stages, ran.slices),
+        slice_s=LIMITS.slice_ns / NS_PER_SECOND,
+        times_s={name: whole.times_s[name][1][: counts[name]] for name in counts},
+    )
+    return graph.at_speed(None), rows
 
 
 def predict(
@@ -229,6 +246,10 @@ def predict(
     flow = GatedFlow(graph=graph, gated=gated_operators(plan.stages), sources=sources, sampled=rows)
     nodes = dict.fromkeys(plan.slot_names, 1.0)
     return estimate_gated(flow, plan.slots, nodes, d=d, width_s=WIDTH_S)
+
+
+SPREAD_ROWS = 25
+"""A sample that is spread has runs of so many rows that follow each other."""
 
 
 def _spread(count: int) -> Floats:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.frame import Claim, Result, number
+from benchmarks.frame import Claim, Options, Result, number
 from benchmarks.mace.load import Floats
 from benchmarks.mace.trial import Measured, Queries, predict
 from runtime.estimate import LatencyEstimate, QueryGraph
@@ -17,6 +18,16 @@ BACKLOG = 5
 """A worst latency of fewer subintervals than this is none to be predicted."""
 WORST = 0.08
 ESTIMATES = ("Mace", "held up")
+SEEDS, QUICK_SEEDS = 20, 1
+
+
+def seeds_of(options: Options) -> range:
+    """Return the seeds of a run: 20 from its first, or as many as SEEDS= says; one if quick."""
+    asked = os.environ.get("SEEDS", "")
+    if asked and not (asked.isdecimal() and int(asked)):
+        raise ValueError(f"SEEDS={asked} is no number of seeds; give a whole number above 0")
+    count = QUICK_SEEDS if options.quick else int(asked or SEEDS)
+    return range(options.seed, options.seed + count)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from examples.real_data import web_visits
+from runtime.estimate.rates import OnOff
 from runtime.model import NS_PER_SECOND
 
 EVENTS = 75_000
@@ -52,17 +53,14 @@ def genders() -> dict[str, str]:
 
 def on_off_s(rng: np.random.Generator, count: int, *, high_rate: float = HIGH_RATE) -> Floats:
     """Return when so many events arrive, seconds from the first, ascending; shape (count,)."""
-    found: list[Floats] = []
-    now_s, left, is_high = 0.0, count, bool(rng.random() < 0.5)
-    while left > 0:
-        length_s = rng.exponential(HIGH_S if is_high else HIGH_S / DURATION_RATIO)
-        rate = high_rate if is_high else high_rate / RATE_RATIO
-        came_s = np.sort(rng.uniform(0.0, length_s, rng.poisson(rate * length_s)))
-        found.append(now_s + came_s[:left])
-        left -= len(came_s)
-        now_s += length_s
-        is_high = not is_high
-    at_s = np.concatenate(found)
+    share = DURATION_RATIO / (1 + DURATION_RATIO)  # of time that the rate is high
+    model = OnOff(
+        high_rate * (share + (1 - share) / RATE_RATIO),
+        rate_ratio=RATE_RATIO,
+        duration_ratio=DURATION_RATIO,
+        high_s=HIGH_S,
+    )
+    at_s = model.arrivals_s(rng, count)
     return np.asarray(at_s - at_s[0])
 
 

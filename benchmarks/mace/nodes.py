@@ -19,13 +19,13 @@ from benchmarks.mace.judge import (
     Judged,
     claims,
     of,
+    seeds_of,
 )
 from benchmarks.mace.load import EVENTS
 from benchmarks.mace.seeds import STATISTICS, one_seed, tell_all
 
 QUERIES = 3
 NODES = tuple(range(4, 14))
-SEEDS, QUICK_SEEDS = 20, 1
 MEDIAN = 0.03
 PATTERNS = {"one pattern": True, "a pattern each": False}
 PAPER = "[mace] Fig. 8: below 3 % on 4 to 13 nodes, one placement and pattern of each"
@@ -33,17 +33,13 @@ PAPER = "[mace] Fig. 8: below 3 % on 4 to 13 nodes, one placement and pattern of
 
 def run(options: Options) -> Result:
     """Predict and measure each seed under both kinds of patterns."""
-    seeds = QUICK_SEEDS if options.quick else SEEDS
+    seeds = seeds_of(options)
     result = Result(
-        f"{EVENTS:,} events, 42 operators, {seeds} seeds, 4 to 13 nodes in turn; simulated",
+        f"{EVENTS:,} events, 42 operators, {len(seeds)} seeds, 4 to 13 nodes in turn; simulated",
         ["arrivals", "measured", "statistics", "w, s", "estimate", "seeds", *HEADER],
     )
     patterns = list(PATTERNS)[-1:] if options.quick else list(PATTERNS)
-    runs = [
-        (pattern, seed)
-        for pattern in patterns
-        for seed in range(options.seed, options.seed + seeds)
-    ]
+    runs = [(pattern, seed) for pattern in patterns for seed in seeds]
     found: dict[str, list[Judged]] = {pattern: [] for pattern in patterns}
     for pattern, seed in counted(runs, of=len(runs), what="mace-nodes"):
         found[pattern] += one_seed(

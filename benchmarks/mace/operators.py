@@ -13,12 +13,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.frame import Options, Result, counted, save_picture
-from benchmarks.mace.judge import HEADER, WIDTHS_S, Judged, claims, of
+from benchmarks.mace.judge import HEADER, WIDTHS_S, Judged, claims, of, seeds_of
 from benchmarks.mace.load import EVENTS
 from benchmarks.mace.query import STAGES
 from benchmarks.mace.seeds import MOST_QUERIES, STATISTICS, one_seed, tell_all
 
-SEEDS, QUICK_SEEDS = 20, 1
 QUICK_QUERIES = (3,)
 MEDIAN = 0.04
 PAPER = "[mace] Fig. 7: close for 14 to 70 operators (within 4 % in the text of §VIII)"
@@ -26,13 +25,13 @@ PAPER = "[mace] Fig. 7: close for 14 to 70 operators (within 4 % in the text of 
 
 def run(options: Options) -> Result:
     """Predict each number of queries' worst latency, and measure it."""
-    seeds = QUICK_SEEDS if options.quick else SEEDS
+    seeds = seeds_of(options)
     sizes = QUICK_QUERIES if options.quick else tuple(range(1, MOST_QUERIES + 1))
     result = Result(
-        f"{EVENTS:,} events, one node, {seeds} seeds of each size; simulated",
+        f"{EVENTS:,} events, one node, {len(seeds)} seeds of each size; simulated",
         ["operators", "measured", "statistics", "w, s", "estimate", "seeds", *HEADER],
     )
-    runs = [(size, seed) for size in sizes for seed in range(options.seed, options.seed + seeds)]
+    runs = [(size, seed) for size in sizes for seed in seeds]
     found: dict[int, list[Judged]] = {size: [] for size in sizes}
     for size, seed in counted(runs, of=len(runs), what="mace-operators"):
         found[size] += one_seed(seed, queries=size)

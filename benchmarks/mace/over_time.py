@@ -15,22 +15,30 @@ from matplotlib.figure import Figure
 
 from benchmarks.frame import Options, Result, counted, save_picture
 from benchmarks.mace.exact import exact
-from benchmarks.mace.judge import BACKLOG, HEADER, WIDTHS_S, Judged, claims, of, tell, worst_of
+from benchmarks.mace.judge import (
+    BACKLOG,
+    HEADER,
+    WIDTHS_S,
+    Judged,
+    claims,
+    of,
+    seeds_of,
+    tell,
+    worst_of,
+)
 from benchmarks.mace.load import EVENTS, Floats, on_off_s, own_s
 from benchmarks.mace.trial import (
     Measured,
     Queries,
-    first,
+    first_statistics,
     predict,
     queries_of,
     simulate,
-    spread,
-    statistics_of,
+    spread_statistics,
 )
 from runtime.estimate import LatencyEstimate
 
 CHUNKS = 3
-SEEDS, QUICK_SEEDS = 20, 1
 MEDIAN = 0.04
 OWN_RATE = 257.0
 """Events a second that the data's own arrivals are replayed at: the mean of the on-off load."""
@@ -49,15 +57,15 @@ class OneRun:
 
 def run(options: Options) -> Result:
     """Predict and measure each seed, chunk by chunk."""
-    seeds = QUICK_SEEDS if options.quick else SEEDS
+    seeds = seeds_of(options)
     result = Result(
-        f"{EVENTS:,} events in three chunks, one query on one node, {seeds} seeds; simulated",
+        f"{EVENTS:,} events in three chunks, one query on one node, {len(seeds)} seeds; simulated",
         ["chunk", "statistics", "w, s", "estimate", "seeds", *HEADER],
     )
     found: dict[int, list[Judged]] = {chunk: [] for chunk in range(1, CHUNKS + 1)}
     within: dict[tuple[str, float], list[float]] = {}
     shown: list[tuple[str, OneRun]] = []
-    for seed in counted(range(options.seed, options.seed + seeds), of=seeds, what="mace-time"):
+    for seed in counted(seeds, of=len(seeds), what="mace-time"):
         one = one_run(seed, chunks_s(np.random.default_rng([seed, 1])))
         if not shown:
             shown.append(("on-off arrivals", one))
@@ -107,8 +115,8 @@ def one_run(seed: int, arrivals_s: Floats) -> OneRun:
     queries = queries_of(np.random.default_rng(seed), [arrivals_s], sets=[None])
     measured = simulate(queries, seed=seed)
     graphs = {
-        STATISTICS[0]: statistics_of(first(queries, 1 / CHUNKS), seed=seed),
-        STATISTICS[1]: statistics_of(spread(queries, 0.08), seed=seed),
+        STATISTICS[0]: first_statistics(queries, 1 / CHUNKS, seed=seed),
+        STATISTICS[1]: spread_statistics(queries, 0.08, seed=seed),
     }
     estimates = {
         (name, width_s): predict(queries, graph, width_s=width_s)

@@ -10,7 +10,13 @@ from benchmarks.frame import Claim, Result
 from benchmarks.mace.exact import exact
 from benchmarks.mace.judge import WIDTHS_S, Judged, judge, of, span_of, tell, worst_of
 from benchmarks.mace.load import parts, patterns_s
-from benchmarks.mace.trial import SAMPLE, first, queries_of, simulate, spread, statistics_of
+from benchmarks.mace.trial import (
+    SAMPLE,
+    first_statistics,
+    queries_of,
+    simulate,
+    spread_statistics,
+)
 
 MOST_QUERIES = 5
 STATISTICS = ("first 8 %", "spread 8 %", "exact loads")
@@ -25,8 +31,8 @@ def one_seed(
     drawn = queries_of(rng, arrivals_s, sets=parts(MOST_QUERIES)[:queries], nodes=nodes)
     measured = simulate(drawn, seed=seed)
     graphs = {
-        name: statistics_of(sample(drawn, SAMPLE), seed=seed)
-        for name, sample in zip(STATISTICS, (first, spread), strict=False)
+        name: statistics(drawn, SAMPLE, seed=seed)
+        for name, statistics in zip(STATISTICS, (first_statistics, spread_statistics), strict=False)
     }
     known = [worst_of(measured, exact(drawn, width_s), STATISTICS[-1]) for width_s in WIDTHS_S]
     return judge(drawn, measured, graphs) + known

@@ -1,9 +1,9 @@
 """One trial of `mace-*`: queries on nodes, measured in the simulator, and predicted from a sample.
 
 ```
-first 8 % ─▶ simulator ─▶ report ─▶ costs, selectivities ─┐
-all arrivals, counted by subinterval ─────────────────────┴▶ Mace, held up │ beside
-all events ─▶ simulator ─▶ latency of each result, by stimulus time ───────┘
+8 % ─▶ simulator ─▶ slices ─▶ costs, selectivities, curves ─┐
+all arrivals, counted by subinterval ───────────────────────┴▶ Mace, held up │ beside
+all events ─▶ simulator ─▶ latency of each result, by stimulus time ─────────┘
 ```
 """
 
@@ -21,19 +21,20 @@ from benchmarks.mace.query import DOMAIN, SLIDE_S, STAGES, add_query, chosen
 from runtime.config import Limits
 from runtime.estimate import LatencyEstimate, QueryGraph, Workload, estimate_latency
 from runtime.estimate.query_graph import arrivals_of
-from runtime.estimate.sample_statistics import query_graph_of
+from runtime.estimate.sample_statistics import Stretches, query_graph_of_sample
+from runtime.estimate.sampled import sampled_stages
 from runtime.measure.report import JobReport
 from runtime.model import NS_PER_SECOND, Batch
 from runtime.plan.plan import Plan
 from runtime.prepare import prepare
-from runtime.simulate import CostModel, LinkModel, Simulation
+from runtime.simulate import CostModel, LinkModel, MeasuredCost, NotedCost, Simulation
 
 SAMPLE = 0.08
 LOAD = 0.7
 BATCH_ROWS = 25
-SPREAD_ROWS = 25
-"""A sample that is spread has runs of so many visits that follow each other."""
-
+STRETCH_ROWS = 20
+"""Of a sample from all over the data, so many rows stand for a stretch of time with selectivities
+of its own: shares drift by more than the few per cent that an error of the load may have."""
 
 LIMITS = Limits(
     fuse=False,
@@ -77,6 +78,11 @@ class Queries:
     def duration_s(self) -> float:
         """Until the last event."""
         return max(float(arrival_s[-1]) for arrival_s in self.arrivals_s)
+
+    @property
+    def ended_s(self) -> float:
+        """Until the last event of the query that ends first."""
+        return min(float(arrival_s[-1]) for arrival_s in self.arrivals_s)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,29 +158,51 @@ def first(queries: Queries, share: float) -> Queries:
     )
 
 
-def spread(queries: Queries, share: float) -> Queries:
-    """Return the same with as many events that come from all over the data, in short runs."""
+def spread(
+    queries: Queries, share: float, *, seed: int = 0
+) -> tuple[Queries, dict[str, Stretches]]:
+    """Return the same with as many events from all over the data, and {source: its stretches}.
+
+    One is drawn of every so many: visits that follow each other are of one person on one site, and
+    tell little more than one. Arrivals are those of the first, so that windows see what they will.
+    """
     sample = first(queries, share)
-    tables = []
-    for table, at_s in zip(queries.tables, sample.arrivals_s, strict=True):
-        taken = table.take(pa.array(_places(len(at_s), of=table.num_rows)))
-        tables.append(taken.set_column(0, "ts", table["ts"].slice(0, len(at_s))).combine_chunks())
-    return replace(sample, tables=tables)
+    tables, divided = [], {}
+    rng = np.random.default_rng([seed, 8])
+    for number, (table, at_s) in enumerate(zip(queries.tables, queries.arrivals_s, strict=True), 1):
+        places = one_of_each(rng, _of(share, len(at_s)), of=len(at_s))
+        count = len(places)
+        taken = table.take(pa.array(places))
+        tables.append(taken.set_column(0, "ts", table["ts"].slice(0, count)).combine_chunks())
+        rows = stretch_rows(count)
+        divided[f"{number}.visits"] = Stretches(rows.tolist(), at_s[places[rows]].tolist())
+    return replace(sample, tables=tables), divided
+
+
+def one_of_each(rng: np.random.Generator, count: int, *, of: int) -> Ints:
+    """Return which events a sample has: one, by chance, of every `of / count`; ascending."""
+    return np.asarray(((np.arange(count) + rng.random(count)) * of / count).astype(np.int64))
+
+
+def stretch_rows(count: int) -> Ints:
+    """Return how many of a sample's rows there are before each of its stretches."""
+    return np.arange(0, count, STRETCH_ROWS)
 
 
 def _of(share: float, count: int) -> int:
     return max(round(share * count), 1)
 
 
-def _places(count: int, *, of: int) -> Ints:
-    runs = -(-count // SPREAD_ROWS)
-    starts = np.arange(runs) * of // runs
-    places = (starts[:, None] + np.arange(min(SPREAD_ROWS, of // runs))).reshape(-1)
-    return np.asarray(np.resize(places, count))
-
-
 def simulate(queries: Queries, *, seed: int = 0) -> Measured:
     """Run the queries in the simulator."""
+    return _run(queries, _cost(queries), seed=seed)
+
+
+def _cost(queries: Queries) -> CostModel:
+    return CostModel(per_slice_ns=PER_SLICE_NS, stages=queries.costs_ns)
+
+
+def _run(queries: Queries, cost: CostModel | MeasuredCost, *, seed: int) -> Measured:
     flow = sw.Dataflow("mace")
     for number, table in enumerate(queries.tables, start=1):
         add_query(
@@ -189,44 +217,58 @@ def simulate(queries: Queries, *, seed: int = 0) -> Measured:
     stimuli: list[Floats] = []
     latencies: list[Floats] = []
 
-    ends_ns = {
-        f"{number}.out": table["ts"][-1].as_py()
-        for number, table in enumerate(queries.tables, start=1)
-    }
-
     def leaves(sink: str, batch: Batch | None, is_end: bool) -> None:
-        del is_end
-        # Windows that only the end of the input closes are no part of the load, nor is what has
-        # to wait for all of them in the last batch.
-        if batch is not None and batch.event_time_ns[-1] <= ends_ns[sink]:
+        del sink, is_end
+        if batch is not None:
             at_s = batch.stimulus_time_ns / NS_PER_SECOND
             stimuli.append(at_s)
             latencies.append(run.now_ns / NS_PER_SECOND - at_s)
 
-    run = Simulation(
-        plan,
-        egress=leaves,
-        seed=seed,
-        cost=CostModel(per_slice_ns=PER_SLICE_NS, stages=queries.costs_ns),
-        link=LinkModel(delay_ns=0),
-    )
+    run = Simulation(plan, egress=leaves, seed=seed, cost=cost, link=LinkModel(delay_ns=0))
     report = run.run()
-    none = [np.zeros(0)]
-    return Measured(
-        np.concatenate(stimuli or none), np.concatenate(latencies or none), report, plan
-    )
+    stimulus_s = np.concatenate([np.zeros(0), *stimuli])
+    # Where a source ends it closes windows of 10 s at once: no part of the load that is predicted,
+    # which is that of a stream that goes on. What has a later stimulus waits for that.
+    counts = stimulus_s < queries.ended_s
+    latency_s = np.concatenate([np.zeros(0), *latencies])
+    return Measured(stimulus_s[counts], latency_s[counts], report, plan)
 
 
-def statistics_of(sample: Queries, *, seed: int = 0) -> QueryGraph:
-    """Return what a run over a sample shows: costs and selectivities."""
-    ran = simulate(sample, seed=seed)
-    spans = {
-        f"{number}.visits": float(at_s[-1] - at_s[0])
-        for number, at_s in enumerate(sample.arrivals_s, start=1)
+def statistics_of(
+    sample: Queries, *, seed: int = 0, divided: Mapping[str, Stretches] | None = None
+) -> QueryGraph:
+    """Return what a run over a sample shows: costs, selectivities, curves of windows and joins.
+
+    Args:
+        sample: what is run.
+        seed: of the simulator.
+        divided: {source: its stretches, of which each has selectivities of its own}.
+    """
+    cost = NotedCost(_cost(sample))
+    ran = _run(sample, cost, seed=seed)
+    reports = {stage.name: stage for stage in ran.report.stages}
+    times_s = {
+        f"{number}.visits": table["ts"].to_numpy() / NS_PER_SECOND
+        for number, table in enumerate(sample.tables, start=1)
     }
-    return query_graph_of(
-        ran.plan.stages, {stage.name: stage for stage in ran.report.stages}, span_s=spans
+    return query_graph_of_sample(
+        sampled_stages(ran.plan.stages, reports, cost.slices),
+        slice_s=LIMITS.slice_ns / NS_PER_SECOND,
+        times_s=times_s,
+        stretches=divided,
+        may_be_unseen=False,
     )
+
+
+def spread_statistics(queries: Queries, share: float, *, seed: int = 0) -> QueryGraph:
+    """Return what events from all over the data show, selectivities by stretches of time."""
+    sample, divided = spread(queries, share, seed=seed)
+    return statistics_of(sample, seed=seed, divided=divided)
+
+
+def first_statistics(queries: Queries, share: float, *, seed: int = 0) -> QueryGraph:
+    """Return what the first events show."""
+    return statistics_of(first(queries, share), seed=seed)
 
 
 def predict(queries: Queries, graph: QueryGraph, *, width_s: float) -> LatencyEstimate:

@@ -3,9 +3,9 @@
 | file | what it has |
 | --- | --- |
 | `query_graph.py` | operators: what an event costs, what comes of it; the load of arrivals |
-| `curves.py` | joins and windows, whose load is no line |
-| `sample_statistics.py` | the graph that a run of the simulator over a sample shows |
-| `sampled.py` | the same from slices that were timed: what a slice costs, and a row of it |
+| `curves.py` | joins, windows, data that drift: no lines |
+| `sampled.py` | what a run over a sample shows of each stage: what a slice costs, a row of it |
+| `sample_statistics.py` | the graph that follows: costs, selectivities, curves fitted |
 | `carried.py` | statistics of a flow carried over to other plans of it |
 | `rates.py` | arrivals from a number, a trace or a model |
 | `excess.py` | load of a node, cumulative excess, Mace |

@@ -22,7 +22,7 @@ import numpy as np
 
 from runtime.errors import SettingError
 from runtime.estimate.query_graph import CostCurve, QueryGraph, QueryOperator, arrivals_of
-from runtime.estimate.sampled import SampledStage, full_slice_row_s
+from runtime.estimate.sampled import SampledStage
 from runtime.plan.plan import Stage
 from runtime.plan.step import ChoosingStep, GatedStep, Step
 from runtime.plan.steps import SourceStep
@@ -84,7 +84,7 @@ class StepStatistics:
         busy_s: dict[str, float] = dict.fromkeys(steps, 0.0)
         for stage in stages:
             found = seen[stage.name]
-            busy_s[stage.origin] += full_slice_row_s(found, slice_s) * found.rows_in
+            busy_s[stage.origin] += found.cost().in_full_slices(slice_s).row_s * found.rows_in
             if stage.part != "replica":  # what is dealt out has come to the gate already
                 rows_in[stage.origin] += found.rows_in
             if stage.part != "gate":

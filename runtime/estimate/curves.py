@@ -1,39 +1,44 @@
-"""Operators whose load and output are no line: joins and windows. Source: [mace] §VI-C."""
+"""Operators whose load and output are no line: joins, windows, data that drift. [mace] §VI-C."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from runtime.errors import SettingError
 from runtime.estimate.query_graph import FloatArray
 
-__all__ = ["JoinCurve", "WindowCurve", "fit_nonnegative"]
+__all__ = ["DriftCurve", "JoinCurve", "WindowCurve", "fit_nonnegative"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class JoinCurve:
     """A join of two inputs within an interval: work and results go with the pairs in reach.
 
-    An event meets those of the other side that came no longer ago than `within_s`.
+    An event meets those of the other side that came no longer ago than `within_s`. That is so where
+    both sides share keys that stay the same; where each event has one partner and no other,
+    results go with events, and this says too many of a stream that becomes denser.
 
     Attributes:
         within_s: how far apart two partners may be.
         row_s: CPU seconds of an event of each input.
         pair_s: CPU seconds of a pair in reach.
         result: results of a pair in reach.
+        share: of the events that its inputs put out, those that come to it: a replica gets a part.
     """
 
     within_s: float
     row_s: tuple[float, float]
     pair_s: float
     result: float
+    share: float = 1.0
 
     def load_s(self, arrivals: FloatArray, width_s: float) -> FloatArray:
         """Return the work in each subinterval, shape (d,)."""
         pairs = self.pairs(arrivals, width_s)
-        return np.asarray(np.asarray(self.row_s) @ arrivals + self.pair_s * pairs)
+        rows = np.asarray(self.row_s) @ self._sides(arrivals)
+        return np.asarray(rows + self.pair_s * pairs)
 
     def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
         """Return the results in each subinterval, shape (d,)."""
@@ -41,9 +46,18 @@ class JoinCurve:
 
     def pairs(self, arrivals: FloatArray, width_s: float) -> FloatArray:
         """Return how many pairs come into reach in each subinterval, shape (d,)."""
-        left, right = arrivals
+        left, right = self._sides(arrivals)
         met = left * _before(right, self.within_s, width_s)
         return np.asarray(met + right * _before(left, self.within_s, width_s))
+
+    def at_speed(self, speed: float) -> JoinCurve:
+        """Return the same where event time goes so many times faster than the clock."""
+        return replace(self, within_s=self.within_s / speed)
+
+    def _sides(self, arrivals: FloatArray) -> FloatArray:
+        """Return both sides, shape (2, d); what comes by one way is half of each."""
+        both = arrivals if len(arrivals) == 2 else np.tile(arrivals.sum(axis=0) / 2, (2, 1))
+        return np.asarray(self.share * both)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +70,7 @@ class WindowCurve:
         keys: how many there are; of n events drawn alike, keys · (1 − e^(−n / keys)) are met.
         row_s: CPU seconds of an event.
         result_s: CPU seconds of a result.
+        share: of the events that its inputs put out, those that come to it: a replica gets a part.
     """
 
     size_s: float
@@ -63,17 +78,57 @@ class WindowCurve:
     keys: float
     row_s: float
     result_s: float
+    share: float = 1.0
 
     def load_s(self, arrivals: FloatArray, width_s: float) -> FloatArray:
         """Return the work in each subinterval, shape (d,)."""
         out = self.events_out(arrivals, width_s)
-        return np.asarray(self.row_s * arrivals.sum(axis=0) + self.result_s * out)
+        return np.asarray(self.row_s * self.share * arrivals.sum(axis=0) + self.result_s * out)
 
     def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
-        """Return the results in each subinterval, shape (d,), as if windows ended all the time."""
-        inside = _recent(arrivals.sum(axis=0), self.size_s, width_s)
+        """Return the results in each subinterval, shape (d,): all of a window where it ends."""
+        inside = _recent(self.share * arrivals.sum(axis=0), self.size_s, width_s)
         met = self.keys * -np.expm1(-inside / self.keys)
-        return np.asarray(met * width_s / self.slide_s)
+        edges_s = np.arange(arrivals.shape[1] + 1) * width_s
+        ended = np.floor(edges_s / self.slide_s + 1e-9)  # windows end at multiples of the slide
+        return np.asarray(met * np.diff(ended))
+
+    def at_speed(self, speed: float) -> WindowCurve:
+        """Return the same where event time goes so many times faster than the clock."""
+        return replace(self, size_s=self.size_s / speed, slide_s=self.slide_s / speed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftCurve:
+    """An operator of which selectivity changes with time, as the data drift.
+
+    Attributes:
+        from_s: when each stretch of time begins, seconds from the start, ascending; what is before
+            the first belongs to it.
+        selectivity: events out for each event in, of each stretch.
+        cost_s: CPU seconds of an event.
+    """
+
+    from_s: tuple[float, ...]
+    selectivity: tuple[float, ...]
+    cost_s: float
+
+    def load_s(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        """Return the work in each subinterval, shape (d,)."""
+        del width_s
+        return np.asarray(self.cost_s * arrivals.sum(axis=0))
+
+    def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        """Return how many events leave in each subinterval, shape (d,)."""
+        middle_s = (np.arange(arrivals.shape[1]) + 0.5) * width_s
+        stretch = np.searchsorted(self.from_s, middle_s, side="right") - 1
+        return np.asarray(
+            np.asarray(self.selectivity)[np.maximum(stretch, 0)] * arrivals.sum(axis=0)
+        )
+
+    def at_speed(self, speed: float) -> DriftCurve:
+        """Return the same where event time goes so many times faster than the clock."""
+        return replace(self, from_s=tuple(at_s / speed for at_s in self.from_s))
 
 
 def fit_nonnegative(features: FloatArray, seconds: FloatArray) -> FloatArray:

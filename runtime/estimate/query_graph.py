@@ -7,7 +7,7 @@ Independent of nodes and placement: costs are seconds on a core of speed 1. Sour
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -40,6 +40,10 @@ class CostCurve(Protocol):
 
     def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
         """Return how many events come of them, shape (d,)."""
+        ...
+
+    def at_speed(self, speed: float) -> CostCurve:
+        """Return the same where event time goes so many times faster than the clock, > 0."""
         ...
 
 
@@ -120,6 +124,30 @@ class QueryGraph:
     def names(self) -> tuple[str, ...]:
         """The operators' names, in their order."""
         return tuple(one.name for one in self.operators)
+
+    def at_speed(self, speed: float | None) -> QueryGraph:
+        """Return the graph of a stream whose event time goes so many times faster than the clock.
+
+        Curves are of event time: of a stream that becomes denser, windows give fewer results for
+        each event, joins more.
+
+        Args:
+            speed: 1 where events happen as they arrive; None: as dense as the sample was, however
+                fast they come, so that all is linear.
+        """
+        if speed is not None and not 0 < speed < float("inf"):
+            raise SettingError(
+                f"speed={speed}: event time goes forward, so many times as fast as the clock; give "
+                "a number above 0, or None for a stream that stays as dense as its sample"
+            )
+        curves = [
+            None if speed is None or one.curve is None else one.curve.at_speed(speed)
+            for one in self.operators
+        ]
+        made = [
+            replace(one, curve=curve) for one, curve in zip(self.operators, curves, strict=True)
+        ]
+        return QueryGraph(self.sources, tuple(made))
 
     @property
     def sinks(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -91,6 +91,9 @@ class OnOff:
         rate_ratio: of the high rate to the low one, >= 1; 100 in §VIII, 10 in Fig. 12.
         duration_ratio: of the mean high period to the mean low one; 0.33 and 0.25.
         high_s: mean length of a high period.
+
+    Attributes:
+        low, high: events a second in periods of each kind.
     """
 
     def __init__(
@@ -107,22 +110,44 @@ class OnOff:
                 f"high_s={high_s} must be above 0, and rate_ratio={rate_ratio} at least 1"
             )
         share = duration_ratio / (1 + duration_ratio)  # of time that load is high
-        self._low = mean_rate / (share * rate_ratio + 1 - share)
-        self._high = self._low * rate_ratio
+        self.low = mean_rate / (share * rate_ratio + 1 - share)
+        self.high = self.low * rate_ratio
         self._high_s, self._low_s = high_s, high_s / duration_ratio
 
     def rates(
         self, rng: np.random.Generator, *, until_s: float
     ) -> list[tuple[float, float, float]]:
         """Return the periods up to a time: (start, end, events a second)."""
-        periods, at_s = [], 0.0
+        found = []
+        for start_s, end_s, rate in self.periods(rng):
+            found.append((start_s, min(end_s, until_s), rate))
+            if end_s >= until_s:
+                break
+        return found
+
+    def periods(self, rng: np.random.Generator) -> Iterator[tuple[float, float, float]]:
+        """Yield periods without end: (start, end, events a second)."""
+        at_s = 0.0
         is_high = bool(rng.random() < self._high_s / (self._high_s + self._low_s))
-        while at_s < until_s:
-            length_s = float(rng.exponential(self._high_s if is_high else self._low_s))
-            end_s = min(at_s + length_s, until_s)
-            periods.append((at_s, end_s, self._high if is_high else self._low))
+        while True:
+            end_s = at_s + float(rng.exponential(self._high_s if is_high else self._low_s))
+            yield at_s, end_s, self.high if is_high else self.low
             at_s, is_high = end_s, not is_high
-        return periods
+
+    def arrivals_s(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """Return when the first so many events come, Poisson within periods, ascending.
+
+        Shape (count,), seconds from the start of the first period.
+        """
+        found: list[FloatArray] = []
+        left = count
+        for start_s, end_s, rate in self.periods(rng):
+            if left <= 0:
+                break
+            came_s = np.sort(rng.uniform(start_s, end_s, rng.poisson(rate * (end_s - start_s))))
+            found.append(came_s[:left])
+            left -= len(came_s)
+        return np.concatenate([np.zeros(0), *found])
 
     def series(self, rng: np.random.Generator, *, d: int, width_s: float) -> FloatArray:
         """Return how many events are expected in each of d subintervals."""

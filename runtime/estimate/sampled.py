@@ -1,4 +1,4 @@
-"""From a sample run to a query graph: what an event of each stage costs, and what comes of it.
+"""What a run over a sample has shown of each stage: rows, results, and what slices cost.
 
 Slots work in slices, each of a fixed part and a part for each row. Where latency is in question
 there is a backlog, and slices are full: an event then costs its share of a full slice. Source:
@@ -7,16 +7,35 @@ there is a backlog, and slices are full: an event then costs its share of a full
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from runtime.errors import SettingError
 from runtime.estimate.curves import fit_nonnegative
-from runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator, arrivals_of
+from runtime.estimate.query_graph import FloatArray
+from runtime.measure.report import StageReport
+from runtime.model import NS_PER_SECOND
+from runtime.plan.plan import Stage
 
-__all__ = ["SampledStage", "full_slice_row_s", "query_graph_of_sample", "share_of"]
+__all__ = ["SampledStage", "StageCost", "as_shares", "sampled_stages", "share_of"]
+
+
+@dataclass(frozen=True)
+class StageCost:
+    """CPU seconds of a stage: of a slice, of each row, and of each pair or result besides."""
+
+    fixed_s: float
+    row_s: float
+    more_s: float = 0.0
+
+    def in_full_slices(self, slice_s: float) -> StageCost:
+        """Return what rows cost in slices that are full by time: their share of the fixed part."""
+        room_s = max(slice_s - self.fixed_s, slice_s / 10)  # so much of a slice is rows at least
+        part = 1 + self.fixed_s / room_s
+        return StageCost(0.0, self.row_s * part, self.more_s * part)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +47,13 @@ class SampledStage:
         inputs: the stages that feed it; none: it is a source.
         rows_in: rows that came in; of a source those that it read.
         rows_out: rows that it handed on.
-        slice_rows: rows of each of its slices.
+        slice_rows: rows that each of its slices took in; a message without rows counts as one.
         slice_s: CPU seconds of each, as many.
+        slice_in: rows that went on to its operator with each; none: not known.
+        slice_out: rows that left with each; none: not known.
+        slice_pairs: pairs that its join compared in each; none: not known.
+        window_s: size and slide of its windows, seconds of event time; None: it has none.
+        within_s: how far apart partners of its join may be; None: it does not join.
     """
 
     name: str
@@ -38,72 +62,113 @@ class SampledStage:
     rows_out: int
     slice_rows: Sequence[int]
     slice_s: Sequence[float]
+    slice_in: Sequence[int] = ()
+    slice_out: Sequence[int] = ()
+    slice_pairs: Sequence[int] = ()
+    window_s: tuple[float, float] | None = None
+    within_s: float | None = None
 
     @property
     def selectivity(self) -> float:
         """σ: rows out for each row in."""
         return self.rows_out / self.rows_in if self.rows_in else 0.0
 
-    def fixed_and_row_s(self) -> tuple[float, float]:
-        """Return what a slice costs, and each row of it, CPU seconds.
+    def cost(self, more: Sequence[int] = ()) -> StageCost:
+        """Return what a slice costs, and each row of it; of a stage that had none, nothing.
 
         The first slices, in which code is loaded, are left out where there are enough others.
 
-        Raises:
-            SettingError: it had no slice.
+        Args:
+            more: of each slice, what else may cost: pairs or results; none: rows alone.
         """
+        if not len(self.slice_rows):
+            return StageCost(0.0, 0.0)
         rows, seconds = np.asarray(self.slice_rows, float), np.asarray(self.slice_s, float)
+        let_go = np.asarray(self.slice_in if len(self.slice_in) else np.zeros(len(rows)), float)
+        others = np.asarray(more if len(more) else np.zeros(len(rows)), float)
+        features = np.stack([np.ones(len(rows)), rows, let_go, others], axis=1)
         if len(rows) > 8:
-            rows, seconds = rows[2:], seconds[2:]
-        mean = 0.0, float(seconds.sum() / max(rows.sum(), 1))
+            features, seconds = features[2:], seconds[2:]
+        if any(np.ptp(each) == 0 and each.any() for each in features[:, 1:3].T):
+            features[:, 0] = 0.0  # nothing tells a slice from its rows: all of it is theirs
+        found = fit_nonnegative(features, seconds)
         # Whatever interrupts a slice makes it longer, never shorter. One or two that are far off
         # are left out, if they are little of the whole: else it is the work that varies.
-        fixed, row = _fit(rows, seconds)
-        off = seconds - fixed - row * rows
+        off = seconds - features @ found
         odd = off > 10 * np.median(np.abs(off)) + 1e-12
-        if 0 < odd.sum() <= 2 and len(rows) > 8 and off[odd].sum() <= 0.1 * seconds.sum():
-            fixed, row = _fit(rows[~odd], seconds[~odd])
-        # Slices of one length, or such as say nothing of rows: all of it is theirs.
-        return (fixed, row) if row > 0 and np.ptp(rows) > 0 else mean
+        if 0 < odd.sum() <= 2 and len(off) > 8 and off[odd].sum() <= 0.1 * seconds.sum():
+            found = fit_nonnegative(features[~odd], seconds[~odd])
+        if not found[1:].any():  # longer slices took no longer
+            return StageCost(0.0, float(seconds.sum() / max(features[:, 1:3].max(axis=1).sum(), 1)))
+        # A row costs as it comes and as it is let go, sooner or later both.
+        return StageCost(float(found[0]), float(found[1] + found[2]), float(found[3]))
 
 
-def _fit(rows: FloatArray, seconds: FloatArray) -> tuple[float, float]:
-    fixed, row = fit_nonnegative(np.stack([np.ones(len(rows)), rows], axis=1), seconds)
-    return float(fixed), float(row)
+class SliceSeen(Protocol):
+    """What is noted of a slice; see `runtime.simulate.MeasuredSlice`."""
+
+    @property
+    def stage(self) -> str: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def took_ns(self) -> int: ...
+    @property
+    def released(self) -> int: ...
+    @property
+    def results(self) -> int: ...
+    @property
+    def comparisons(self) -> int: ...
 
 
-def query_graph_of_sample(stages: Sequence[SampledStage], *, slice_s: float) -> QueryGraph:
-    """Return the query graph of a flow, its stages as operators.
+def sampled_stages(
+    stages: Sequence[Stage], reports: Mapping[str, StageReport], slices: Iterable[SliceSeen]
+) -> list[SampledStage]:
+    """Return what a run over a sample has shown of each stage of its plan.
 
     Args:
-        stages: in topological order.
-        slice_s: how long a full slice takes (`Limits.slice_ns`).
+        stages: of the plan, in topological order.
+        reports: {stage: what it did with the sample, to its end}.
+        slices: all there were, in their order.
 
     Raises:
-        SettingError: no source read a row, or no sink got one: nothing can be said from that.
+        SettingError: a stage has no report.
     """
-    sources = [stage for stage in stages if not stage.inputs]
-    if not any(stage.rows_in for stage in sources):
-        raise SettingError(
-            f"the sample has no rows: sources {', '.join(s.name for s in sources)} are empty; "
-            "give a larger sample, or data with rows"
-        )
-    feeding = {name for stage in stages for name in stage.inputs}
-    sinks = [stage for stage in stages if stage.name not in feeding]
-    if not any(stage.rows_in for stage in sinks):
-        raise SettingError(
-            f"the sample of {sum(s.rows_in for s in sources)} rows gave no result at "
-            f"{', '.join(s.name for s in sinks)}, so what results cost is not known; give a "
-            "larger sample"
-        )
-    operators = tuple(_operator(stage, slice_s, share_of(stage, stages)) for stage in stages)
-    if not any(cost for one in operators for cost in one.cost_s):
-        raise SettingError(
-            f"the sample of {sum(s.rows_in for s in sources)} rows cost nothing at any stage, by "
-            "the clock that it was timed with: what work costs is not known; take a larger sample, "
-            "or time it by a finer clock"
-        )
-    return QueryGraph(tuple(arrivals_of(stage.name) for stage in sources), operators)
+    own: dict[str, list[SliceSeen]] = {stage.name: [] for stage in stages}
+    for one in slices:
+        if one.rows or one.released:
+            own[one.stage].append(one)
+    found = []
+    for stage in stages:
+        report = reports.get(stage.name)
+        if report is None:
+            raise SettingError(
+                f"stage {stage.name!r} is not in the sample's report, so what an event costs it is "
+                "not known; take a sample of this version of the flow"
+            )
+        found.append(_sampled(stage, report, own[stage.name]))
+    return found
+
+
+def _sampled(stage: Stage, report: StageReport, slices: Sequence[SliceSeen]) -> SampledStage:
+    window = getattr(stage.step, "window", None)
+    within_ns = getattr(stage.step, "within_ns", None)
+    is_join = within_ns is not None and len(getattr(stage.step, "ports", ())) == 2
+    return SampledStage(
+        name=stage.name,
+        inputs=tuple(dict.fromkeys(channel.source for channel in stage.inputs)),
+        rows_in=report.rows_in,
+        rows_out=report.rows_out,
+        slice_rows=[one.rows for one in slices],
+        slice_s=[one.took_ns / NS_PER_SECOND for one in slices],
+        slice_in=[one.released for one in slices],
+        slice_out=[one.results for one in slices],
+        slice_pairs=[one.comparisons for one in slices],
+        window_s=None
+        if window is None
+        else (window.size_ns / NS_PER_SECOND, window.slide_ns / NS_PER_SECOND),
+        within_s=within_ns / NS_PER_SECOND if is_join and within_ns else None,
+    )
 
 
 def share_of(stage: SampledStage, stages: Sequence[SampledStage]) -> float:
@@ -117,25 +182,13 @@ def share_of(stage: SampledStage, stages: Sequence[SampledStage]) -> float:
     return stage.rows_in / handed if handed else 0.0
 
 
-def _operator(stage: SampledStage, slice_s: float, share: float) -> QueryOperator:
-    inputs = stage.inputs or (arrivals_of(stage.name),)
-    full = full_slice_row_s(stage, slice_s)
-    return QueryOperator(
-        name=stage.name,
-        inputs=inputs,
-        cost_s=(full * share,) * len(inputs),
-        selectivity=(stage.selectivity * share,) * len(inputs),
-    )
-
-
-def full_slice_row_s(stage: SampledStage, slice_s: float) -> float:
-    """Return what a row costs in a slice that is full by time: its share of the fixed part, too."""
-    fixed_s, row_s = stage.fixed_and_row_s() if len(stage.slice_rows) else (0.0, 0.0)
-    room_s = max(slice_s - fixed_s, slice_s / 10)  # at least so much of a slice is its rows
-    return row_s * (1 + fixed_s / room_s)
-
-
 def as_shares(rows: Mapping[str, int]) -> dict[str, float]:
     """Return {source: its share of all rows}, for a rate that is given for all of them at once."""
     total = sum(rows.values())
     return {name: count / total if total else 0.0 for name, count in rows.items()}
+
+
+def full_rows(stage: SampledStage) -> FloatArray:
+    """Return how many rows had gone in, and out, after each slice: shape (2, slices + 1)."""
+    each = np.array([stage.slice_in, stage.slice_out], dtype=np.float64).reshape(2, -1)
+    return np.concatenate([np.zeros((2, 1)), np.cumsum(each, axis=1)], axis=1)

@@ -61,6 +61,8 @@ class Slice:
     released: int = 0
     """Rows that went on to the operator; a gate may take rows in with one slice, and let them go
     with many others."""
+    results: int = 0
+    """Rows that left the stage, whether to another slot or within its own."""
 
     @property
     def worked(self) -> int:

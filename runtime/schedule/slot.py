@@ -177,7 +177,9 @@ class Slot:
             self._owed[channel] = self._owed.get(channel, 0) + rows
         if self._owed:
             self._grant(machine, actions)
-        return Slice(name, machine.rows_worked, actions, now_ns, compared, machine.rows_released)
+        results = 0 if message is None else message.rows
+        worked, released = machine.rows_worked, machine.rows_released
+        return Slice(name, worked, actions, now_ns, compared, released, results)
 
     def _send(
         self, machine: StageMachine, message: Message, now_ns: int, actions: list[Action]

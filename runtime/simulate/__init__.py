@@ -16,6 +16,7 @@ from runtime.simulate.models import (
     LinkModel,
     MeasuredCost,
     MeasuredSlice,
+    NotedCost,
     TunerModel,
 )
 
@@ -27,6 +28,7 @@ __all__ = [
     "LinkModel",
     "MeasuredCost",
     "MeasuredSlice",
+    "NotedCost",
     "Simulation",
     "SlotDies",
     "SlotHangs",

@@ -66,13 +66,24 @@ class MeasuredSlice:
 
     Attributes:
         stage: that ran.
-        rows: that it took in, or that went on to its operator, whichever are more.
+        rows: that it took in; a message without rows counts as one.
         took_ns: by the clock that was given.
+        released: rows that went on to its operator; a gate may let rows go with a later slice.
+        results: rows that left.
+        comparisons: pairs that a join compared.
     """
 
     stage: str
     rows: int
     took_ns: int
+    released: int = 0
+    results: int = 0
+    comparisons: int = 0
+
+    @classmethod
+    def of(cls, done: Slice, took_ns: int) -> MeasuredSlice:
+        """Return what a slice did."""
+        return cls(done.stage, done.rows, took_ns, done.released, done.results, done.comparisons)
 
 
 class MeasuredCost:
@@ -98,7 +109,21 @@ class MeasuredCost:
         """Return how long the slice has taken."""
         del rng, now_ns
         took_ns = max(1, self._clock_ns() - self._since_ns)
-        self.slices.append(MeasuredSlice(done.stage, max(done.rows, done.released), took_ns))
+        self.slices.append(MeasuredSlice.of(done, took_ns))
+        return took_ns
+
+
+class NotedCost(MeasuredCost):
+    """Costs of a model, which are noted as if they had been measured."""
+
+    def __init__(self, model: CostModel) -> None:
+        super().__init__(lambda: 0)
+        self._model = model
+
+    def slice_ns(self, done: Slice, rng: np.random.Generator, *, now_ns: int = 0) -> int:
+        """Return how long the model says."""
+        took_ns = self._model.slice_ns(done, rng, now_ns=now_ns)
+        self.slices.append(MeasuredSlice.of(done, took_ns))
         return took_ns
 
 

@@ -10,7 +10,14 @@ from benchmarks.mace.exact import exact
 from benchmarks.mace.judge import worst_of
 from benchmarks.mace.load import on_off_s
 from benchmarks.mace.query import STAGES
-from benchmarks.mace.trial import Queries, first, predict, simulate, spread, statistics_of
+from benchmarks.mace.trial import (
+    Queries,
+    first_statistics,
+    predict,
+    simulate,
+    spread_statistics,
+)
+from runtime.estimate.rates import OnOff
 
 URLS = ("https://a.com/x?q=1", "http://b.org/y", "https://c.com/", "https://d.com/z#top", "e.com")
 COUNT = 3_000
@@ -61,6 +68,19 @@ def test_on_one_node_exact_loads_predict_the_worst_latency_and_so_does_a_sample(
     known = worst_of(ran, exact(asked, 0.1), "exact")
     assert known.measured_s > 5
     assert known.error("Mace") < 0.03
-    for sample in (first, spread):
-        graph = statistics_of(sample(asked, 0.08))
+    for statistics in (first_statistics, spread_statistics):
+        graph = statistics(asked, 0.08)
         assert worst_of(ran, predict(asked, graph, width_s=0.1), "sample").error("Mace") < 0.05
+
+
+def test_arrivals_of_the_model_are_as_many_as_it_says() -> None:
+    """`OnOff` draws what `mace-*` load nodes with, and what a prediction of it expects."""
+    model = OnOff(257.0)
+    at_s = model.arrivals_s(np.random.default_rng(5), 50_000)
+    assert len(at_s) == 50_000
+    assert (np.diff(at_s) >= 0).all()
+    cells = int(at_s[-1])
+    expected = model.series(np.random.default_rng(5), d=cells, width_s=1.0)
+    first = expected[:5].sum()  # the same periods as long as nothing else has been drawn
+    assert (at_s < 5).sum() == pytest.approx(first, rel=0.3, abs=30)
+    assert model.high == 100 * model.low

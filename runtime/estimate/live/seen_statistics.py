@@ -192,6 +192,9 @@ class _Scaled:
     def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
         return np.asarray(self.curve.events_out(arrivals, width_s) * self.results)
 
+    def at_speed(self, speed: float) -> CostCurve:
+        return _Scaled(self.curve.at_speed(speed), self.cost, self.results)
+
 
 def as_seen(operator: QueryOperator, by: Seen) -> QueryOperator:
     """Return an operator with what is seen in place of what was predicted with."""

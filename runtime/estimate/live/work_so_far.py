@@ -150,6 +150,9 @@ class _Given:
     def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
         raise NotImplementedError
 
+    def at_speed(self, speed: float) -> _Given:
+        raise NotImplementedError
+
 
 def _given(graph: QueryGraph) -> QueryGraph:
     """Return the graph as an estimator takes it that goes by loads, not by what a row costs."""
