@@ -16,7 +16,7 @@ from runtime.estimate.gates import (
     gated_operators,
 )
 from runtime.estimate.query_graph import FloatArray
-from runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule, format_s
+from runtime.model import NS_PER_SECOND, ON_ARRIVAL, READY_ONLY, ReleaseRule, format_s
 from runtime.plan.plan import Plan
 from slackwater.sampling import FlowSample
 from slackwater.what_if import Layout
@@ -157,11 +157,10 @@ def _fed_over(gate: GatedOperator, layout: Layout) -> GatedOperator:
 
 def _holds_back(gated: Mapping[str, GatedOperator], sample: FlowSample) -> bool:
     """Whether any gate waits for anything: for another input, by its rule, or for a promise."""
-    if not gated or not sample.times:
+    holding = [gate for gate in gated.values() if gate.rule != ON_ARRIVAL]
+    if not holding or not sample.times:
         return False
-    waits = any(
-        len(set(gate.feeds)) > 1 or gate.rule.slack_ns is not None for gate in gated.values()
-    )
+    waits = any(len(set(gate.feeds)) > 1 or gate.rule.slack_ns is not None for gate in holding)
     return waits or any(
         not np.array_equal(one.event_s, one.promise_s) for one in sample.times.values()
     )

@@ -73,12 +73,20 @@ def query_graph_of_sample(
         may_be_unseen: whether a stage that got no event is taken to cost nothing.
 
     Raises:
-        SettingError: no source read a row, or no sink got one; or a stage got none that must.
+        SettingError: no source read a row, or no sink got one; or a stage got none that must; or
+            nothing cost any time.
     """
     _check(stages, may_be_unseen=may_be_unseen)
     sources = tuple(arrivals_of(stage.name) for stage in stages if not stage.inputs)
     fit = _Fit(stages, slice_s, times_s or {}, stretches or {})
-    return QueryGraph(sources, tuple(fit.operator(stage) for stage in stages))
+    operators = tuple(fit.operator(stage) for stage in stages)
+    if not any(cost for one in operators for cost in one.cost_s):
+        read = sum(stage.rows_in for stage in stages if not stage.inputs)
+        raise SettingError(
+            f"the sample of {read} rows cost nothing at any stage, by the clock that it was timed "
+            "with: what work costs is not known; take a larger sample, or time it by a finer clock"
+        )
+    return QueryGraph(sources, operators)
 
 
 def _check(stages: Sequence[SampledStage], *, may_be_unseen: bool) -> None:

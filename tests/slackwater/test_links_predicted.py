@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 import slackwater as sw
 from runtime.errors import FlowError, SettingError
 from runtime.estimate.rates import OnOff
-from runtime.estimate.sampled import SampledStage, query_graph_of_sample
+from runtime.estimate.sample_statistics import query_graph_of_sample
+from runtime.estimate.sampled import SampledStage
 from runtime.simulate import CostModel, LinkModel
 from slackwater.cli.main import app
 from slackwater.prediction import Prediction

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 import slackwater as sw
 from runtime.config import Limits
-from runtime.estimate.sampled import SampledStage, query_graph_of_sample
+from runtime.estimate.sample_statistics import query_graph_of_sample
+from runtime.estimate.sampled import SampledStage
 from runtime.prepare import prepare
 from slackwater.cli.main import app
 from slackwater.plan_choice import Sampler, choose_plan
