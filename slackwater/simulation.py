@@ -63,7 +63,14 @@ class Simulation(FlowHost):
                 no slot of the plan.
         """
         plan = self._admitted(flow, placement=placement, limits=limits, tuning=tuning)
-        job = SimulatedJob(plan, seed=self._seed, cost=self._cost, link=self._link, faults=faults)
+        job = SimulatedJob(
+            plan,
+            seed=self._seed,
+            cost=self._cost,
+            link=self._link,
+            faults=faults,
+            slots=self.slots,
+        )
         self._jobs.append(job)
         return job
 

@@ -18,6 +18,7 @@ from runtime.simulate.models import (
     MeasuredSlice,
     TunerModel,
 )
+from runtime.simulate.replacing import Replace
 
 __all__ = [
     "ClusterGoes",
@@ -27,6 +28,7 @@ __all__ = [
     "LinkModel",
     "MeasuredCost",
     "MeasuredSlice",
+    "Replace",
     "Simulation",
     "SlotDies",
     "SlotHangs",

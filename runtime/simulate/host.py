@@ -19,8 +19,9 @@ from runtime.errors import JobStopped, SlackwaterError
 from runtime.measure.assemble import job_report
 from runtime.measure.report import JobReport
 from runtime.measure.samples import StageSample
-from runtime.model import Batch, Message
+from runtime.model import Message
 from runtime.plan.plan import Channel, Plan
+from runtime.plan.relocation import Relocation
 from runtime.plan.slot_plan import slot_plan
 from runtime.schedule import (
     Egress,
@@ -31,7 +32,6 @@ from runtime.schedule import (
     Slice,
     Slot,
     SlotResults,
-    Written,
     carry_out,
     make_slot,
     rest_of,
@@ -40,36 +40,13 @@ from runtime.schedule.results import SinkAction
 from runtime.simulate.faults import Fault, check_faults
 from runtime.simulate.life import SimulatedLife
 from runtime.simulate.models import CostModel, LinkModel, MeasuredCost, TunerModel
+from runtime.simulate.replacing import SimulatedReplacing, relocated
+from runtime.simulate.taken import Egressed, Taken
 from runtime.simulate.tuner import SimulatedTuner
 
 GIVE_UP_POLLS = 10_000
 """A source that has nothing and cannot say when is asked so often in a row, there being nothing
 else to do; then the run is called stalled."""
-
-Egressed = Callable[[str, Batch | None, bool], object]
-"""(sink stage, rows or None, whether its stream has ended): take the results, and nothing else."""
-
-
-class _Taken:
-    """Sinks of which each is a call."""
-
-    def __init__(self, egress: Egressed) -> None:
-        self._egress = egress
-
-    def write(self, sink: str, batch: Batch) -> Written:
-        self._egress(sink, batch, False)
-        return Written()
-
-    def publish(self, sink: str) -> int | None:
-        del sink
-        return None
-
-    def close(self, sink: str, state: str) -> None:
-        if state == "done":
-            self._egress(sink, None, True)
-
-    def abort(self, sink: str, error: str) -> None:
-        """Nothing to finish."""
 
 
 class Simulation:
@@ -86,6 +63,9 @@ class Simulation:
             nobody does.
         tuner: how far off the policy is, and how it fares; None: it is told and obeyed at once.
         faults: what goes wrong, and when.
+
+    Attributes:
+        replacing: moves stages while it runs; tell it before.
     """
 
     def __init__(  # noqa: PLR0913 - each by name
@@ -103,7 +83,7 @@ class Simulation:
     ) -> None:
         check_faults(plan, tuple(faults))
         self._plan, self._seed = plan, seed
-        self._sinks = egress if not callable(egress) else _Taken(egress)
+        self._sinks = egress if not callable(egress) else Taken(egress)
         self._rng = np.random.default_rng(seed)
         self._cost, self._link = cost or CostModel(), link or LinkModel()
         self.now_ns = self._start_ns = start_ns
@@ -127,6 +107,7 @@ class Simulation:
         self._idle_polls = 0
         self._carried: set[str] = set()  # channels whose end of stream has arrived
         self._life = SimulatedLife(plan, self, close=self._end_sinks, seed=seed, faults=faults)
+        self.replacing = SimulatedReplacing(plan, self)
 
     def _new_slot(self, name: str) -> Slot:
         part = replace(slot_plan(self._plan, name), interval_ns=self._sampled_ns)
@@ -165,6 +146,7 @@ class Simulation:
                 waits for whom.
         """
         self._life.begin()
+        self.replacing.begin()
         try:
             if self._tuner is not None:
                 self._tuner.begin()
@@ -217,6 +199,7 @@ class Simulation:
             ],
             tuning=None if self._tuner is None else self._tuner.report(),
         )
+        report.replaced = list(self.replacing.done)
         if report.state == "failed":
             report.job_events, report.slot_events = self._life.machine.heard, self._life.given
         return report
@@ -249,7 +232,7 @@ class Simulation:
 
     def _try(self, name: str) -> None:
         """Let a slot that is not busy do its next slice, or wake it when a source is due."""
-        if name in self._busy or not self._life.may_work(name):
+        if name in self._busy or not self._life.may_work(name) or self.replacing.holds(name):
             return
         slot = self._slots[name]
         try:
@@ -288,6 +271,7 @@ class Simulation:
     def _complete(self, name: str, done: Slice) -> None:
         self._busy.discard(name)
         if not self._life.may_work(name):  # it is gone, and what it was at with it
+            self.replacing.look()
             return
         try:
             for action in done.actions:
@@ -296,6 +280,7 @@ class Simulation:
             self._life.fail(name, problem)
             return
         self._life.rest(name, is_finished=self._slots[name].is_finished)
+        self.replacing.look()
         self._try(name)
 
     def _perform(self, action: Any) -> None:
@@ -346,9 +331,11 @@ class Simulation:
         at_ns = self.now_ns + self._link.travel_ns(self._rng)
         at_ns = max(at_ns, self._free_ns.get(way, 0))
         self._free_ns[way] = at_ns
+        self.replacing.left(way[0])
 
         def happen() -> None:
             arrive()
+            self.replacing.arrived(way[0])
             self._try(target)
 
         self.at(at_ns, happen)
@@ -369,9 +356,37 @@ class Simulation:
         return self._slots[slot].samples(self.now_ns)
 
     def apply(self, slot: str, command: Command, number: tuple[int, int]) -> None:
-        """Let a slot carry out a command."""
+        """Let a slot carry out a command; its stage may have moved since it was sent."""
+        slot = self._plan.slots.get(command.stage, slot)
         self._slots[slot].apply(command, number=number)
         self._try(slot)
+
+    # -- what a re-placement asks of the slots -----------------------------------------------------
+
+    def why_still(self, slot: str) -> str | None:
+        """Return why a slot does nothing any more; None: it works."""
+        return self._life.why_still(slot)
+
+    def has_ended(self, slot: str) -> bool:
+        """Whether a slot has ended, its stages being finished."""
+        return self._life.has_ended(slot)
+
+    def relocate(self, relocation: Relocation) -> int:
+        """Move stages between slots that hold still; return how many bytes of state went along."""
+        self._plan = relocation.new
+        size, finished = relocated(
+            relocation, self._slots, self._results, self._new_slot, self._new_results
+        )
+        self._carried |= finished
+        self._life.moved(relocation.new)
+        if self._tuner is not None:
+            self._tuner.moved(FlowGraph.of(relocation.new))
+        return size
+
+    def wake(self, slots: Sequence[str]) -> None:
+        """Let slots go on."""
+        for name in slots:
+            self._try(name)
 
     def _stall(self) -> str:
         waits = [

@@ -142,6 +142,21 @@ class SimulatedLife:
         """Whether a slot can be asked, and told what to do: it works, or has ended."""
         return slot not in self._idle or slot in self._over
 
+    def has_ended(self, slot: str) -> bool:
+        """Whether a slot has ended by itself, its stages being finished."""
+        return slot in self._over
+
+    def why_still(self, slot: str) -> str | None:
+        """Return why a slot does nothing any more; None: it works."""
+        if self.may_work(slot):
+            return None
+        return "died" if slot in self._vanished else "does not answer"
+
+    def moved(self, plan: Plan) -> None:
+        """Go on with the same stages in other slots."""
+        self._plan = plan
+        self.machine.moved(plan, {slot: HomeNode(slot, slot, HOST) for slot in plan.slot_names})
+
     # -- what slots do ---------------------------------------------------------------------
 
     def rest(self, slot: str, *, is_finished: bool) -> None:

@@ -136,6 +136,11 @@ class SimulatedTuner:
         # A run begins before anything is to happen.
         self._perform(self._loop.begin(now_ns, first, left_ns=left_ns), is_first=True)
 
+    def moved(self, graph: FlowGraph) -> None:
+        """Go on with the same stages in other slots."""
+        self._graph = graph
+        self._loop.moved(graph)
+
     def report(self) -> TuningReport:
         """Return how the deadline was kept so far."""
         known = self._policy.noted(self._loop.state(is_last=True).report)
