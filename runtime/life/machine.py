@@ -155,7 +155,13 @@ class JobLife:
         self._began_ns = began_ns
 
     def moved(self, plan: Plan, homes: Mapping[str, HomeNode]) -> None:
-        """Go on with the same stages in other slots, some of them new; those without any end."""
+        """Go on with the same stages in other slots, some of them new; those without any end.
+
+        One that had ended so may be used again: as a new one.
+        """
+        for slot in plan.slot_names:
+            if not self._plan.stages_of(slot):
+                self._ended.pop(slot, None)
         self._plan = plan
         self._homes |= homes
 

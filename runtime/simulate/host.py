@@ -386,7 +386,8 @@ class Simulation:
     def wake(self, slots: Sequence[str]) -> None:
         """Let slots go on."""
         for name in slots:
-            self._try(name)
+            if name in self._slots:  # else one that was to be new
+                self._try(name)
 
     def _stall(self) -> str:
         waits = [

@@ -153,7 +153,10 @@ class SimulatedLife:
         return "died" if slot in self._vanished else "does not answer"
 
     def moved(self, plan: Plan) -> None:
-        """Go on with the same stages in other slots."""
+        """Go on with the same stages in other slots; see `JobLife.moved`."""
+        again = {slot for slot in plan.slot_names if not self._plan.stages_of(slot)}
+        self._over -= again
+        self._idle -= again - self._vanished
         self._plan = plan
         self.machine.moved(plan, {slot: HomeNode(slot, slot, HOST) for slot in plan.slot_names})
 

@@ -143,8 +143,7 @@ class SimulatedReplacing:
 
     def _hold(self, wanted: Plan) -> None:
         self._began_ns = self._world.now_ns
-        places = dict.fromkeys([*self._plan.slot_names, *wanted.slot_names])
-        ended = [slot for slot in places if self._world.has_ended(slot)]
+        ended = [slot for slot in self._plan.slot_names if self._world.has_ended(slot)]
         try:
             found = Relocation.between(self._plan, wanted, ended=ended)
         except FlowError as problem:
@@ -161,9 +160,10 @@ class SimulatedReplacing:
         assert found is not None, "it is being carried"
         held, self._held = found.slots, frozenset()
         self._now, self._is_carrying = None, False
-        if any(self._world.has_ended(slot) for slot in held):
+        there = [slot for slot in held if slot not in found.new_slots]
+        if any(self._world.has_ended(slot) for slot in there):
             self._waiting.appendleft(found.new)  # its stages have finished: the others move
-        elif still := {slot: why for slot in held if (why := self._world.why_still(slot))}:
+        elif still := {slot: why for slot in there if (why := self._world.why_still(slot))}:
             slot, why = next(iter(still.items()))
             self._note(found, problem=f"slot {slot!r} {why} meanwhile")
         else:
@@ -204,7 +204,7 @@ def relocated(
         How many bytes of state went along; the channels that join other slots now, and whose
         stream is over: nothing will come on them.
     """
-    known = [slot for slot in relocation.slots if slot in slots]
+    known = [slot for slot in relocation.slots if slot not in relocation.new_slots]
     states = rearranged(
         {slot: slots[slot].snapshot(relocation.leaving(slot)) for slot in known}, relocation
     )
@@ -218,7 +218,7 @@ def relocated(
         and (channel.source not in machines or machines[channel.source].is_finished)
     }
     for slot in relocation.slots:
-        old, slots[slot] = slots.get(slot), new_slot(slot)
+        old, slots[slot] = slots[slot] if slot in known else None, new_slot(slot)
         results[slot] = new_results(slot)
         results[slot].restore(sinks[slot])
         if slot in states:
