@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from runtime.errors import FlowError
-from runtime.measure import JobReport, refuse_imbalance
+from runtime.measure import JobReport, Replaced, refuse_imbalance
 from runtime.plan.plan import Plan, collect_sinks
+from runtime.plan.slots import SlotPlace
 
 if TYPE_CHECKING:
     from actors.jobs.detached import DetachedJob
@@ -52,6 +54,15 @@ class Running(Protocol):
 
     def collected(self, sink: str) -> pa.Table:
         """Return what a collect sink has gathered."""
+        ...
+
+    def replace(self, placement: Mapping[str, str]) -> Replaced:
+        """Let stages go on in other slots."""
+        ...
+
+    @property
+    def places(self) -> Mapping[str, SlotPlace]:
+        """{slot: where it is}, behind a `replace`."""
         ...
 
     def stop(self) -> None:
@@ -198,6 +209,33 @@ class Job:
     def stop(self) -> None:
         """End it now; the sinks keep the whole batches that they have."""
         self._running.stop()
+
+    def replace(self, placement: Mapping[str, str]) -> Replaced:
+        """Let stages go on in other slots: those concerned stand still for a moment, then go on.
+
+        Queues, gates and the states of operators go along, so ready-only results stay the same.
+        What users' functions keep to themselves does not.
+
+        Args:
+            placement: {stage: slot or node} of those that move, or {"*": slot or node} for all
+                that can; the others stay.
+
+        Returns:
+            What came of it, as the report has it (`replaced`): for how long they stood still, or
+            why nothing has moved (`problem`). A worker that dies meanwhile ends the job, as ever.
+
+        Raises:
+            FlowError: a stage, slot or node that is not there; a stage that cannot move (a live
+                source, a sink that is no collect sink); or the job has ended.
+            ClusterError: there is no room for a new slot.
+        """
+        done = self._running.replace(placement)
+        if done.problem is None:
+            self.placement |= {one.stage: one.target for one in done.moves}
+            if self.plan is not None:
+                places = dict(self._running.places)
+                self.plan = replace(self.plan, slots=dict(self.placement), places=places)
+        return done
 
     def logs(
         self, *, stage: str | None = None, tail: int | None = None, seen: Sequence[LogPart] = ()

@@ -99,6 +99,12 @@ class SlotSinks:
         for sink in list(self._sinks.values()):  # another thread may be opening more
             sink.leave()
 
+    def hand_over(self, name: str) -> bytes:
+        """Give up a collect sink that goes on elsewhere; return its rows, an Arrow IPC stream."""
+        rows = self.collected(name).stream()
+        del self._sinks[name], self._rows[name]
+        return rows
+
     def collected(self, name: str) -> CollectSink:
         """Return a collect sink."""
         found = self._sinks[name]

@@ -297,6 +297,11 @@ class Slot:
         """The machines, by stage name."""
         return self._stages
 
+    @property
+    def channels(self) -> dict[str, ChannelReport]:
+        """The counters of its channels, by name; they go on."""
+        return self._reports
+
     def reports(self, now_ns: int) -> tuple[list[StageReport], list[ChannelReport]]:
         """Return the counters of all stages and channels as they stand; they change no more."""
         stages = [machine.report_at(now_ns).copy() for machine in self._stages.values()]
