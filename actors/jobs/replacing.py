@@ -1,8 +1,8 @@
 """A running job is placed anew: stages move between its slots, or to new ones.
 
 ```
-new actors ─▶ hold ─▶ until nothing is under way ─▶ give ─▶ rearranged ─▶ rebind ─▶ take_over
-              └────────────── the slots concerned stand still ──────────────────────────────┘
+new actors, the new plan ─▶ hold ─▶ drain ─▶ give ─▶ rearranged ─▶ rebind ─▶ take_over
+                            └───────── the slots concerned stand still ──────────────┘
 ```
 
 Up to `give` all can go on as if nothing had been. Behind it, who cannot go on ends the job, as a
@@ -153,13 +153,18 @@ class _Move:
     ) -> None:
         self._job, self._found, self._new, self._nodes = job, found, new, nodes
         self._held = [slot for slot in found.slots if slot not in found.new_slots]
-        self._began_s = time.monotonic()
+        self._began_s = 0.0  # when the slots were told to hold still
         self._is_given = False
         self._problem: str | None = None
 
     def hold(self) -> set[str]:
         """Let the slots concerned hold still; return those that have ended meanwhile."""
+        parts = {slot: (slot_plan(self._found.new, slot),) for slot in self._found.slots}
+        again = [slot for slot in self._found.new_slots if slot not in self._new]
         try:
+            self._ask("join", dict.fromkeys(again, ()))  # without stages they have ended, or will
+            self._ask("prepare", parts)
+            self._began_s = time.monotonic()
             states = self._ask("hold", dict.fromkeys(self._held, ()))
         except SlackwaterError as problem:
             self._problem = str(problem)
@@ -214,20 +219,18 @@ class _Move:
         rows = {sink: own for one in given.values() for sink, own in one.rows.items()}
         hosts = {stage: job.known[slot].host for stage, slot in found.new.slots.items()}
         over = self._over([name for one in given.values() for name in one.finished])
-        parts = {slot: slot_plan(found.new, slot) for slot in found.slots}
-        bound = self._ask("rebind", {slot: (part, hosts, over) for slot, part in parts.items()})
+        bound = self._ask("rebind", dict.fromkeys(found.slots, (hosts, over)))
         endpoints = {name: where for own in bound.values() for name, where in own.items()}
         job.carrier.relocate(found, self._nodes)
         orders = {
             slot: Taken(
-                plan=part,
                 start_ns=job.start_ns,
                 endpoints=endpoints,
                 state=states.get(slot),
                 results=results[slot],
-                rows={one.name: rows[one.name] for one in part.stages if one.name in rows},
+                rows={name: own for name, own in rows.items() if found.new.slots[name] == slot},
             )
-            for slot, part in parts.items()
+            for slot in found.slots
         }
         self._ask("take_over", {slot: (order,) for slot, order in orders.items()})
         job.plan = found.new

@@ -112,8 +112,9 @@ class SlotSinks:
         return found
 
     def tell(self, report: SinkReport) -> None:
-        """Put into a sink's report how far its output is."""
-        progress = self._sinks[report.name].progress
+        """Put into a sink's report how far its output is; nothing of one that was handed over."""
+        sink = self._sinks.get(report.name)
+        progress = None if sink is None else sink.progress
         if progress is not None:
             report.published, report.parts = progress.published, progress.parts
             report.waiting, report.already_committed = progress.waiting, progress.skipped

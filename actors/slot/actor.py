@@ -28,8 +28,8 @@ class SlotActor:
 
     def call(self, method: str, *args: Any) -> Any:
         """Call one of the slot's control methods; with the last report come the last lines."""
-        if method == "take_over":
-            self._expect(args[0].plan.stages)
+        if method == "prepare":
+            self._expect(args[0].stages)
         answer = getattr(self._host, method)(*args)
         if method == "join" and isinstance(answer, SlotReport) and self._output is not None:
             answer.said = self._output.take(is_last=True)

@@ -34,10 +34,9 @@ class Given:
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """What a slot goes on with.
+    """What a slot goes on with, beside the plan that it was told before.
 
     Attributes:
-        plan: its part of the new plan; perhaps without a stage.
         start_ns: of the job's sources, by the reference's clock.
         endpoints: {channel: where its other end listens}, of those that are new.
         state: for `Slot.restore`; None: it has no stage.
@@ -45,7 +44,6 @@ class Taken:
         rows: {collect sink that comes: what it had}.
     """
 
-    plan: SlotPlan
     start_ns: int
     endpoints: Mapping[str, str] = field(default_factory=dict)
     state: Mapping[str, Any] | None = None
@@ -56,22 +54,29 @@ class Taken:
 def given(slot: Slot, results: SlotResults, sinks: SlotSinks, leaving: Collection[str]) -> Given:
     """Return what a slot has of the stages that leave it, and let go of what they hold open."""
     finished = tuple(name for name, machine in slot.stages.items() if machine.is_finished)
-    state = slot.snapshot(leaving)
-    rows: dict[str, bytes] = {}
+    found = Given(slot.snapshot(leaving), results.snapshot(), {}, finished)
     for name in leaving:
         machine = slot.stages[name]
         machine.close()
         if isinstance(machine.stage.step, SinkStep):
-            rows[name] = sinks.hand_over(name)
-    return Given(state, results.snapshot(), rows, finished)
+            found.rows[name] = sinks.hand_over(name)
+            results.settled(name)  # should the job end now, it is not ours to end any more
+    return found
 
 
 def taken(
-    order: Taken, old: Slot | None, sinks: SlotSinks, wake: Callable[[], None], *, folder: str
+    plan: SlotPlan,
+    order: Taken,
+    old: Slot | None,
+    sinks: SlotSinks,
+    *,
+    wake: Callable[[], None],
+    folder: str,
 ) -> tuple[Slot, SlotResults, list[ReadAheadInput]]:
     """Return the machines that a slot goes on with.
 
     Args:
+        plan: its part of the new plan; perhaps without a stage.
         order: what it is given.
         old: its slot until now, whose stages that stay go on as they are; None: it is new.
         sinks: its own; those that come are opened.
@@ -82,20 +87,19 @@ def taken(
         The slot, what decides on its sinks, and the sources that came and are read in threads.
     """
     known = {} if old is None else old.stages
-    arriving = [stage for stage in order.plan.stages if stage.name not in known]
+    arriving = [stage for stage in plan.stages if stage.name not in known]
     sinks.open(arriving, folder=folder, runs={})
     for sink, rows in order.rows.items():
         sinks.collected(sink).take_over(rows)
     opened = {stage.name: read_ahead(stage, wake) for stage in arriving}
     stages = tuple(
-        opened[one.name][0] if one.name in opened else known[one.name].stage
-        for one in order.plan.stages
+        opened[one.name][0] if one.name in opened else known[one.name].stage for one in plan.stages
     )
-    slot = make_slot(replace(order.plan, stages=stages), start_ns=order.start_ns)
+    slot = make_slot(replace(plan, stages=stages), start_ns=order.start_ns)
     if order.state is not None:
         slot.restore(dict(order.state), old)
     results = SlotResults(
-        [stage.name for stage in stages if stage.kind == "sink"], deadline_ns=order.plan.deadline_ns
+        [stage.name for stage in stages if stage.kind == "sink"], deadline_ns=plan.deadline_ns
     )
     results.restore(order.results)
     return slot, results, [own for _, own in opened.values() if own is not None]

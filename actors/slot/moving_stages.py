@@ -1,7 +1,8 @@
 """How a slot's loop holds still, gives stages to other slots, and goes on with others.
 
 ```
-job ── hold ──▶ (loop: no slice, but what comes is taken in) ── give ──▶ (nothing is taken in)
+job ── prepare: the new plan
+    ── hold ──▶ (loop: no slice, but what comes is taken in) ── give ──▶ (nothing is taken in)
     ── rebind ──▶ listens on new channels ── take_over ──▶ (loop: goes on with its new machines)
 ```
 
@@ -41,6 +42,7 @@ class MovingStages(ABC):
     """What `SlotHost` is made of, and how stages come to it and leave it while it runs."""
 
     _plan: SlotPlan
+    _next_plan: SlotPlan
     _stages: tuple[Stage, ...]
     _folder: str
     _start_ns: int
@@ -68,6 +70,10 @@ class MovingStages(ABC):
     @abstractmethod
     def _publish(self, state: str) -> None:
         """Make a report for other threads."""
+
+    def prepare(self, plan: SlotPlan) -> None:
+        """Take its part of another plan, for `rebind` and `take_over`; it may be large."""
+        self._next_plan = plan
 
     def hold(self) -> str:
         """Begin no slice any more, until `take_over` or `go_on`; return in which state it is."""
@@ -100,28 +106,28 @@ class MovingStages(ABC):
         self._ends.retire(rewired, self._slot.channels)
         return given(self._slot, self._results, self._sinks, leaving)
 
-    def rebind(
-        self, plan: SlotPlan, hosts: Mapping[str, str | None], over: frozenset[str]
-    ) -> dict[str, str]:
+    def rebind(self, hosts: Mapping[str, str | None], over: frozenset[str]) -> dict[str, str]:
         """Listen on the channels that are new here, all but those whose stream is over."""
-        return self._in_loop(lambda: self._ends.bind(plan.stages, hosts, over=over))
+        return self._in_loop(lambda: self._ends.bind(self._next_plan.stages, hosts, over=over))
 
     def take_over(self, order: Taken) -> None:
         """Go on with other stages; a slot that is new, or has ended, begins."""
+        is_new = self._thread is None or self._has_ended.is_set()  # now: without stages it ends
         self._in_loop(lambda: self._take_over(order))
-        if self._thread is None or self._has_ended.is_set():
+        if is_new:
             self._mailbox = Mailbox(self._waker.wake)
             self._has_ended.clear()
             self._run()
 
     def _take_over(self, order: Taken) -> None:
-        self._ends.connect(order.plan.stages, order.endpoints)
+        plan = self._next_plan
+        self._ends.connect(plan.stages, order.endpoints)
         self._slot, self._results, own = taken(
-            order, self._slot, self._sinks, self._waker.wake, folder=self._folder
+            plan, order, self._slot, self._sinks, wake=self._waker.wake, folder=self._folder
         )
-        there = {stage.name for stage in order.plan.stages}
+        there = {stage.name for stage in plan.stages}
         self._own_inputs = [one for one in self._own_inputs if one.source in there] + own
-        self._plan, self._stages, self._start_ns = order.plan, order.plan.stages, order.start_ns
+        self._plan, self._stages, self._start_ns = plan, plan.stages, order.start_ns
         self._is_held = self._is_given = False
 
     def _in_loop(self, do: Callable[[], _T]) -> _T:
@@ -135,8 +141,8 @@ class MovingStages(ABC):
         while self._is_held and not (self._is_stopping or self._broken):
             if not self._is_given:
                 self._ends.take_in(slot, self._clock.now_ns())
-            if self._wants_report.is_set():
-                self._publish("running")
+                if self._wants_report.is_set():
+                    self._publish("running")
             self._mailbox.run_posted()
             if self._is_held:
                 (only_calls if self._is_given else self._ends.poller).wait(NAP_S)
