@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from runtime.errors import FlowError
 from runtime.measure import JobReport, Replaced, refuse_imbalance
+from runtime.model import Duration
 from runtime.plan.plan import Plan, collect_sinks
 from runtime.plan.slots import SlotPlace
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from actors.jobs.job import RayJob
     from actors.jobs.logs import LogPart
     from actors.jobs.records import JobRecord
+    from slackwater.prediction import Prediction
 
 OnReport = Callable[[JobReport], None]
 Latency = Mapping[str, Mapping[str, float]]
@@ -210,7 +212,9 @@ class Job:
         """End it now; the sinks keep the whole batches that they have."""
         self._running.stop()
 
-    def replace(self, placement: Mapping[str, str]) -> Replaced:
+    def replace(
+        self, placement: Mapping[str, str] | Prediction, *, gap: Duration | None = None
+    ) -> Replaced:
         """Let stages go on in other slots: those concerned stand still for a moment, then go on.
 
         Queues, gates and the states of operators go along, so ready-only results stay the same.
@@ -218,17 +222,27 @@ class Job:
 
         Args:
             placement: {stage: slot or node} of those that move, or {"*": slot or node} for all
-                that can; the others stay.
+                that can; the others stay. Or a prediction of the flow: what it has elsewhere
+                moves, if by that the worst latency ahead becomes less, the gap included.
+            gap: how long the slots are taken to stand still, to weigh a prediction; None: 250 ms.
 
         Returns:
             What came of it, as the report has it (`replaced`): for how long they stood still, or
             why nothing has moved (`problem`). A worker that dies meanwhile ends the job, as ever.
 
         Raises:
+            SettingError: the prediction is of another version of the flow.
             FlowError: a stage, slot or node that is not there; a stage that cannot move (a live
                 source, a sink that is no collect sink); or the job has ended.
             ClusterError: there is no room for a new slot.
         """
+        if not isinstance(placement, Mapping):
+            from slackwater.worthwhile import worthwhile_moves  # noqa: PLC0415 (who predicts)
+
+            found = worthwhile_moves(placement, self.placement, gap=gap)
+            if isinstance(found, Replaced):
+                return found
+            placement = found
         done = self._running.replace(placement)
         if done.problem is None:
             self.placement |= {one.stage: one.target for one in done.moves}

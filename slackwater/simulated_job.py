@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -10,7 +11,7 @@ from actors.sinks import SlotSinks, input_prints, sink_runs, slots_with_inputs
 from actors.tuning.sample_history import JobHistory
 from runtime.control import Decider, FlowGraph
 from runtime.errors import SettingError, SlackwaterError
-from runtime.measure import JobReport, refuse_imbalance
+from runtime.measure import JobReport, Replaced, refuse_imbalance
 from runtime.measure.published import published_notes
 from runtime.model import Duration, duration_ns
 from runtime.placement.moved import moved_plan
@@ -20,6 +21,9 @@ from runtime.simulate import CostModel, Fault, LinkModel, Replace
 from runtime.simulate import Simulation as SimulationRun
 from runtime.tune import make_policy
 from slackwater.jobs import Latency, OnReport, check_collects, latency_of
+
+if TYPE_CHECKING:
+    from slackwater.prediction import Prediction
 
 
 class SimulatedJob:
@@ -110,7 +114,13 @@ class SimulatedJob:
             on_report(self._report)
         return refuse_imbalance(self._report)
 
-    def replace(self, placement: Mapping[str, str], *, at: Duration = "0s") -> None:
+    def replace(
+        self,
+        placement: Mapping[str, str] | Prediction,
+        *,
+        at: Duration = "0s",
+        gap: Duration | None = None,
+    ) -> Replaced | None:
         """Let stages move while it runs: those concerned stand still for a moment, then go on.
 
         Call it before `wait`; several times for several moves, each from where the one before has
@@ -119,7 +129,12 @@ class SimulatedJob:
         Args:
             placement: {stage: slot or node} of those that move, or {"*": slot or node} for all
                 that can; the others stay.
+                Or a prediction: what it has elsewhere moves, if that is worth the gap.
             at: when, in virtual time.
+            gap: how long the slots are taken to stand still, to weigh a prediction; None: 250 ms.
+
+        Returns:
+            Why nothing will move, a prediction having been weighed; None: it will.
 
         Raises:
             FlowError: a stage, slot or node that is not there, or a stage that cannot move.
@@ -130,8 +145,16 @@ class SimulatedJob:
                 f"job {self.plan.flow!r} has run already; in virtual time say before `wait` when "
                 "it is to be placed anew"
             )
+        if not isinstance(placement, Mapping):
+            from slackwater.worthwhile import worthwhile_moves  # noqa: PLC0415 (who predicts)
+
+            found = worthwhile_moves(placement, self._placed.slots, gap=gap)
+            if isinstance(found, Replaced):
+                return found
+            placement = found
         self._placed = moved_plan(self._placed, placement, self._offered)
         self._run.replacing.add(Replace(duration_ns(at, what="at"), self._placed))
+        return None
 
     def _noted(self, report: JobReport) -> JobReport:
         if report.tuning is not None and self._history is not None:

@@ -10,6 +10,7 @@
 | `excess.py` | load of a node, cumulative excess, Mace |
 | `held_up.py` | beyond the paper: work held up upstream is counted, too |
 | `latency_estimate.py` | both for a placement, with bounds, quantiles, the bottleneck |
+| `worth.py` | whether a running flow is better off elsewhere |
 | `placement/` | the placement whose Mace is least |
 """
 
@@ -17,13 +18,16 @@ from __future__ import annotations
 
 from runtime.estimate.latency_estimate import LatencyEstimate, NodeEstimate, estimate_latency
 from runtime.estimate.query_graph import CostCurve, QueryGraph, QueryOperator, Workload
+from runtime.estimate.worth import MoveWorth, move_worth
 
 __all__ = [
     "CostCurve",
     "LatencyEstimate",
+    "MoveWorth",
     "NodeEstimate",
     "QueryGraph",
     "QueryOperator",
     "Workload",
     "estimate_latency",
+    "move_worth",
 ]
