@@ -41,6 +41,7 @@ from runtime.simulate.faults import Fault, check_faults
 from runtime.simulate.life import SimulatedLife
 from runtime.simulate.models import CostModel, LinkModel, MeasuredCost, TunerModel
 from runtime.simulate.replacing import SimulatedReplacing, relocated
+from runtime.simulate.stalled import why_stalled
 from runtime.simulate.taken import Egressed, Taken
 from runtime.simulate.tuner import SimulatedTuner
 
@@ -159,7 +160,7 @@ class Simulation:
                 self.now_ns = max(self.now_ns, at_ns)
                 happen()
             if not self._is_over and until_ns is None:
-                raise JobStopped(self._stall())
+                raise JobStopped(why_stalled(self._plan.flow, self._slots.values(), self.now_ns))
         finally:
             for slot in self._slots.values():
                 slot.close()
@@ -259,7 +260,7 @@ class Simulation:
         rest = rest_of(slot, self._results[name], self.now_ns, sinks_ns=lambda: self.now_ns)
         self._idle_polls += rest.is_guess
         if self._idle_polls > GIVE_UP_POLLS:
-            raise JobStopped(self._stall())
+            raise JobStopped(why_stalled(self._plan.flow, self._slots.values(), self.now_ns))
         wake_ns = rest.until_ns
         if wake_ns is None:
             return  # blocked on credit, which needs no wake
@@ -388,15 +389,3 @@ class Simulation:
         for name in slots:
             if name in self._slots:  # else one that was to be new
                 self._try(name)
-
-    def _stall(self) -> str:
-        waits = [
-            f"{stage.name} waits for {', '.join(stage.waiting_for)}"
-            for slot in self._slots.values()
-            for stage in slot.reports(self.now_ns)[0]
-            if stage.waiting_for
-        ]
-        return (
-            f"flow {self._plan.flow!r} cannot go on: no source has anything more and none has "
-            f"ended ({'; '.join(waits) or 'no gate waits'}); end the sources, or give `until_ns`"
-        )
