@@ -207,9 +207,13 @@ class SlotHost(MovingStages):
 
     def apply(self, command: Command, number: tuple[int, int]) -> None:
         """Let the slot carry out a command between two slices; see `Slot.apply`."""
-        slot = self._slot
-        assert slot is not None, "the tuner starts after the slots"
-        self._mailbox.attempt(lambda: slot.apply(command, number=number))
+        self._mailbox.attempt(lambda: self._apply(command, number))
+
+    def _apply(self, command: Command, number: tuple[int, int]) -> None:
+        assert self._slot is not None, "the tuner starts after the slots"
+        if self._is_given:
+            raise SettingError(f"stage {command.stage!r} was being moved when {command!r} came")
+        self._slot.apply(command, number=number)
 
     def join(self) -> SlotReport:
         """Return when the slot is done, stopped or has failed."""
@@ -322,7 +326,9 @@ class SlotHost(MovingStages):
         passed_ns = now_ns - self._start_ns
         length_ns = self._plan.interval_ns or NS_PER_SECOND
         left_ns = length_ns - (passed_ns % length_ns if passed_ns > 0 else passed_ns)
-        return SlotSamples(self._slot.samples(now_ns), left_ns, self._mailbox.take_refused())
+        # What was given is counted where it goes.
+        samples = [] if self._is_given else self._slot.samples(now_ns)
+        return SlotSamples(samples, left_ns, self._mailbox.take_refused())
 
     def _perform(self, action: Action) -> None:
         match action:

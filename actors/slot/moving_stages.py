@@ -133,7 +133,13 @@ class MovingStages(ABC):
     def _in_loop(self, do: Callable[[], _T]) -> _T:
         if self._thread is None:
             return do()
-        return self._mailbox.call(do, within_s=HOLD_S)
+        try:
+            return self._mailbox.call(do, within_s=HOLD_S)
+        except TimeoutError:
+            raise ClusterError(
+                f"slot {self._plan.name!r} did not come to it within {HOLD_S:g} s: a slice of work "
+                "takes so long, or hangs"
+            ) from None
 
     def _stand_still(self, slot: Slot) -> Slot:
         """Begin no slice until all is handed over; return the slot to go on with."""

@@ -36,8 +36,8 @@ REST_S = 0.3
 MOST_GAP_S = 0.25
 SEEDS, QUICK_SEEDS = 20, 6
 STEPS = ("one", "two", "three", "four")
-EVENTS_PER_S, SECONDS = 200, 30
-AT_S = 5.0
+EVENTS_PER_S, SECONDS = 50, 20
+AT_S = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +54,13 @@ class Chain:
 
     @classmethod
     def drawn(cls, seed: int) -> Chain:
-        """Return one: seconds of double rate and of half, loads of 0.1 to 0.4 of a core each."""
+        """Return one: seconds of double rate and of half; all steps, 0.2 to 1.2 of a core."""
         rng = np.random.default_rng(seed)
         rates = EVENTS_PER_S * rng.choice([0.5, 2.0], SECONDS)
         counts = rng.poisson(rates)
         times = [1_000 * (n + np.sort(rng.random(count))) for n, count in enumerate(counts)]
-        loads = rng.uniform(0.1, 0.4, len(STEPS))
+        shares = rng.uniform(0.5, 1.5, len(STEPS))
+        loads = shares / shares.sum() * rng.uniform(0.2, 1.2)
         costs = loads / (1.25 * EVENTS_PER_S)
         return cls(
             np.concatenate(times).astype(np.int64),
@@ -100,7 +101,9 @@ class Chain:
             )
             for name, source in zip(names, before, strict=False)
         ]
-        return FlowSample(QueryGraph((arrivals_of("a"),), tuple(operators)), {"a": len(self.times_ms)}, 0.0)
+        return FlowSample(
+            QueryGraph((arrivals_of("a"),), tuple(operators)), {"a": len(self.times_ms)}, 0.0
+        )
 
     def counts(self) -> npt.NDArray[np.float64]:
         """Return its events in each 100 ms."""
