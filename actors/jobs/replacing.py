@@ -153,7 +153,7 @@ class _Move:
     ) -> None:
         self._job, self._found, self._new, self._nodes = job, found, new, nodes
         self._held = [slot for slot in found.slots if slot not in found.new_slots]
-        self._began_s = 0.0  # when the slots were told to hold still
+        self._began_s = time.monotonic()  # when the slots were told to hold still, or will be
         self._is_given = False
         self._problem: str | None = None
 
