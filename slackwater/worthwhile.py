@@ -14,8 +14,8 @@ from slackwater.prediction import Prediction
 __all__ = ["GAP", "worthwhile_moves"]
 
 GAP = "250ms"
-"""How long slots are taken to stand still for a move: above the median of `benchmarks replacing` on
-a machine that others use, too."""
+"""How long slots are taken to stand still for a move: more than the median of the benchmark
+`replacing` with a small state, on a machine that had six times as much to do as it has cores."""
 
 
 def worthwhile_moves(

@@ -144,12 +144,14 @@ class SimulatedLife:
 
     def has_ended(self, slot: str) -> bool:
         """Whether a slot has ended by itself, its stages being finished."""
-        return slot in self._over
+        return slot in self._over and slot not in self._raised and slot not in self._stopping
 
     def why_still(self, slot: str) -> str | None:
         """Return why a slot does nothing any more; None: it works."""
         if self.may_work(slot):
             return None
+        if slot in self._over:
+            return "failed" if slot in self._raised else "was stopped"
         return "died" if slot in self._vanished else "does not answer"
 
     def moved(self, plan: Plan) -> None:
