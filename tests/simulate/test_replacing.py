@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -15,6 +16,7 @@ from runtime.control import FlowGraph
 from runtime.errors import FlowError, SettingError, SlackwaterError, WorkerDied
 from runtime.measure import JobReport, imbalances
 from runtime.plan.plan import Plan
+from runtime.plan.relocation import Relocation
 from runtime.plan.slots import SlotPlace
 from runtime.simulate import (
     CostModel,
@@ -66,12 +68,12 @@ def ran(
             results[sink] += map(repr, rows)  # a NaN is like another one
 
     tuned = Paths.of(FlowGraph.of(plan)).tuned
-    one = Simulation(
+    one = Checked(
         plan,
         egress=egress,
         seed=seed,
         cost=CostModel(jitter=2.0),
-        link=LinkModel(jitter_ns=20 * MS),
+        link=LinkModel(jitter_ns=(20, 200)[seed % 2] * MS),  # shorter and longer than a hand-over
         policy=AnyHolds(tuned, seed) if plan.deadline_ns is not None else None,
         faults=faults,
     )
@@ -82,6 +84,28 @@ def ran(
         return results, one.run()
     except SlackwaterError:
         return results, one.report()
+
+
+class Checked(Simulation):
+    """A run that looks at each move whether its slots have the same between them as before."""
+
+    def relocate(self, relocation: Relocation) -> int:
+        before = self.books()
+        size = super().relocate(relocation)
+        assert self.books() == before, f"{relocation.moves}"
+        return size
+
+    def books(self) -> Counter[tuple[str, str]]:
+        """What all slots together say of each channel: credit, owed rows, counters; no zeros."""
+        found: Counter[tuple[str, str]] = Counter()
+        for slot in self._slots.values():
+            state = slot.snapshot(leaving=())
+            for name in ("credit", "owed"):
+                found.update({(channel, name): rows for channel, rows in state[name].items()})
+            for channel, counters in state["channels"].items():
+                numbers = {one: n for one, n in counters.items() if isinstance(n, int)}
+                found.update({(channel, one): n for one, n in numbers.items()})
+        return +found
 
 
 def in_order(plan: Plan, results: Results) -> Results:
