@@ -36,6 +36,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "mace-drift": ("mace.drift", "what errors of the load make of a backlog, 28 to 70 operators"),
     "placement": ("mace.placement", "Mace-HC beside Corr and chance, 20 to 400 nodes; a lost node"),
     "provision": ("mace.provision", "the fewest nodes for a deadline, admission, links: 20 flows"),
+    "replacing": ("mace.replacing", "stages move while a job runs: the gap, and if it is worth it"),
     "scheduling": ("mace.scheduling", "worst latency under seven orders of work, Theorem 1"),
     "stimulus-order": ("mace.stimulus_order", "a FIFO behind a gate: how its urgency is counted"),
     "ssg-read": ("ssg.read", "what a read costs 1 to 8 readers: ready-only, with a slack, K-slack"),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from runtime.errors import FlowError
-from runtime.measure import JobReport, refuse_imbalance
-from runtime.model import NS_PER_SECOND
+from runtime.measure import JobReport, Replaced, refuse_imbalance
+from runtime.model import NS_PER_SECOND, Duration
 from runtime.plan.plan import Plan, collect_sinks
+from runtime.plan.slots import SlotPlace
 from slackwater.admission import RunningFlow
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from actors.jobs.job import RayJob
     from actors.jobs.logs import LogPart
     from actors.jobs.records import JobRecord
+    from slackwater.prediction import Prediction
 
 OnReport = Callable[[JobReport], None]
 Latency = Mapping[str, Mapping[str, float]]
@@ -54,6 +57,15 @@ class Running(Protocol):
 
     def collected(self, sink: str) -> pa.Table:
         """Return what a collect sink has gathered."""
+        ...
+
+    def replace(self, placement: Mapping[str, str]) -> Replaced:
+        """Let stages go on in other slots."""
+        ...
+
+    @property
+    def places(self) -> Mapping[str, SlotPlace]:
+        """{slot: where it is}, behind a `replace`."""
         ...
 
     def stop(self) -> None:
@@ -219,6 +231,45 @@ class Job:
     def stop(self) -> None:
         """End it now; the sinks keep the whole batches that they have."""
         self._running.stop()
+
+    def replace(
+        self, placement: Mapping[str, str] | Prediction, *, gap: Duration | None = None
+    ) -> Replaced:
+        """Let stages go on in other slots: those concerned stand still for a moment, then go on.
+
+        Queues, gates and the states of operators go along, so ready-only results stay the same.
+        What users' functions keep to themselves does not.
+
+        Args:
+            placement: {stage: slot or node} of those that move, or {"*": slot or node} for all
+                that can; the others stay. Or a prediction of the flow: what it has elsewhere
+                moves, if by that the worst latency ahead becomes less, the gap included.
+            gap: how long the slots are taken to stand still, to weigh a prediction; None: 250 ms.
+
+        Returns:
+            What came of it, as the report has it (`replaced`): for how long they stood still, or
+            why nothing has moved (`problem`). A worker that dies meanwhile ends the job, as ever.
+
+        Raises:
+            SettingError: the prediction is of another version of the flow.
+            FlowError: a stage, slot or node that is not there; a stage that cannot move (a live
+                source, a sink that is no collect sink); or the job has ended.
+            ClusterError: there is no room for a new slot.
+        """
+        if not isinstance(placement, Mapping):
+            from slackwater.worthwhile import worthwhile_moves  # noqa: PLC0415 (who predicts)
+
+            found = worthwhile_moves(placement, self.placement, gap=gap)
+            if isinstance(found, Replaced):
+                return found
+            placement = found
+        done = self._running.replace(placement)
+        if done.problem is None:
+            self.placement |= {one.stage: one.target for one in done.moves}
+            if self.plan is not None:
+                places = dict(self._running.places)
+                self.plan = replace(self.plan, slots=dict(self.placement), places=places)
+        return done
 
     def logs(
         self, *, stage: str | None = None, tail: int | None = None, seen: Sequence[LogPart] = ()

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from actors.sinks import SlotSinks, input_prints, sink_runs, slots_with_inputs
 from actors.tuning.sample_history import JobHistory
 from runtime.control import Decider, FlowGraph
-from runtime.errors import SlackwaterError
-from runtime.measure import JobReport, refuse_imbalance
+from runtime.errors import SettingError, SlackwaterError
+from runtime.measure import JobReport, Replaced, refuse_imbalance
 from runtime.measure.published import published_notes
+from runtime.model import Duration, duration_ns
+from runtime.placement.moved import moved_plan
 from runtime.plan.plan import Plan, collect_sinks
-from runtime.simulate import CostModel, Fault, LinkModel
+from runtime.plan.slots import SlotPlace
+from runtime.simulate import CostModel, Fault, LinkModel, Replace
 from runtime.simulate import Simulation as SimulationRun
 from runtime.tune import make_policy
 from slackwater.jobs import Latency, OnReport, check_collects, latency_of
+
+if TYPE_CHECKING:
+    from slackwater.prediction import Prediction
 
 
 class SimulatedJob:
@@ -30,8 +37,9 @@ class SimulatedJob:
         cost: CostModel | None,
         link: LinkModel | None,
         faults: Sequence[Fault] = (),
+        slots: Sequence[SlotPlace] = (),
     ) -> None:
-        self.plan = plan
+        self.plan, self._offered = plan, slots
         self._sinks = SlotSinks(clock_ns=lambda: self._run.now_ns)
         self._history: JobHistory | None = None
         policy: Decider | None = None
@@ -48,6 +56,7 @@ class SimulatedJob:
             link=link,
             policy=policy,
         )
+        self._placed = plan  # behind all re-placements so far
         self._report: JobReport | None = None
         self._failure: BaseException | None = None
         inputs = [input_prints(plan.stages_of(slot)) for slot in slots_with_inputs(plan)]
@@ -104,6 +113,48 @@ class SimulatedJob:
         if on_report is not None:
             on_report(self._report)
         return refuse_imbalance(self._report)
+
+    def replace(
+        self,
+        placement: Mapping[str, str] | Prediction,
+        *,
+        at: Duration = "0s",
+        gap: Duration | None = None,
+    ) -> Replaced | None:
+        """Let stages move while it runs: those concerned stand still for a moment, then go on.
+
+        Call it before `wait`; several times for several moves, each from where the one before has
+        left all. What came of it is in the report (`replaced`).
+
+        Args:
+            placement: {stage: slot or node} of those that move, or {"*": slot or node} for all
+                that can; the others stay.
+                Or a prediction: what it has elsewhere moves, if that is worth the gap.
+            at: when, in virtual time.
+            gap: how long the slots are taken to stand still, to weigh a prediction; None: 250 ms.
+
+        Returns:
+            Why nothing will move, a prediction having been weighed; None: it will.
+
+        Raises:
+            FlowError: a stage, slot or node that is not there, or a stage that cannot move.
+            SettingError: the job has run already, or there is no such time.
+        """
+        if self._report is not None:
+            raise SettingError(
+                f"job {self.plan.flow!r} has run already; in virtual time say before `wait` when "
+                "it is to be placed anew"
+            )
+        if not isinstance(placement, Mapping):
+            from slackwater.worthwhile import worthwhile_moves  # noqa: PLC0415 (who predicts)
+
+            found = worthwhile_moves(placement, self._placed.slots, gap=gap)
+            if isinstance(found, Replaced):
+                return found
+            placement = found
+        self._placed = moved_plan(self._placed, placement, self._offered)
+        self._run.replacing.add(Replace(duration_ns(at, what="at"), self._placed))
+        return None
 
     def _noted(self, report: JobReport) -> JobReport:
         if report.tuning is not None and self._history is not None:

@@ -91,7 +91,14 @@ class Simulation(FlowHost):
                 admission=admission,
             )
         )
-        job = SimulatedJob(plan, seed=self._seed, cost=self._cost, link=self._link, faults=faults)
+        job = SimulatedJob(
+            plan,
+            seed=self._seed,
+            cost=self._cost,
+            link=self._link,
+            faults=faults,
+            slots=self.slots,
+        )
         self._jobs.append(job)
         return job
 

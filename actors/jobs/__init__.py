@@ -4,6 +4,7 @@
 | --- | --- |
 | `job.py` | a job's slots, watched until the end; begin here |
 | `slot_actors.py` | their Ray actors: made, asked, ended |
+| `replacing.py` | its stages move to other slots while it runs |
 | `coordinator.py` | who runs a detached job |
 | `detached.py` | a detached job as others hold it |
 | `records.py` | what is known of detached jobs, also later |

@@ -18,7 +18,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import ray
@@ -60,6 +60,7 @@ from runtime.life import (
     TimePassed,
 )
 from runtime.plan.plan import Plan
+from runtime.plan.relocation import Relocation
 
 __all__ = ["JobCarrier"]
 
@@ -130,6 +131,7 @@ class JobCarrier:
         self._start_ns, self._began_s = 0, time.monotonic()  # of the sources, by two clocks
         self._is_unwanted, self._woken = threading.Event(), threading.Event()
         self._is_left = False  # the process ends
+        self._posted: deque[tuple[Callable[[], None], threading.Event]] = deque()
         self._thread = threading.Thread(
             target=self._see_it_through, name=f"job {plan.flow}", daemon=True
         )
@@ -144,9 +146,7 @@ class JobCarrier:
         self._start_ns, self._began_s = start_ns, began_s
         self.life.begin(round(began_s * 1e9))
         self._heard.look()
-        self._joins = {actor.call.remote("join"): name for name, actor in self._actors.items()}
-        for end in self._joins:
-            end.future().add_done_callback(lambda _: self._woken.set())
+        self._follow(self._actors)
         atexit.register(self._leave)  # runs before Ray's own, which was there first
         self._thread.start()
 
@@ -160,6 +160,59 @@ class JobCarrier:
     def passed_s(self) -> float:
         """Since its sources began."""
         return max(0.0, time.monotonic() - self._began_s)
+
+    def relocate(self, found: Relocation, nodes: Mapping[str, NodeInfo]) -> None:
+        """Let stages be in other slots from now on; return when the thread knows. See `follow`.
+
+        Args:
+            found: what moves; the actors of new slots are in the job's.
+            nodes: {name: node}.
+
+        Raises:
+            ClusterError: the job has ended meanwhile.
+        """
+        self._told_in_thread(lambda: self._relocate(found, nodes))
+
+    def follow(self, slots: Iterable[str]) -> None:
+        """Wait for the ends of slots that are new, now that they run."""
+        self._told_in_thread(lambda: self._follow({name: self._actors[name] for name in slots}))
+
+    def _told_in_thread(self, do: Callable[[], None]) -> None:
+        done = threading.Event()
+        self._posted.append((do, done))
+        self._woken.set()
+        while not done.wait(LOOK_S):
+            if self.over.is_set():
+                raise ClusterError(f"job {self._plan.flow!r} has ended meanwhile")
+
+    def _do_posted(self) -> None:
+        while self._posted:
+            do, done = self._posted.popleft()
+            do()
+            done.set()
+
+    def _relocate(self, found: Relocation, nodes: Mapping[str, NodeInfo]) -> None:
+        plan = found.new
+        own = {slot: nodes[plan.places[slot].node] for slot in found.new_slots}
+        self.life.moved(
+            plan, {slot: HomeNode(one.node_id, one.name, one.ip) for slot, one in own.items()}
+        )
+        self._hosts.ask_too(own.values())
+        self._joins = {end: slot for end, slot in self._joins.items() if slot not in own}
+        with self.lock:
+            for slot in found.slots:
+                self.reports.pop(slot, None)  # its stages may be elsewhere
+            self._heard.ask_too({slot: self._actors[slot] for slot in own})
+            self._tuner.moved(plan, self._actors)
+        self.results.moved(plan)
+        if self._relay is not None:
+            self._relay.moved(plan, self._actors)
+
+    def _follow(self, actors: Mapping[str, Any]) -> None:
+        for name, actor in actors.items():
+            end = actor.call.remote("join")
+            self._joins[end] = name
+            end.future().add_done_callback(lambda _: self._woken.set())
 
     def refresh(self) -> None:
         """Ask the slots how it goes, for 3 s at most."""
@@ -185,6 +238,7 @@ class JobCarrier:
         try:
             while not (self.life.is_over or self._is_left):
                 self._rest()
+                self._do_posted()
                 self._tell(self._news())
                 if not self.life.is_ending:
                     self._care()

@@ -19,6 +19,7 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -29,9 +30,11 @@ from actors.jobs.ray_errors import not_importable
 from actors.jobs.records import JobRecord, Records, Worker, json_bytes
 from actors.nodes.placement import NodeInfo, check_room, list_nodes
 from actors.nodes.time_limits import ASK_S, within
-from runtime.errors import ClusterError, SlackwaterError, WorkerDied
+from runtime.errors import ClusterError, FlowError, SlackwaterError, WorkerDied
+from runtime.measure.replaced import Replaced
 from runtime.measure.report import JobReport
 from runtime.plan.plan import Plan
+from runtime.plan.slots import SlotPlace
 
 __all__ = ["NAMESPACE", "POLL_S", "THREADS", "Coordinator", "actor_name", "coordinator_of"]
 
@@ -184,6 +187,30 @@ class Coordinator:
             self._unfetched.discard(sink)
             if not self._unfetched:
                 self._may_leave.set()
+
+    def replace(
+        self, placement: Mapping[str, str]
+    ) -> tuple[Replaced, Mapping[str, SlotPlace], JobRecord]:
+        """Let stages go on in other slots; return what came of it, the slots, and the record.
+
+        Raises:
+            SlackwaterError: see `RayJob.replace`.
+        """
+        if self._job is None or not self._is_running or self._has_ended.is_set():
+            raise FlowError(
+                f"job {self._record.id} is {self._record.state}, so no stage of it can move; "
+                "submit the flow again with this placement"
+            )
+        done = self._job.replace(placement)
+        plan, nodes = self._job.plan, {one.name: one for one in list_nodes()}
+        workers = {
+            slot: Worker(node.name, node.node_id, node.ip, self._job.pids[slot])
+            for slot in plan.slot_names
+            if (node := nodes.get(plan.places[slot].node)) is not None
+        }
+        with suppress(Exception):  # the store may fail for a while: the next one is written anyhow
+            self._write(placement=dict(plan.slots), workers=workers)
+        return done, plan.places, self._record
 
     def stop(self) -> JobRecord:
         """End the job; if it has ended, let go of collected results. Return the last record.

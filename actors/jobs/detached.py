@@ -37,10 +37,12 @@ from actors.nodes.cluster_monitor import ClusterMonitor, own_cluster_monitor
 from actors.nodes.placement import NodeInfo, dead_nodes
 from actors.nodes.time_limits import attempt, within
 from runtime import errors
-from runtime.errors import ClusterError, SlackwaterError, WorkerDied
+from runtime.errors import ClusterError, FlowError, SlackwaterError, WorkerDied
 from runtime.life import lost_cluster
+from runtime.measure.replaced import Replaced
 from runtime.measure.report import JobReport
 from runtime.plan.plan import Plan, collect_sinks
+from runtime.plan.slots import SlotPlace
 
 __all__ = ["DetachedJob", "all_records", "new_job_id", "submit_detached"]
 
@@ -50,6 +52,7 @@ START_S = 300.0
 STOP_S = 60.0
 ABANDON_S = 5.0
 FETCH_S = 300.0
+REPLACE_S = 120.0
 ID_LETTERS = 40
 
 
@@ -138,6 +141,7 @@ class DetachedJob:
 
     def __init__(self, record: JobRecord, actor: Any = None) -> None:
         self.record = record
+        self.places: Mapping[str, SlotPlace] = {}  # known behind a `replace`
         self._records = Records()
         self._line: ClusterMonitor | None = None
         self._actor = actor
@@ -226,6 +230,23 @@ class DetachedJob:
             self._tables[sink] = table
             self._ask("fetched", sink)
         return table
+
+    def replace(self, placement: Mapping[str, str]) -> Replaced:
+        """Let stages go on in other slots; return what came of it.
+
+        Raises:
+            FlowError: what of the placement cannot be, or the job has ended.
+            ClusterError: there is no room for a new slot, or the coordinator does not answer.
+        """
+        found = self._ask("replace", dict(placement), timeout_s=REPLACE_S)
+        if found is None:
+            raise FlowError(
+                f"job {self.record.id} is {self.record.state}, so no stage of it can move; submit "
+                "the flow again with this placement"
+            )
+        done: Replaced
+        done, self.places, self.record = found
+        return done
 
     def stop(self) -> None:
         """End it now; the sinks keep the whole batches that they have."""

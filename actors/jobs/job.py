@@ -13,23 +13,28 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from actors.jobs.carrier import JobCarrier
+from actors.jobs.replacing import Replacing, RunningJob
 from actors.jobs.slot_actors import ask_all, end_actors, make_actors, set_clocks
 from actors.nodes.cluster_monitor import own_cluster_monitor
 from actors.nodes.host_monitor import HostMonitor
-from actors.nodes.placement import NodeInfo
+from actors.nodes.placement import NodeInfo, check_room, list_nodes
 from actors.sinks import sink_runs, slots_with_inputs
-from actors.slot.report import put_together
+from actors.slot.report import SlotIdentity, put_together
 from actors.tuning.supervisor import TunerSupervisor
 from actors.wire.channel import ChannelKeys
 from runtime.errors import SlackwaterError
+from runtime.measure.replaced import Replaced
 from runtime.measure.report import JobReport
 from runtime.measure.tuning import TuningReport
+from runtime.placement.moved import moved_plan
 from runtime.plan.plan import Plan
+from runtime.plan.slots import SlotPlace, slots_of_nodes
 
 START_TIMEOUT_S = 60.0
 LEAD_NS = 300_000_000
@@ -74,11 +79,13 @@ class RayJob:
         self._cluster_monitor = own_cluster_monitor()
         self.tuner = TunerSupervisor(plan, folder=folder)
         self._notes = list(notes)
-        settings = {
+        self._settings: dict[str, Any] = {
+            "shifts": clock_shifts or {},
             "keys": ChannelKeys.generate(),
             "folder": os.getcwd() if folder is None else folder,
         }
-        self._actors = make_actors(plan, nodes, shifts=clock_shifts or {}, **settings)
+        self._replacing: Replacing | None = None
+        self._actors = make_actors(plan, nodes, **self._settings)
         self._carrier = JobCarrier(
             plan,
             nodes,
@@ -120,6 +127,61 @@ class RayJob:
         self._on_all("start", start_ns)
         self.tuner.start(self._actors)
         self._carrier.begin(start_ns=start_ns, began_s=began_s)
+        self._replacing = Replacing(
+            RunningJob(
+                self._plan,
+                self._actors,
+                known,
+                start_ns=start_ns,
+                began_s=began_s,
+                carrier=self._carrier,
+                cluster_monitor=self._cluster_monitor,
+                make=partial(self._new_actors, known),
+            )
+        )
+
+    def replace(self, placement: Mapping[str, str]) -> Replaced:
+        """Let stages go on in other slots, {stage: slot or node}; return what came of it.
+
+        Those that it does not name stay. See `slackwater/jobs.py`.
+
+        Raises:
+            FlowError: a stage, slot or node that is not there; a stage that cannot move; or the
+                job has ended.
+            ClusterError: there is no room for a new slot, or it could not be made.
+        """
+        assert self._replacing is not None, "the job has started"
+        nodes = {node.name: node for node in list_nodes()}
+        slots = slots_of_nodes({name: node.cores for name, node in nodes.items()})
+        done = self._replacing.place(moved_plan(self.plan, placement, slots), nodes)
+        self.pids |= {name: one.pid for name, one in self._replacing.job.known.items()}
+        return done
+
+    @property
+    def plan(self) -> Plan:
+        """Its stages, each in a slot, as it runs now."""
+        return self._plan if self._replacing is None else self._replacing.job.plan
+
+    @property
+    def places(self) -> Mapping[str, SlotPlace]:
+        """{slot: where it is}, of those in use, or that were."""
+        return self.plan.places
+
+    def _new_actors(
+        self, known: Mapping[str, SlotIdentity], plan: Plan, nodes: Mapping[str, NodeInfo]
+    ) -> dict[str, tuple[Any, SlotIdentity]]:
+        """Make actors for slots of a plan, {slot: node}, and let them go by the job's clock."""
+        check_room({slot: node.node_id for slot, node in nodes.items()})
+        made = make_actors(plan, nodes, **self._settings)
+        there = {**self._actors, **made}
+        try:
+            ask = partial(self._ask, there)
+            who = dict(zip(made, ask("identify", slots=made), strict=True))
+            set_clocks({**known, **who}, ask, only=made)
+        except BaseException:
+            end_actors(made)
+            raise
+        return {slot: (made[slot], who[slot]) for slot in made}
 
     def give_up(self) -> None:
         """End the actors of a job that has not started; they may have files in the temp folder.
@@ -136,9 +198,24 @@ class RayJob:
         slots: Iterable[str] | None = None,
         timeout_s: float = START_TIMEOUT_S,
     ) -> list[Any]:
-        chosen = self._actors if slots is None else slots
+        return self._ask(
+            self._actors,
+            method,
+            *args,
+            slots=list(self._actors) if slots is None else slots,
+            timeout_s=timeout_s,
+        )
+
+    def _ask(
+        self,
+        actors: Mapping[str, Any],
+        method: str,
+        *args: Any,
+        slots: Iterable[str],
+        timeout_s: float = START_TIMEOUT_S,
+    ) -> list[Any]:
         return ask_all(
-            [self._actors[name] for name in chosen],
+            [actors[name] for name in slots],
             method,
             *args,
             flow=self._plan.flow,
@@ -182,9 +259,10 @@ class RayJob:
 
     def _put_together(self, tuning: TuningReport | None) -> JobReport:
         status, carrier = self.status, self._carrier  # first: what is read later is no older
+        plan = self.plan
         report = put_together(
-            self._plan,
-            [carrier.reports[name] for name in self._plan.slot_names if name in carrier.reports],
+            plan,
+            [carrier.reports[name] for name in plan.slot_names if name in carrier.reports],
             state=status,
             elapsed_s=carrier.passed_s if carrier.elapsed_s is None else carrier.elapsed_s,
             error=carrier.error,
@@ -192,6 +270,8 @@ class RayJob:
             tuning=tuning,
             prediction=self.tuner.prediction(),
         )
+        if self._replacing is not None:
+            report.replaced = list(self._replacing.job.done)
         if status == "failed":
             report.job_events, report.slot_events = carrier.life.heard, carrier.given
         return report

@@ -37,6 +37,10 @@ class LatestReports:
             actors, lambda actor: actor.call.remote("report"), every_s=EVERY_S
         )
 
+    def ask_too(self, actors: Mapping[str, Any]) -> None:
+        """Ask these slots, too, from now on."""
+        self._calls.ask_too(actors)
+
     def look(self, over: Collection[str] = ()) -> None:
         """Take what has come, and ask again; not those that are over."""
         self.take(self._calls.returned(), over)

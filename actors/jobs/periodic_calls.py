@@ -27,6 +27,10 @@ class PeriodicCalls:
         self._calls: dict[Any, str] = {}  # {call: its slot}
         self._next_s = 0.0
 
+    def ask_too(self, actors: Mapping[str, Any]) -> None:
+        """Ask these, too, from now on: {slot: its actor}."""
+        self._actors |= actors
+
     def returned(self) -> dict[Any, str]:
         """Return those that have an answer, or have failed, {call: its slot}; each once."""
         calls = list(self._calls)

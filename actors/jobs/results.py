@@ -34,6 +34,10 @@ class Results:
         """The sinks whose rows are here."""
         return list(self._kept)
 
+    def moved(self, plan: Plan) -> None:
+        """Sinks are in other slots."""
+        self._plan = plan
+
     def fetch(self, sink: str) -> bytes:
         """Return what a sink has gathered so far.
 

@@ -40,7 +40,7 @@ def make_actors(
 
     Args:
         plan: every stage in a slot.
-        nodes: {slot: the node it runs on}.
+        nodes: {slot: the node it runs on}, of those to be made.
         shifts: for tests, {node: what its slots take its clock to be}.
         settings: of every slot, beside those that travel in the plan.
 
@@ -62,7 +62,7 @@ def make_actors(
                 end_on_record=end_on_record,
                 **settings,
             )
-            for name in plan.slot_names
+            for name in nodes
         }
     except (AttributeError, TypeError, pickle.PicklingError) as problem:
         raise not_picklable(plan, problem) from problem
@@ -95,14 +95,21 @@ def ask_all(
         raise unwrapped_ray_error(problem) from problem
 
 
-def set_clocks(known: Mapping[str, SlotIdentity], ask: Callable[..., list[Any]]) -> None:
+def set_clocks(
+    known: Mapping[str, SlotIdentity],
+    ask: Callable[..., list[Any]],
+    *,
+    only: Collection[str] | None = None,
+) -> None:
     """Give all slots one clock, the first slot's: those of another host follow it.
 
     Args:
         known: {slot: who it is}, the first slot first.
         ask: calls a method of slots, as `ask(method, *args, slots=names)`, and returns the answers.
+        only: those to be given it; None: all but the first.
     """
-    first, *rest = known
+    first, *others_too = known
+    rest = [name for name in others_too if only is None or name in only]
     here = known[first].clock
     same = [name for name in rest if here is not None and known[name].clock == here]
     others = [name for name in rest if name not in same]

@@ -30,9 +30,12 @@ class UserOutputRelay:
     """
 
     def __init__(self, plan: Plan, actors: Mapping[str, Any]) -> None:
-        speaking = {plan.slots[stage.name] for stage in plan.stages if runs_users_code(stage)}
-        speakers = {name: actor for name, actor in actors.items() if name in speaking}
+        speakers = _speakers(plan, actors)
         self._calls = PeriodicCalls(speakers, lambda actor: actor.said.remote(), every_s=EVERY_S)
+
+    def moved(self, plan: Plan, actors: Mapping[str, Any]) -> None:
+        """Ask those, too, that run users' code now."""
+        self._calls.ask_too(_speakers(plan, actors))
 
     def look(self, over: Iterable[str] = ()) -> None:
         """Print what has come, and ask again; not those that are over."""
@@ -59,3 +62,8 @@ class UserOutputRelay:
         with contextlib.suppress(OSError, ValueError):  # the pipe is broken, the stream is closed
             for line in lines:
                 print(line.text, file=sys.stderr, flush=True)  # noqa: T201 the user's own words
+
+
+def _speakers(plan: Plan, actors: Mapping[str, Any]) -> dict[str, Any]:
+    speaking = {plan.slots[stage.name] for stage in plan.stages if runs_users_code(stage)}
+    return {name: actor for name, actor in actors.items() if name in speaking}

@@ -47,6 +47,12 @@ class HostMonitor:
         for node in answering([host.node for host in self._asked.values()]):
             self._asked[node.node_id].has_answered = True
 
+    def ask_too(self, nodes: Iterable[NodeInfo]) -> None:
+        """Ask these, too; the first answer of each says that it can be lost."""
+        for node in nodes:
+            if node.port:
+                self._asked.setdefault(node.node_id, _Host(node))
+
     def look(self) -> dict[str, str]:
         """Take in answers and ask again; return {id of a lost node: what is wrong with it}."""
         now_s = self._now_s()

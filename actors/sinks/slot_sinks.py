@@ -99,6 +99,12 @@ class SlotSinks:
         for sink in list(self._sinks.values()):  # another thread may be opening more
             sink.leave()
 
+    def hand_over(self, name: str) -> bytes:
+        """Give up a collect sink that goes on elsewhere; return its rows, an Arrow IPC stream."""
+        rows = self.collected(name).stream()
+        del self._sinks[name], self._rows[name]
+        return rows
+
     def collected(self, name: str) -> CollectSink:
         """Return a collect sink."""
         found = self._sinks[name]
@@ -106,8 +112,9 @@ class SlotSinks:
         return found
 
     def tell(self, report: SinkReport) -> None:
-        """Put into a sink's report how far its output is."""
-        progress = self._sinks[report.name].progress
+        """Put into a sink's report how far its output is; nothing of one that was handed over."""
+        sink = self._sinks.get(report.name)
+        progress = None if sink is None else sink.progress
         if progress is not None:
             report.published, report.parts = progress.published, progress.parts
             report.waiting, report.already_committed = progress.waiting, progress.skipped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from actors.slot.arrow_ahead import import_arrow_functions
@@ -9,6 +10,7 @@ from actors.slot.host import SlotHost
 from actors.slot.report import SlotReport
 from actors.slot.user_output import OutputLine, UserOutput, runs_users_code
 from actors.slot.without_pandas import leave_out_pandas
+from runtime.plan.plan import Stage
 from runtime.plan.slot_plan import SlotPlan
 
 
@@ -26,10 +28,18 @@ class SlotActor:
 
     def call(self, method: str, *args: Any) -> Any:
         """Call one of the slot's control methods; with the last report come the last lines."""
+        if method == "prepare":
+            self._expect(args[0].stages)
         answer = getattr(self._host, method)(*args)
         if method == "join" and isinstance(answer, SlotReport) and self._output is not None:
             answer.said = self._output.take(is_last=True)
         return answer
+
+    def _expect(self, stages: Sequence[Stage]) -> None:
+        """Get ready for stages that come while others run."""
+        if self._output is None and any(map(runs_users_code, stages)):
+            self._output = UserOutput.install()
+        import_arrow_functions(stages)
 
     def said(self) -> list[OutputLine]:
         """Return what users' functions have printed here since the last time."""

@@ -109,11 +109,13 @@ class SlotClock:
         self._clock = ReferenceClock(self.now_ns)
 
     def serve(self) -> str:
-        """Let this clock be the reference; return the endpoint where it answers.
+        """Let this clock be the reference; return the endpoint where it answers, from now on.
 
         Raises:
             ClusterError: it cannot listen there.
         """
+        if isinstance(self._end, ClockServer):
+            return self._end.endpoint
         self._end = ClockServer(
             self.now_ns, keys=self._keys, context=self._context, bind_host=self._host
         )

@@ -29,13 +29,15 @@ import pyarrow as pa
 import zmq
 
 from actors.sinks import SlotSinks, input_prints
+from actors.slot.channel_ends import ChannelEnds
 from actors.slot.clock_sync import SlotClock
 from actors.slot.loop_mailbox import Mailbox
-from actors.slot.peers import codec_of, look_at_peers, tell_carried
+from actors.slot.moving_stages import MovingStages
+from actors.slot.peers import look_at_peers
 from actors.slot.read_ahead import ReadAheadInput, read_ahead
 from actors.slot.report import SlotIdentity, SlotReport, stuck
 from actors.slot.slot_samples import SlotSamples
-from actors.wire.channel import ChannelKeys, ChannelPoller, Receiver, Sender, Waker
+from actors.wire.channel import ChannelKeys, Waker
 from actors.wire.local_sockets import host_identity
 from actors.wire.waiting import sharpen_timers
 from runtime.control.commands import Command
@@ -70,7 +72,7 @@ PEERS_NS = 100_000_000
 REPORT_S = 2.0
 
 
-class SlotHost:
+class SlotHost(MovingStages):
     """One slot of a job: call `identify`, `bind`, `connect`, `start` and `join`.
 
     Its process ends with it. All times are the reference's: if its clock is another one, call
@@ -91,8 +93,6 @@ class SlotHost:
         self._keys, self._host, self._folder = keys, host, folder
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._clock = SlotClock(keys=keys, context=self._context, host=host, shift=clock_shift)
-        self._receivers: dict[str, Receiver] = {}
-        self._senders: dict[str, Sender] = {}
         self._sinks, self._end_on_record = SlotSinks(), end_on_record
         sinks = [stage.name for stage in self._stages if stage.kind == "sink"]
         self._results = SlotResults(sinks, deadline_ns=plan.deadline_ns)
@@ -100,6 +100,8 @@ class SlotHost:
         self._slot: Slot | None = None
         self._start_ns = 0
         self._waker = Waker()
+        self._ends = ChannelEnds(keys=keys, context=self._context, host=host, waker=self._waker)
+        self._receivers, self._senders = self._ends.receivers, self._ends.senders
         self._mailbox = Mailbox(self._waker.wake)
         self._is_stopping = False
         self._failure: str | None = None  # of another slot, for which we stop
@@ -137,21 +139,10 @@ class SlotHost:
         Args:
             hosts: {stage: identity of the host that it runs on}.
         """
-        here = host_identity(self._host)
-        own = {stage.name for stage in self._stages}
-        for stage in self._stages:
-            for channel in stage.inputs:
-                if channel.source not in own:
-                    self._receivers[channel.name] = Receiver(
-                        keys=self._keys,
-                        codec=codec_of(channel),
-                        context=self._context,
-                        bind_host=self._host,
-                        is_local=here is not None and hosts[channel.source] == here,
-                    )
+        bound = self._ends.bind(self._stages, hosts)
         if self._is_stopping:
-            self._unlink()
-        return {name: receiver.endpoint for name, receiver in self._receivers.items()}
+            self._ends.unlink()
+        return bound
 
     def fingerprints(self) -> dict[str, InputPrint]:
         """Return what the sources read, of those that can tell: {source: what}."""
@@ -169,15 +160,7 @@ class SlotHost:
         Returns:
             The reference's time when that was done.
         """
-        for stage in self._stages:
-            for channel in stage.outputs:
-                if channel.name in endpoints and channel.name not in self._receivers:
-                    self._senders[channel.name] = Sender(
-                        endpoints[channel.name],
-                        keys=self._keys,
-                        codec=codec_of(channel),
-                        context=self._context,
-                    )
+        self._ends.connect(self._stages, endpoints)
         try:
             self._sinks.open(
                 self._stages,
@@ -197,6 +180,9 @@ class SlotHost:
         self._own_inputs = [one for _, one in stages if one is not None]
         opened = replace(self._plan, stages=tuple(stage for stage, _ in stages))
         self._slot = make_slot(opened, start_ns=start_ns)
+        self._run()
+
+    def _run(self) -> None:
         self._report.state, self._report.sinks = "running", self._sink_reports()
         self._thread = threading.Thread(target=self._main, name=f"slot-{self._name}", daemon=True)
         self._thread.start()
@@ -221,9 +207,13 @@ class SlotHost:
 
     def apply(self, command: Command, number: tuple[int, int]) -> None:
         """Let the slot carry out a command between two slices; see `Slot.apply`."""
-        slot = self._slot
-        assert slot is not None, "the tuner starts after the slots"
-        self._mailbox.attempt(lambda: slot.apply(command, number=number))
+        self._mailbox.attempt(lambda: self._apply(command, number))
+
+    def _apply(self, command: Command, number: tuple[int, int]) -> None:
+        assert self._slot is not None, "the tuner starts after the slots"
+        if self._is_given:
+            raise SettingError(f"stage {command.stage!r} was being moved when {command!r} came")
+        self._slot.apply(command, number=number)
 
     def join(self) -> SlotReport:
         """Return when the slot is done, stopped or has failed."""
@@ -250,14 +240,9 @@ class SlotHost:
         self._failure = failure
         self._is_stopping = True
         self._waker.wake()
-        self._unlink()
+        self._ends.unlink()
         if self._thread is None:
             self._sinks.leave()
-
-    def _unlink(self) -> None:
-        """Leave nothing in the temp folder, should the job end before all have connected."""
-        for receiver in list(self._receivers.values()):
-            receiver.unlink()
 
     # -- the loop --------------------------------------------------------------------------
 
@@ -287,7 +272,7 @@ class SlotHost:
                 self._publish(state, error, kind)
             self._report.ended_ns = ended_ns
             if state == "failed":
-                self._report.lost = [n for n, end in self._ends().items() if end.is_peer_lost]
+                self._report.lost = [n for n, end in self._ends.all.items() if end.is_peer_lost]
         finally:
             self._mailbox.close()
             self._has_ended.set()
@@ -295,7 +280,7 @@ class SlotHost:
     def _loop(self) -> str:
         slot = self._slot
         assert slot is not None
-        poller = ChannelPoller({**self._receivers, **self._senders}, waker=self._waker)
+        poller = self._ends.poller
         if self._is_stopping:
             return "stopped"
         self._sinks.begin()
@@ -306,12 +291,15 @@ class SlotHost:
         while not self._is_stopping:
             now_ns = self._clock.now_ns()
             if not 0 <= now_ns - looked_ns <= LOOK_NS:  # below 0: the clock was set
-                self._take_in(slot, poller.ready(), now_ns)
+                self._ends.take_in(slot, now_ns)
                 looked_ns = now_ns
             if self._wants_report.is_set():
                 self._publish("running")
             if self._mailbox.waiting:
                 self._mailbox.run_posted()
+                if self._is_held:
+                    slot, poller = self._stand_still(slot), self._ends.poller
+                    continue
             if self._results.due_ns is not None:
                 self._do(self._results.due(self._sinks.clock_ns()))
             began_ns = time.thread_time_ns()
@@ -322,24 +310,15 @@ class SlotHost:
                 slot.charge(done, time.thread_time_ns() - began_ns)
                 worked_ns = now_ns
                 continue
-            if slot.is_finished and all(sender.is_settled for sender in self._senders.values()):
+            if slot.is_finished and self._ends.is_settled:
                 return "done"
             if not 0 <= now_ns - peers_ns <= PEERS_NS:
-                look_at_peers(self._name, self._ends())
+                look_at_peers(self._name, self._ends.all)
                 peers_ns = now_ns
             most_s = NAP_S if now_ns < worked_ns + AWAKE_NS else IDLE_S
             poller.wait(min(self._rest_s(slot, now_ns), most_s))
             looked_ns = 0
         return "stopped"
-
-    def _take_in(self, slot: Slot, ready: list[str], now_ns: int) -> None:
-        for name in ready:
-            if name in self._receivers:
-                for message, sent_ns in self._receivers[name].receive(now_ns):
-                    slot.deliver(name, message, now_ns, link_ns=max(now_ns - sent_ns, 0))
-            else:
-                for rows in self._senders[name].poll():
-                    slot.credit(name, rows)
 
     def _take_samples(self) -> SlotSamples:
         assert self._slot is not None, "the tuner starts after the slots"
@@ -347,14 +326,16 @@ class SlotHost:
         passed_ns = now_ns - self._start_ns
         length_ns = self._plan.interval_ns or NS_PER_SECOND
         left_ns = length_ns - (passed_ns % length_ns if passed_ns > 0 else passed_ns)
-        return SlotSamples(self._slot.samples(now_ns), left_ns, self._mailbox.take_refused())
+        # What was given is counted where it goes.
+        samples = [] if self._is_given else self._slot.samples(now_ns)
+        return SlotSamples(samples, left_ns, self._mailbox.take_refused())
 
     def _perform(self, action: Action) -> None:
         match action:
             case Send(channel, message):
-                self._senders[channel.name].send(message, self._clock.now_ns())
+                self._ends.send(channel, message, self._clock.now_ns())
             case Grant(channel, rows):
-                self._receivers[channel.name].grant(rows)
+                self._ends.grant(channel, rows)
             case Egress():
                 self._do(self._results.leaves(action))
 
@@ -368,9 +349,6 @@ class SlotHost:
             return IDLE_S
         return min(max(until_ns - self._clock.now_ns(), 0) / 1e9, IDLE_S)
 
-    def _ends(self) -> dict[str, Receiver | Sender]:
-        return {**self._receivers, **self._senders}
-
     def _publish(self, state: str, error: str | None = None, kind: str | None = None) -> None:
         """Make a report that the loop does not change any more: other threads read it."""
         self._wants_report.clear()
@@ -378,18 +356,17 @@ class SlotHost:
         stages, channels = self._slot.reports(self._clock.now_ns())
         for stage in stages:
             stage.slot, stage.node = self._name, self._node
-        tell_carried(channels, self._ends())
+        self._ends.tell_carried(channels)
         sinks = self._sink_reports()
         self._report = SlotReport(self._name, state, stages, channels, sinks, error, kind)
         self._report.recent = self._slot.recent()
         self._report.at_ns = self._clock.now_ns()
         self._report.clock = self._clock.report(self._node)
-        refused_peers = [receiver.refused_peers for receiver in self._receivers.values()]
         waits = [one.standstill(is_over=state != "running") for one in self._own_inputs]
         self._report.notes = [said for said in waits if said is not None]
         if self._also:
             self._report.notes.append(f"slot {self._name!r}, as its sinks ended: {self._also}")
-        self._report.refused_peers = sum(refused_peers) + self._clock.refused_peers
+        self._report.refused_peers = self._ends.refused_peers + self._clock.refused_peers
         self._has_report.set()
 
     def _sink_reports(self) -> list[SinkReport]:

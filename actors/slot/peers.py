@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from actors.wire.channel import Receiver, Sender
 from actors.wire.frames import FrameCodec
 from runtime.errors import FrameError, WorkerDied
-from runtime.measure.report import ChannelReport
 from runtime.plan.plan import Channel
 
 
@@ -38,14 +37,3 @@ def codec_of(channel: Channel) -> FrameCodec:
         with_writers=channel.has_writers,
         may_be_late=channel.may_be_late,
     )
-
-
-def tell_carried(channels: Iterable[ChannelReport], ends: Mapping[str, Receiver | Sender]) -> None:
-    """Put into channels' reports what their ends, {channel: its end}, have carried."""
-    for channel in channels:
-        match ends.get(channel.name):
-            case Sender() as sender:
-                channel.bytes_sent = sender.bytes
-            case Receiver() as receiver:
-                channel.link_ns = receiver.link_ns
-                channel.least_link_ns = receiver.least_link_ns

@@ -89,6 +89,12 @@ class TunerSupervisor:
         if self._tuner is not None:
             self._begin(self._tuner.actor)
 
+    def moved(self, plan: Plan, slots: Mapping[str, Any]) -> None:
+        """Stages go on in other slots; {slot: its actor} of all."""
+        self._graph, self._slots = FlowGraph.of(plan), slots
+        if self._tuner is not None and self._tuner.actor is not None and self._is_begun:
+            self._tuner.actor.moved.remote(self._graph, dict(slots))
+
     def look(self, timeout_s: float = 0.0) -> None:
         """Hear what it knows, and start another if it has died; wait at most so long."""
         if self._is_idle or not self._slots:

@@ -133,6 +133,15 @@ class Tuner:
             self._slots = dict(slots)
             self._may_begin.set()
 
+    def moved(self, graph: FlowGraph, slots: Mapping[str, Any]) -> None:
+        """Stages go on in other slots: those are told, and asked, from now on."""
+        self._graph = graph
+        with self._lock:
+            self._slots = dict(slots)
+            self._loop.moved(graph)
+        if self._policy is not None:
+            self._policy.moved(graph)
+
     def state(self, known: int, *, is_last: bool = False) -> TunerState:
         """Return what is known now; of samples those behind the first `known`."""
         with self._lock:

@@ -28,7 +28,7 @@ class SetRelease:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Let a stage go on in another slot. Nobody can do that yet: [mace] is to come.
+    """Let a stage go on in another slot. A slot cannot do that by itself: `Job.replace` can.
 
     Attributes:
         stage: which.
@@ -79,8 +79,8 @@ def refusal(command: Move | Shed | Warn) -> str:
     match command:
         case Move(stage, slot):
             return (
-                f"stage {stage!r} cannot move to slot {slot!r} while it runs: no slot can do that "
-                "yet; place it there with placement= and submit the flow again"
+                f"stage {stage!r} cannot move to slot {slot!r} while it runs, as no slot can do "
+                "that by itself; let the job do it: job.replace({stage: slot})"
             )
         case Shed(stage, share):
             return (

@@ -239,6 +239,11 @@ class ControlLoop:
         """A slot could not carry a command out."""
         self._record.refused(why)
 
+    def moved(self, graph: FlowGraph) -> None:
+        """Stages go on in other slots: those are told, and asked from the next round on."""
+        self._slot_of = dict(graph.slots)
+        self._slots |= dict.fromkeys(graph.slot_names)
+
     def end(self, now_ns: int) -> list[Action]:
         """The job has ended: ask all for a last time; nothing more is decided or told."""
         self._is_over = True

@@ -13,6 +13,7 @@
 | `links.py` | links as nodes of their own, and the delay on the ways through a node |
 | `latency_estimate.py` | both for a placement, with bounds, quantiles, the bottleneck |
 | `gates/` | what rows wait in gates, and that put together with the work |
+| `worth.py` | whether a running flow is better off elsewhere |
 | `placement/` | the placement whose Mace is least |
 """
 
@@ -20,13 +21,16 @@ from __future__ import annotations
 
 from runtime.estimate.latency_estimate import LatencyEstimate, NodeEstimate, estimate_latency
 from runtime.estimate.query_graph import CostCurve, QueryGraph, QueryOperator, Workload
+from runtime.estimate.worth import MoveWorth, move_worth
 
 __all__ = [
     "CostCurve",
     "LatencyEstimate",
+    "MoveWorth",
     "NodeEstimate",
     "QueryGraph",
     "QueryOperator",
     "Workload",
     "estimate_latency",
+    "move_worth",
 ]

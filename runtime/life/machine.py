@@ -154,6 +154,17 @@ class JobLife:
         """Count from here, by the clock of `handle`, which only has to go on."""
         self._began_ns = began_ns
 
+    def moved(self, plan: Plan, homes: Mapping[str, HomeNode]) -> None:
+        """Go on with the same stages in other slots, some of them new; those without any end.
+
+        One that had ended so may be used again: as a new one.
+        """
+        for slot in plan.slot_names:
+            if not self._plan.stages_of(slot):
+                self._ended.pop(slot, None)
+        self._plan = plan
+        self._homes |= homes
+
     def handle(self, stimulus: Stimulus, now_ns: int) -> list[Action]:
         """Take in what was heard; return what is to be done now, in this order."""
         if self.is_over:

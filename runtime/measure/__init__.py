@@ -3,6 +3,7 @@
 from runtime.measure.balance import Ledger
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.ledger import imbalances, ledger_of, refuse_imbalance
+from runtime.measure.replaced import MovedStage, Replaced
 from runtime.measure.report import (
     ChannelReport,
     ClockReport,
@@ -26,6 +27,8 @@ __all__ = [
     "LatencyHistogram",
     "LatencySeries",
     "Ledger",
+    "MovedStage",
+    "Replaced",
     "SeriesBin",
     "SinkReport",
     "StageReport",

@@ -22,6 +22,7 @@ from runtime.measure.outcomes import (
     LedgerPlace,
 )
 from runtime.measure.prediction import PredictionReport
+from runtime.measure.replaced import Replaced
 from runtime.measure.series import LatencySeries
 from runtime.measure.step_report import StepReport
 from runtime.measure.tuning import TuningReport
@@ -291,6 +292,8 @@ class JobReport:
     """What was predicted, beside what was measured; None: nothing was."""
     standstills: list[Standstill] = field(default_factory=list)
     """What stands still now, or did when the job was stopped."""
+    replaced: list[Replaced] = field(default_factory=list)
+    """How stages were moved while it ran."""
     job_events: list[str] = field(default_factory=list)
     """Of a job that failed: what it heard last, the latest last; each with its second."""
     slot_events: list[str] = field(default_factory=list)
@@ -356,6 +359,7 @@ class JobReport:
             "sinks": [_made(SinkReport, sink) for sink in sinks],
             "ledger": Ledger.from_plain(plain["ledger"]),
             "standstills": [_made(Standstill, one) for one in plain.get("standstills", [])],
+            "replaced": [Replaced.from_plain(one) for one in plain.get("replaced", [])],
             "clocks": [_made(ClockReport, clock) for clock in plain.get("clocks", [])],
         }
         return checked(_made(cls, {**plain, **parts}))

@@ -51,8 +51,8 @@ def place(
         FlowError: a stage, slot or node that is not there.
         SettingError: no slot, or two of one name.
     """
-    there = _Slots(list(places_by_name(slots).values()), free)
-    said = _by_stage(placement or {}, stages)
+    there = SlotsThere(list(places_by_name(slots).values()), free)
+    said = by_stage(placement or {}, stages)
     everything = there.named(said.pop(ALL)) if ALL in said else there.usable
     chosen = default_slots(stages, everything)
     is_said = len(everything) == 1 and ALL in (placement or {})
@@ -94,7 +94,7 @@ def open_slots(
     Raises:
         FlowError: "*" names a slot or node that is not there.
     """
-    there = _Slots(list(places_by_name(slots).values()), free)
+    there = SlotsThere(list(places_by_name(slots).values()), free)
     return list(there.named(placement[ALL]) if placement and ALL in placement else there.usable)
 
 
@@ -154,7 +154,7 @@ def _of_these(
     return min(slots, key=lambda slot: taken[slot.name])
 
 
-class _Slots:
+class SlotsThere:
     """The slots there are, and which of them have a free CPU.
 
     Attributes:
@@ -200,7 +200,7 @@ class _Slots:
         )
 
 
-def _by_stage(placement: Mapping[str, str], stages: Sequence[Stage]) -> dict[str, str]:
+def by_stage(placement: Mapping[str, str], stages: Sequence[Stage]) -> dict[str, str]:
     """Return a placement of stages; what is said of one part of a step prevails.
 
     Raises:

@@ -9,5 +9,6 @@
 | `planned_stages.py`, `plan.py` | from steps to stages and channels |
 | `verdict.py` | whether a plan may run, and what is said of it |
 | `slots.py`, `slot_plan.py` | a slot as a value, and its part of a plan |
+| `relocation.py` | from one placement to another: what moves, and who holds still |
 | `settings_text.py`, `unpaced.py` | words for sources, sinks, and deadlines of history |
 """

@@ -177,7 +177,7 @@ class Plan:
     stages: tuple[Stage, ...]
     channels: tuple[Channel, ...]
     slots: Mapping[str, str]  # {stage: slot's name}
-    places: Mapping[str, SlotPlace]  # {slot's name: slot}, of those in use
+    places: Mapping[str, SlotPlace]  # {slot's name: slot}, of those in use, or that were
     deadline_ns: int | None = None
     """The latency to keep, [ssg] Eq. 3; None: none."""
     fingerprints: Mapping[str, FlowFingerprint] = field(default_factory=dict)

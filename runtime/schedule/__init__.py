@@ -9,6 +9,7 @@ from runtime.schedule.orders import (
     Priorities,
     RoundRobin,
 )
+from runtime.schedule.rearranged import bytes_of, rearranged, rearranged_results
 from runtime.schedule.results import SinkPort, SlotResults, Written, carry_out, rest_of
 from runtime.schedule.slot import Slot
 from runtime.schedule.stage import StageMachine
@@ -37,8 +38,11 @@ __all__ = [
     "StageView",
     "StimulusOrder",
     "Written",
+    "bytes_of",
     "carry_out",
     "make_slot",
+    "rearranged",
+    "rearranged_results",
     "replay",
     "replaying",
     "rest_of",

@@ -6,7 +6,7 @@ slice of work, carries out its actions, and says how long it took.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -304,6 +304,11 @@ class Slot:
         """The machines, by stage name."""
         return self._stages
 
+    @property
+    def channels(self) -> dict[str, ChannelReport]:
+        """The counters of its channels, by name; they go on."""
+        return self._reports
+
     def reports(self, now_ns: int) -> tuple[list[StageReport], list[ChannelReport]]:
         """Return the counters of all stages and channels as they stand; they change no more."""
         stages = [machine.report_at(now_ns).copy() for machine in self._stages.values()]
@@ -313,18 +318,19 @@ class Slot:
         """Return what it was given last, a line each, the latest last; see `in_words`."""
         return in_words(self._recent, slot=self.name, start_ns=self._start_ns)
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self, leaving: Collection[str] | None = None) -> dict[str, Any]:
         """Return all state between two steps, as plain values (runtime/model/plain.py).
 
         A source's is a number of rows of its input, and what of them has not been handed over.
-        Not in it: what users' functions keep to themselves, and actions that were returned, which
-        are the host's.
+        Not in it: what users' functions keep to themselves, actions that were returned, which are
+        the host's, and stages that are not `leaving` (None: all are; see `Slot.restore`, `old`).
         """
         return {
             "version": VERSION,
             "stages": {
                 name: to_plain(machine.snapshot(), where=name)
                 for name, machine in self._stages.items()
+                if leaving is None or name in leaving
             },
             "channels": {
                 name: to_plain(asdict(report), where=name) for name, report in self._reports.items()
@@ -336,17 +342,26 @@ class Slot:
             "turns": dict(self._turns),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, Any], old: Slot | None = None) -> None:
         """Continue from a snapshot of the same stages; call it on a new slot.
 
         Its next step goes on as the old slot's would have: to the same output, ledger and report.
 
+        Args:
+            state: the snapshot, or one that `rearranged` has made of several.
+            old: a slot of the same process that does no more: what of its stages is not in `state`
+                goes on here as it is, a source with its open input.
+
         Raises:
             SettingError: it is of other stages or channels, or of another version.
         """
-        self._check(state)
-        for name, machine in self._stages.items():
-            machine.restore(from_plain(state["stages"][name]))
+        kept = {} if old is None else {n: m for n, m in old.stages.items() if n in self._stages}
+        for name in state["stages"]:
+            kept.pop(name, None)
+        self._check({**state, "stages": {**state["stages"], **kept}})
+        self._stages.update(kept)
+        for name in state["stages"]:
+            self._stages[name].restore(from_plain(state["stages"][name]))
         for name, report in self._reports.items():
             for field, counted in state["channels"][name].items():
                 setattr(report, field, counted)

@@ -77,10 +77,10 @@ class LoggedSlot(Slot):
             "stimuli": list(self._log),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, Any], old: Slot | None = None) -> None:
         """Continue from a snapshot; what is logged from then on replays nothing by itself."""
         self._was_restored = True
-        super().restore(state)
+        super().restore(state, old)
 
     def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
         """Take a message from another slot, where it was sent `link_ns` ago."""

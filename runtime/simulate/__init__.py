@@ -19,6 +19,7 @@ from runtime.simulate.models import (
     NotedCost,
     TunerModel,
 )
+from runtime.simulate.replacing import Replace
 
 __all__ = [
     "ClusterGoes",
@@ -29,6 +30,7 @@ __all__ = [
     "MeasuredCost",
     "MeasuredSlice",
     "NotedCost",
+    "Replace",
     "Simulation",
     "SlotDies",
     "SlotHangs",

@@ -19,8 +19,9 @@ from runtime.errors import JobStopped, SlackwaterError
 from runtime.measure.assemble import job_report
 from runtime.measure.report import JobReport
 from runtime.measure.samples import StageSample
-from runtime.model import Batch, Message
+from runtime.model import Message
 from runtime.plan.plan import Channel, Plan
+from runtime.plan.relocation import Relocation
 from runtime.plan.slot_plan import slot_plan
 from runtime.schedule import (
     Egress,
@@ -31,7 +32,6 @@ from runtime.schedule import (
     Slice,
     Slot,
     SlotResults,
-    Written,
     carry_out,
     make_slot,
     rest_of,
@@ -40,37 +40,15 @@ from runtime.schedule.results import SinkAction
 from runtime.simulate.faults import Fault, check_faults
 from runtime.simulate.life import SimulatedLife
 from runtime.simulate.models import CostModel, LinkModel, MeasuredCost, TunerModel
+from runtime.simulate.replacing import SimulatedReplacing, relocated
+from runtime.simulate.stalled import why_stalled
+from runtime.simulate.taken import Egressed, Taken
 from runtime.simulate.tuner import SimulatedTuner
 from runtime.simulate.ways import Ways
 
 GIVE_UP_POLLS = 10_000
 """A source that has nothing and cannot say when is asked so often in a row, there being nothing
 else to do; then the run is called stalled."""
-
-Egressed = Callable[[str, Batch | None, bool], object]
-"""(sink stage, rows or None, whether its stream has ended): take the results, and nothing else."""
-
-
-class _Taken:
-    """Sinks of which each is a call."""
-
-    def __init__(self, egress: Egressed) -> None:
-        self._egress = egress
-
-    def write(self, sink: str, batch: Batch) -> Written:
-        self._egress(sink, batch, False)
-        return Written()
-
-    def publish(self, sink: str) -> int | None:
-        del sink
-        return None
-
-    def close(self, sink: str, state: str) -> None:
-        if state == "done":
-            self._egress(sink, None, True)
-
-    def abort(self, sink: str, error: str) -> None:
-        """Nothing to finish."""
 
 
 class Simulation:
@@ -88,6 +66,9 @@ class Simulation:
         tuner: how far off the policy is, and how it fares; None: it is told and obeyed at once.
         faults: what goes wrong, and when.
         weighs: whether reports have the bytes that each channel carried.
+
+    Attributes:
+        replacing: moves stages while it runs; tell it before.
     """
 
     def __init__(  # noqa: PLR0913 - each by name
@@ -106,7 +87,7 @@ class Simulation:
     ) -> None:
         check_faults(plan, tuple(faults))
         self._plan, self._seed, self._weighs = plan, seed, weighs
-        self._sinks = egress if not callable(egress) else _Taken(egress)
+        self._sinks = egress if not callable(egress) else Taken(egress)
         self._rng = np.random.default_rng(seed)
         self._cost, self._link = cost or CostModel(), link or LinkModel()
         self.now_ns = self._start_ns = start_ns
@@ -133,6 +114,7 @@ class Simulation:
         self._idle_polls = 0
         self._carried: set[str] = set()  # channels whose end of stream has arrived
         self._life = SimulatedLife(plan, self, close=self._end_sinks, seed=seed, faults=faults)
+        self.replacing = SimulatedReplacing(plan, self)
 
     def _new_slot(self, name: str) -> Slot:
         part = replace(
@@ -173,6 +155,7 @@ class Simulation:
                 waits for whom.
         """
         self._life.begin()
+        self.replacing.begin()
         try:
             if self._tuner is not None:
                 self._tuner.begin()
@@ -185,7 +168,7 @@ class Simulation:
                 self.now_ns = max(self.now_ns, at_ns)
                 happen()
             if not self._is_over and until_ns is None:
-                raise JobStopped(self._stall())
+                raise JobStopped(why_stalled(self._plan.flow, self._slots.values(), self.now_ns))
         finally:
             for slot in self._slots.values():
                 slot.close()
@@ -229,6 +212,7 @@ class Simulation:
             if self._tuner is None
             else self._tuner.prediction(is_last=self._is_over),
         )
+        report.replaced = list(self.replacing.done)
         if report.state == "failed":
             report.job_events, report.slot_events = self._life.machine.heard, self._life.given
         return report
@@ -261,7 +245,7 @@ class Simulation:
 
     def _try(self, name: str) -> None:
         """Let a slot that is not busy do its next slice, or wake it when a source is due."""
-        if name in self._busy or not self._life.may_work(name):
+        if name in self._busy or not self._life.may_work(name) or self.replacing.holds(name):
             return
         slot = self._slots[name]
         try:
@@ -288,7 +272,7 @@ class Simulation:
         rest = rest_of(slot, self._results[name], self.now_ns, sinks_ns=lambda: self.now_ns)
         self._idle_polls += rest.is_guess
         if self._idle_polls > GIVE_UP_POLLS:
-            raise JobStopped(self._stall())
+            raise JobStopped(why_stalled(self._plan.flow, self._slots.values(), self.now_ns))
         wake_ns = rest.until_ns
         if wake_ns is None:
             return  # blocked on credit, which needs no wake
@@ -300,6 +284,7 @@ class Simulation:
     def _complete(self, name: str, done: Slice) -> None:
         self._busy.discard(name)
         if not self._life.may_work(name):  # it is gone, and what it was at with it
+            self.replacing.look()
             return
         try:
             for action in done.actions:
@@ -308,15 +293,18 @@ class Simulation:
             self._life.fail(name, problem)
             return
         self._life.rest(name, is_finished=self._slots[name].is_finished)
+        self.replacing.look()
         self._try(name)
 
     def _perform(self, action: Any) -> None:
         match action:
             case Send(channel, message):
                 target = self._plan.slots[channel.target]
+                self.replacing.left(channel.name)
                 self._ways.send(channel, message, self._delivery(target, channel.name, message))
             case Grant(channel, rows):
                 source = self._plan.slots[channel.source]
+                self.replacing.left(channel.name)
                 self._ways.give_back(channel, lambda: self._credit(source, channel.name, rows))
             case Egress(stage):
                 slot = self._plan.slots[stage]
@@ -338,17 +326,20 @@ class Simulation:
 
         def deliver() -> None:
             if not self._life.may_work(target):
+                self.replacing.arrived(channel)
                 return  # it is lost with its reader
             if message.is_end:
                 self._carried.add(channel)
             link_ns = self.now_ns - sent_ns
             self._slots[target].deliver(channel, message, self.now_ns, link_ns=link_ns)
+            self.replacing.arrived(channel)
             self._try(target)
 
         return deliver
 
     def _credit(self, slot: str, channel: str, rows: int) -> None:
         self._slots[slot].credit(channel, rows)
+        self.replacing.arrived(channel)
         self._try(slot)
 
     # -- what the tuner asks of the slots --------------------------------------------------------
@@ -367,18 +358,36 @@ class Simulation:
         return self._slots[slot].samples(self.now_ns)
 
     def apply(self, slot: str, command: Command, number: tuple[int, int]) -> None:
-        """Let a slot carry out a command."""
+        """Let a slot carry out a command; its stage may have moved since it was sent."""
+        slot = self._plan.slots.get(command.stage, slot)
         self._slots[slot].apply(command, number=number)
         self._try(slot)
 
-    def _stall(self) -> str:
-        waits = [
-            f"{stage.name} waits for {', '.join(stage.waiting_for)}"
-            for slot in self._slots.values()
-            for stage in slot.reports(self.now_ns)[0]
-            if stage.waiting_for
-        ]
-        return (
-            f"flow {self._plan.flow!r} cannot go on: no source has anything more and none has "
-            f"ended ({'; '.join(waits) or 'no gate waits'}); end the sources, or give `until_ns`"
+    # -- what a re-placement asks of the slots -----------------------------------------------------
+
+    def why_still(self, slot: str) -> str | None:
+        """Return why a slot does nothing any more; None: it works."""
+        return self._life.why_still(slot)
+
+    def has_ended(self, slot: str) -> bool:
+        """Whether a slot has ended, its stages being finished."""
+        return self._life.has_ended(slot)
+
+    def relocate(self, relocation: Relocation) -> int:
+        """Move stages between slots that hold still; return how many bytes of state went along."""
+        self._plan = relocation.new
+        size, finished = relocated(
+            relocation, self._slots, self._results, self._new_slot, self._new_results
         )
+        self._carried |= finished
+        self._life.moved(relocation.new)
+        self._ways.moved(relocation.new)
+        if self._tuner is not None:
+            self._tuner.moved(FlowGraph.of(relocation.new))
+        return size
+
+    def wake(self, slots: Sequence[str]) -> None:
+        """Let slots go on."""
+        for name in slots:
+            if name in self._slots:  # else one that was to be new
+                self._try(name)

@@ -142,6 +142,26 @@ class SimulatedLife:
         """Whether a slot can be asked, and told what to do: it works, or has ended."""
         return slot not in self._idle or slot in self._over
 
+    def has_ended(self, slot: str) -> bool:
+        """Whether a slot has ended by itself, its stages being finished."""
+        return slot in self._over and slot not in self._raised and slot not in self._stopping
+
+    def why_still(self, slot: str) -> str | None:
+        """Return why a slot does nothing any more; None: it works."""
+        if self.may_work(slot):
+            return None
+        if slot in self._over:
+            return "failed" if slot in self._raised else "was stopped"
+        return "died" if slot in self._vanished else "does not answer"
+
+    def moved(self, plan: Plan) -> None:
+        """Go on with the same stages in other slots; see `JobLife.moved`."""
+        again = {slot for slot in plan.slot_names if not self._plan.stages_of(slot)}
+        self._over -= again
+        self._idle -= again - self._vanished
+        self._plan = plan
+        self.machine.moved(plan, {slot: HomeNode(slot, slot, HOST) for slot in plan.slot_names})
+
     # -- what slots do ---------------------------------------------------------------------
 
     def rest(self, slot: str, *, is_finished: bool) -> None:

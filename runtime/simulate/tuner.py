@@ -149,6 +149,12 @@ class SimulatedTuner:
         # A run begins before anything is to happen.
         self._perform(self._loop.begin(now_ns, first, left_ns=left_ns), is_first=True)
 
+    def moved(self, graph: FlowGraph) -> None:
+        """Go on with the same stages in other slots."""
+        self._graph = graph
+        self._loop.moved(graph)
+        self._policy.moved(graph)
+
     def report(self) -> TuningReport | None:
         """Return how the deadline was kept so far; None: nobody sets anything."""
         if not self._pristine:

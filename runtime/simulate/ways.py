@@ -42,20 +42,18 @@ class Ways:
         self._model, self._time, self._rng = model, time, rng
         self._node = {stage: plan.places[slot].node for stage, slot in plan.slots.items()}
         self._free_ns: dict[tuple[str, str], int] = {}  # {(channel, what): its last arrival}
-        channels: dict[tuple[str, str], list[str]] = {}  # {(from node, to node): its channels}
-        for channel in plan.channels:
-            channels.setdefault(self._nodes(channel), []).append(channel.name)
-        self._links = {
-            nodes: _Link(model.of(*nodes).bytes_per_s or 0.0, names, time)
-            for nodes, names in channels.items()
-            if nodes[0] != nodes[1] and model.of(*nodes).bytes_per_s is not None
-        }
+        self._names = [channel.name for channel in plan.channels]
+        self._links: dict[tuple[str, str], _Link] = {}  # {(from node, to node): in use so far}
+
+    def moved(self, plan: Plan) -> None:
+        """Stages go on in other slots."""
+        self._node = {stage: plan.places[slot].node for stage, slot in plan.slots.items()}
 
     def send(self, channel: Channel, message: Message, arrive: Arrive) -> None:
         """Carry a message to another slot."""
         nodes = self._nodes(channel)
         travel = partial(self._travel, (channel.name, "data"), nodes, arrive)
-        link = self._links.get(nodes)
+        link = self._link(nodes)
         if link is None:
             travel()
         else:
@@ -71,6 +69,15 @@ class Ways:
         at_ns = max(at_ns, self._free_ns.get(way, 0))
         self._free_ns[way] = at_ns
         self._time.at(at_ns, arrive)
+
+    def _link(self, nodes: tuple[str, str]) -> _Link | None:
+        """Return the link between two nodes; None: it carries any number, or they are one."""
+        capacity = self._model.of(*nodes).bytes_per_s
+        if nodes[0] == nodes[1] or capacity is None:
+            return None
+        if nodes not in self._links:
+            self._links[nodes] = _Link(capacity, self._names, self._time)
+        return self._links[nodes]
 
     def _nodes(self, channel: Channel) -> tuple[str, str]:
         return self._node[channel.source], self._node[channel.target]

@@ -72,7 +72,8 @@ def render_report(report: JobReport, console: Console) -> None:
     for problem in imbalances(report):
         say(console, Text(f"  {problem}", style="red"))
     heard = [f"heard at {line}" for line in [*report.job_events, *report.slot_events]]
-    for line in [*(f"note: {note}" for note in _notes(report)), *heard]:
+    said = [*(one.text for one in report.replaced), *(f"note: {one}" for one in _notes(report))]
+    for line in [*said, *heard]:
         say(console, Text(line, style="dim"))
 
 

@@ -78,6 +78,12 @@ class JobDeciders:
                 self._estimate.refresh()
             self._known = self._estimate.report
 
+    def moved(self, graph: FlowGraph) -> None:
+        """Stages go on in other slots."""
+        with self._guarded():
+            if self._estimate is not None:
+                self._estimate.moved(graph)
+
     def noted(self, report: TuningReport) -> TuningReport:
         """Return a report with what the policies are, say of themselves, and did wrong."""
         return self._policies.noted(report)

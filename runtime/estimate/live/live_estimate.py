@@ -86,6 +86,11 @@ class LiveEstimate:
             for number, rows in sample.arrived:
                 self._work.arrived(sample.stage, number, rows)
 
+    def moved(self, graph: FlowGraph) -> None:
+        """Stages go on in other slots: what is behind there stays, and what comes goes there."""
+        self._slots.update(graph.slots)
+        self._capacity = dict.fromkeys(graph.slot_names, 1.0)
+
     def refresh(self) -> None:
         """Make the estimate anew, and the report."""
         seen = {name: self._statistics.seen(name) for name in self._planned.names}

@@ -1,0 +1,199 @@
+"""The ends, in one slot, of the channels that join it to others; some are replaced as stages move.
+
+```
+bind ─▶ connect ─▶ … messages, grants … ─▶ (retire ─▶ bind ─▶ connect, for channels that join other
+                                            slots from now on)
+```
+
+Used from the slot's loop, once it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+import zmq
+
+from actors.slot.peers import codec_of
+from actors.wire.channel import ChannelKeys, ChannelPoller, Receiver, Sender, Waker
+from actors.wire.local_sockets import host_identity
+from runtime.measure.report import ChannelReport
+from runtime.model import Message
+from runtime.plan.plan import Channel, Stage
+from runtime.schedule import Slot
+
+__all__ = ["ChannelEnds", "Passed", "is_drained"]
+
+
+class Passed(NamedTuple):
+    """What has passed one end of a channel so far: the two ends agree when nothing is under way."""
+
+    messages: int
+    granted: int
+
+
+class ChannelEnds:
+    """The ends of one slot.
+
+    Args:
+        keys: the job's.
+        context: the process's.
+        host: this node's address.
+        waker: ends a wait for them.
+
+    Attributes:
+        receivers, senders: {channel: its end here}.
+        poller: what the loop waits with.
+    """
+
+    def __init__(
+        self, *, keys: ChannelKeys, context: zmq.Context[zmq.Socket[bytes]], host: str, waker: Waker
+    ) -> None:
+        self._keys, self._context, self._host, self._waker = keys, context, host, waker
+        self.receivers: dict[str, Receiver] = {}
+        self.senders: dict[str, Sender] = {}
+        self._granted: dict[str, int] = {}  # {channel: rows that this end has granted, or got}
+        self._retired: list[Receiver | Sender] = []
+        self.poller = ChannelPoller({}, waker=waker)
+
+    def bind(
+        self,
+        stages: Iterable[Stage],
+        hosts: Mapping[str, str | None],
+        *,
+        over: Collection[str] = (),
+    ) -> dict[str, str]:
+        """Listen on every channel that comes from another slot, and has no end here yet.
+
+        Args:
+            stages: of the slot.
+            hosts: {stage: identity of the host that it runs on}.
+            over: channels whose stream has ended: they need no end.
+
+        Returns:
+            {channel: where it listens}, of those.
+        """
+        here = host_identity(self._host)
+        own = {stage.name: stage for stage in stages}
+        bound: dict[str, str] = {}
+        for channel in [one for stage in own.values() for one in stage.inputs]:
+            if channel.source in own or channel.name in self.receivers or channel.name in over:
+                continue
+            self.receivers[channel.name] = receiver = Receiver(
+                keys=self._keys,
+                codec=codec_of(channel),
+                context=self._context,
+                bind_host=self._host,
+                is_local=here is not None and hosts[channel.source] == here,
+            )
+            bound[channel.name] = receiver.endpoint
+        return bound
+
+    def connect(self, stages: Iterable[Stage], endpoints: Mapping[str, str]) -> None:
+        """Connect every channel that leads to another slot; {channel: where its end listens}."""
+        for channel in [one for stage in stages for one in stage.outputs]:
+            if channel.name in endpoints and channel.name not in self.receivers:
+                self.senders[channel.name] = Sender(
+                    endpoints[channel.name],
+                    keys=self._keys,
+                    codec=codec_of(channel),
+                    context=self._context,
+                )
+        for end in self._retired:  # by now the other ends are looked at no more
+            end.close(linger_s=0)
+        self._retired.clear()
+        self.poller = ChannelPoller(self.all, waker=self._waker)
+
+    @property
+    def all(self) -> dict[str, Receiver | Sender]:
+        """{channel: its end here}."""
+        return {**self.receivers, **self.senders}
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that was sent has arrived, the ends of the streams included."""
+        return all(sender.is_settled for sender in self.senders.values())
+
+    @property
+    def refused_peers(self) -> int:
+        """Connections refused so far."""
+        return sum(receiver.refused_peers for receiver in self.receivers.values())
+
+    def take_in(self, slot: Slot, now_ns: int) -> None:
+        """Give a slot what has come."""
+        for name in self.poller.ready():
+            if name in self.receivers:
+                for message, sent_ns in self.receivers[name].receive(now_ns):
+                    slot.deliver(name, message, now_ns, link_ns=max(now_ns - sent_ns, 0))
+            else:
+                for rows in self.senders[name].poll():
+                    self._granted[name] = self._granted.get(name, 0) + rows
+                    slot.credit(name, rows)
+
+    def send(self, channel: Channel, message: Message, now_ns: int) -> None:
+        """Send a message to the stage in another slot."""
+        self.senders[channel.name].send(message, now_ns)
+
+    def grant(self, channel: Channel, rows: int) -> None:
+        """Give credit back; at the end of a stream nobody needs it."""
+        receiver = self.receivers.get(channel.name)
+        if receiver is not None and not receiver.has_ended:
+            self._granted[channel.name] = self._granted.get(channel.name, 0) + rows
+            receiver.grant(rows)
+
+    def unlink(self) -> None:
+        """Leave nothing in the temp folder, should the job end before all have connected."""
+        for receiver in list(self.receivers.values()):
+            receiver.unlink()
+
+    # -- as stages move --------------------------------------------------------------------
+
+    def passed(self, channels: Collection[str]) -> dict[str, Passed]:
+        """Return {channel: what has passed its end here}, of those that have one."""
+        return {
+            name: Passed(end.messages, self._granted.get(name, 0))
+            for name, end in self.all.items()
+            if name in channels
+        }
+
+    def retire(self, channels: Collection[str], reports: Mapping[str, ChannelReport]) -> None:
+        """Look at these ends no more, and keep in the channels' reports what they have carried.
+
+        They are closed with the next `connect`: until then the slots at their other ends may look
+        whether we are there.
+        """
+        for name in channels:
+            self._granted.pop(name, None)
+            if (sender := self.senders.pop(name, None)) is not None:
+                reports[name].bytes_sent += sender.bytes
+                self._retired.append(sender)
+            if (receiver := self.receivers.pop(name, None)) is not None:
+                count_received(reports[name], receiver)
+                self._retired.append(receiver)
+        self.poller = ChannelPoller(self.all, waker=self._waker)
+
+    def tell_carried(self, channels: Iterable[ChannelReport]) -> None:
+        """Put into channels' reports what their ends have carried."""
+        for channel in channels:
+            if (sender := self.senders.get(channel.name)) is not None:
+                channel.bytes_sent += sender.bytes
+            elif (receiver := self.receivers.get(channel.name)) is not None:
+                count_received(channel, receiver)
+
+
+def count_received(channel: ChannelReport, receiver: Receiver) -> None:
+    """Add to a channel's report what a receiver has measured."""
+    channel.link_ns += receiver.link_ns
+    least = [one for one in (channel.least_link_ns, receiver.least_link_ns) if one is not None]
+    channel.least_link_ns = min(least, default=None)
+
+
+def is_drained(passed: Iterable[Mapping[str, Passed]]) -> bool:
+    """Return whether nothing is under way on channels, by what the slots say of their ends."""
+    known: dict[str, Passed] = {}
+    for one in passed:
+        for name, own in one.items():
+            if known.setdefault(name, own) != own:
+                return False
+    return True

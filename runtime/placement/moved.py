@@ -1,0 +1,82 @@
+"""Another placement for a flow that runs: what its user says of some stages; all others stay."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from runtime.errors import FlowError
+from runtime.placement.place import ALL, SlotsThere, by_stage
+from runtime.plan.plan import Plan, Stage
+from runtime.plan.slots import SlotPlace
+from runtime.plan.steps import SinkStep, SourceStep
+from runtime.sinks import traits_of
+
+__all__ = ["moved_plan", "why_it_stays"]
+
+
+def moved_plan(plan: Plan, placement: Mapping[str, str], slots: Sequence[SlotPlace]) -> Plan:
+    """Return the plan with some stages in other slots.
+
+    Args:
+        plan: as the flow runs.
+        placement: {stage: slot or node}, or {"*": slot or node} for all that can move. The name of
+            a step with replicas means its gate and all of them. On a node of several cores a stage
+            takes the slot with the fewest stages, or stays in one of that node.
+        slots: those there are.
+
+    Raises:
+        FlowError: a stage, slot or node that is not there; or a stage that cannot move.
+    """
+    there = SlotsThere(slots, None)
+    said = by_stage(placement, plan.stages)
+    wish = said.pop(ALL, None)
+    chosen = {**plan.slots}
+    places = {**plan.places}
+    for stage in plan.stages:
+        stays = why_it_stays(stage)
+        wanted = said.get(stage.name) or (wish if stays is None else None)
+        if wanted is None:
+            continue
+        slot = _of_these(there.named(wanted), stage, chosen)
+        if stays is not None and slot.name != plan.slots[stage.name]:
+            raise FlowError(
+                f"flow {plan.flow!r} runs, and its {stage.kind} {stage.name!r} cannot move from "
+                f"slot {plan.slots[stage.name]!r} to {slot.name!r}: {stays}; leave it out of the "
+                "placement, or stop the flow and submit it with this one"
+            )
+        chosen[stage.name], places[slot.name] = slot.name, slot
+    used = set(chosen.values())
+    moved = {name for name, slot in chosen.items() if slot != plan.slots[name]}
+    return replace(
+        plan,
+        slots=chosen,
+        places={name: place for name, place in places.items() if name in used},
+        placed_by={**plan.placed_by, **dict.fromkeys(moved, "placement")},
+    )
+
+
+def why_it_stays(stage: Stage) -> str | None:
+    """Return why a stage cannot move while it runs; None: it can.
+
+    A source can if its input can be opened again, from the start. A sink holds open what it writes,
+    or is the user's: only one that collects can hand over what it has.
+    """
+    if isinstance(stage.step, SourceStep):
+        given = stage.step.source.input
+        if not getattr(given, "is_history", False):
+            return f"it reads {given.describe()}, which cannot be opened a second time"
+    if isinstance(stage.step, SinkStep):
+        traits = traits_of(stage.step.output)
+        if traits.commits is not None:
+            return "it holds the lock and the open part of its files"
+        if not traits.collects:
+            return "what it has written to is open in that slot, and known to your code alone"
+    return None
+
+
+def _of_these(slots: Sequence[SlotPlace], stage: Stage, chosen: Mapping[str, str]) -> SlotPlace:
+    own = [slot for slot in slots if slot.name == chosen[stage.name]]
+    taken = Counter(chosen.values())
+    return own[0] if own else min(slots, key=lambda slot: taken[slot.name])

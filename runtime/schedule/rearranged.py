@@ -1,0 +1,116 @@
+"""Snapshots of slots that hold still, put together anew for other slots: stages have moved.
+
+```
+node-1 {a}  node-2 {pairs, out}  ──▶  node-1 {a, pairs}  node-2 {out}
+            channels a→pairs, pairs→out: the sender's counts and credit go where the source goes,
+            the receiver's counts and what it owes where the target goes
+```
+
+Pure: what was on its way between two of these slots has arrived before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.plan.relocation import Relocation
+
+__all__ = ["bytes_of", "rearranged", "rearranged_results"]
+
+_SENDERS = ("rows_sent", "messages", "bytes_sent")
+_RECEIVERS = ("rows_received", "link_ns", "least_link_ns")
+
+
+def rearranged(
+    snapshots: Mapping[str, Mapping[str, Any]], relocation: Relocation
+) -> dict[str, dict[str, Any]]:
+    """Return {slot: its snapshot}, of those that have stages in the new plan.
+
+    Args:
+        snapshots: {slot: `Slot.snapshot` of the stages that leave it}, of the slots that hold
+            still and had stages in the old plan.
+        relocation: from which plan to which.
+    """
+    old, new = relocation.old, relocation.new
+    found: dict[str, dict[str, Any]] = {}
+    for slot in relocation.slots:
+        own = new.stages_of(slot)
+        if not own:
+            continue
+        was_in = {stage.name: snapshots[old.slots[stage.name]] for stage in own}
+        arriving = [name for name in was_in if old.slots[name] != slot]
+        ins = {c.name: was_in[c.target] for stage in own for c in stage.inputs}
+        outs = {c.name: was_in[c.source] for stage in own for c in stage.outputs}
+        found[slot] = {
+            "version": next(iter(was_in.values()))["version"],
+            "stages": {name: was_in[name]["stages"][name] for name in arriving},
+            "channels": {
+                name: _counts(name, outs.get(name), ins.get(name))
+                for name in dict.fromkeys([*ins, *outs])
+            },
+            "credit": {name: state["credit"][name] for name, state in outs.items()},
+            "owed": {
+                name: state["owed"][name] for name, state in ins.items() if name in state["owed"]
+            },
+            "slice_sizes": {name: state["slice_sizes"][name] for name, state in was_in.items()},
+            "newest": {
+                subject: number
+                for name, state in was_in.items()
+                for subject, number in state["newest"].items()
+                if subject.partition(" ")[2] == name
+            },
+            "turns": {
+                name: state["turns"][name]
+                for name, state in was_in.items()
+                if name in state["turns"]
+            },
+        }
+    return found
+
+
+def rearranged_results(
+    snapshots: Mapping[str, Mapping[str, Any]], relocation: Relocation
+) -> dict[str, dict[str, Any]]:
+    """Return the same of `SlotResults.snapshot`: each sink's goes where the sink goes."""
+    old, new = relocation.old, relocation.new
+    found: dict[str, dict[str, Any]] = {}
+    for slot in relocation.slots:
+        sinks = [stage.name for stage in new.stages_of(slot) if stage.kind == "sink"]
+        was_in = {sink: snapshots[old.slots[sink]] for sink in sinks}
+        found[slot] = {
+            "meters": {sink: state["meters"][sink] for sink, state in was_in.items()},
+            "open": [sink for sink, state in was_in.items() if sink in state["open"]],
+            "dues": {
+                sink: state["dues"][sink] for sink, state in was_in.items() if sink in state["dues"]
+            },
+        }
+    return found
+
+
+def bytes_of(plain: Any) -> int:
+    """Return about how much there is to carry of plain values."""
+    match plain:
+        case np.ndarray() | pa.Array():
+            return int(plain.nbytes)
+        case str() | bytes():
+            return len(plain)
+        case dict():
+            return sum(bytes_of(key) + bytes_of(own) for key, own in plain.items())
+        case list() | tuple():
+            return sum(map(bytes_of, plain))
+    return 8
+
+
+def _counts(
+    name: str, sender: Mapping[str, Any] | None, receiver: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return what is counted of a channel in a slot where its source is, its target, or both."""
+    known: dict[str, Any] = {}
+    for state, fields in ((sender, _SENDERS), (receiver, _RECEIVERS)):
+        if state is not None:
+            known |= {field: state["channels"][name][field] for field in fields}
+    return known

@@ -1,0 +1,23 @@
+"""A run in which nothing can happen any more, and nothing has ended: who waits for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from runtime.schedule import Slot
+
+__all__ = ["why_stalled"]
+
+
+def why_stalled(flow: str, slots: Iterable[Slot], now_ns: int) -> str:
+    """Return why a run of a flow in these slots cannot go on, and what to do."""
+    waits = [
+        f"{stage.name} waits for {', '.join(stage.waiting_for)}"
+        for slot in slots
+        for stage in slot.reports(now_ns)[0]
+        if stage.waiting_for
+    ]
+    return (
+        f"flow {flow!r} cannot go on: no source has anything more and none has "
+        f"ended ({'; '.join(waits) or 'no gate waits'}); end the sources, or give `until_ns`"
+    )

@@ -1,0 +1,72 @@
+"""Whether a running job is placed anew as a prediction has it: if the gain beats the cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from runtime.errors import SettingError
+from runtime.estimate import LatencyEstimate, MoveWorth, estimate_latency, move_worth
+from runtime.measure import MovedStage, Replaced
+from runtime.model import NS_PER_SECOND, Duration, duration_ns, format_ns
+from runtime.placement.moved import why_it_stays
+from slackwater.prediction import Prediction
+
+__all__ = ["GAP", "worthwhile_moves"]
+
+GAP = "250ms"
+"""How long slots are taken to stand still for a move: more than the median of the benchmark
+`replacing` with a small state, on a machine that had six times as much to do as it has cores."""
+
+
+def worthwhile_moves(
+    made: Prediction, placement: Mapping[str, str], *, gap: Duration | None = None
+) -> dict[str, str] | Replaced:
+    """Return {stage: slot} of the stages that a prediction has elsewhere, and that can move.
+
+    Args:
+        made: of the flow that runs.
+        placement: {stage: slot}, as it runs.
+        gap: how long slots are taken to stand still for it; None: `GAP`.
+
+    Returns:
+        That; or why the job stays as it is.
+
+    Raises:
+        SettingError: the prediction is of another version of the flow, or `gap` is no length of
+            time.
+    """
+    wanted = made.plan.slots
+    if wanted.keys() != placement.keys():
+        odd = ", ".join(sorted(wanted.keys() ^ placement.keys()))
+        raise SettingError(
+            f"the prediction is of another version of flow {made.plan.flow!r}: they differ in "
+            f"{odd}; predict the flow as it was submitted"
+        )
+    gap_s = duration_ns(GAP if gap is None else gap, what="gap") / NS_PER_SECOND
+    free = [stage.name for stage in made.plan.stages if why_it_stays(stage) is None]
+    moves = {name: wanted[name] for name in free if wanted[name] != placement[name]}
+    if not moves:
+        return Replaced(at_s=0.0, problem="all that can move is there already")
+    now, then = _estimate(made, placement), _estimate(made, {**placement, **moves})
+    found = move_worth(now, then, gap_s=gap_s)
+    if found.is_worth:
+        return moves
+    moved = [MovedStage(name, placement[name], slot) for name, slot in moves.items()]
+    return Replaced(at_s=0.0, moves=moved, problem=_why(found))
+
+
+def _estimate(made: Prediction, placement: Mapping[str, str]) -> LatencyEstimate:
+    slots = dict.fromkeys([*placement.values(), *made.plan.slots.values()], 1.0)
+    return estimate_latency(made.sample.graph, made.work, placement, slots)
+
+
+def _why(found: MoveWorth) -> str:
+    return (
+        f"it is not worth it: the worst latency ahead is {_time(found.now_s)} as the flow runs, "
+        f"{_time(found.then_s)} then, and the slots concerned would stand still for "
+        f"{_time(found.gap_s)}"
+    )
+
+
+def _time(seconds: float) -> str:
+    return "without bound" if seconds == float("inf") else format_ns(round(seconds * 1e9))
