@@ -31,6 +31,8 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "mace-time": ("mace.over_time", "Mace and latency over time, three chunks of visits (DATA=)"),
     "mace-operators": ("mace.operators", "14 to 70 operators on one node, predicted (DATA=)"),
     "mace-nodes": ("mace.nodes", "42 operators on 4 to 13 nodes, placed at random (DATA=)"),
+    "mace-ray": ("mace.on_ray.slept", "all of mace-* on Ray, operators that sleep (DATA=)"),
+    "mace-ray-cpu": ("mace.on_ray.burnt", "one query on two nodes of Ray, real work (DATA=)"),
     "placement": ("mace.placement", "Mace-HC beside Corr and chance, 20 to 400 nodes; a lost node"),
     "scheduling": ("mace.scheduling", "worst latency under seven orders of work, Theorem 1"),
     "stimulus-order": ("mace.stimulus_order", "a FIFO behind a gate: how its urgency is counted"),

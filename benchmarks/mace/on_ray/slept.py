@@ -1,0 +1,155 @@
+"""`mace-*` on local Ray nodes whose operators take a set time without using a core.
+
+All of Fig. 4 to 8 in one benchmark: Ray starts once, and a run on one node serves two of them. Time
+goes five times as fast as in the paper: periods of 2 and 6 s, 15,000 events, w = 0.2 s.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from benchmarks.frame import Options, Result
+from benchmarks.mace.judge import ESTIMATES, HEADER, Judged, claims, of, span_of, tell
+from benchmarks.mace.on_ray.judge import (
+    EXACT,
+    FIRST,
+    SPREAD,
+    error_by_second,
+    estimates_of,
+    judged,
+    named,
+    thirds_s,
+)
+from benchmarks.mace.on_ray.pictures import draw
+from benchmarks.mace.on_ray.service import ASLEEP
+from benchmarks.mace.on_ray.trial import OnRay, WorkingCluster, drawn, measure
+from benchmarks.mace.trial import SAMPLE
+from runtime.estimate import LatencyEstimate
+
+SCALE, QUICK_SCALE = 0.2, 0.08
+SEEDS = 5
+SHARES = (0.02, 0.08, 0.32)
+THIRD = 1 / 3
+NODES = (4, 8, 13)
+PAPER = "[mace] Fig. 4, 8: below 3 %; Fig. 5 to 7: within 4 %"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is run once for a seed.
+
+    Attributes:
+        queries, nodes: how many.
+        shares: of the events, that statistics are taken from.
+    """
+
+    queries: int
+    nodes: int
+    shares: tuple[float, ...] = (SAMPLE,)
+
+
+ONE = Trial(1, 1, (*SHARES, THIRD))
+OPERATORS = Trial(3, 1)
+ON_NODES = {nodes: Trial(3, nodes) for nodes in NODES}
+
+
+@dataclass(frozen=True, eq=False)
+class Ran:
+    """One run, and what had been said of it: {statistics: estimate}."""
+
+    run: OnRay
+    estimates: Mapping[str, LatencyEstimate]
+
+    def judged(self, statistics: str) -> Judged:
+        """Return the worst latency of all of it beside a prediction."""
+        return judged(self.run, self.estimates[statistics], statistics)
+
+
+def run(options: Options) -> Result:
+    """Predict and measure each seed."""
+    seeds = 1 if options.quick else SEEDS
+    scale = QUICK_SCALE if options.quick else SCALE
+    trials = [ON_NODES[NODES[0]]] if options.quick else [ONE, OPERATORS, *ON_NODES.values()]
+    result = Result(
+        f"{75_000 * scale:,.0f} events in some {290 * scale:.0f} s, one pattern for all queries, "
+        f"{seeds} seeds, w {scale:g} s; local Ray nodes, operators asleep",
+        ["what", "measured", "statistics", "estimate", "seeds", *HEADER],
+    )
+    found: dict[Trial, list[Ran]] = {trial: [] for trial in trials}
+    with WorkingCluster.local(nodes=max(trial.nodes for trial in trials)) as cluster:
+        for seed in range(options.seed, options.seed + seeds):
+            for trial in trials:
+                found[trial].append(one_run(cluster, trial, seed, scale=scale))
+    _tell_all(result, found, width_s=scale)
+    nodes = {n: found[trial] for n, trial in ON_NODES.items() if trial in found}
+    result.notes += [PAPER, f"drawn: {draw(nodes)}"]
+    return result
+
+
+def one_run(
+    cluster: WorkingCluster, trial: Trial, seed: int, *, scale: float, way: str = ASLEEP
+) -> Ran:
+    """Draw one seed, predict it, run it; say on stderr what came of it."""
+    queries = drawn(seed, queries=trial.queries, nodes=trial.nodes, scale=scale)
+    estimates = estimates_of(queries, trial.shares, width_s=scale, seed=seed)
+    ran = Ran(measure(cluster, queries, way=way).until(queries.duration_s), estimates)
+    told = [
+        f"{name} {one.predicted_s['Mace']:.2f}, {one.predicted_s['held up']:.2f}"
+        for name in estimates
+        for one in [ran.judged(name)]
+    ]
+    print(
+        f"seed {seed}, {trial.queries} queries on {trial.nodes} nodes: "
+        f"{ran.run.worst_s.max():.2f} s; Mace, held up: {'; '.join(told)}",
+        file=sys.stderr,
+        flush=True,
+    )
+    return ran
+
+
+def _tell_all(result: Result, found: Mapping[Trial, list[Ran]], *, width_s: float) -> None:
+    if ONE in found:
+        for how in (FIRST, SPREAD):
+            for share in SHARES:
+                is_claimed = share >= SAMPLE
+                rows = [ran.judged(named(how, share)) for ran in found[ONE]]
+                _tell(result, "training, 1 node", rows, width_s, 0.03 if is_claimed else None)
+        _tell(result, "training, 1 node", [ran.judged(EXACT) for ran in found[ONE]], width_s)
+        for chunk in (1, 2, 3):
+            name = named(FIRST, THIRD)
+            rows = [
+                judged(ran.run, ran.estimates[name], name, between_s=thirds_s(ran.run)[chunk])
+                for ran in found[ONE]
+            ]
+            _tell(result, f"time, third {chunk}", rows, width_s, 0.04)
+    for trial, each in found.items():
+        if trial is ONE:
+            continue
+        what, median = f"nodes, {trial.nodes}", 0.03
+        if trial is OPERATORS:
+            what, median = "operators, 42", 0.04
+        for name in (named(FIRST, SAMPLE), named(SPREAD, SAMPLE), EXACT):
+            rows = [ran.judged(name) for ran in each]
+            _tell(result, what, rows, width_s, None if name == EXACT else median)
+    for trial, each in found.items():
+        name = named(SPREAD, SAMPLE)
+        errors = [f"{error_by_second(ran.run, ran.estimates[name]):.1%}" for ran in each]
+        result.notes.append(
+            f"{trial.queries} queries on {trial.nodes} nodes: median error of the seconds with a "
+            f"backlog, {name}, held up, seed by seed: {', '.join(errors)}"
+        )
+
+
+def _tell(
+    result: Result, what: str, rows: list[Judged], width_s: float, median: float | None = None
+) -> None:
+    """Add rows of the table; and claim, if that is claimed, the median error of the seeds."""
+    statistics = rows[0].statistics
+    mine = of(rows, statistics, width_s)
+    key = f"{what}, {statistics}"
+    tell(result, [what, span_of(mine), statistics], mine, key=key)
+    if median is not None:
+        for estimate in ESTIMATES:
+            result.claims += claims(key, mine, estimate, median=median)[:1]
