@@ -23,7 +23,7 @@ from runtime.prepare import prepare
 from runtime.simulate import LinkModel, Simulation
 
 MS = 1_000_000
-COUNT = 400
+COUNT = 40
 URLS = ("http://b.org/", "https://a.com/x")
 COSTS_NS = {f"1.{name}": float((number + 1) * MS) for number, name in enumerate(STAGES)}
 
@@ -124,8 +124,8 @@ def test_each_stage_takes_its_time_for_each_row_and_does_what_it_did(thread: Thr
     assert sum(thread.spent) == pytest.approx(set_ns, abs=service.LEAST_NS)
 
 
-def test_slices_take_some_ten_milliseconds() -> None:
-    for cost_ms, rows in ((0.01, 25), (1.0, 10), (8.0, 5)):
+def test_slices_take_some_five_milliseconds() -> None:
+    for cost_ms, rows in ((0.01, 25), (0.5, 10), (8.0, 4)):
         limits = limits_for({"one": cost_ms * MS})
         assert (limits.min_slice_rows, limits.max_slice_rows) == (rows, rows)
 

@@ -14,7 +14,7 @@ from benchmarks.mace.on_ray.slept import QUICK_SCALE, SCALE, Trial, one_run
 from benchmarks.mace.on_ray.trial import WorkingCluster
 from benchmarks.mace.trial import SAMPLE
 
-SEEDS = 5
+SEEDS = 3
 TRIAL = Trial(queries=1, nodes=2)
 
 
@@ -27,7 +27,7 @@ def run(options: Options) -> Result:
         f"nodes, {seeds} seeds, w {scale:g} s; operators at work on this machine's cores",
         ["what", "measured", "statistics", "estimate", "seeds", *HEADER],
     )
-    with WorkingCluster.local(nodes=TRIAL.nodes) as cluster:
+    with WorkingCluster.of(TRIAL.nodes) as cluster:
         ran = [
             one_run(cluster, TRIAL, seed, scale=scale, way=AT_WORK)
             for seed in range(options.seed, options.seed + seeds)

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
+from actors.nodes.ray_nodes import RayNodes
 from benchmarks.frame import check
 from benchmarks.mace.load import EVENTS, HIGH_RATE, RATE_RATIO, Floats, on_off_s, parts
 from benchmarks.mace.on_ray.service import working
@@ -25,13 +26,15 @@ from benchmarks.mace.seeds import MOST_QUERIES
 from benchmarks.mace.trial import BATCH_ROWS, LIMITS, Queries, queries_of
 from runtime.config import Limits, Tuning
 from runtime.estimate import QueryGraph
+from runtime.estimate.curves import JoinCurve, WindowCurve
+from runtime.estimate.query_graph import CostCurve
 from runtime.flow import Dataflow
 from runtime.measure.report import JobReport
 from runtime.model import NS_PER_SECOND
 from runtime.plan.plan import Plan
 
-SLICE_NS = 10_000_000
-LEAST_ROWS = 5
+SLICE_NS = 5_000_000
+LEAST_ROWS = 4
 TIMEOUT_S = 600.0
 WITHIN = (0.75, 1.25)
 """How long a pattern may be, by what it is on average: on-off periods are few in a short run."""
@@ -51,6 +54,11 @@ class WorkingCluster(sw.Cluster):
 
     costs_ns: Mapping[str, float]
     way: str
+
+    @classmethod
+    def of(cls, nodes: int) -> WorkingCluster:
+        """Start so many local nodes."""
+        return cls(RayNodes.local(nodes))
 
     def plan(
         self,
@@ -117,7 +125,7 @@ def pattern_s(rng: np.random.Generator, *, queries: int, scale: float) -> Floats
 
 
 def limits_for(costs_ns: Mapping[str, float]) -> Limits:
-    """Return those of the simulator, with slices of some 10 ms, and 5 to 25 rows.
+    """Return those of the simulator, with slices of some 5 ms, and 4 to 25 rows.
 
     A batch counts as one event: on its way through 14 nodes it is worked on 14 times. They are not
     cut by the CPU that they use, for they sleep.
@@ -163,7 +171,7 @@ def _started_s(job: sw.Job) -> float:
 
     A report says how long ago that is; the least delayed of some says it best.
     """
-    starts = []
+    starts: list[float] = []
     while len(starts) < 5:
         elapsed_s = job.report().elapsed_s
         if elapsed_s > 0:
@@ -177,9 +185,19 @@ def with_costs(graph: QueryGraph, costs_ns: Mapping[str, float]) -> QueryGraph:
     operators = []
     for one in graph.operators:
         cost_s = costs_ns[one.name] / NS_PER_SECOND
-        curve = None if one.curve is None else replace(one.curve, row_s=cost_s)
-        operators.append(replace(one, cost_s=(cost_s,) * len(one.inputs), curve=curve))
+        operators.append(
+            replace(one, cost_s=(cost_s,) * len(one.inputs), curve=_with_cost(one.curve, cost_s))
+        )
     return QueryGraph(graph.sources, tuple(operators))
+
+
+def _with_cost(curve: CostCurve | None, cost_s: float) -> CostCurve | None:
+    """Return what comes of rows as it was, each row at the same cost, and nothing else at any."""
+    if isinstance(curve, WindowCurve):
+        return replace(curve, row_s=cost_s, result_s=0.0)
+    if isinstance(curve, JoinCurve):
+        return replace(curve, row_s=(cost_s, cost_s), pair_s=0.0)
+    return curve
 
 
 def _ignore(rows: pa.RecordBatch) -> None:
