@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 
 import slackwater as sw
 from benchmarks.mace.on_ray import service
+from benchmarks.mace.on_ray.burnt import core_shares
 from benchmarks.mace.on_ray.judge import by_second, error_by_second, judged
 from benchmarks.mace.on_ray.service import Account, Moment, working
 from benchmarks.mace.on_ray.trial import TAIL_S, OnRay, limits_for, pattern_s, with_costs
@@ -138,6 +140,17 @@ def test_a_pattern_goes_faster_and_ends_in_a_low_period(seed: int) -> None:
     assert (at_s > at_s[-1] - 0.9 * TAIL_S).sum() < 3 * TAIL_S * 3
     rates = np.histogram(at_s, np.arange(0.0, at_s[-1], 0.2))[0] / 0.2
     assert np.median(rates[rates > 160]) == pytest.approx(333, rel=0.1)
+
+
+def test_a_process_had_the_share_of_a_core_that_its_threads_ran_of_what_they_wanted(
+    tmp_path: Path,
+) -> None:
+    for pid, task, told in ((7, 7, "300 100 9\n"), (7, 8, "0 200 1\n"), (9, 9, "50 0 1\n")):
+        folder = tmp_path / str(pid) / "task" / str(task)
+        folder.mkdir(parents=True)
+        (folder / "schedstat").write_text(told)
+    pids = {"node-1": 7, "node-2": 9, "node-3": 11}
+    assert core_shares(pids, proc=tmp_path) == {"node-1": 0.5, "node-2": 1.0}
 
 
 def an_estimate(*latency_s: float) -> LatencyEstimate:

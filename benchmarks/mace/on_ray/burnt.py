@@ -1,21 +1,32 @@
 """One query of `mace-*` on two local Ray nodes whose operators use a core for what they do.
 
 Each row of an operator costs it a set time of CPU. Two slots share this machine's cores with Ray
-and with whatever else runs: what that adds is no part of the prediction, and is reported.
+and with whatever else runs: what that adds is no part of a prediction. What share of a core each
+had when it wanted one is known afterwards; with that as the nodes' speed the same statistics say
+how much of an error is the machine's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+import slackwater as sw
 from benchmarks.frame import Options, Result
 from benchmarks.mace.judge import HEADER, of, span_of, tell
-from benchmarks.mace.on_ray.judge import EXACT, FIRST, SPREAD, named
+from benchmarks.mace.on_ray.judge import EXACT, FIRST, SPREAD, estimates_of, named
 from benchmarks.mace.on_ray.service import AT_WORK
-from benchmarks.mace.on_ray.slept import QUICK_SCALE, SCALE, Trial, one_run
-from benchmarks.mace.on_ray.trial import WorkingCluster
-from benchmarks.mace.trial import SAMPLE
+from benchmarks.mace.on_ray.slept import QUICK_SCALE, SCALE, Ran
+from benchmarks.mace.on_ray.trial import WorkingCluster, drawn, measure, with_costs
+from benchmarks.mace.trial import SAMPLE, Queries, spread, statistics_of
+from runtime.estimate import LatencyEstimate, QueryGraph, Workload, estimate_latency
+from runtime.estimate.query_graph import arrivals_of
 
 SEEDS = 3
-TRIAL = Trial(queries=1, nodes=2)
+NODES = 2
+AFTERWARDS = "spread 8 %, shares of a core as they were"
 
 
 def run(options: Options) -> Result:
@@ -27,13 +38,73 @@ def run(options: Options) -> Result:
         f"nodes, {seeds} seeds, w {scale:g} s; operators at work on this machine's cores",
         ["what", "measured", "statistics", "estimate", "seeds", *HEADER],
     )
-    with WorkingCluster.of(TRIAL.nodes) as cluster:
+    shares: list[dict[str, float]] = []
+    with WorkingCluster.of(NODES) as cluster:
         ran = [
-            one_run(cluster, TRIAL, seed, scale=scale, way=AT_WORK)
+            _one_run(cluster, seed, scale, shares)
             for seed in range(options.seed, options.seed + seeds)
         ]
-    for name in (named(FIRST, SAMPLE), named(SPREAD, SAMPLE), EXACT):
+    for name in (named(FIRST, SAMPLE), named(SPREAD, SAMPLE), EXACT, AFTERWARDS):
         rows = of([one.judged(name) for one in ran], name, scale)
         tell(result, ["2 nodes", span_of(rows), name], rows, key=name)
-    result.notes.append("[mace] has no figure of this: its servers had their processors alone")
+    had = "; ".join(
+        ", ".join(f"{node} {share:.2f}" for node, share in sorted(each.items())) for each in shares
+    )
+    result.notes += [
+        f"share of a core that each had of what it wanted, seed by seed: {had}",
+        "[mace] has no figure of this: its servers had their processors alone",
+    ]
     return result
+
+
+def _one_run(
+    cluster: WorkingCluster, seed: int, scale: float, shares: list[dict[str, float]]
+) -> Ran:
+    queries = drawn(seed, queries=1, nodes=NODES, scale=scale)
+    estimates = estimates_of(queries, [SAMPLE], width_s=scale, seed=seed)
+    had = dict.fromkeys(queries.nodes, 1.0)
+
+    def look(job: sw.Job) -> None:
+        had.update(core_shares(job.workers()))
+
+    run = measure(cluster, queries, way=AT_WORK, look=look).until(queries.duration_s)
+    shares.append(had)
+    graph = with_costs(statistics_of(spread(queries, SAMPLE), seed=seed), queries.costs_ns)
+    estimates[AFTERWARDS] = at_speed(queries, graph, had, width_s=scale)
+    ran = Ran(run, estimates)
+    ran.tell(f"seed {seed}, shares {had}")
+    return ran
+
+
+def core_shares(pids: Mapping[str, int], *, proc: Path = Path("/proc")) -> dict[str, float]:
+    """Return how much of a core each process had of what it wanted, {slot: share}.
+
+    The kernel counts for each thread how long it ran, and how long it was ready to. A process that
+    has ended, or a kernel that does not count, is left out.
+    """
+    shares = {}
+    for slot, pid in pids.items():
+        ran_ns = waited_ns = 0
+        for task in (proc / str(pid) / "task").glob("*/schedstat"):
+            try:
+                ran, waited, _ = task.read_text(encoding="ascii").split()
+            except OSError:  # it ended meanwhile
+                continue
+            ran_ns += int(ran)
+            waited_ns += int(waited)
+        if ran_ns:
+            shares[slot] = ran_ns / (ran_ns + waited_ns)
+    return shares
+
+
+def at_speed(
+    queries: Queries, graph: QueryGraph, speed: Mapping[str, float], *, width_s: float
+) -> LatencyEstimate:
+    """Return what is predicted for nodes of other speeds than 1: {node: speed}."""
+    edges = np.arange(0.0, queries.duration_s + 2 * width_s, width_s)
+    arrivals = {
+        arrivals_of(f"{number}.visits"): np.histogram(at_s, edges)[0]
+        for number, at_s in enumerate(queries.arrivals_s, start=1)
+    }
+    work = Workload.of(graph, arrivals, width_s)
+    return estimate_latency(graph, work, queries.placement, speed)

@@ -10,7 +10,7 @@ Ray nodes, stages that take the set costs ─▶ LatencySeries of the sinks, by 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -135,8 +135,14 @@ def limits_for(costs_ns: Mapping[str, float]) -> Limits:
     return replace(LIMITS, min_slice_rows=rows, max_slice_rows=rows, slice_ns=NS_PER_SECOND)
 
 
-def measure(cluster: WorkingCluster, queries: Queries, *, way: str) -> OnRay:
-    """Run the queries in real time."""
+def measure(
+    cluster: WorkingCluster,
+    queries: Queries,
+    *,
+    way: str,
+    look: Callable[[sw.Job], None] | None = None,
+) -> OnRay:
+    """Run the queries in real time; `look` is called with the job four times a second."""
     flow = sw.Dataflow("mace")
     for number, table in enumerate(queries.tables, start=1):
         add_query(
@@ -151,7 +157,8 @@ def measure(cluster: WorkingCluster, queries: Queries, *, way: str) -> OnRay:
     job = cluster.submit(flow, placement=queries.placement, limits=limits_for(queries.costs_ns))
     try:
         start_s = _started_s(job)
-        report = job.wait(timeout=TIMEOUT_S)
+        on_report = None if look is None else lambda _: look(job)
+        report = job.wait(timeout=TIMEOUT_S, on_report=on_report)
     finally:
         job.close()
     check(report.ledger.is_balanced, f"the ledger does not balance: {report.ledger}")
