@@ -112,35 +112,37 @@ def one_run(cluster: WorkingCluster, trial: Trial, seed: int, *, scale: float) -
 
 def _tell_all(result: Result, found: Mapping[Trial, list[Ran]], *, width_s: float) -> None:
     if ONE in found:
-        for how, shares in ((FIRST, SHARES), (SPREAD, SHARES[:2])):
-            for share in shares:
-                is_claimed = share >= SAMPLE
-                rows = [ran.judged(named(how, share)) for ran in found[ONE]]
-                _tell(result, "training, 1 node", rows, width_s, 0.03 if is_claimed else None)
-        _tell(result, "training, 1 node", [ran.judged(EXACT) for ran in found[ONE]], width_s)
-        for chunk in (1, 2, 3):
-            name = named(FIRST, THIRD)
-            rows = [
-                judged(ran.run, ran.estimates[name], name, between_s=thirds_s(ran.run)[chunk])
-                for ran in found[ONE]
-            ]
-            _tell(result, f"time, third {chunk}", rows, width_s, 0.04)
+        _tell_one(result, found[ONE], width_s)
     for trial, each in found.items():
-        if trial is ONE:
-            continue
-        what, median = f"nodes, {trial.nodes}", 0.03
-        if trial is OPERATORS:
-            what, median = "operators, 42", 0.04
-        for name in (named(FIRST, SAMPLE), named(SPREAD, SAMPLE), EXACT):
-            rows = [ran.judged(name) for ran in each]
-            _tell(result, what, rows, width_s, None if name == EXACT else median)
-    for trial, each in found.items():
+        if trial is not ONE:
+            what, median = f"nodes, {trial.nodes}", 0.03
+            if trial is OPERATORS:
+                what, median = "operators, 42", 0.04
+            for name in (named(FIRST, SAMPLE), named(SPREAD, SAMPLE), EXACT):
+                rows = [ran.judged(name) for ran in each]
+                _tell(result, what, rows, width_s, None if name == EXACT else median)
         name = named(SPREAD, SAMPLE)
         errors = [f"{error_by_second(ran.run, ran.estimates[name]):.1%}" for ran in each]
         result.notes.append(
             f"{trial.queries} queries on {trial.nodes} nodes: median error of the seconds with a "
             f"backlog, {name}, held up, seed by seed: {', '.join(errors)}"
         )
+
+
+def _tell_one(result: Result, each: list[Ran], width_s: float) -> None:
+    """Tell of one query on one node: by size of the sample, and third by third."""
+    for how, shares in ((FIRST, SHARES), (SPREAD, SHARES[:2])):
+        for share in shares:
+            rows = [ran.judged(named(how, share)) for ran in each]
+            _tell(result, "training, 1 node", rows, width_s, 0.03 if share >= SAMPLE else None)
+    _tell(result, "training, 1 node", [ran.judged(EXACT) for ran in each], width_s)
+    name = named(FIRST, THIRD)
+    for chunk in (1, 2, 3):
+        rows = [
+            judged(ran.run, ran.estimates[name], name, between_s=thirds_s(ran.run)[chunk])
+            for ran in each
+        ]
+        _tell(result, f"time, third {chunk}", rows, width_s, 0.04)
 
 
 def _tell(
