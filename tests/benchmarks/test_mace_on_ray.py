@@ -12,7 +12,7 @@ import pytest
 
 import slackwater as sw
 from benchmarks.mace.on_ray import service
-from benchmarks.mace.on_ray.burnt import core_shares
+from benchmarks.mace.on_ray.cores import core_shares
 from benchmarks.mace.on_ray.judge import by_second, error_by_second, judged
 from benchmarks.mace.on_ray.service import Account, Moment, working
 from benchmarks.mace.on_ray.trial import TAIL_S, OnRay, limits_for, pattern_s, with_costs
@@ -126,8 +126,8 @@ def test_each_stage_takes_its_time_for_each_row_and_does_what_it_did(thread: Thr
     assert sum(thread.spent) == pytest.approx(set_ns, abs=service.LEAST_NS)
 
 
-def test_slices_take_some_five_milliseconds() -> None:
-    for cost_ms, rows in ((0.01, 25), (0.5, 10), (8.0, 4)):
+def test_slices_take_some_ten_milliseconds() -> None:
+    for cost_ms, rows in ((0.01, 25), (1.0, 10), (8.0, 5)):
         limits = limits_for({"one": cost_ms * MS})
         assert (limits.min_slice_rows, limits.max_slice_rows) == (rows, rows)
 
@@ -163,7 +163,7 @@ def an_estimate(*latency_s: float) -> LatencyEstimate:
 
 def a_run(begins_s: list[float], worst_s: list[float]) -> OnRay:
     report = JobReport.__new__(JobReport)
-    return OnRay(np.array(begins_s), 1.0, np.array(worst_s), report)
+    return OnRay(np.array(begins_s), 1.0, np.array(worst_s), {}, report)
 
 
 def test_predictions_count_where_there_was_output() -> None:

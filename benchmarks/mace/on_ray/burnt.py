@@ -9,11 +9,9 @@ how much of an error is the machine's.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 
-import slackwater as sw
 from benchmarks.frame import Options, Result
 from benchmarks.mace.judge import HEADER, of, span_of, tell
 from benchmarks.mace.on_ray.judge import EXACT, FIRST, SPREAD, estimates_of, named
@@ -38,17 +36,14 @@ def run(options: Options) -> Result:
         f"nodes, {seeds} seeds, w {scale:g} s; operators at work on this machine's cores",
         ["what", "measured", "statistics", "estimate", "seeds", *HEADER],
     )
-    shares: list[dict[str, float]] = []
     with WorkingCluster.of(NODES) as cluster:
-        ran = [
-            _one_run(cluster, seed, scale, shares)
-            for seed in range(options.seed, options.seed + seeds)
-        ]
+        ran = [_one_run(cluster, seed, scale) for seed in range(options.seed, options.seed + seeds)]
     for name in (named(FIRST, SAMPLE), named(SPREAD, SAMPLE), EXACT, AFTERWARDS):
         rows = of([one.judged(name) for one in ran], name, scale)
         tell(result, ["2 nodes", span_of(rows), name], rows, key=name)
     had = "; ".join(
-        ", ".join(f"{node} {share:.2f}" for node, share in sorted(each.items())) for each in shares
+        ", ".join(f"{node} {share:.2f}" for node, share in sorted(one.run.core_shares.items()))
+        for one in ran
     )
     result.notes += [
         f"share of a core that each had of what it wanted, seed by seed: {had}",
@@ -57,44 +52,16 @@ def run(options: Options) -> Result:
     return result
 
 
-def _one_run(
-    cluster: WorkingCluster, seed: int, scale: float, shares: list[dict[str, float]]
-) -> Ran:
+def _one_run(cluster: WorkingCluster, seed: int, scale: float) -> Ran:
     queries = drawn(seed, queries=1, nodes=NODES, scale=scale)
     estimates = estimates_of(queries, [SAMPLE], width_s=scale, seed=seed)
-    had = dict.fromkeys(queries.nodes, 1.0)
-
-    def look(job: sw.Job) -> None:
-        had.update(core_shares(job.workers()))
-
-    run = measure(cluster, queries, way=AT_WORK, look=look).until(queries.duration_s)
-    shares.append(had)
+    run = measure(cluster, queries, way=AT_WORK).until(queries.duration_s)
     graph = with_costs(statistics_of(spread(queries, SAMPLE), seed=seed), queries.costs_ns)
-    estimates[AFTERWARDS] = at_speed(queries, graph, had, width_s=scale)
+    speed = {**dict.fromkeys(queries.nodes, 1.0), **run.core_shares}
+    estimates[AFTERWARDS] = at_speed(queries, graph, speed, width_s=scale)
     ran = Ran(run, estimates)
-    ran.tell(f"seed {seed}, shares {had}")
+    ran.tell(f"seed {seed}")
     return ran
-
-
-def core_shares(pids: Mapping[str, int], *, proc: Path = Path("/proc")) -> dict[str, float]:
-    """Return how much of a core each process had of what it wanted, {slot: share}.
-
-    The kernel counts for each thread how long it ran, and how long it was ready to. A process that
-    has ended, or a kernel that does not count, is left out.
-    """
-    shares = {}
-    for slot, pid in pids.items():
-        ran_ns = waited_ns = 0
-        for task in (proc / str(pid) / "task").glob("*/schedstat"):
-            try:
-                ran, waited, _ = task.read_text(encoding="ascii").split()
-            except OSError:  # it ended meanwhile
-                continue
-            ran_ns += int(ran)
-            waited_ns += int(waited)
-        if ran_ns:
-            shares[slot] = ran_ns / (ran_ns + waited_ns)
-    return shares
 
 
 def at_speed(

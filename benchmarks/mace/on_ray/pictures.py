@@ -36,7 +36,7 @@ def draw(found: Mapping[int, Sequence[Ran]], *, folder: Path = Path("out/benchma
             by_nodes.plot(count + shift, np.median(errors), "_", ms=16, color=colour, label=label)
     by_nodes.axhline(3, color="grey", linewidth=0.8)
     by_nodes.set_xticks(list(found))
-    by_nodes.set_xlabel("nodes (42 operators); bar: median of the seeds")
+    by_nodes.set_xlabel("nodes (14 operators); bar: median of the seeds")
     by_nodes.set_ylabel("error of the worst latency, %")
     by_nodes.set_ylim(bottom=0)
     by_nodes.legend(fontsize=8)
@@ -50,7 +50,7 @@ def _over_time(panel: Axes, ran: Ran, *, nodes: int) -> None:
     for statistics, colour in zip(STATISTICS, ("C3", "C0"), strict=True):
         predicted_s = by_second(run, ran.estimates[statistics])
         panel.step(run.begins_s, predicted_s, where="post", color=colour, label=statistics)
-    panel.set_title(f"42 operators on {nodes} nodes, the first seed", fontsize=10, loc="left")
+    panel.set_title(f"14 operators on {nodes} nodes, the first seed", fontsize=10, loc="left")
     panel.set_xlabel("stimulus time, s")
     panel.set_ylabel("latency, s")
     panel.grid(alpha=0.25)

@@ -10,7 +10,7 @@ Ray nodes, stages that take the set costs ─▶ LatencySeries of the sinks, by 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +20,7 @@ import slackwater as sw
 from actors.nodes.ray_nodes import RayNodes
 from benchmarks.frame import check
 from benchmarks.mace.load import EVENTS, HIGH_RATE, RATE_RATIO, Floats, on_off_s, parts
+from benchmarks.mace.on_ray.cores import core_shares
 from benchmarks.mace.on_ray.service import working
 from benchmarks.mace.query import add_query
 from benchmarks.mace.seeds import MOST_QUERIES
@@ -33,9 +34,9 @@ from runtime.measure.report import JobReport
 from runtime.model import NS_PER_SECOND
 from runtime.plan.plan import Plan
 
-SLICE_NS = 5_000_000
-LEAST_ROWS = 4
-TIMEOUT_S = 600.0
+SLICE_NS = 10_000_000
+LEAST_ROWS = 5
+TIMEOUT_S, LOOK_S = 600.0, 1.0
 WITHIN = (0.75, 1.25)
 """How long a pattern may be, by what it is on average: on-off periods are few in a short run."""
 
@@ -81,12 +82,14 @@ class OnRay:
         begins_s: shape (bins,), when each begins, seconds from when the sources began.
         width_s: length of each.
         worst_s: shape (bins,), seconds.
+        core_shares: how much of a core each slot had of what it wanted, {slot: share}.
         report: of the job.
     """
 
     begins_s: Floats
     width_s: float
     worst_s: Floats
+    core_shares: Mapping[str, float]
     report: JobReport
 
     def until(self, end_s: float) -> OnRay:
@@ -125,7 +128,7 @@ def pattern_s(rng: np.random.Generator, *, queries: int, scale: float) -> Floats
 
 
 def limits_for(costs_ns: Mapping[str, float]) -> Limits:
-    """Return those of the simulator, with slices of some 5 ms, and 4 to 25 rows.
+    """Return those of the simulator, with slices of some 10 ms, and 5 to 25 rows.
 
     A batch counts as one event: on its way through 14 nodes it is worked on 14 times. They are not
     cut by the CPU that they use, for they sleep.
@@ -135,14 +138,8 @@ def limits_for(costs_ns: Mapping[str, float]) -> Limits:
     return replace(LIMITS, min_slice_rows=rows, max_slice_rows=rows, slice_ns=NS_PER_SECOND)
 
 
-def measure(
-    cluster: WorkingCluster,
-    queries: Queries,
-    *,
-    way: str,
-    look: Callable[[sw.Job], None] | None = None,
-) -> OnRay:
-    """Run the queries in real time; `look` is called with the job four times a second."""
+def measure(cluster: WorkingCluster, queries: Queries, *, way: str) -> OnRay:
+    """Run the queries in real time."""
     flow = sw.Dataflow("mace")
     for number, table in enumerate(queries.tables, start=1):
         add_query(
@@ -157,8 +154,7 @@ def measure(
     job = cluster.submit(flow, placement=queries.placement, limits=limits_for(queries.costs_ns))
     try:
         start_s = _started_s(job)
-        on_report = None if look is None else lambda _: look(job)
-        report = job.wait(timeout=TIMEOUT_S, on_report=on_report)
+        report, shares = _waited(job)
     finally:
         job.close()
     check(report.ledger.is_balanced, f"the ledger does not balance: {report.ledger}")
@@ -170,7 +166,21 @@ def measure(
             begins_s = found.start_ns / NS_PER_SECOND - start_s
             worst[begins_s] = max(worst.get(begins_s, 0.0), found.max_ns / NS_PER_SECOND)
     begins = sorted(worst)
-    return OnRay(np.array(begins), width_s, np.array([worst[one] for one in begins]), report)
+    worst_s = np.array([worst[one] for one in begins])
+    return OnRay(np.array(begins), width_s, worst_s, shares, report)
+
+
+def _waited(job: sw.Job) -> tuple[JobReport, dict[str, float]]:
+    """Return the last report, and what share of a core each slot had when it was last there."""
+    shares: dict[str, float] = {}
+    until_s = time.monotonic() + TIMEOUT_S
+    while True:
+        shares.update(core_shares(job.workers()))
+        try:
+            return job.wait(timeout=LOOK_S), shares
+        except TimeoutError:
+            if time.monotonic() > until_s:
+                raise
 
 
 def _started_s(job: sw.Job) -> float:
