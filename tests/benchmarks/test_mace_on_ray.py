@@ -14,7 +14,7 @@ import slackwater as sw
 from benchmarks.mace.on_ray import service
 from benchmarks.mace.on_ray.cores import core_shares
 from benchmarks.mace.on_ray.judge import by_second, error_by_second, judged
-from benchmarks.mace.on_ray.service import Account, Moment, working
+from benchmarks.mace.on_ray.service import Account, Moment, by_the_clock, on_core, working
 from benchmarks.mace.on_ray.trial import TAIL_S, OnRay, limits_for, pattern_s, with_costs
 from benchmarks.mace.query import STAGES, add_query
 from runtime.estimate import LatencyEstimate, QueryGraph, QueryOperator
@@ -44,8 +44,8 @@ class Thread:
     def works(self, ns: int, *, held_up_ns: int = 0) -> None:
         self.at = Moment(self.at.wall_ns + ns + held_up_ns, self.at.cpu_ns + ns, self.at.waits)
 
-    def idles(self, ns: int) -> None:
-        self.at = Moment(self.at.wall_ns + ns, self.at.cpu_ns, self.at.waits + 1)
+    def idles(self, ns: int, *, waits: int = 1) -> None:
+        self.at = Moment(self.at.wall_ns + ns, self.at.cpu_ns, self.at.waits + waits)
 
     def spend(self, ns: int) -> int:
         self.spent.append(ns)
@@ -58,7 +58,7 @@ class Thread:
 def test_a_busy_thread_takes_the_set_time_whatever_holds_it_up(seed: int) -> None:
     rng = np.random.default_rng(seed)
     thread = Thread(late_ns=int(rng.integers(0, 3 * MS)))
-    account = Account(thread, thread.spend)
+    account = Account(thread, by_the_clock, thread.spend)
     works_ns = rng.integers(0, 8 * MS, 200).tolist()
     for work_ns in works_ns:
         thread.works(
@@ -72,22 +72,48 @@ def test_a_busy_thread_takes_the_set_time_whatever_holds_it_up(seed: int) -> Non
 
 def test_what_a_thread_was_behind_is_forgotten_once_it_was_idle() -> None:
     thread = Thread()
-    account = Account(thread, thread.spend)
-    thread.works(50 * MS)
+    account = Account(thread, by_the_clock, thread.spend)
+    thread.works(30 * MS)
     account.take(MS)
-    assert account.owed_ns == -49 * MS
+    assert account.owed_ns == -29 * MS
+    thread.idles(20 * MS, waits=20)
+    account.take(MS)
+    assert account.owed_ns == -8 * MS
     thread.idles(1_000 * MS)
     account.take(10 * MS)
     assert thread.spent == [10 * MS]
 
 
+def test_a_thread_is_never_far_behind() -> None:
+    account = Account(thread := Thread(), by_the_clock, thread.spend)
+    thread.works(3_000 * MS)
+    account.take(MS)
+    assert account.owed_ns == -service.BEHIND_NS
+
+
+def test_a_wait_for_another_thread_is_not_idleness_but_a_millisecond() -> None:
+    thread = Thread()
+    account = Account(thread, by_the_clock, thread.spend)
+    thread.idles(9 * MS, waits=2)
+    account.take(10 * MS)
+    assert thread.spent == [3 * MS]
+
+
 def test_what_an_idle_thread_uses_to_look_around_counts_for_little() -> None:
     thread = Thread()
-    account = Account(thread, thread.spend)
+    account = Account(thread, by_the_clock, thread.spend)
     thread.idles(MS)
     thread.works(300 * MS)
     account.take(10 * MS)
     assert thread.spent == [10 * MS - service.OWN_NS]
+
+
+def test_work_on_a_core_is_not_what_others_did_on_it_meanwhile() -> None:
+    thread = Thread()
+    account = Account(thread, on_core, thread.spend)
+    thread.works(2 * MS, held_up_ns=40 * MS)
+    account.take(10 * MS)
+    assert thread.spent == [8 * MS]
 
 
 def a_plan() -> Plan:
@@ -111,7 +137,7 @@ def simulated(plan: Plan) -> JobReport:
 @pytest.fixture
 def thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[Thread]:
     counted = Thread()
-    monkeypatch.setitem(service.WAYS, "counted", (counted, counted.spend))
+    monkeypatch.setitem(service.WAYS, "counted", (counted, by_the_clock, counted.spend))
     yield counted
     service._ACCOUNTS.pop("counted", None)
 

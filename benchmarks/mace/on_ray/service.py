@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
+from actors.slot.host import AWAKE_NS, NAP_S
 from runtime.model import Batch, GateRead
 from runtime.operators.aggregate.step import AggregateStep
 from runtime.operators.ground.contract import Entry
@@ -29,6 +30,8 @@ LEAST_NS = 1_000_000
 """A shorter sleep is carried over: timers are a tenth of that off."""
 OWN_NS = 2_000_000
 """So much of a thread's own work counts at most where it was idle: it looks around then."""
+BEHIND_NS = 100_000_000
+"""Being further behind than this is forgotten: a burst would be too cheap."""
 
 
 class Moment(NamedTuple):
@@ -39,44 +42,67 @@ class Moment(NamedTuple):
     waits: int
 
 
+class Passed(NamedTuple):
+    """What has gone by between two moments, ns: at work, and idle."""
+
+    used_ns: int
+    idle_ns: int
+
+
 Clock = Callable[[], Moment]
-
-
-def now() -> Moment:
-    """Return this moment of this thread."""
-    waits = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
-    return Moment(time.monotonic_ns(), time.thread_time_ns(), waits)
+Passes = Callable[[Moment, Moment], Passed]
 
 
 class Account:
     """What a thread owes of the time that its rows take, ns; below 0: it is behind what was set.
 
-    As long as it has not waited of its own accord, all time that has gone by counts, that in which
-    others had its core, too: so a busy machine makes no row dearer, where rows sleep. Once it was
-    idle, only what it has used of a core does, and what it was behind is forgotten: that cannot be
-    made up for.
-
     Args:
         clock: tells the time.
+        passed: tells what part of some time it was at work.
         spend: takes so many ns; returns how many it took.
     """
 
-    def __init__(self, clock: Clock, spend: Callable[[int], int]) -> None:
-        self._clock, self._spend = clock, spend
+    def __init__(self, clock: Clock, passed: Passes, spend: Callable[[int], int]) -> None:
+        self._clock, self._passed, self._spend = clock, passed, spend
         self._seen = clock()
         self.owed_ns = 0.0
 
     def take(self, work_ns: float) -> None:
         """Take so much time, what has been used since the last call counted."""
-        seen, now = self._seen, self._clock()
-        used_ns = now.wall_ns - seen.wall_ns
-        if now.waits != seen.waits:
-            used_ns = min(now.cpu_ns - seen.cpu_ns, OWN_NS)
-            self.owed_ns = max(self.owed_ns, 0.0)
-        self.owed_ns += work_ns - used_ns
+        passed = self._passed(self._seen, self._clock())
+        if self.owed_ns < 0:  # what it was behind it would have made up for, were it not idle
+            self.owed_ns = min(self.owed_ns + passed.idle_ns, 0.0)
+        self.owed_ns = max(self.owed_ns + work_ns - passed.used_ns, -BEHIND_NS)
         if self.owed_ns >= LEAST_NS:
             self.owed_ns -= self._spend(int(self.owed_ns))
         self._seen = self._clock()
+
+
+def by_the_clock(seen: Moment, now: Moment) -> Passed:
+    """Return all time as work but what it waited for rows: others' turns on its core are its own.
+
+    So a busy machine makes no row dearer. A slot that has had rows lately waits a millisecond at a
+    time; else it may wait for longer, and all but what it used of a core counts as idle.
+    """
+    wall_ns, waits = now.wall_ns - seen.wall_ns, now.waits - seen.waits
+    if waits and wall_ns > AWAKE_NS:
+        return on_core(seen, now)
+    idle_ns = min(waits * round(NAP_S * 1e9), wall_ns)
+    return Passed(wall_ns - idle_ns, idle_ns)
+
+
+def on_core(seen: Moment, now: Moment) -> Passed:
+    """Return what it has used of a core as work."""
+    wall_ns, cpu_ns = now.wall_ns - seen.wall_ns, now.cpu_ns - seen.cpu_ns
+    if now.waits == seen.waits:
+        return Passed(cpu_ns, 0)
+    return Passed(min(cpu_ns, OWN_NS), wall_ns)
+
+
+def this_moment() -> Moment:
+    """Return this moment of this thread."""
+    waits = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+    return Moment(time.monotonic_ns(), time.thread_time_ns(), waits)
 
 
 def sleep(wanted_ns: int) -> int:
@@ -94,16 +120,10 @@ def burn(wanted_ns: int) -> int:
     return used_ns
 
 
-def now_on_core() -> Moment:
-    """Return this moment of a thread whose work is its own: others' turns on its core are not."""
-    moment = now()
-    return moment._replace(wall_ns=moment.cpu_ns)
-
-
 ASLEEP, AT_WORK = "asleep", "at work"
-WAYS: dict[str, tuple[Clock, Callable[[int], int]]] = {
-    ASLEEP: (now, sleep),
-    AT_WORK: (now_on_core, burn),
+WAYS: dict[str, tuple[Clock, Passes, Callable[[int], int]]] = {
+    ASLEEP: (this_moment, by_the_clock, sleep),
+    AT_WORK: (this_moment, on_core, burn),
 }
 _ACCOUNTS: dict[str, Account] = {}  # {way: account}, of this process, which is one slot's
 
