@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from benchmarks.mace.query import STAGES, add_query
 from runtime.estimate import LatencyEstimate, QueryGraph, QueryOperator
 from runtime.estimate.curves import WindowCurve
 from runtime.measure.report import JobReport
+from runtime.operators.registry import ENTRIES
 from runtime.plan.plan import Plan
 from runtime.prepare import prepare
 from runtime.simulate import LinkModel, Simulation
@@ -137,6 +139,8 @@ def simulated(plan: Plan) -> JobReport:
 @pytest.fixture
 def thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[Thread]:
     counted = Thread()
+    for step, entry in service.OWN_ENTRIES.items():
+        monkeypatch.setitem(ENTRIES, step, entry)
     monkeypatch.setitem(service.WAYS, "counted", (counted, by_the_clock, counted.spend))
     yield counted
     service._ACCOUNTS.pop("counted", None)
@@ -150,6 +154,17 @@ def test_each_stage_takes_its_time_for_each_row_and_does_what_it_did(thread: Thr
     assert after.ledger == before.ledger
     set_ns = sum(came * COSTS_NS[name] for name, (came, _) in rows.items())
     assert sum(thread.spent) == pytest.approx(set_ns, abs=service.LEAST_NS)
+
+
+def test_a_step_that_works_brings_its_machine_to_the_slot_that_unpickles_it() -> None:
+    for stage in working(a_plan(), COSTS_NS, way="counted").stages:
+        packed = pickle.dumps(stage.chain if stage.kind in ("source", "sink") else stage.step)
+        for step in service.OWN_ENTRIES:
+            assert step not in ENTRIES
+        arrived = pickle.loads(packed)  # noqa: S301 - our own
+        assert set(service.OWN_ENTRIES) <= set(ENTRIES), arrived
+        for step in service.OWN_ENTRIES:
+            del ENTRIES[step]
 
 
 def test_slices_take_some_ten_milliseconds() -> None:

@@ -143,8 +143,16 @@ class Work:
         account.take(rows * self.row_ns)
 
 
+class Arriving:
+    """A step that brings its machine with it: the slot that unpickles it has an entry for it."""
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        ENTRIES.update(OWN_ENTRIES)
+        vars(self).update(state)
+
+
 @dataclass(frozen=True, kw_only=True)
-class WorkStep(EachRowStep):
+class WorkStep(Arriving, EachRowStep):
     """Takes the time of the rows that pass, and leaves them alone."""
 
     work: Work
@@ -187,14 +195,14 @@ class WorkMachine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkedAggregate(AggregateStep):
+class WorkedAggregate(Arriving, AggregateStep):
     """Windows whose rows take a set time."""
 
     work: Work
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkedJoin(JoinStep):
+class WorkedJoin(Arriving, JoinStep):
     """A join whose rows take a set time."""
 
     work: Work
@@ -220,10 +228,12 @@ class WorkedOperator:
         return getattr(self._inner, name)
 
 
-# The machines of a slot are made from this table; these steps are made by `working` alone.
-ENTRIES[WorkStep] = Entry(WorkStep, WorkMachine)
-for _step in (WorkedAggregate, WorkedJoin):
-    ENTRIES[_step] = Entry(_step, WorkedOperator)
+OWN_ENTRIES: dict[type[Step], Entry] = {
+    WorkStep: Entry(WorkStep, WorkMachine),
+    WorkedAggregate: Entry(WorkedAggregate, WorkedOperator),
+    WorkedJoin: Entry(WorkedJoin, WorkedOperator),
+}
+"""For the slots of these benchmarks alone: the runtime's operators are in its registry."""
 
 
 def working(plan: Plan, costs_ns: Mapping[str, float], *, way: str) -> Plan:
