@@ -12,6 +12,7 @@ from runtime.estimate.gates import (
     GatedFlow,
     GatedOperator,
     GateWait,
+    SourceTimes,
     estimate_gated,
     gated_operators,
 )
@@ -91,6 +92,7 @@ def gate_part(
     *,
     layout: Layout,
     width_s: float,
+    speed: float | None = None,
 ) -> GatePart | None:
     """Return what gates do to the latency of a plan; None: they hold nothing back.
 
@@ -100,13 +102,16 @@ def gate_part(
         series: {source: shape (d,), rows that arrive in each subinterval}.
         layout: where its stages are, and what lies between.
         width_s: how long a subinterval is.
+        speed: how many times faster than the clock event time goes; None: a stream is as dense as
+            its sample, so where rows come faster, what they lag behind by is over sooner.
     """
     gated = gated_operators(plan.stages, origin_ns=sample.origin_ns)
     if not _holds_back(gated, sample):
         return None
     gated = {name: _fed_over(gate, layout) for name, gate in gated.items()}
     d = len(next(iter(series.values())))
-    lags = [one.lag_s for one in sample.times.values() if len(one.stimulus_s)]
+    times = _at_speed(sample.times, series, width_s, speed)
+    lags = [one.lag_s for one in times.values() if len(one.stimulus_s)]
     spread_s = max(float(lag.max()) for lag in lags) - min(float(lag.min()) for lag in lags)
     slack_s = max((gate.rule.slack_ns or 0) / NS_PER_SECOND for gate in gated.values())
     beyond = min(2 * d, int((spread_s + slack_s) / width_s) + 50)
@@ -114,10 +119,10 @@ def gate_part(
         graph=layout.graph,
         gated=gated,
         sources={
-            name: sample.times[name].ahead(counts, width_s, beyond=beyond)
+            name: times[name].ahead(counts, width_s, beyond=beyond)
             for name, counts in series.items()
         },
-        sampled={name: times.series() for name, times in sample.times.items()},
+        sampled={name: one.series() for name, one in sample.times.items()},
     )
 
     def made(flow: GatedFlow) -> GatedEstimate:
@@ -147,6 +152,21 @@ def gate_part(
             flow = replace(flow, gated=_held(gated, hold_s))
             found = made(flow)
     return GatePart(made=found, flow=flow, deadline_s=deadline_s, again=made)
+
+
+def _at_speed(
+    times: Mapping[str, SourceTimes],
+    series: Mapping[str, FloatArray],
+    width_s: float,
+    speed: float | None,
+) -> dict[str, SourceTimes]:
+    """Return the sampled rows as they will come."""
+    if speed is not None:
+        return {name: one.faster(speed / one.pace) for name, one in times.items()}
+    seen = sum(one.rate for one in times.values())
+    asked = sum(float(counts.sum()) / (len(counts) * width_s) for counts in series.values())
+    faster = asked / seen if seen > 0 and asked > 0 else 1.0
+    return {name: one.faster(faster) for name, one in times.items()}
 
 
 def _fed_over(gate: GatedOperator, layout: Layout) -> GatedOperator:

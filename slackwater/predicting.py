@@ -73,13 +73,14 @@ def predict(  # noqa: PLR0913 - each by name
         )
     series = series_of(rates, as_shares(sample.rows), d=d, width_s=width_s, seed=seed)
     arrivals = {arrivals_of(name): counts for name, counts in series.items()}
-    graph = sample.graph.at_speed(_speed_of(plan) if speed is None else speed)
+    speed = _speed_of(plan) if speed is None else speed
+    graph = sample.graph.at_speed(speed)
     seen, sample = sample, replace(sample, graph=graph)
     work = Workload.of(graph, arrivals, width_s)
     names = list(dict.fromkeys([*(slots or ()), *plan.slot_names]))
     network = network_of(link or LinkModel(delay_ns=0), list(plan.places.values()))
     layout = layout_of(plan, sample, slots=names, network=network)
-    gates = gate_part(plan, sample, series, layout=layout, width_s=width_s)
+    gates = gate_part(plan, sample, series, layout=layout, width_s=width_s, speed=speed)
     if gates is None:
         estimate = estimate_on(layout, arrivals, width_s=width_s)
     else:

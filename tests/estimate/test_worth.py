@@ -13,6 +13,8 @@ def estimate(worst_s: float, load: float = 0.5) -> LatencyEstimate:
     return LatencyEstimate(
         width_s=0.1,
         mace_s=np.array([worst_s]),
+        mace_least_s=np.array([worst_s]),
+        mace_most_s=np.array([worst_s]),
         held_up_s=np.array([worst_s]),
         has_result=np.array([True]),
         epsilon_s=0.0,

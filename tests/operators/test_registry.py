@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 HOME = ROOT / "runtime/operators"
 WORDS = {  # that are no operators: a slot's thread is joined, and a computer has processes
     "actors/jobs/carrier.py": {"join"},
+    "actors/jobs/replacing.py": {"join"},
     "actors/jobs/slot_actors.py": {"join"},
     "actors/slot/actor.py": {"join"},
     "actors/tuning/process.py": {"process"},

@@ -30,6 +30,8 @@ from runtime.model import NS_PER_SECOND
 __all__ = ["GateWait", "GatedEstimate", "GatedFlow", "estimate_gated"]
 
 ROUNDS = 6
+MOST_LOAD = 2.0
+"""Of a node, in its capacities: above it waits in gates are nothing beside its backlog."""
 AGREED = 0.05
 """Of a subinterval: by how much the worst latency, and latencies on average, may still change."""
 
@@ -133,7 +135,7 @@ def estimate_gated(
     work = _workload(flow, alone, d, width_s)
     base = estimate_latency(graph, work, placement, capacity, hop_s=hop_s, least_hop_s=least_hop_s)
     gate_s = _longest_s(graph, alone, width_s, d)
-    if not flow.gated:
+    if not flow.gated or any(node.load > MOST_LOAD for node in base.nodes):
         return GatedEstimate(
             latency=base, gate_s=gate_s, work_s=base.held_up_s, gates=(), work=work
         )

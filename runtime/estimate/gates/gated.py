@@ -14,8 +14,6 @@ from runtime.plan.steps import GateStep
 __all__ = ["GatedOperator", "gated_operators"]
 
 Makes = Literal["rows", "pairs", "windows", "on its time"]
-MAKES: dict[str, Makes] = {"join": "pairs", "aggregate": "windows", "process": "on its time"}
-"""{kind of step: what it makes}; of others a row makes a row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +56,7 @@ def gated_operators(stages: Sequence[Stage], *, origin_ns: int = 0) -> dict[str,
         step = stage.step
         if not isinstance(step, GatedStep):
             continue
-        makes: Makes = "rows" if isinstance(step, GateStep) else MAKES.get(step.kind, "rows")
+        makes = _makes(step)
         summary = step.summaries[0]
         found[stage.name] = GatedOperator(
             name=stage.name,
@@ -73,3 +71,11 @@ def gated_operators(stages: Sequence[Stage], *, origin_ns: int = 0) -> dict[str,
             gate=stage.inputs[0].source if stage.replica is not None else None,
         )
     return found
+
+
+def _makes(step: GatedStep) -> Makes:
+    if isinstance(step, GateStep) or step.passes_on:
+        return "rows"
+    if getattr(step, "window", None) is not None:
+        return "windows"
+    return "pairs" if len(set(step.ports)) > 1 else "on its time"

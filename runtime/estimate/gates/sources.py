@@ -9,7 +9,7 @@ ahead       the lags of the sample, over and over, under the rates that are aske
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -65,6 +65,22 @@ class SourceTimes:
             promise_s=newest_s,
             promise_stimulus_s=stimulus_s,
             ends=ends,
+        )
+
+    @property
+    def rate(self) -> float:
+        """Rows a second, as they came; 0 of fewer than two."""
+        span_s = float(np.ptp(self.stimulus_s)) if len(self.stimulus_s) else 0.0
+        return len(self.stimulus_s) * self.stands_for / span_s if span_s > 0 else 0.0
+
+    def faster(self, times: float) -> SourceTimes:
+        """Return the same rows as they come in a replay that is so many times faster, > 0."""
+        return replace(
+            self,
+            stimulus_s=self.stimulus_s / times,
+            at_s=self.at_s / times,
+            promise_stimulus_s=self.promise_stimulus_s / times,
+            pace=self.pace * times,
         )
 
     @property

@@ -1,0 +1,270 @@
+"""Operators that take a set time for each row: asleep, which needs no core, or at work on one.
+
+```
+stage   [of_domain]     ─▶   [work 25 rows × 0.2 ms ▸ of_domain]      a step before it, same stage
+        [men, windows]  ─▶   [men: work, then windows]                within its machine
+```
+
+What a slot's thread uses itself (its scheduler, encoding, the operator as it is) counts as a part
+of the set time, as [mace] §III-B has it; what a sleep was too long or too short goes to the next.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
+
+from actors.slot.host import AWAKE_NS, NAP_S
+from runtime.model import Batch, GateRead
+from runtime.operators.aggregate.step import AggregateStep
+from runtime.operators.ground.contract import Entry
+from runtime.operators.join.step import JoinStep
+from runtime.operators.registry import ENTRIES
+from runtime.plan.plan import Plan, Stage
+from runtime.plan.step import EachRowStep, GatedStep, Step
+
+LEAST_NS = 1_000_000
+"""A shorter sleep is carried over: timers are a tenth of that off."""
+OWN_NS = 2_000_000
+"""So much of a thread's own work counts at most where it was idle: it looks around then."""
+BEHIND_NS = 100_000_000
+"""Being further behind than this is forgotten: a burst would be too cheap."""
+
+
+class Moment(NamedTuple):
+    """The time, ns; what the thread has used of a core; how often it has waited by itself."""
+
+    wall_ns: int
+    cpu_ns: int
+    waits: int
+
+
+class Passed(NamedTuple):
+    """What has gone by between two moments, ns: at work, and idle."""
+
+    used_ns: int
+    idle_ns: int
+
+
+Clock = Callable[[], Moment]
+Passes = Callable[[Moment, Moment], Passed]
+
+
+class Account:
+    """What a thread owes of the time that its rows take, ns; below 0: it is behind what was set.
+
+    Args:
+        clock: tells the time.
+        passed: tells what part of some time it was at work.
+        spend: takes so many ns; returns how many it took.
+    """
+
+    def __init__(self, clock: Clock, passed: Passes, spend: Callable[[int], int]) -> None:
+        self._clock, self._passed, self._spend = clock, passed, spend
+        self._seen = clock()
+        self.owed_ns = 0.0
+
+    def take(self, work_ns: float) -> None:
+        """Take so much time, what has been used since the last call counted."""
+        passed = self._passed(self._seen, self._clock())
+        if self.owed_ns < 0:  # what it was behind it would have made up for, were it not idle
+            self.owed_ns = min(self.owed_ns + passed.idle_ns, 0.0)
+        self.owed_ns = max(self.owed_ns + work_ns - passed.used_ns, -BEHIND_NS)
+        if self.owed_ns >= LEAST_NS:
+            self.owed_ns -= self._spend(int(self.owed_ns))
+        self._seen = self._clock()
+
+
+def by_the_clock(seen: Moment, now: Moment) -> Passed:
+    """Return all time as work but what it waited for rows: others' turns on its core are its own.
+
+    So a busy machine makes no row dearer. A slot that has had rows lately waits a millisecond at a
+    time; else it may wait for longer, and all but what it used of a core counts as idle.
+    """
+    wall_ns, waits = now.wall_ns - seen.wall_ns, now.waits - seen.waits
+    if waits and wall_ns > AWAKE_NS:
+        return on_core(seen, now)
+    idle_ns = min(waits * round(NAP_S * 1e9), wall_ns)
+    return Passed(wall_ns - idle_ns, idle_ns)
+
+
+def on_core(seen: Moment, now: Moment) -> Passed:
+    """Return what it has used of a core as work."""
+    wall_ns, cpu_ns = now.wall_ns - seen.wall_ns, now.cpu_ns - seen.cpu_ns
+    if now.waits == seen.waits:
+        return Passed(cpu_ns, 0)
+    return Passed(min(cpu_ns, OWN_NS), wall_ns)
+
+
+def this_moment() -> Moment:
+    """Return this moment of this thread."""
+    waits = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+    return Moment(time.monotonic_ns(), time.thread_time_ns(), waits)
+
+
+def sleep(wanted_ns: int) -> int:
+    """Sleep; return how long it was."""
+    began_ns = time.monotonic_ns()
+    time.sleep(wanted_ns / 1e9)
+    return time.monotonic_ns() - began_ns
+
+
+def burn(wanted_ns: int) -> int:
+    """Use a core for so long, by this thread's own clock; return how long it was."""
+    began_ns = time.thread_time_ns()
+    while (used_ns := time.thread_time_ns() - began_ns) < wanted_ns:
+        pass
+    return used_ns
+
+
+ASLEEP, AT_WORK = "asleep", "at work"
+WAYS: dict[str, tuple[Clock, Passes, Callable[[int], int]]] = {
+    ASLEEP: (this_moment, by_the_clock, sleep),
+    AT_WORK: (this_moment, on_core, burn),
+}
+_ACCOUNTS: dict[str, Account] = {}  # {way: account}, of this process, which is one slot's
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a row takes: so many ns, in one of `WAYS`."""
+
+    row_ns: float
+    way: str
+
+    def take(self, rows: int) -> None:
+        """Take the time of so many rows."""
+        account = _ACCOUNTS.get(self.way)
+        if account is None:
+            account = _ACCOUNTS[self.way] = Account(*WAYS[self.way])
+        account.take(rows * self.row_ns)
+
+
+class Arriving:
+    """A step that brings its machine with it: the slot that unpickles it has an entry for it."""
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        ENTRIES.update(OWN_ENTRIES)
+        vars(self).update(state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkStep(Arriving, EachRowStep):
+    """Takes the time of the rows that pass, and leaves them alone."""
+
+    work: Work
+
+    def names_before(self, column: str) -> tuple[str | None, ...]:
+        """Return its own name: what passes stays as it is."""
+        return (column,)
+
+    @property
+    def kind(self) -> str:
+        """It works."""
+        return "work"
+
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
+        """What is needed behind it."""
+        del position, there
+        return needed
+
+    @property
+    def runs_users_code(self) -> bool:
+        """It is code of a benchmark's."""
+        return True
+
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
+        """Yield what a row takes."""
+        del steps
+        yield f"takes    {self.work.row_ns / 1e3:.0f} µs a row, {self.work.way}"
+
+    def bare(self) -> WorkStep:
+        """Return it: there is nothing to be left out."""
+        return self
+
+
+class WorkMachine:
+    """Takes the time of each batch."""
+
+    def __init__(self, step: WorkStep) -> None:
+        self._work = step.work
+
+    def apply(self, batch: Batch) -> Batch:
+        """Return it as it is, later."""
+        self._work.take(len(batch))
+        return batch
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkedAggregate(Arriving, AggregateStep):
+    """Windows whose rows take a set time."""
+
+    work: Work
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkedJoin(Arriving, JoinStep):
+    """A join whose rows take a set time."""
+
+    work: Work
+
+
+class WorkedOperator:
+    """The machine of a step, which takes the time of the rows of each read first."""
+
+    def __init__(self, step: WorkedAggregate | WorkedJoin, *, most_kept_rows: int) -> None:
+        of = AggregateStep if isinstance(step, AggregateStep) else JoinStep
+        self._work = step.work
+        self._inner: Any = ENTRIES[of].machine(step, most_kept_rows=most_kept_rows)
+
+    def process(self, released: GateRead, now_ns: int) -> Batch | None:
+        """Return what the machine makes of it, later."""
+        rows = sum(len(batch) for batch in released.batches)
+        if rows:
+            self._work.take(rows)
+        made: Batch | None = self._inner.process(released, now_ns)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+OWN_ENTRIES: dict[type[Step], Entry] = {
+    WorkStep: Entry(WorkStep, WorkMachine),
+    WorkedAggregate: Entry(WorkedAggregate, WorkedOperator),
+    WorkedJoin: Entry(WorkedJoin, WorkedOperator),
+}
+"""For the slots of these benchmarks alone: the runtime's operators are in its registry."""
+
+
+def working(plan: Plan, costs_ns: Mapping[str, float], *, way: str) -> Plan:
+    """Return a plan whose stages take so long for each row that comes in: {stage: ns}."""
+    return replace(
+        plan,
+        stages=tuple(_working(stage, Work(costs_ns[stage.name], way)) for stage in plan.stages),
+    )
+
+
+def _working(stage: Stage, work: Work) -> Stage:
+    step = stage.step
+    if isinstance(step, AggregateStep | JoinStep):
+        return replace(stage, step=_worked(step, work))
+    before = WorkStep(
+        name=f"{stage.name}: work", inputs=(step.name,), schema=_came(stage), work=work
+    )
+    if isinstance(step, EachRowStep):
+        return replace(stage, step=before, chain=(step, *stage.chain))
+    return replace(stage, chain=(before, *stage.chain))  # a source, or a sink
+
+
+def _worked(step: AggregateStep | JoinStep, work: Work) -> GatedStep:
+    given: dict[str, Any] = {one.name: getattr(step, one.name) for one in fields(step)}
+    made = WorkedAggregate if isinstance(step, AggregateStep) else WorkedJoin
+    return made(**given, work=work)
+
+
+def _came(stage: Stage) -> Any:
+    return stage.inputs[0].schema if stage.inputs else stage.step.schema
