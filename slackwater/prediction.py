@@ -81,6 +81,8 @@ class Prediction:
             others = f"; flows that run there already take {taken:.2f} cores" if taken else ""
             return f"more cores for {most.name}, or more machines{others}"
         cores = self.cores_by[heaviest]
+        if not self.has_backlog and most.load < 1 / 2:
+            return "none is needed: no slot is busy for half of the time"
         return f"{heaviest} takes {cores:.2f} of a core: " + _relief(
             self.plan, heaviest, cores, most.operators
         )

@@ -81,6 +81,7 @@ def fewest_nodes(  # noqa: PLR0913 - each by name
     seed: int = 0,
     link: LinkModel | None = None,
     costs: Mapping[str, Duration] | None = None,
+    speed: float | None = None,
 ) -> Provision:
     """Return the fewest nodes on which the predicted worst latency keeps a deadline.
 
@@ -95,6 +96,7 @@ def fewest_nodes(  # noqa: PLR0913 - each by name
         seed: of what models of rates draw.
         link: what lies between the nodes; None: as in the simulator.
         costs: as `predict` takes them.
+        speed: likewise.
 
     Raises:
         SettingError: the deadline is not above 0, or as of `predict`.
@@ -113,6 +115,7 @@ def fewest_nodes(  # noqa: PLR0913 - each by name
             horizon=horizon,
             seed=seed,
             costs=costs,
+            speed=speed,
         )
         made = ask()
         # What fewer nodes do more can do, too: a search that begins anew may miss it.

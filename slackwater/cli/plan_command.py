@@ -18,7 +18,7 @@ from slackwater.cli.shell import (
     placed,
     print_json,
 )
-from slackwater.cli.what_if_options import Cost, LinkCapacity, LinkDelay, costs_of, link_of
+from slackwater.cli.what_if_options import Cost, LinkCapacity, LinkDelay, Speed, costs_of, link_of
 from slackwater.report.sanitize import echo
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def plan(  # noqa: PLR0913 - each by name
     link_capacity: LinkCapacity = None,
     link_delay: LinkDelay = None,
     cost: Cost = None,
+    speed: Speed = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict a flow's latency on so many nodes; nothing is run but a sample, here."""
@@ -50,7 +51,10 @@ def plan(  # noqa: PLR0913 - each by name
 
         found = cast("Dataflow", load(flow).flow)
         place = Simulation(nodes, cores=cores, link=link_of(link_capacity, link_delay))
-        rates, ahead = rates_of(rate), Ahead(horizon=horizon, placement=placed(placement))
+        rates, ahead = (
+            rates_of(rate),
+            Ahead(horizon=horizon, placement=placed(placement), speed=speed),
+        )
         if cost:  # of stages as they are: of other plans nothing is known with them
             made = place.predict(found, rates, sample=sample, costs=costs_of(cost), **ahead)
             plain, said = made.to_json(), made.text()
@@ -79,6 +83,7 @@ def provision(  # noqa: PLR0913 - each by name
     link_capacity: LinkCapacity = None,
     link_delay: LinkDelay = None,
     cost: Cost = None,
+    speed: Speed = None,
     as_json: AsJson = False,
 ) -> None:
     """Say how few nodes keep a deadline, and what one fewer would do."""
@@ -101,6 +106,7 @@ def provision(  # noqa: PLR0913 - each by name
             most=most,
             link=link_of(link_capacity, link_delay),
             costs=costs_of(cost),
+            speed=speed,
         )
         if as_json:
             print_json({"deadline": format_ns(limit_ns), **answer.to_json()})

@@ -13,7 +13,7 @@ from runtime.model import duration_ns
 if TYPE_CHECKING:
     from runtime.simulate import LinkModel
 
-__all__ = ["Cost", "LinkCapacity", "LinkDelay", "costs_of", "link_of"]
+__all__ = ["Cost", "LinkCapacity", "LinkDelay", "Speed", "costs_of", "link_of"]
 
 LinkCapacity = Annotated[
     str | None,
@@ -31,6 +31,13 @@ Cost = Annotated[
         "--cost",
         metavar="STAGE=TIME",
         help="What a row of a stage takes on a core, in place of what the sample shows: work=2ms.",
+    ),
+]
+Speed = Annotated[
+    float | None,
+    typer.Option(
+        help="Event time goes so many times faster than the clock: 1 where higher rates are a "
+        "denser stream. As sources are paced unless told; else as dense as the sample, but faster."
     ),
 ]
 

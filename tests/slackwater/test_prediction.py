@@ -257,6 +257,8 @@ def test_the_command_line_plans_and_provisions(tmp_path: Path) -> None:
     assert plain["rates"] == {"a": pytest.approx(1_000)}
     assert {node["name"] for node in plain["nodes"]} == {"node-1", "node-2", "node-3"}
     assert said("provision", target, "--rate", "1000").startswith("1 node keeps 1.00 s")
+    assert "deadline    1.00 s" in said("plan", target, "--rate", "1000", "--speed", "1")
+    assert "event time goes forward" in said("plan", target, "--rate", "9", "--speed", "0", code=1)
     assert "--rate 10000" in said("plan", target, code=1)
     assert "is not N or SOURCE=N" in said("plan", target, "--rate", "many", code=1)
     assert "names no source" in said("plan", target, "--rate", "=5", code=1)
