@@ -63,7 +63,7 @@ def broken_by(made: Prediction, running: Sequence[RunningFlow]) -> list[str]:
     machines = {one.name for one in made.machines}
     shared = [node for node in made.estimate.nodes if node.name in machines]
     behind_s = max((node.worst_s for node in shared), default=0.0)
-    falls_behind = any(node.load > 1 for node in shared)
+    falls_behind = any(node.load > 1 for node in shared) and not made.is_trace
     if not shared or (behind_s <= 0 and not falls_behind):
         return []
     broken = []
@@ -114,7 +114,13 @@ def _not_known(made: Prediction) -> list[str]:
 
 def _against(made: Prediction) -> str | None:
     reasons = []
-    if made.estimate.is_unbounded:
+    if made.gates is not None and (never := made.gates.never):
+        gate = never[0]
+        reasons.append(
+            f"gate {gate.name} would hold its rows for longer than the time ahead: "
+            f"{gate.waits_for} promises nothing that lets them go"
+        )
+    elif made.estimate.is_unbounded and not made.is_trace:
         could = made.estimate.sustainable
         kept = ", ".join(f"{name} {rate * could:,.0f}/s" for name, rate in made.rates.items())
         reasons.append(

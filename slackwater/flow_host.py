@@ -238,7 +238,8 @@ class FlowHost(ABC):
         **by: Unpack[Ahead],
     ) -> Prediction:
         """Return the prediction of a flow that is to be submitted, or that one held against it."""
-        from slackwater.prediction import Prediction  # noqa: PLC0415 (only who predicts needs it)
+        from slackwater.predicting import on_machines  # noqa: PLC0415 (only who predicts needs it)
+        from slackwater.prediction import Prediction  # noqa: PLC0415
 
         if not isinstance(rates, Prediction):
             return self.predict(flow, rates, sample=sample, **by)
@@ -246,8 +247,9 @@ class FlowHost(ABC):
         rates.check_is_of(placed(placement=None))
         plan = placed(placement={**rates.plan.slots, **(by.get("placement") or {})})
         rates.check_is_there(plan)
+        running = self._running()
         made = replace(rates, plan=replace(plan, placed_by=rates.plan.placed_by))
-        return self._beside(made, self._running())
+        return self._beside(on_machines(made, self._machines(running)), running)
 
     def choose_plan(
         self,

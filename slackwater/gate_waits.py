@@ -58,7 +58,7 @@ class GatePart:
 
     @property
     def never(self) -> tuple[GateWait, ...]:
-        """Gates that wait for the end of a source."""
+        """Gates that hold their rows for longer than the time ahead."""
         return tuple(one for one in self.made.gates if one.longest_s == float("inf"))
 
     @property
@@ -172,7 +172,8 @@ def _at_speed(
 def _fed_over(gate: GatedOperator, layout: Layout) -> GatedOperator:
     """Return a gate that is fed by links where its rows come over links with a capacity."""
     feeds = [(layout.feeders.get((feeder, gate.name), feeder), port) for feeder, port in gate.feeds]
-    return replace(gate, feeds=tuple(feeds))
+    comes_by = gate.gate and layout.feeders.get((gate.gate, gate.name), gate.gate)
+    return replace(gate, feeds=tuple(feeds), comes_by=comes_by)
 
 
 def _holds_back(gated: Mapping[str, GatedOperator], sample: FlowSample) -> bool:
@@ -225,6 +226,8 @@ def relief_by_slack(part: GatePart) -> str | None:
     What it says is predicted anew: of the gate in which rows wait longest, and of those that share
     its step's name.
     """
+    if not part.made.gates:
+        return None  # so much work that they were not looked at
     longest, worst_s = part.longest, part.made.latency.worst_s
     gate = part.flow.gated[longest.name]
     if gate.is_tuned or (part.worst_gate_s <= part.worst_work_s and not part.never):
@@ -271,8 +274,9 @@ def _told(gates: Sequence[GateWait]) -> list[GateWait]:
 def _gate_text(one: GateWait, gate: GatedOperator) -> str:
     if np.isinf(one.longest_s):
         return (
-            f"{one.name} holds its rows until {one.waits_for} has ended, which promises nothing "
-            'before: give it idle=, disorder= or promise=, or the gate a slack="…"'
+            f"{one.name} holds its rows for longer than the time ahead: {one.waits_for} promises "
+            "nothing that lets them go; give it idle=, promise= or a smaller disorder=, or the "
+            'gate a slack="…"'
         )
     rule = "until all have promised" if gate.rule == READY_ONLY else gate.rule.text
     rule += " (as the deadline leaves)" if gate.is_tuned and gate.rule != READY_ONLY else ""

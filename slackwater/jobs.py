@@ -256,6 +256,7 @@ class Job:
                 source, a sink that is no collect sink); or the job has ended.
             ClusterError: there is no room for a new slot.
         """
+        made = None if isinstance(placement, Mapping) else placement
         if not isinstance(placement, Mapping):
             from slackwater.worthwhile import worthwhile_moves  # noqa: PLC0415 (who predicts)
 
@@ -269,6 +270,8 @@ class Job:
             if self.plan is not None:
                 places = dict(self._running.places)
                 self.plan = replace(self.plan, slots=dict(self.placement), places=places)
+                if made is not None:
+                    self.plan = replace(self.plan, expected=made.expected())
         return done
 
     def logs(

@@ -179,8 +179,9 @@ def choose_plan(
         rates: as of `FlowHost.predict`.
         sample: rows of each source, or what makes a sample: (flow, limits) -> FlowSample.
         keep: how many rewritten plans to predict.
-        ahead: `placement`, `limits`, `horizon`, `width` and `seed`, as of `FlowHost.predict`. Plans
-            without one of the stages that `placement` names are left out.
+        ahead: `placement`, `limits`, `tuning`, `horizon`, `width`, `seed`, `speed` and `link`, as
+            of `FlowHost.predict`. Plans without one of the stages that `placement` names are left
+            out.
 
     Raises:
         FlowError, SettingError: as of `FlowHost.predict`.

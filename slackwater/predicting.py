@@ -23,7 +23,7 @@ from slackwater.prediction import Prediction
 from slackwater.sampling import FlowSample
 from slackwater.what_if import Layout, estimate_on, layout_of, network_of
 
-__all__ = ["better_of", "predict", "searched_placement", "subintervals"]
+__all__ = ["better_of", "on_machines", "predict", "searched_placement", "subintervals"]
 
 MOST_SUBINTERVALS = 100_000
 SEARCH_MOVES = 20_000
@@ -85,10 +85,8 @@ def predict(  # noqa: PLR0913 - each by name
         estimate = estimate_on(layout, arrivals, width_s=width_s)
     else:
         work, estimate = _of_stages(gates.made.work, layout, sample), gates.made.latency
-    estimate = with_shared_cores(estimate, sample.graph, work, plan.slots, machines)
-    shared = [one for one in machines if any(one.name == n.name for n in estimate.nodes)]
     busy = work.load_s.sum(axis=1) / (d * width_s)
-    return Prediction(
+    made = Prediction(
         plan=plan,
         sample=seen,
         graph=graph,
@@ -97,9 +95,19 @@ def predict(  # noqa: PLR0913 - each by name
         cores_by=dict(zip(sample.graph.names, map(float, busy), strict=True)),
         work=work,
         gates=gates,
-        machines=tuple(shared),
+        alone=estimate,
         is_trace=all(map(is_trace, rates.values() if isinstance(rates, Mapping) else [rates])),
     )
+    return on_machines(made, machines)
+
+
+def on_machines(made: Prediction, machines: Sequence[SharedCores]) -> Prediction:
+    """Return a prediction for machines that may have fewer cores than slots, as they are now."""
+    alone = made.alone or made.estimate
+    found = with_shared_cores(alone, made.graph, made.work, made.plan.slots, machines)
+    names = {node.name for node in found.nodes}
+    shared = tuple(one for one in machines if one.name in names)
+    return replace(made, estimate=found, machines=shared)
 
 
 def _of_stages(work: Workload, layout: Layout, sample: FlowSample) -> Workload:
@@ -166,4 +174,4 @@ def better_of(rule: Prediction, search: Prediction) -> Prediction:
 
 
 def _worst_s(made: Prediction) -> float:
-    return float("inf") if made.is_unbounded else made.estimate.worst_s
+    return float("inf") if made.estimate.is_unbounded else made.estimate.worst_s

@@ -40,6 +40,7 @@ class Prediction:
         work: what there is to do, by subinterval.
         gates: what gates hold back, which is in `estimate`; None: they hold back nothing.
         considered: {how stages were placed: the worst latency of that, seconds}.
+        alone: the estimate with a core for each slot.
         machines: those that have fewer cores than slots in use; each is among the nodes, too.
         beside: flows that run on the same cores, of which nothing was predicted.
         breaks: which deadlines of flows that run already it would break, in words.
@@ -55,6 +56,7 @@ class Prediction:
     work: Workload
     gates: GatePart | None = None
     considered: Mapping[str, float] = field(default_factory=dict)
+    alone: LatencyEstimate | None = None
     machines: tuple[SharedCores, ...] = ()
     breaks: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
@@ -73,6 +75,8 @@ class Prediction:
     def relief(self) -> str:
         """What would take work off the bottleneck."""
         most = self.estimate.bottleneck
+        if not self.has_backlog and most.load < 1 / 2:
+            return "none is needed: no slot or link is busy for half of the time"
         heaviest = most.operators[0] if most.operators else next(iter(self.cores_by))
         if heaviest not in self.cores_by:
             return link_relief(self.plan, most)
@@ -81,8 +85,6 @@ class Prediction:
             others = f"; flows that run there already take {taken:.2f} cores" if taken else ""
             return f"more cores for {most.name}, or more machines{others}"
         cores = self.cores_by[heaviest]
-        if not self.has_backlog and most.load < 1 / 2:
-            return "none is needed: no slot is busy for half of the time"
         return f"{heaviest} takes {cores:.2f} of a core: " + _relief(
             self.plan, heaviest, cores, most.operators
         )
@@ -95,8 +97,8 @@ class Prediction:
     @property
     def has_backlog(self) -> bool:
         """Whether work ever waits for longer than a subinterval."""
-        worst_s = self.estimate.worst_s if self.gates is None else self.gates.worst_work_s
-        return self.is_unbounded or worst_s > self.work.width_s
+        worst_s = max(node.worst_s for node in self.estimate.nodes)
+        return self.estimate.is_unbounded or worst_s > self.work.width_s
 
     @property
     def is_unbounded(self) -> bool:
@@ -126,7 +128,14 @@ class Prediction:
         Raises:
             SettingError: it is not.
         """
-        if odd := self.sample.differs_from(plan):
+        rules = {one.name: (one.rule, one.is_tuned) for one in self.plan.stages}
+        others = [
+            one.name for one in plan.stages if rules.get(one.name) != (one.rule, one.is_tuned)
+        ]
+        odd = sorted({*self.sample.differs_from(plan), *others})
+        if self.plan.deadline_ns != plan.deadline_ns:
+            odd.append("its deadline")
+        if odd:
             raise SettingError(
                 f"the prediction is of another version of flow {plan.flow!r}: they differ in "
                 f"{', '.join(odd)}; predict it anew, with the same limits"
@@ -162,7 +171,7 @@ class Prediction:
             mean_s=found.mean_s,
             is_unbounded=self.is_unbounded,
             machines=self.machines,
-            cores={node.name: node.load for node in found.nodes if node.name not in self._shared},
+            cores={one.name: one.load for one in found.nodes if one.name in self.plan.places},
         )
 
     def text(self) -> str:

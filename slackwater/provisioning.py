@@ -12,6 +12,7 @@ from runtime.estimate.rates import Rate
 from runtime.flow.dataflow import Dataflow
 from runtime.model import Duration, format_ns
 from runtime.simulate import LinkModel
+from slackwater.gate_waits import GatePart
 from slackwater.prediction import Prediction
 from slackwater.sampling import FlowSample, as_sample
 from slackwater.simulation import Simulation
@@ -42,7 +43,7 @@ class Provision:
         limit = format_ns(round(self.deadline_s * 1e9))
         if self.nodes is None:
             what, gates = self.made.estimate, self.made.gates
-            if gates is not None and gates.worst_gate_s > self.deadline_s:
+            if gates and gates.made.gates and _is_too_long(gates, self.deadline_s):
                 longest = gates.longest
                 head = (
                     f"no number of nodes keeps {limit}: rows wait in gates for longer, most in "
@@ -128,8 +129,12 @@ def fewest_nodes(  # noqa: PLR0913 - each by name
     return Provision(deadline_s, None, before, None, tried)
 
 
+def _is_too_long(gates: GatePart, deadline_s: float) -> bool:
+    return bool(gates.never) or gates.worst_gate_s > deadline_s
+
+
 def _worse(made: Prediction) -> tuple[bool, float]:
-    return made.estimate.is_unbounded, made.estimate.worst_s
+    return made.is_unbounded, made.estimate.worst_s
 
 
 def _say(made: Prediction) -> str:

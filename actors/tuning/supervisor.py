@@ -66,6 +66,7 @@ class TunerSupervisor:
         self._slots: Mapping[str, Any] = {}
         self._tuner: TunerProcess | None = None
         self._is_begun = False  # it was told the slots
+        self._has_moved = False
         self._state: TunerState | None = None
         self.pids: list[int] = []
         self._samples: deque[StageSample] = deque()
@@ -91,7 +92,7 @@ class TunerSupervisor:
 
     def moved(self, plan: Plan, slots: Mapping[str, Any]) -> None:
         """Stages go on in other slots; {slot: its actor} of all."""
-        self._graph, self._slots = FlowGraph.of(plan), slots
+        self._graph, self._slots, self._has_moved = FlowGraph.of(plan), slots, True
         if self._tuner is not None and self._tuner.actor is not None and self._is_begun:
             self._tuner.actor.moved.remote(self._graph, dict(slots))
 
@@ -129,6 +130,8 @@ class TunerSupervisor:
         if actor is not None and not self._is_begun:
             self._is_begun = True
             actor.start.remote(self._slots)
+            if self._has_moved:  # it was made with the slots of before
+                actor.moved.remote(self._graph, dict(self._slots))
 
     def _ask(self, actor: Any, now_s: float, timeout_s: float) -> None:
         self._begin(actor)

@@ -214,13 +214,13 @@ def _steps(
         came = list(gates[j].counts) if j in gates else [work.arrivals[n] for n in one.inputs]
         loads = [np.asarray(c * n) for c, n in zip(one.cost_s, came, strict=True)]
         rows = [np.asarray(s * n) for s, n in zip(one.selectivity, came, strict=True)]
-        if j in gates:  # what waits has come already: it is there as it is let go
-            feeders, delays = [-1] * len(feeders), [0.0] * len(delays)
-        elif one.curve is not None:  # all of it comes with what comes last
+        if one.curve is not None:  # all of it comes with what comes last
             shares = np.stack(came)
             shares = shares / np.maximum(shares.sum(axis=0), DONE)
             loads = [work.load_s[j] * share for share in shares]
             rows = [work.arrivals[one.name] * share for share in shares]
+        if j in gates:  # what waits has come already: it is there as it is let go
+            feeders, delays = [-1] * len(feeders), [0.0] * len(delays)
         steps.append([_Feed(*each) for each in zip(feeders, loads, rows, delays, strict=True)])
     return steps
 

@@ -30,7 +30,7 @@ class ExpectedLatency:
         worst_s: of all results.
         p99_s: over the subintervals that have results.
         mean_s: likewise.
-        is_unbounded: whether a slot would fall behind for ever.
+        is_unbounded: whether a slot would fall behind for ever, or a gate hold its rows too long.
         cores: {slot: CPU seconds a second that its stages need}.
         gate_s: of each subinterval, what results wait in gates; empty: nothing.
         machines: `runtime.estimate.SharedCores` that have fewer cores than slots.

@@ -193,6 +193,22 @@ def test_what_the_sample_never_saw_is_a_shift_and_counts_from_then_on() -> None:
     assert report.estimated_worst_ns == pytest.approx(40 * 0.5e9, rel=0.1)
 
 
+def test_what_waits_goes_along_with_a_stage_that_moves_and_counts_there() -> None:
+    """Half a second a second too much for 100 s; then to a slot of its own, at half the load."""
+    one = LiveEstimate(GRAPH, EXPECTED)
+    report = fed(one, (second(n, rows=150, busy_s=1.5) for n in range(100)))
+    assert report.estimated_worst_ns == pytest.approx(50e9, rel=0.03)
+    here, there = GRAPH.stages
+    one.moved(replace(GRAPH, stages=(here, replace(there, slot="c"))))
+    report = fed(one, (second(n, rows=50, busy_s=0.5) for n in range(100, 160)))
+    assert [span.events for span in report.spans] == [150] * 100 + [50] * 60
+    # What was behind is worked off at half a second a second.
+    assert estimated_s(report)[100] == pytest.approx(50.0, rel=0.03)
+    assert estimated_s(report)[159] == pytest.approx(20.0, rel=0.1)
+    again = fed(one, (second(n, rows=50, busy_s=0.5) for n in range(160, 600)))
+    assert estimated_s(again)[-1] == 0
+
+
 def test_samples_that_come_late_or_never_change_nothing_of_what_rows_cost() -> None:
     """A slot that answers for nine seconds at once, and some seconds that nobody hears of."""
     one = LiveEstimate(GRAPH, EXPECTED)

@@ -116,3 +116,66 @@ def test_work_that_the_sample_never_saw_is_said_at_submit() -> None:
     unseen = replace(sample, graph=QueryGraph(sample.graph.sources, tuple(operators)))
     (note,) = sw.Simulation(1).plan(flow, rates=10, sample=unseen).verdict.notes
     assert note.startswith("the sample shows no work of out, so it counts as none")
+
+
+def joined(**gate: str | int) -> sw.Dataflow:
+    """Two sources of 200 rows a second, their pairs, and a sink."""
+    flow = sw.Dataflow("joined")
+    table = times(2_000, every_ns=5 * MS)
+    a, b = (
+        flow.source(name, sw.table(table), event_time="ts", arrival="ts", speed=1.0)
+        for name in ("a", "b")
+    )
+    pairs = a.join(b, on="n", within="200ms", name="pairs", **gate)
+    pairs.sink("out", sw.collect_sink())
+    return flow
+
+
+def test_a_flow_with_gates_that_falls_far_behind_is_told_as_such() -> None:
+    made = sw.Simulation(3).predict(joined(slack="1s"), 400, costs={"a": 0.02})
+    assert made.is_unbounded
+    assert "falls behind" in made.text()
+
+
+def test_rows_of_replicas_behind_a_gate_go_over_links() -> None:
+    link = sw.LinkModel(bytes_per_s=1e5)
+    made = sw.Simulation(3, link=link).predict(joined(slack="1s", replicas=2), 400)
+    assert made.gates is not None
+    assert made.estimate.worst_s < 1.6
+
+
+def test_a_trace_that_keeps_its_deadline_to_its_end_is_let_in(
+    known: tuple[sw.Dataflow, FlowSample],
+) -> None:
+    """1.2 of a core for 60 s is 12 s behind at the end, of a deadline of 20 s."""
+    flow, sample = known
+    trace = [30.0] * 600  # of each 100 ms: 300 a second, at 4 ms
+    rates = {"a": trace, "b": [0.0] * 600, "c": [0.0] * 600}
+    place = sw.Simulation(4)
+    made = place.predict(flow, rates, sample=sample)
+    assert made.keeps_deadline
+    plan = place.plan(flow, rates=rates, sample=sample, admission="reject")
+    assert plan.verdict.refusal is None
+    forever = {"a": 300, "b": 1, "c": 1}
+    refused = place.plan(flow, rates=forever, sample=sample, admission="reject").verdict.refusal
+    assert refused is not None
+
+
+def test_long_ways_are_no_backlog_and_need_no_relief(
+    known: tuple[sw.Dataflow, FlowSample],
+) -> None:
+    flow, sample = known
+    far = sw.LinkModel(delay_ns=200 * MS)
+    made = sw.Simulation(3, link=far).predict(
+        flow, 10, sample=sample, placement={"out-a": "node-1", "gate-a": "node-2"}
+    )
+    assert made.estimate.worst_s >= 0.2
+    assert not made.has_backlog
+    assert made.relief.startswith("none is needed")
+
+
+def test_a_prediction_of_other_gates_or_another_deadline_is_refused() -> None:
+    place = sw.Simulation(2)
+    made = place.predict(joined(slack="100ms"), 400)
+    with pytest.raises(SettingError, match=r"another version of flow 'joined'.*pairs"):
+        place.plan(joined(slack="300s"), rates=made)

@@ -30,6 +30,7 @@ class GatedOperator:
         origin: the step's name, as the user wrote it.
         is_tuned: its rule follows from the deadline.
         gate: a replica's: the stage that is its gate; None: it has one of its own.
+        comes_by: what rows come to a replica by: its gate, or what crosses the link from there.
     """
 
     name: str
@@ -42,6 +43,7 @@ class GatedOperator:
     origin: str = ""
     is_tuned: bool = False
     gate: str | None = None
+    comes_by: str | None = None
 
 
 def gated_operators(stages: Sequence[Stage], *, origin_ns: int = 0) -> dict[str, GatedOperator]:
@@ -69,6 +71,7 @@ def gated_operators(stages: Sequence[Stage], *, origin_ns: int = 0) -> dict[str,
             origin=stage.origin,
             is_tuned=stage.is_tuned,
             gate=stage.inputs[0].source if stage.replica is not None else None,
+            comes_by=stage.inputs[0].source if stage.replica is not None else None,
         )
     return found
 

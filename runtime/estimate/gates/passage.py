@@ -138,7 +138,7 @@ class _Way:
         for (feeder, _), came, released_s in zip(
             self._feeds(gate), times.inputs, times.released_s, strict=True
         ):
-            n = one.inputs.index(feeder if gate.gate is None else gate.gate)
+            n = one.inputs.index(gate.comes_by or feeder)
             released.append(replace(came.rows, left_s=released_s, at_s=released_s))
             selected.append(_selected(released[-1], one.selectivity[n]))
         self.done.released[one.name] = released

@@ -87,7 +87,8 @@ class LiveEstimate:
                 self._work.arrived(sample.stage, number, rows)
 
     def moved(self, graph: FlowGraph) -> None:
-        """Stages go on in other slots: what is behind there stays, and what comes goes there."""
+        """Stages go on in other slots; what waits goes along."""
+        self._work.moved()
         self._slots.update(graph.slots)
         self._capacity = dict.fromkeys(graph.slot_names, 1.0)
 

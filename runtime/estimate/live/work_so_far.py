@@ -3,7 +3,8 @@
 ```
 arrived   120  80  95 …      by stimulus
 load      0.9 0.6 0.7 …      with what rows cost as they came
-carried   0.4 s              what the intervals before the first that is kept have left behind
+carried   0.4 s              what the intervals before the first that is kept have left behind,
+                             of each stage
 ```
 
 Source: [mace] §VI-C; Def. 8 lets all that is older be one number for each node.
@@ -50,7 +51,8 @@ class WorkSoFar:
         }
         self._load: dict[int, FloatArray] = {}  # {interval: of each stage, seconds}
         self._out: dict[int, dict[str, float]] = {}  # {interval: what each puts out}
-        self._carried_s: dict[str, float] = {}  # {slot: behind at the end of what was let go}
+        self._carried_s: dict[str, float] = {}  # {stage: behind at the end of what was let go}
+        self._oldest: int | None = None  # nothing older is kept
         self._changed: int | None = None
         self.first: int | None = None
 
@@ -60,8 +62,8 @@ class WorkSoFar:
         Rows older than all that is kept come on top of the oldest: their work is still to be done.
         """
         counts = self._arrived[source]
-        if self._load and number < (oldest := min(self._load)):
-            number = oldest
+        if self._oldest is not None:
+            number = max(number, self._oldest)
         counts[number] = counts.get(number, 0) + rows
         self._changed = number if self._changed is None else min(self._changed, number)
         self.first = number if self.first is None else min(self.first, number)
@@ -114,23 +116,30 @@ class WorkSoFar:
             load_s[:, number - first] = each_s
             for name, rows in self._out[number].items():
                 out[name][number - first] = rows
-        for slot, behind_s in self._carried_s.items():
-            here = [j for j, name in enumerate(self._graph.names) if self._slots[name] == slot]
-            load_s[here[0], 0] += behind_s
+        for j, name in enumerate(self._graph.names):
+            load_s[j, 0] += self._carried_s.get(name, 0.0)
         return first, _given(self._graph), Workload(self._width_s, out, load_s)
 
+    def moved(self) -> None:
+        """Stages are about to go on in other slots: what is behind goes with them."""
+        if self._load:
+            self._let_go(max(self._load) + 1)
+
     def _let_go(self, before: int) -> None:
-        for number in sorted(number for number in self._load if number < before):
+        gone = sorted(number for number in self._load if number < before)
+        for number in gone:
             each_s = self._load.pop(number)
             del self._out[number]
-            needed_s: dict[str, float] = {}
+            behind_s: dict[str, dict[str, float]] = {}  # {slot: {stage: what it has to do}}
             for name, work_s in zip(self._graph.names, each_s.tolist(), strict=True):
-                slot = self._slots[name]
-                needed_s[slot] = needed_s.get(slot, 0.0) + work_s
-            self._carried_s = {
-                slot: max(self._carried_s.get(slot, 0.0) + work_s - self._width_s, 0.0)
-                for slot, work_s in needed_s.items()
-            }
+                whole_s = work_s + self._carried_s.get(name, 0.0)
+                behind_s.setdefault(self._slots[name], {})[name] = whole_s
+            for stages in behind_s.values():
+                total_s = sum(stages.values())
+                left = max(total_s - self._width_s, 0.0) / total_s if total_s > 0 else 0.0
+                self._carried_s |= {name: whole_s * left for name, whole_s in stages.items()}
+        if gone:
+            self._oldest = gone[-1] + 1
         for counts in self._arrived.values():
             for number in [number for number in counts if number < before - self._reach]:
                 del counts[number]
