@@ -24,14 +24,14 @@ from runtime.estimate.query_graph import FloatArray, arrivals_of
 from runtime.estimate.rates import Rate, series_of
 from runtime.estimate.sampled import as_shares
 from runtime.flow.dataflow import Dataflow
-from runtime.model import NS_PER_SECOND, Duration, format_ns
+from runtime.model import NS_PER_SECOND, Duration
 from runtime.plan.step import ChoosingStep
 from runtime.prepare import prepare
 from runtime.rewrite import FlowPlan, split_all
 from runtime.rewrite.search import Cost, Found, Price, far_up, search_plans
 from runtime.simulate import LinkModel
 from slackwater.predicting import subintervals
-from slackwater.prediction import Prediction
+from slackwater.prediction import Prediction, worst_text
 from slackwater.sampling import HERE, FlowSample, sample_flow
 
 __all__ = ["Considered", "PlanChoice", "choose_plan", "price_of"]
@@ -295,16 +295,10 @@ def _lines(choice: PlanChoice) -> list[str]:
     for one in choice.considered:
         mark = "*" if one is chosen else " "
         what = "as written" if one.is_written else "; ".join(one.rewrites)
-        lines.append(f"  {mark} {_worst(one.worst_s):>14}  {one.cores:>6.2f}  {what}")
+        lines.append(f"  {mark} {worst_text(one.worst_s):>14}  {one.cores:>6.2f}  {what}")
     if not chosen.is_written:
         words = ", ".join(f'"{text}"' for text in chosen.rewrites)
         lines.append(f"to take it  submit(sw.rewritten(flow, {words}))")
     if choice.found is not None and not choice.found.is_whole:
         lines.append(f"            {choice.found.priced} plans were looked at, of more")
     return lines
-
-
-def _worst(seconds: float) -> str:
-    if np.isinf(seconds):
-        return "without bound"
-    return format_ns(round(seconds * 1e9)) if seconds < 1 else f"{seconds:.2f} s"

@@ -103,8 +103,7 @@ def predict(  # noqa: PLR0913 - each by name
 
 def on_machines(made: Prediction, machines: Sequence[SharedCores]) -> Prediction:
     """Return a prediction for machines that may have fewer cores than slots, as they are now."""
-    alone = made.alone or made.estimate
-    found = with_shared_cores(alone, made.graph, made.work, made.plan.slots, machines)
+    found = with_shared_cores(made.alone, made.graph, made.work, made.plan.slots, machines)
     names = {node.name for node in found.nodes}
     shared = tuple(one for one in machines if one.name in names)
     return replace(made, estimate=found, machines=shared)

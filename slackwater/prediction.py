@@ -20,7 +20,7 @@ from slackwater.gate_waits import GatePart, gate_lines, relief_by_slack
 from slackwater.sampling import FlowSample
 from slackwater.what_if import link_relief
 
-__all__ = ["Prediction"]
+__all__ = ["Prediction", "worst_text"]
 
 RATE_S = 10.0
 """How long rates are averaged over, to say how far they vary."""
@@ -52,11 +52,11 @@ class Prediction:
     graph: QueryGraph
     rates: Mapping[str, float]
     estimate: LatencyEstimate
+    alone: LatencyEstimate
     cores_by: Mapping[str, float]
     work: Workload
     gates: GatePart | None = None
     considered: Mapping[str, float] = field(default_factory=dict)
-    alone: LatencyEstimate | None = None
     machines: tuple[SharedCores, ...] = ()
     breaks: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
@@ -252,7 +252,7 @@ def _lines(made: Prediction) -> list[str]:
             f"{format_s(found.mean_s)}; Mace {format_s(found.mace_worst_s)}"
         )
     if made.considered:
-        each = ", ".join(f"{way} {_worst(worst)}" for way, worst in made.considered.items())
+        each = ", ".join(f"{way} {worst_text(worst)}" for way, worst in made.considered.items())
         lines.append(f"placements  worst latency of each considered: {each}")
     if made.unseen:
         lines.append(
@@ -300,5 +300,6 @@ def _relief(plan: Plan, heaviest: str, cores: float, beside: Sequence[str]) -> s
     return "it cannot be divided; a faster core, or less work for each event"
 
 
-def _worst(seconds: float) -> str:
+def worst_text(seconds: float) -> str:
+    """Return a worst latency for people; inf is one without bound."""
     return "without bound" if seconds == float("inf") else format_s(seconds)

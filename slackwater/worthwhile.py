@@ -57,7 +57,7 @@ def worthwhile_moves(
 
 def _estimate(made: Prediction, placement: Mapping[str, str]) -> LatencyEstimate:
     slots = dict.fromkeys([*placement.values(), *made.plan.slots.values()], 1.0)
-    return estimate_latency(made.sample.graph, made.work, placement, slots)
+    return estimate_latency(made.graph, made.work, placement, slots)
 
 
 def _why(found: MoveWorth) -> str:

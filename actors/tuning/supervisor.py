@@ -25,7 +25,6 @@ from actors.tuning.sample_history import most_samples
 from actors.tuning.tuner import THREADS, Tuner, TunerState
 from runtime.control import FlowGraph
 from runtime.errors import ClusterError
-from runtime.estimate.live import planned_report
 from runtime.measure.prediction import PredictionReport
 from runtime.measure.samples import StageSample
 from runtime.measure.tuning import GateTuning, TuningReport
@@ -178,7 +177,7 @@ class TunerSupervisor:
             return None
         known = None if self._state is None else self._state.prediction
         return replace(
-            known or planned_report(self._expected),
+            known or PredictionReport.of(self._expected),
             restarts=self._restarts,
             is_cut_short=self._is_cut_short,
         )

@@ -24,7 +24,7 @@ import slackwater as sw
 from benchmarks.frame import Options, Result, counted, save_picture
 from benchmarks.mace.judge import HEADER, Judged, claims, figures, of, span_of, told
 from benchmarks.mace.load import Floats
-from benchmarks.mace.trial import LIMITS, PER_SLICE_NS, SAMPLE, Measured
+from benchmarks.mace.trial import LIMITS, PER_SLICE_NS, SAMPLE, Leaving, Measured
 from benchmarks.sltuner import late_city
 from examples.city import zipf_delays
 from runtime.estimate import QueryGraph
@@ -178,15 +178,12 @@ class Ran(Measured):
 def simulate(drawn: Drawn, *, seed: int = 0) -> Ran:
     """Run the flow in the simulator."""
     plan = drawn.plan
-    stimuli: list[Floats] = []
-    latencies: list[Floats] = []
+    left = Leaving()
 
     def leaves(sink: str, batch: Batch | None, is_end: bool) -> None:
         del sink, is_end
         if batch is not None:
-            at_s = batch.stimulus_time_ns / NS_PER_SECOND
-            stimuli.append(at_s)
-            latencies.append(host.now_ns / NS_PER_SECOND - at_s)
+            left.take(batch, host.now_ns)
 
     costs = dict(drawn.costs_ns)
     released = {"congestion": costs["congestion"]}
@@ -201,14 +198,7 @@ def simulate(drawn: Drawn, *, seed: int = 0) -> Ran:
         link=LinkModel(delay_ns=0),
     )
     report = host.run()
-    none = [np.zeros(0)]
-    return Ran(
-        np.concatenate(stimuli or none),
-        np.concatenate(latencies or none),
-        report,
-        plan,
-        noted.slices,
-    )
+    return Ran(*left.seconds(), report, plan, noted.slices)
 
 
 def statistics_of(ran: Ran, whole: Drawn) -> tuple[QueryGraph, dict[str, Series]]:

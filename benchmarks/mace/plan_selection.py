@@ -22,7 +22,6 @@ from matplotlib.figure import Figure
 import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, Spread, check, counted, save_picture
 from benchmarks.mace.judge import Judged, worst_of
-from benchmarks.mace.load import Floats
 from benchmarks.mace.stock_query import (
     PLANS,
     REVIEWS,
@@ -36,7 +35,7 @@ from benchmarks.mace.stock_query import (
     stock_flow,
     three_plans,
 )
-from benchmarks.mace.trial import LIMITS, PER_SLICE_NS, Measured
+from benchmarks.mace.trial import LIMITS, PER_SLICE_NS, Leaving, Measured
 from runtime.errors import SettingError
 from runtime.estimate import LatencyEstimate, Workload, estimate_latency
 from runtime.estimate.carried import StepStatistics, carried
@@ -110,16 +109,13 @@ def run_plan(case: Case, plan: FlowPlan, *, table: pa.Table | None = None, seed:
     steps = {**plan.graph.steps, "ticks": whole.steps["ticks"]}
     flow = whole.with_steps(steps.values())
     planned = prepare(flow, [NODE], limits=LIMITS)
-    stimuli: list[Floats] = [np.zeros(0)]
-    latencies: list[Floats] = [np.zeros(0)]
+    left = Leaving()
     digest = hashlib.sha256()
 
     def leaves(sink: str, batch: Batch | None, is_end: bool) -> None:
         del sink, is_end
         if batch is not None:
-            at_s = batch.stimulus_time_ns / NS_PER_SECOND
-            stimuli.append(at_s)
-            latencies.append(going.now_ns / NS_PER_SECOND - at_s)
+            left.take(batch, going.now_ns)
             for row in zip(*(_plain(column) for column in batch.columns.values()), strict=True):
                 digest.update(repr(row).encode())
 
@@ -131,7 +127,7 @@ def run_plan(case: Case, plan: FlowPlan, *, table: pa.Table | None = None, seed:
         link=LinkModel(delay_ns=0),
     )
     report = going.run()
-    measured = Measured(np.concatenate(stimuli), np.concatenate(latencies), report, planned)
+    measured = Measured(*left.seconds(), report, planned)
     return Ran(measured, digest.hexdigest())
 
 

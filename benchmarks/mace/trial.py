@@ -9,7 +9,7 @@ all events ─▶ simulator ─▶ latency of each result, by stimulus time ─�
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -202,35 +202,55 @@ def _cost(queries: Queries) -> CostModel:
     return CostModel(per_slice_ns=PER_SLICE_NS, stages=queries.costs_ns)
 
 
-def _run(queries: Queries, cost: CostModel | MeasuredCost, *, seed: int) -> Measured:
+class Leaving:
+    """Takes what leaves: each result's stimulus and latency."""
+
+    def __init__(self) -> None:
+        self._stimuli: list[Floats] = [np.zeros(0)]
+        self._latencies: list[Floats] = [np.zeros(0)]
+
+    def take(self, batch: Batch, now_ns: int) -> None:
+        """Take results that leave now."""
+        at_s = batch.stimulus_time_ns / NS_PER_SECOND
+        self._stimuli.append(at_s)
+        self._latencies.append(now_ns / NS_PER_SECOND - at_s)
+
+    def seconds(self) -> tuple[Floats, Floats]:
+        """Return (stimuli, latencies), shape (results,) each, in the order in which they left."""
+        return np.concatenate(self._stimuli), np.concatenate(self._latencies)
+
+
+def flow_of(queries: Queries, take: Callable[[pa.RecordBatch], None]) -> sw.Dataflow:
+    """Return the flow of all queries, whose results a function takes."""
     flow = sw.Dataflow("mace")
     for number, table in enumerate(queries.tables, start=1):
         add_query(
             flow,
             table,
             genders=queries.genders,
-            sink=sw.callback_sink(print),
+            sink=sw.callback_sink(take),
             prefix=str(number),
             domain=queries.domain,
         )
+    return flow
+
+
+def _run(queries: Queries, cost: CostModel | MeasuredCost, *, seed: int) -> Measured:
+    flow = flow_of(queries, print)
     plan = prepare(flow, queries.nodes, placement=queries.placement, limits=LIMITS)
-    stimuli: list[Floats] = []
-    latencies: list[Floats] = []
+    left = Leaving()
 
     def leaves(sink: str, batch: Batch | None, is_end: bool) -> None:
         del sink, is_end
         if batch is not None:
-            at_s = batch.stimulus_time_ns / NS_PER_SECOND
-            stimuli.append(at_s)
-            latencies.append(run.now_ns / NS_PER_SECOND - at_s)
+            left.take(batch, run.now_ns)
 
     run = Simulation(plan, egress=leaves, seed=seed, cost=cost, link=LinkModel(delay_ns=0))
     report = run.run()
-    stimulus_s = np.concatenate([np.zeros(0), *stimuli])
+    stimulus_s, latency_s = left.seconds()
     # Where a source ends it closes windows of 10 s at once: no part of the load that is predicted,
     # which is that of a stream that goes on. What has a later stimulus waits for that.
     counts = stimulus_s < queries.ended_s
-    latency_s = np.concatenate([np.zeros(0), *latencies])
     return Measured(stimulus_s[counts], latency_s[counts], report, plan)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from runtime.measure.series import LatencySeries
 from runtime.model import NS_PER_SECOND, format_ns
+from runtime.plan.expected import ExpectedLatency
 
 __all__ = [
     "MOST_SPANS",
@@ -113,6 +114,17 @@ class PredictionReport:
     is_cut_short: bool = False
     errors: int = 0
     last_error: str | None = None
+
+    @classmethod
+    def of(cls, expected: ExpectedLatency) -> PredictionReport:
+        """Return what was predicted, before anything has become of it."""
+        return cls(
+            worst_ns=round(expected.worst_s * NS_PER_SECOND),
+            p99_ns=round(expected.p99_s * NS_PER_SECOND),
+            mean_ns=round(expected.mean_s * NS_PER_SECOND),
+            is_unbounded=expected.is_unbounded,
+            load=dict(expected.cores),
+        )
 
     @property
     def estimated_worst_ns(self) -> int | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -43,8 +43,10 @@ from runtime.simulate.models import CostModel, LinkModel, MeasuredCost, TunerMod
 from runtime.simulate.replacing import SimulatedReplacing, relocated
 from runtime.simulate.stalled import why_stalled
 from runtime.simulate.taken import Egressed, Taken
-from runtime.simulate.tuner import SimulatedTuner
 from runtime.simulate.ways import Ways
+
+if TYPE_CHECKING:
+    from runtime.simulate.tuner import SimulatedTuner
 
 GIVE_UP_POLLS = 10_000
 """A source that has nothing and cannot say when is asked so often in a row, there being nothing
@@ -98,6 +100,8 @@ class Simulation:
         self._tuner: SimulatedTuner | None = None
         if is_sampled:
             deciders = [policy] if not isinstance(policy, Sequence) else policy
+            from runtime.simulate.tuner import SimulatedTuner  # noqa: PLC0415 (30 ms, for some)
+
             self._tuner = SimulatedTuner(
                 FlowGraph.of(plan),
                 [one for one in deciders if one is not None],

@@ -22,9 +22,8 @@ from benchmarks.frame import check
 from benchmarks.mace.load import EVENTS, HIGH_RATE, RATE_RATIO, Floats, on_off_s, parts
 from benchmarks.mace.on_ray.cores import core_shares
 from benchmarks.mace.on_ray.service import working
-from benchmarks.mace.query import add_query
 from benchmarks.mace.seeds import MOST_QUERIES
-from benchmarks.mace.trial import BATCH_ROWS, LIMITS, Queries, queries_of
+from benchmarks.mace.trial import BATCH_ROWS, LIMITS, Queries, flow_of, queries_of
 from runtime.config import Limits, Tuning
 from runtime.estimate import QueryGraph
 from runtime.estimate.curves import JoinCurve, WindowCurve
@@ -140,16 +139,7 @@ def limits_for(costs_ns: Mapping[str, float]) -> Limits:
 
 def measure(cluster: WorkingCluster, queries: Queries, *, way: str) -> OnRay:
     """Run the queries in real time."""
-    flow = sw.Dataflow("mace")
-    for number, table in enumerate(queries.tables, start=1):
-        add_query(
-            flow,
-            table,
-            genders=queries.genders,
-            sink=sw.callback_sink(_ignore),
-            prefix=str(number),
-            domain=queries.domain,
-        )
+    flow = flow_of(queries, _ignore)
     cluster.costs_ns, cluster.way = queries.costs_ns, way
     job = cluster.submit(flow, placement=queries.placement, limits=limits_for(queries.costs_ns))
     try:

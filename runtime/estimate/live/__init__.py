@@ -10,6 +10,6 @@
 """
 
 from runtime.estimate.live.job_deciders import JobDeciders
-from runtime.estimate.live.live_estimate import LiveEstimate, planned_report
+from runtime.estimate.live.live_estimate import LiveEstimate
 
-__all__ = ["JobDeciders", "LiveEstimate", "planned_report"]
+__all__ = ["JobDeciders", "LiveEstimate"]

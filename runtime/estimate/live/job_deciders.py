@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from runtime.control import Decider, FlowGraph, Wanted
-from runtime.estimate.live.live_estimate import LiveEstimate, planned_report
+from runtime.estimate.live.live_estimate import LiveEstimate
 from runtime.measure.prediction import PredictionReport
 from runtime.measure.samples import StageSample
 from runtime.measure.tuning import TuningReport
@@ -48,7 +48,7 @@ class JobDeciders:
         self._errors = 0 if resumed is None else resumed.errors
         self._last_error = None if resumed is None else resumed.last_error
         self._traces: list[str] = []
-        self._known = None if expected is None else resumed or planned_report(expected)
+        self._known = None if expected is None else resumed or PredictionReport.of(expected)
         self._estimate: LiveEstimate | None = None
         if expected is not None:
             with self._guarded():

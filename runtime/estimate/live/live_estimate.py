@@ -27,7 +27,7 @@ from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
 from runtime.plan.expected import ExpectedLatency
 
-__all__ = ["LiveEstimate", "planned_report"]
+__all__ = ["LiveEstimate"]
 
 
 class LiveEstimate:
@@ -71,7 +71,7 @@ class LiveEstimate:
         self._origin: int | None = None  # the interval that the sources began in
         self._newest = 0  # the last interval of which anything was heard
         self._shifts = Shifts(self._planned, expected)
-        self.report = planned_report(expected)
+        self.report = PredictionReport.of(expected)
         if resumed is not None:
             self._past = list(resumed.spans)
             self._origin = None if resumed.origin_ns is None else self._number(resumed.origin_ns)
@@ -106,7 +106,7 @@ class LiveEstimate:
         self._shifts.look(seen, rates, at_s=at_s)
         self._estimate([self._operators[name] for name in self._planned.names])
         self.report = replace(
-            planned_report(self._expected),
+            PredictionReport.of(self._expected),
             seen_load=load,
             spans=_fitting([*self._past, *self._spans.values()], MOST_SPANS),
             shifts=self._shifts.found,
@@ -151,17 +151,6 @@ class LiveEstimate:
 
     def _number(self, at_ns: int) -> int:
         return at_ns // self._interval_ns
-
-
-def planned_report(expected: ExpectedLatency) -> PredictionReport:
-    """Return what was predicted, before anything has become of it."""
-    return PredictionReport(
-        worst_ns=round(expected.worst_s * 1e9),
-        p99_ns=round(expected.p99_s * 1e9),
-        mean_ns=round(expected.mean_s * 1e9),
-        is_unbounded=expected.is_unbounded,
-        load=dict(expected.cores),
-    )
 
 
 def _fitting(spans: Sequence[PredictedSpan], most: int) -> list[PredictedSpan]:
