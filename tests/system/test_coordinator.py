@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-import ray
 
 import slackwater as sw
 from actors.jobs import detached
-from actors.jobs.coordinator import NAMESPACE
+from actors.jobs.coordinator import coordinator_of
 from tests.support.coordinators import FAILURES, ForsakenCoordinator, TroubledCoordinator
 from tests.support.flows import ticking
 from tests.support.waiting import until
@@ -25,9 +24,8 @@ def flow(name: str) -> sw.Dataflow:
     return flow
 
 
-def coordinators() -> list[str]:
-    named = ray.util.list_named_actors(all_namespaces=True)
-    return [one["name"] for one in named if one["namespace"] == NAMESPACE]
+def has_left(job: sw.Job) -> bool:
+    return coordinator_of(job.id) is None  # those of other tests may keep what was collected
 
 
 def test_a_store_that_fails_for_a_while_does_not_end_a_job(
@@ -38,7 +36,7 @@ def test_a_store_that_fails_for_a_while_does_not_end_a_job(
     report = job.wait(timeout=LIMIT_S)
     assert (report.state, report.ledger.out) == ("done", 100 * SECONDS)
     assert any(f"could not be written {FAILURES} times" in note for note in report.notes)
-    until(lambda: not coordinators(), within_s=GONE_S, what="the coordinator to leave")
+    until(lambda: has_left(job), within_s=GONE_S, what="the coordinator to leave")
     assert cluster.job("troubled").report().to_json() == report.to_json()
 
 
@@ -49,5 +47,5 @@ def test_a_store_that_never_answers_again_leaves_an_end_that_is_told_and_no_acto
     job = cluster.submit(flow("forsaken"), detach=True)
     until(lambda: job.status != "running", within_s=LIMIT_S, what="the job to end")
     assert job.status == "done"
-    until(lambda: not coordinators(), within_s=GONE_S, what="the coordinator to leave")
+    until(lambda: has_left(job), within_s=GONE_S, what="the coordinator to leave")
     assert cluster.job("forsaken").status == "lost"  # which is what the store can tell

@@ -204,6 +204,7 @@ def test_a_policy_of_the_users_travels_and_what_no_slot_can_do_is_its_mistake(
     assert (tuning.gates[0].rule.slack_ns, tuning.gates[0].by) == (SLACK_NS, "OwnPolicy")
     assert list(tuning.warnings) == ["gate: buses are late"]
     assert any("warns of gate: buses are late" in note for note in report.notes)
+    job.stop()  # nobody fetches its rows, so its coordinator would wait for that
 
 
 def known_to_gain(seconds: int) -> list[StageSample]:

@@ -42,12 +42,17 @@ CPUS = 12.0
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(cluster: sw.Cluster) -> Iterator[None]:
-    """After each test: no coordinator, and every CPU is free again."""
+    """Before and after each test: no coordinator; after it, every CPU is free again."""
+    no_coordinator_stays(cluster)  # those of other tests may keep what was collected
     yield
+    no_coordinator_stays(cluster)
+    until(lambda: free_cpus() == CPUS, within_s=SOON_S, what="free CPUs")
+
+
+def no_coordinator_stays(cluster: sw.Cluster) -> None:
     for job in cluster.jobs():
         job.stop()
     until(lambda: not coordinators(), within_s=SOON_S, what="coordinators to leave")
-    until(lambda: free_cpus() == CPUS, within_s=SOON_S, what="free CPUs")
 
 
 def coordinators() -> list[str]:
