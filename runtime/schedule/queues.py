@@ -100,6 +100,8 @@ class PathQueues:
 
     def earliest_stimulus_ns(self) -> int | None:
         """Return the earliest stimulus time queued; None when all are empty."""
+        if not self._messages:
+            return None
         channel = PathQueues._first(self, 0)
         return None if channel is None else self._paths[channel].earliest_ns
 

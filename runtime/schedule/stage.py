@@ -13,15 +13,7 @@ from runtime.measure.report import StageReport
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Trial
 from runtime.merge import ReplicaReads, SlackGate, Writer
-from runtime.model import (
-    END_NS,
-    NS_PER_SECOND,
-    START_NS,
-    Batch,
-    GateRead,
-    Message,
-    ReleaseRule,
-)
+from runtime.model import END_NS, NS_PER_SECOND, START_NS, Batch, GateRead, Message, ReleaseRule
 from runtime.operators.ground import Operator
 from runtime.plan.plan import Channel, Stage
 from runtime.plan.step import GatedStep, Role
@@ -114,6 +106,8 @@ class StageMachine:
         self._late = LateOutputs(late, start_ns=start_ns) if late else None
         results = [channel for channel in stage.outputs if channel.late is None]
         self._outputs = StageOutputs(results, start_ns=start_ns)
+        # Then it has nothing to do but what is queued; so most stages, and a slot asks often.
+        self._is_passing = isinstance(self._intake, PassIntake) and self.source is None
         self._promise_ns = START_NS
         self._moved_ns = start_ns  # when it last let anything go
         self.rows_worked = self.rows_released = 0  # that the last slice took in, and let go
@@ -135,12 +129,10 @@ class StageMachine:
 
         Source: [mace] Def. 7; a source's next event counts from when it was due.
         """
+        if self._is_passing:
+            return self._queues.earliest_stimulus_ns()
         if self.source is not None:
-            due_ns = self.due_ns(now_ns)
-            if due_ns is None or due_ns > now_ns:
-                return None
-            # When it may be asked next says nothing about how long its row has been waiting.
-            return self.source.due_ns(now_ns) if self._is_paced else now_ns
+            return self._source_urgency_ns(self.source, now_ns)
         waiting_ns = self._queues.earliest_stimulus_ns()
         if self._intake.more:
             goes_on_ns = self._intake.goes_on_ns
@@ -152,6 +144,13 @@ class StageMachine:
             idle_from_ns = self._intake.idle_from_ns()
             return idle_from_ns if idle_from_ns is not None and idle_from_ns <= now_ns else None
         return waiting_ns
+
+    def _source_urgency_ns(self, source: SourceMachine, now_ns: int) -> int | None:
+        due_ns = self.due_ns(now_ns)
+        if due_ns is None or due_ns > now_ns:
+            return None
+        # When it may be asked next says nothing about how long its row has been waiting.
+        return source.due_ns(now_ns) if self._is_paced else now_ns
 
     def came_ns(self, urgency_ns: int) -> int:
         """Return when the message came that has waited longest; of what is due by itself, that."""
@@ -395,6 +394,5 @@ class StageMachine:
         if self._late is not None:
             self._late.restore(state["late"])
         self._next_take_ns, self.rows_worked = state["next_take_ns"], state["rows_worked"]
-        self._promise_ns = state["promise_ns"]
+        self._promise_ns, self._moved_ns = state["promise_ns"], state["moved_ns"]
         self.is_finished = state["is_finished"]
-        self._moved_ns = state["moved_ns"]
