@@ -124,8 +124,9 @@ class Cluster(FlowHost):
                 problem.add_note(f"({note})")
             raise
 
-    def _running(self) -> list[RunningFlow]:
-        return [job.needs for job in self._jobs if job.status == "running"]
+    def _running(self, *, but: Job | None = None) -> list[RunningFlow]:
+        here = [job for job in self._jobs if job is not but and job.status == "running"]
+        return [job.needs for job in here]
 
     def _machines(self, running: Sequence[RunningFlow]) -> list[SharedCores]:
         from runtime.estimate.shared_cores import SharedCores  # noqa: PLC0415 (who predicts)
@@ -217,6 +218,7 @@ class Cluster(FlowHost):
         return self._kept(Job.attached(job_id, plan, running.start()))
 
     def _kept(self, job: Job) -> Job:
+        job.beside = lambda: self._machines(self._running(but=job))
         self._jobs = [one for one in self._jobs if one.status == "running"] + [job]
         return job
 

@@ -202,7 +202,7 @@ class FlowHost(ABC):
             predict,
             sample=sample,
             rates=rates,
-            slots=[slot.name for slot in self.slots],
+            slots=self.slots,
             horizon=horizon,
             width=width,
             link=far,

@@ -16,11 +16,11 @@ from runtime.estimate.gates import (
     estimate_gated,
     gated_operators,
 )
+from runtime.estimate.layout import Layout
 from runtime.estimate.query_graph import FloatArray
 from runtime.model import NS_PER_SECOND, ON_ARRIVAL, READY_ONLY, ReleaseRule, format_s
 from runtime.plan.plan import Plan
 from slackwater.sampling import FlowSample
-from slackwater.what_if import Layout
 
 __all__ = ["GatePart", "gate_lines", "gate_part", "relief_by_slack"]
 

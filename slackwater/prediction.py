@@ -17,6 +17,7 @@ from runtime.plan.expected import ExpectedLatency, RateRange
 from runtime.plan.plan import Plan
 from runtime.plan.step import GatedStep
 from slackwater.gate_waits import GatePart, gate_lines, relief_by_slack
+from slackwater.outlook import Outlook
 from slackwater.sampling import FlowSample
 from slackwater.what_if import link_relief
 
@@ -34,6 +35,7 @@ class Prediction:
         plan: what was looked at.
         sample: what costs are known from.
         graph: the same, at the speed of event time.
+        outlook: what is ahead, wherever stages are.
         rates: {source: mean events a second}.
         estimate: latency over time, the nodes, the bottleneck.
         cores_by: {operator: CPU seconds a second that it takes}, all nodes alike.
@@ -50,6 +52,7 @@ class Prediction:
     plan: Plan
     sample: FlowSample
     graph: QueryGraph
+    outlook: Outlook
     rates: Mapping[str, float]
     estimate: LatencyEstimate
     alone: LatencyEstimate

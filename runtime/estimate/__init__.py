@@ -11,6 +11,7 @@
 | `excess.py` | load of a node, cumulative excess, Mace |
 | `held_up.py` | beyond the paper: work held up upstream is counted, too |
 | `links.py` | links as nodes of their own, and the delay on the ways through a node |
+| `layout.py` | a flow in its slots: what lies between nodes, which links are used |
 | `latency_estimate.py` | both for a placement, with bounds, quantiles, the bottleneck |
 | `gates/` | what rows wait in gates, and that put together with the work |
 | `worth.py` | whether a running flow is better off elsewhere |
