@@ -174,6 +174,8 @@ class Prediction:
             mean_s=found.mean_s,
             is_unbounded=self.is_unbounded,
             machines=self.machines,
+            network=self.outlook.network,
+            shares=self.sample.shares,
             cores={one.name: one.load for one in found.nodes if one.name in self.plan.places},
         )
 
