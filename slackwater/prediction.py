@@ -15,7 +15,7 @@ from runtime.estimate.shared_cores import SharedCores
 from runtime.model import NS_PER_SECOND, format_ns, format_s
 from runtime.plan.expected import ExpectedLatency, RateRange
 from runtime.plan.plan import Plan
-from runtime.plan.step import GatedStep
+from slackwater.fits import divided, why_it_does_not_fit
 from slackwater.gate_waits import GatePart, gate_lines, relief_by_slack
 from slackwater.outlook import Outlook
 from slackwater.sampling import FlowSample
@@ -91,6 +91,11 @@ class Prediction:
         return f"{heaviest} takes {cores:.2f} of a core: " + _relief(
             self.plan, heaviest, cores, most.operators
         )
+
+    @property
+    def too_much(self) -> str | None:
+        """Why it does not fit on the slots there are, and what to do; None: it may."""
+        return why_it_does_not_fit(self.plan, self.estimate, self.cores_by)
 
     @property
     def unseen(self) -> list[str]:
@@ -193,6 +198,7 @@ class Prediction:
             "rates": dict(self.rates),
             "sample": {"rows": self.sample.rows, "took_s": round(self.sample.took_s, 3)},
             "unbounded": self.is_unbounded,
+            "too_much": self.too_much,
             "sustainable": None if np.isinf(found.sustainable) else found.sustainable,
             "latency": {
                 "worst_s": found.worst_s,
@@ -256,6 +262,8 @@ def _lines(made: Prediction) -> list[str]:
             f"{format_s(upper)}), p99 {format_s(found.quantile_s(0.99))}, mean "
             f"{format_s(found.mean_s)}; Mace {format_s(found.mace_worst_s)}"
         )
+    if made.too_much is not None:
+        lines.append(f"too much    {made.too_much}")
     if made.considered:
         each = ", ".join(f"{way} {worst_text(worst)}" for way, worst in made.considered.items())
         lines.append(f"placements  worst latency of each considered: {each}")
@@ -299,9 +307,8 @@ def _relief(plan: Plan, heaviest: str, cores: float, beside: Sequence[str]) -> s
     if others and cores < 1 and plan.offered > 1:
         return f"place it apart from {', '.join(others)}"
     (stage,) = (one for one in plan.stages if one.name == heaviest)
-    if stage.replica is not None or (isinstance(stage.step, GatedStep) and stage.step.span_ns):
-        now = sum(one.origin == stage.origin and one.replica is not None for one in plan.stages)
-        return f"give it replicas (replicas={max(now + 1, 2, round(cores + 1))})"
+    if way := divided(plan, stage, cores):
+        return f"give it replicas ({way})"
     return "it cannot be divided; a faster core, or less work for each event"
 
 

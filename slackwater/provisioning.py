@@ -50,6 +50,9 @@ class Provision:
                     f"{longest.name}, for {longest.waits_for}; a slack bounds that"
                 )
                 return "\n".join([head, "", self.made.text()])
+            if self.made.too_much is not None:
+                head = f"none of 1 to {self.tried} nodes keeps {limit}: {self.made.too_much}"
+                return "\n".join([head, "", self.made.text()])
             head = (
                 f"none of 1 to {self.tried} nodes keeps {limit}: {what.bottleneck.name} with "
                 f"{', '.join(what.bottleneck.operators)} is what stays behind"

@@ -1,0 +1,76 @@
+"""A flow that does not fit: who is too much, of what, and the way out."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from runtime.errors import FlowError
+from slackwater.provisioning import fewest_nodes
+from slackwater.sampling import FlowSample, sample_flow
+from tests.support.known_work import MS, sampled, times
+
+ALONE = "stage gate alone needs 1.70 cores at these rates: it cannot be divided: lower its rate"
+
+
+def counting(row_ns: int, *, replicas: int = 1) -> tuple[sw.Dataflow, FlowSample]:
+    """Counts by key, of which a row takes so long."""
+    rows = times(2_000, every_ns=10 * MS)
+    keys = pa.array([n % 50 for n in range(2_000)])
+    flow = sw.Dataflow("counts")
+    stream = flow.source("a", sw.table(rows.append_column("k", keys)), event_time="ts")
+    window = sw.tumbling("1s")
+    counts = stream.key_by("k").aggregate(
+        window=window, n=sw.count(), name="counts", replicas=replicas
+    )
+    counts.sink("out", sw.collect_sink())
+    sample = sample_flow(flow)
+    return flow, sample
+
+
+def test_a_stage_that_alone_needs_more_than_a_core_is_named_wherever_one_asks() -> None:
+    flow, sample = sampled(10 * MS, times(2_000))
+    host = sw.Simulation(nodes=2)
+    made = host.predict(flow, 170, sample=sample)
+    assert f"too much    {ALONE}. More nodes do not help: a stage runs on one core" in made.text()
+    assert made.to_json()["too_much"] == made.too_much
+    with pytest.raises(FlowError, match=ALONE):
+        host.submit(flow, rates=170, sample=sample, admission="reject")
+    found = fewest_nodes(flow, 170, deadline_s=1.0, sample=sample)
+    assert f"none of 1 to 3 nodes keeps 1.00 s: {ALONE}" in found.text()
+    assert host.predict(flow, 90, sample=sample).too_much is None
+
+
+def test_a_stage_that_can_be_divided_is_to_have_as_many_replicas_as_do_its_work() -> None:
+    flow, sample = counting(MS)
+    ask = sw.Simulation(nodes=4).predict
+    made = ask(flow, 100, sample=sample, costs={"counts": "17ms"})
+    said = "stage counts alone needs 1.70 cores at these rates: give it replicas=2, or lower its"
+    assert said in (made.too_much or "")
+    assert "relief      counts takes 1.70 of a core: give it replicas (replicas=2)" in made.text()
+    two, sample = counting(MS, replicas=2)
+    costs = {"counts.1": "17ms", "counts.2": "17ms"}
+    assert ask(two, 100, sample=sample, costs=costs).too_much is None
+    more = ask(two, 200, sample=sample, costs=costs)  # 3.4 cores: four of them
+    assert "give it replicas=4, or lower its rate" in (more.too_much or "")
+
+
+def test_more_work_than_there_are_cores_says_how_many_it_takes() -> None:
+    """Three steps of 0.8 of a core each, on two slots."""
+    flow = sw.Dataflow("chain")
+    stream = flow.source("a", sw.table(times(2_000)), event_time="ts")
+    for name in ("one", "two", "three"):
+        stream = stream.merge(name=name, slack="0s")
+    stream.sink("out", sw.collect_sink())
+    costs = dict.fromkeys(("one", "two", "three"), "8ms")
+    sample = sample_flow(flow)
+    made = sw.Simulation(nodes=2).predict(flow, 100, sample=sample, costs=costs)
+    said = "its stages need 2.40 cores at these rates, and there are 2 slots of a core each: give"
+    assert said in (made.too_much or "")
+    assert "give it 3 or more (nodes, or cores of them), or lower rates" in (made.too_much or "")
+    assert sw.Simulation(nodes=3).predict(flow, 100, sample=sample, costs=costs).too_much is None
+    by_hand = sw.Simulation(nodes=3).predict(
+        flow, 100, sample=sample, costs=costs, placement={"*": "node-1"}
+    )
+    assert "there is 1 slot of a core" in (by_hand.too_much or "")
