@@ -121,7 +121,7 @@ def _against(made: Prediction) -> str | None:
             f"{gate.waits_for} promises nothing that lets them go"
         )
     elif made.estimate.is_unbounded and not made.is_trace:
-        could = made.estimate.sustainable
+        could = made.sustainable
         kept = ", ".join(f"{name} {rate * could:,.0f}/s" for name, rate in made.rates.items())
         too_much = "" if made.too_much is None else f"; {made.too_much}"
         reasons.append(

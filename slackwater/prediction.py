@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from runtime.errors import SettingError
 from runtime.estimate import LatencyEstimate, QueryGraph, Workload
 from runtime.estimate.query_graph import FloatArray, arrivals_of
 from runtime.estimate.shared_cores import SharedCores
+from runtime.estimate.sustainable import sustainable
 from runtime.model import NS_PER_SECOND, format_ns, format_s
 from runtime.plan.expected import ExpectedLatency, RateRange
 from runtime.plan.plan import Plan
@@ -90,6 +92,19 @@ class Prediction:
         cores = self.cores_by[heaviest]
         return f"{heaviest} takes {cores:.2f} of a core: " + _relief(
             self.plan, heaviest, cores, most.operators
+        )
+
+    @cached_property
+    def sustainable(self) -> float:
+        """How many times the rates could be before a node falls behind for ever; inf: any."""
+        if not any(one.curve for one in self.graph.operators):
+            return self.estimate.sustainable  # all is linear
+        return sustainable(
+            self.graph,
+            self.outlook.arrivals,
+            width_s=self.work.width_s,
+            nodes=self.estimate.nodes,
+            row_bytes=self.outlook.network.row_bytes,
         )
 
     @property
@@ -199,7 +214,7 @@ class Prediction:
             "sample": {"rows": self.sample.rows, "took_s": round(self.sample.took_s, 3)},
             "unbounded": self.is_unbounded,
             "too_much": self.too_much,
-            "sustainable": None if np.isinf(found.sustainable) else found.sustainable,
+            "sustainable": None if np.isinf(self.sustainable) else self.sustainable,
             "latency": {
                 "worst_s": found.worst_s,
                 "p99_s": found.quantile_s(0.99),
@@ -253,7 +268,7 @@ def _lines(made: Prediction) -> list[str]:
         lines.append(
             f"latency     {found.bottleneck.name} falls behind: over these {span_s:g} s it has "
             f"{found.bottleneck.load:.0%} of what it can do. Worst {format_s(found.worst_s)} by "
-            f"then, and more as long as the rates stay; {found.sustainable:.2f} times these it "
+            f"then, and more as long as the rates stay; {made.sustainable:.2f} times these it "
             "could do"
         )
     else:
@@ -282,9 +297,7 @@ def _lines(made: Prediction) -> list[str]:
     lines += [
         "",
         f"bottleneck  {most.name}: {', '.join(most.operators) or 'nothing'}; "
-        + (
-            "" if np.isinf(found.sustainable) else f"it could do {found.sustainable:.2f} times this"
-        ),
+        + ("" if np.isinf(made.sustainable) else f"it could do {made.sustainable:.2f} times this"),
         f"relief      {made.relief}",
     ]
     if made.gates is not None and (by_slack := relief_by_slack(made.gates)):

@@ -74,3 +74,26 @@ def test_more_work_than_there_are_cores_says_how_many_it_takes() -> None:
         flow, 100, sample=sample, costs=costs, placement={"*": "node-1"}
     )
     assert "there is 1 slot of a core" in (by_hand.too_much or "")
+
+
+def test_the_rates_that_a_join_keeps_up_with_are_those_at_which_it_does() -> None:
+    """Of a stream as dense as it comes, twice the rate is four times the pairs."""
+    table = times(1_000, every_ns=10 * MS)
+    flow = sw.Dataflow("pairs")
+    sides = [
+        flow.source(name, sw.table(table.rename_columns(["ts", name])), event_time="ts", speed=1)
+        for name in "ab"
+    ]
+    keyed = [side.assign(k=sw.col(name) % 5) for side, name in zip(sides, "ab", strict=True)]
+    keyed[0].join(*keyed[1:], on="k", within="1s", name="pairs").sink("out", sw.collect_sink())
+    sample = sample_flow(flow)
+    host = sw.Simulation(nodes=4)
+    made = host.predict(flow, 2_000, sample=sample)
+    each = dict.fromkeys("ab", 1000 * made.sustainable)
+    assert made.sustainable < 0.8 * made.estimate.sustainable or made.sustainable > 1
+    assert not host.predict(
+        flow, {name: 0.97 * n for name, n in each.items()}, sample=sample
+    ).too_much
+    more = host.predict(flow, {name: 1.03 * n for name, n in each.items()}, sample=sample)
+    assert more.estimate.is_unbounded
+    assert f"it could do {made.sustainable:.2f} times this" in made.text()
