@@ -87,13 +87,9 @@ def test_the_rates_that_a_join_keeps_up_with_are_those_at_which_it_does() -> Non
     keyed = [side.assign(k=sw.col(name) % 5) for side, name in zip(sides, "ab", strict=True)]
     keyed[0].join(*keyed[1:], on="k", within="1s", name="pairs").sink("out", sw.collect_sink())
     sample = sample_flow(flow)
-    host = sw.Simulation(nodes=4)
+    host = sw.Simulation(nodes=1)
     made = host.predict(flow, 2_000, sample=sample)
-    each = dict.fromkeys("ab", 1000 * made.sustainable)
-    assert made.sustainable < 0.8 * made.estimate.sustainable or made.sustainable > 1
-    assert not host.predict(
-        flow, {name: 0.97 * n for name, n in each.items()}, sample=sample
-    ).too_much
-    more = host.predict(flow, {name: 1.03 * n for name, n in each.items()}, sample=sample)
-    assert more.estimate.is_unbounded
+    for part, is_behind in ((0.97, False), (1.03, True)):
+        rates = dict.fromkeys("ab", 1_000 * made.sustainable * part)
+        assert host.predict(flow, rates, sample=sample).estimate.is_unbounded is is_behind
     assert f"it could do {made.sustainable:.2f} times this" in made.text()
