@@ -104,6 +104,17 @@ def test_a_gate_that_the_deadline_tunes_gives_way_to_it() -> None:
     assert "smaller slack" not in made.text()  # it is the deadline that says how long
 
 
+def test_provision_tunes_gates_by_the_deadline_that_is_asked_for() -> None:
+    """Tuned for 5 s, rows wait for the late stream, 3 s; for 1 s they cannot."""
+    flow, rates = flow_of(deadline="5s"), {"a": RATE, "b": RATE}
+    assert fewest_nodes(flow, rates, deadline_s=5.0, sample=400).made.worst_s > 2
+    found = fewest_nodes(flow, rates, deadline_s=1.0, sample=400, most=2)
+    assert found.nodes == 1
+    assert found.made.worst_s <= 1
+    assert "deadline    1.00 s is kept" in found.made.text()
+    assert flow.deadline_ns == 5_000_000_000
+
+
 def test_a_gate_that_waits_for_the_end_of_a_source_keeps_no_deadline_and_says_so() -> None:
     rng = np.random.default_rng(1)
     flow = sw.Dataflow("never", deadline="1s")
