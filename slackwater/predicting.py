@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from runtime.estimate.shared_cores import SharedCores, with_shared_cores
 from runtime.model import NS_PER_SECOND, Duration, duration_ns
 from runtime.plan.plan import Plan
 from runtime.plan.slots import SlotPlace, places_by_name
+from runtime.plan.step import Step
 from runtime.plan.steps import SourceStep
 from runtime.simulate import LinkModel
 from slackwater.outlook import Outlook, estimate_placed
@@ -22,7 +23,14 @@ from slackwater.prediction import Prediction
 from slackwater.sampling import FlowSample
 from slackwater.what_if import network_of
 
-__all__ = ["better_of", "on_machines", "predict", "searched_placement", "subintervals"]
+__all__ = [
+    "better_of",
+    "on_machines",
+    "predict",
+    "searched_placement",
+    "speed_of",
+    "subintervals",
+]
 
 MOST_SUBINTERVALS = 100_000
 SEARCH_MOVES = 20_000
@@ -74,7 +82,7 @@ def predict(  # noqa: PLR0913 - each by name
     outlook = Outlook(
         series=series,
         width_s=width_s,
-        speed=_speed_of(plan) if speed is None else speed,
+        speed=speed_of(stage.step for stage in plan.stages) if speed is None else speed,
         network=network_of(link or LinkModel(delay_ns=0), sample),
         places={**places_by_name(slots or ()), **plan.places},
         machines=tuple(machines),
@@ -123,10 +131,9 @@ def subintervals(horizon: Duration, width: Duration) -> tuple[float, int]:
     return width_s, d
 
 
-def _speed_of(plan: Plan) -> float | None:
+def speed_of(steps: Iterable[Step]) -> float | None:
     """Return how many times faster than the clock event time goes; None: nobody has said."""
-    steps = [one.step for one in plan.stages if isinstance(one.step, SourceStep)]
-    speeds = {step.source.speed for step in steps}
+    speeds = {step.source.speed for step in steps if isinstance(step, SourceStep)}
     return speeds.pop() if len(speeds) == 1 else None
 
 

@@ -7,6 +7,7 @@
 | `sampled.py` | what a run over a sample shows of each stage: what a slice costs, a row of it |
 | `sample_statistics.py` | the graph that follows: costs, selectivities, curves fitted |
 | `carried.py` | statistics of a flow carried over to other plans of it |
+| `step_curves.py` | and its curves |
 | `rates.py` | arrivals from a number, a trace or a model |
 | `excess.py` | load of a node, cumulative excess, Mace |
 | `held_up.py` | beyond the paper: work held up upstream is counted, too |
