@@ -115,11 +115,7 @@ def _not_known(made: Prediction) -> list[str]:
 def _against(made: Prediction) -> str | None:
     reasons = []
     if made.gates is not None and (never := made.gates.never):
-        gate = never[0]
-        reasons.append(
-            f"gate {gate.name} would hold its rows for longer than the time ahead: "
-            f"{gate.waits_for} promises nothing that lets them go"
-        )
+        reasons.append(f"gate {made.gates.never_text(never[0])}")
     elif made.estimate.is_unbounded and not made.is_trace:
         could = made.sustainable
         kept = ", ".join(f"{name} {rate * could:,.0f}/s" for name, rate in made.rates.items())

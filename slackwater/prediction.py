@@ -272,8 +272,9 @@ def _lines(made: Prediction) -> list[str]:
             "could do"
         )
     else:
+        of_what = "of what leaves by then: " if made.gates and made.gates.never else ""
         lines.append(
-            f"latency     worst {format_s(found.worst_s)} (between {format_s(lower)} and "
+            f"latency     {of_what}worst {format_s(found.worst_s)} (between {format_s(lower)} and "
             f"{format_s(upper)}), p99 {format_s(found.quantile_s(0.99))}, mean "
             f"{format_s(found.mean_s)}; Mace {format_s(found.mace_worst_s)}"
         )

@@ -129,6 +129,40 @@ def test_a_gate_that_waits_for_the_end_of_a_source_keeps_no_deadline_and_says_so
     assert "pairs holds its rows for longer than the time ahead: a promises nothing" in made.text()
 
 
+@pytest.mark.parametrize(
+    ("late", "waits_s", "said"),
+    [
+        ("15s", 15.0, "until all have promised: at most 15.0"),
+        ("5min", None, "some 5.00 min, longer than is looked ahead: a promises that late; give it"),
+    ],
+)
+def test_a_gate_that_waits_for_longer_than_the_time_ahead_says_how_long(
+    late: str, waits_s: float | None, said: str
+) -> None:
+    """Ten seconds are asked for; what waits at their end is looked at for twenty more."""
+    rng = np.random.default_rng(1)
+    flow = sw.Dataflow("late", deadline="1min")
+    a, b = (
+        flow.source(
+            name,
+            sw.table(stream(rng, late_s=0.0)),
+            event_time="ts",
+            arrival="came",
+            speed=1,
+            **more,
+        )
+        for name, more in (("a", {"promise": sw.col("ts") - sw.duration(late)}), ("b", {}))
+    )
+    pairs = a.join(b, on="k", within="2s", slack=None, name="pairs")
+    pairs.sink("out", sw.collect_sink())
+    made = sw.Simulation(nodes=2).predict(flow, 2 * RATE, horizon="10s", sample=1_200)
+    assert said in made.text()
+    assert ("of what leaves by then: worst" in made.text()) is (waits_s is None)
+    if waits_s is not None:
+        assert made.worst_s == pytest.approx(waits_s, abs=0.3)
+    assert made.keeps_deadline is (waits_s is not None)
+
+
 def test_where_no_gate_holds_anything_back_nothing_is_said_of_gates() -> None:
     rng = np.random.default_rng(1)
     flow = sw.Dataflow("one")
