@@ -18,7 +18,7 @@ TOLD = 3
 
 
 def why_it_does_not_fit(
-    plan: Plan, found: LatencyEstimate, cores_by: Mapping[str, float]
+    plan: Plan, found: LatencyEstimate, cores_by: Mapping[str, float], *, is_searched: bool = False
 ) -> str | None:
     """Return why no number of slots, or not so few, does the work of a flow; None: they could.
 
@@ -26,6 +26,7 @@ def why_it_does_not_fit(
         plan: of the flow.
         found: what is predicted of it.
         cores_by: {stage: cores that it needs at these rates}.
+        is_searched: whether a search has looked for a better placement.
     """
     if not found.is_unbounded:
         return None
@@ -40,6 +41,13 @@ def why_it_does_not_fit(
         return (
             f"its stages need {needed:.2f} cores at these rates, and there {slots} of "
             f"a core each: give it {least} or more (nodes, or cores of them), or lower rates"
+        )
+    if is_searched and found.bottleneck.name in plan.places:
+        most = sorted(cores_by.items(), key=lambda each: -each[1])[: offered + 1]
+        each = ", ".join(f"{name} {cores:.2f}" for name, cores in most)
+        return (
+            f"no placement was found in which each of {offered} slots keeps up: the largest stages "
+            f"need {each} of a core; give it a slot more, or lower rates"
         )
     return None
 

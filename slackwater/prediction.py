@@ -110,7 +110,9 @@ class Prediction:
     @property
     def too_much(self) -> str | None:
         """Why it does not fit on the slots there are, and what to do; None: it may."""
-        return why_it_does_not_fit(self.plan, self.estimate, self.cores_by)
+        return why_it_does_not_fit(
+            self.plan, self.estimate, self.cores_by, is_searched=bool(self.considered)
+        )
 
     @property
     def unseen(self) -> list[str]:

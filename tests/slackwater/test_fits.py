@@ -56,13 +56,30 @@ def test_a_stage_that_can_be_divided_is_to_have_as_many_replicas_as_do_its_work(
     assert "give it replicas=4, or lower its rate" in (more.too_much or "")
 
 
-def test_more_work_than_there_are_cores_says_how_many_it_takes() -> None:
-    """Three steps of 0.8 of a core each, on two slots."""
+def chain() -> sw.Dataflow:
+    """Three steps behind each other."""
     flow = sw.Dataflow("chain")
     stream = flow.source("a", sw.table(times(2_000)), event_time="ts")
     for name in ("one", "two", "three"):
         stream = stream.merge(name=name, slack="0s")
     stream.sink("out", sw.collect_sink())
+    return flow
+
+
+def test_stages_that_no_placement_fits_on_the_slots_are_told() -> None:
+    """Three steps of 0.6 of a core each: two slots have room for 1.8, and not for two of them."""
+    flow = chain()
+    costs = dict.fromkeys(("one", "two", "three"), "6ms")
+    made = sw.Simulation(nodes=2).predict(flow, 100, sample=sample_flow(flow), costs=costs)
+    said = "in which each of 2 slots keeps up: the largest stages need "
+    assert said in (made.too_much or "")
+    assert "of a core; give it a slot more, or lower rates" in (made.too_much or "")
+    assert (made.too_much or "").count(" 0.60") == 3
+
+
+def test_more_work_than_there_are_cores_says_how_many_it_takes() -> None:
+    """Three steps of 0.8 of a core each, on two slots."""
+    flow = chain()
     costs = dict.fromkeys(("one", "two", "three"), "8ms")
     sample = sample_flow(flow)
     made = sw.Simulation(nodes=2).predict(flow, 100, sample=sample, costs=costs)
