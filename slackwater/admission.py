@@ -115,17 +115,14 @@ def _not_known(made: Prediction) -> list[str]:
 def _against(made: Prediction) -> str | None:
     reasons = []
     if made.gates is not None and (never := made.gates.never):
-        gate = never[0]
-        reasons.append(
-            f"gate {gate.name} would hold its rows for longer than the time ahead: "
-            f"{gate.waits_for} promises nothing that lets them go"
-        )
+        reasons.append(f"gate {made.gates.never_text(never[0])}")
     elif made.estimate.is_unbounded and not made.is_trace:
-        could = made.estimate.sustainable
+        could = made.sustainable
         kept = ", ".join(f"{name} {rate * could:,.0f}/s" for name, rate in made.rates.items())
+        too_much = "" if made.too_much is None else f"; {made.too_much}"
         reasons.append(
-            f"it falls behind for ever: {_bottleneck(made)}; the highest rates that it keeps up "
-            f"with are {kept}"
+            f"it falls behind for ever: {_bottleneck(made)}{too_much}; the highest "
+            f"rates that it keeps up with are {kept}"
         )
     elif made.keeps_deadline is False:
         limit = format_ns(made.plan.deadline_ns or 0)

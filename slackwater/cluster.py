@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from runtime.config import Limits, Tuning
 from runtime.errors import ClusterError, FlowError
@@ -17,17 +17,15 @@ from runtime.flow.dataflow import Dataflow
 from runtime.plan.plan import Plan
 from runtime.plan.slots import slots_of_nodes
 from runtime.plan.steps import SourceStep
-from slackwater.admission import Admission, RunningFlow
+from slackwater.admission import RunningFlow
 from slackwater.flow_host import FlowHost
 from slackwater.jobs import Job
 
 if TYPE_CHECKING:
     from actors.nodes.ray_nodes import RayNodes
     from ingest.session import SparkOnRay
-    from runtime.estimate.rates import Rate
     from runtime.estimate.shared_cores import SharedCores
-    from slackwater.prediction import Prediction
-    from slackwater.sampling import FlowSample
+    from slackwater.submitted import Planned
 
 Say = Callable[[str], None]
 
@@ -124,8 +122,9 @@ class Cluster(FlowHost):
                 problem.add_note(f"({note})")
             raise
 
-    def _running(self) -> list[RunningFlow]:
-        return [job.needs for job in self._jobs if job.status == "running"]
+    def _running(self, *, but: Job | None = None) -> list[RunningFlow]:
+        here = [job for job in self._jobs if job is not but and job.status == "running"]
+        return [job.needs for job in here]
 
     def _machines(self, running: Sequence[RunningFlow]) -> list[SharedCores]:
         from runtime.estimate.shared_cores import SharedCores  # noqa: PLC0415 (who predicts)
@@ -148,34 +147,16 @@ class Cluster(FlowHost):
         self.slots = slots_of_nodes({node.name: node.cores for node in self._ray.nodes})
         self._free = self._ray.free
 
-    def submit(
-        self,
-        flow: Dataflow,
-        *,
-        placement: Mapping[str, str] | None = None,
-        limits: Limits | None = None,
-        tuning: Tuning | None = None,
-        rates: Mapping[str, Rate] | Rate | Prediction | None = None,
-        sample: int | FlowSample = 1_000,
-        admission: Admission | None = None,
-        detach: bool | None = None,
-    ) -> Job:
+    def submit(self, flow: Dataflow, *, detach: bool | None = None, **how: Unpack[Planned]) -> Job:
         """Start a flow; return when its slots run.
 
         Args:
             flow: checked here once more.
-            placement: {stage: slot or node} for some stages, or {"*": slot or node} for all.
-            limits: what bounds memory and slices.
-            tuning: how the deadline of the flow is kept; None: as well as we can.
-            rates: as of `predict`, or what that returned; the flow is then placed by what is
-                predicted, and its report has that beside what is measured.
-            sample: as of `predict`.
-            admission: "reject" refuses a flow that would break its deadline, or that of a flow
-                already running, by what is predicted for these rates; "warn", or None with rates,
-                says so.
             detach: whether the job outlives this process, in the care of a coordinator of its
                 own. None: on a cluster that is not ours yes, unless an input of the flow ends
                 with this process (a Spark frame).
+            **how: what it is planned by: `placement`, `limits`, `tuning`, `rates`, `sample` and
+                `admission`; see `slackwater.submitted.Planned`.
 
         Raises:
             FlowError: the flow or the placement is wrong, or no slack can keep the deadline, or
@@ -189,17 +170,7 @@ class Cluster(FlowHost):
         from actors.nodes.placement import check_room  # noqa: PLC0415
         from actors.nodes.versions import check_nodes  # noqa: PLC0415
 
-        plan = self._admitted(
-            self.plan(
-                flow,
-                placement=placement,
-                limits=limits,
-                tuning=tuning,
-                rates=rates,
-                sample=sample,
-                admission=admission,
-            )
-        )
+        plan = self._ready(flow, how)
         where = {node.name: node for node in self._ray.nodes}
         nodes = {slot: where[plan.places[slot].node] for slot in plan.slot_names}
         notes = self._ray.notes + self._silent()
@@ -217,6 +188,7 @@ class Cluster(FlowHost):
         return self._kept(Job.attached(job_id, plan, running.start()))
 
     def _kept(self, job: Job) -> Job:
+        job.beside = lambda: self._machines(self._running(but=job))
         self._jobs = [one for one in self._jobs if one.status == "running"] + [job]
         return job
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from slackwater.plan_choice import Ahead, PlanChoice
     from slackwater.prediction import Prediction
     from slackwater.sampling import FlowSample
+    from slackwater.submitted import Planned
 
 NOT_PREDICTED = (
     "placed by the simple rule: no rates are known, so nothing is predicted; with rates= (on the "
@@ -202,7 +203,7 @@ class FlowHost(ABC):
             predict,
             sample=sample,
             rates=rates,
-            slots=[slot.name for slot in self.slots],
+            slots=self.slots,
             horizon=horizon,
             width=width,
             link=far,
@@ -296,9 +297,9 @@ class FlowHost(ABC):
         del running
         return []
 
-    def _admitted(self, plan: Plan) -> Plan:
+    def _ready(self, flow: Dataflow, how: Planned) -> Plan:
         """Return the plan of a flow that is about to run; say what its user should know."""
-        plan = admit(plan)
+        plan = admit(self.plan(flow, **how))
         for note in plan.verdict.notes:
             logging.getLogger("slackwater").warning("%s: %s", plan.flow, note)
         return plan

@@ -16,11 +16,11 @@ from runtime.estimate.gates import (
     estimate_gated,
     gated_operators,
 )
-from runtime.estimate.query_graph import FloatArray
-from runtime.model import NS_PER_SECOND, ON_ARRIVAL, READY_ONLY, ReleaseRule, format_s
+from runtime.estimate.layout import Layout
+from runtime.estimate.query_graph import FloatArray, QueryGraph, arrivals_of
+from runtime.model import NS_PER_SECOND, ON_ARRIVAL, READY_ONLY, ReleaseRule, format_ns, format_s
 from runtime.plan.plan import Plan
 from slackwater.sampling import FlowSample
-from slackwater.what_if import Layout
 
 __all__ = ["GatePart", "gate_lines", "gate_part", "relief_by_slack"]
 
@@ -39,12 +39,44 @@ class GatePart:
         flow: what it was made from, with the holds of gates that are tuned.
         deadline_s: of the flow; None: it has none.
         again: what would be made of the flow with other rules.
+        times: {source: its sampled rows, as they will come}.
+        ahead_s: how far is looked ahead, what waits at the end of the time asked for included.
     """
 
     made: GatedEstimate
     flow: GatedFlow
     deadline_s: float | None
     again: Callable[[GatedFlow], GatedEstimate]
+    times: Mapping[str, SourceTimes]
+    ahead_s: float
+
+    def never_text(self, wait: GateWait) -> str:
+        """Return what is known of a gate of `never`: for how long, by the sample, and for whom."""
+        waits_s = self._by_sample_s(wait)
+        if self.ahead_s < waits_s < float("inf"):
+            return (
+                f"{wait.name} holds its rows for some {format_ns(round(waits_s * NS_PER_SECOND))}, "
+                f"longer than is looked ahead: {wait.waits_for} promises that late"
+            )
+        return (
+            f"{wait.name} holds its rows for longer than the time ahead: {wait.waits_for} promises "
+            "nothing that lets them go"
+        )
+
+    def _by_sample_s(self, wait: GateWait) -> float:
+        """Return how far promises are behind rows at most, or how long the slack is if less."""
+        above = _above(self.flow.graph, wait.name)
+        there = [
+            one
+            for name, one in self.times.items()
+            if arrivals_of(name) in above and len(one.stimulus_s)
+        ]
+        rows_s = min((float(one.lag_s.min()) for one in there), default=0.0)
+        promised_s = max((_promise_lag_s(one) for one in there), default=float("inf"))
+        slack_ns = self.flow.gated[wait.name].rule.slack_ns
+        pace = min((one.pace for one in there), default=1.0)
+        slack_s = float("inf") if slack_ns is None else slack_ns / NS_PER_SECOND / pace
+        return min(promised_s - rows_s, slack_s)
 
     @property
     def worst_gate_s(self) -> float:
@@ -111,8 +143,9 @@ def gate_part(
     gated = {name: _fed_over(gate, layout) for name, gate in gated.items()}
     d = len(next(iter(series.values())))
     times = _at_speed(sample.times, series, width_s, speed)
-    lags = [one.lag_s for one in times.values() if len(one.stimulus_s)]
-    spread_s = max(float(lag.max()) for lag in lags) - min(float(lag.min()) for lag in lags)
+    there = [one for one in times.values() if len(one.stimulus_s)]
+    latest_s = [max(float(one.lag_s.max()), _promise_lag_s(one, none_s=0.0)) for one in there]
+    spread_s = max(latest_s) - min(float(one.lag_s.min()) for one in there)
     slack_s = max((gate.rule.slack_ns or 0) / NS_PER_SECOND for gate in gated.values())
     beyond = min(2 * d, int((spread_s + slack_s) / width_s) + 50)
     flow = GatedFlow(
@@ -151,7 +184,33 @@ def gate_part(
             hold_s = max(hold_s - over_s / depth, 0.0)
             flow = replace(flow, gated=_held(gated, hold_s))
             found = made(flow)
-    return GatePart(made=found, flow=flow, deadline_s=deadline_s, again=made)
+    return GatePart(
+        made=found,
+        flow=flow,
+        deadline_s=deadline_s,
+        again=made,
+        times=times,
+        ahead_s=(d + beyond) * width_s,
+    )
+
+
+def _above(graph: QueryGraph, name: str) -> set[str]:
+    """Return an operator of a graph, and all that feeds it."""
+    inputs = {one.name: one.inputs for one in graph.operators}
+    found, waiting = set[str](), [name]
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found.add(one)
+            waiting.extend(inputs.get(one, ()))
+    return found
+
+
+def _promise_lag_s(times: SourceTimes, *, none_s: float = float("inf")) -> float:
+    """Return how far a source's promises are behind the clock at most; `none_s`: it has none."""
+    known = np.isfinite(times.promise_s)
+    behind_s = times.promise_stimulus_s[known] - times.promise_s[known] / times.pace
+    return float(behind_s.max()) if len(behind_s) else none_s
 
 
 def _at_speed(
@@ -215,7 +274,7 @@ def gate_lines(part: GatePart) -> list[str]:
     ]
     word = "gates       "
     for one in _told(part.made.gates):
-        lines.append(f"{word}{_gate_text(one, part.flow.gated[one.name])}")
+        lines.append(f"{word}{_gate_text(one, part)}")
         word = " " * len(word)
     return lines
 
@@ -271,12 +330,12 @@ def _told(gates: Sequence[GateWait]) -> list[GateWait]:
     return sorted(gates, key=lambda one: -one.longest_s)[:5]
 
 
-def _gate_text(one: GateWait, gate: GatedOperator) -> str:
+def _gate_text(one: GateWait, part: GatePart) -> str:
+    gate = part.flow.gated[one.name]
     if np.isinf(one.longest_s):
         return (
-            f"{one.name} holds its rows for longer than the time ahead: {one.waits_for} promises "
-            "nothing that lets them go; give it idle=, promise= or a smaller disorder=, or the "
-            'gate a slack="…"'
+            f"{part.never_text(one)}; give it idle=, promise= or a smaller disorder=, or the gate "
+            'a slack="…"'
         )
     rule = "until all have promised" if gate.rule == READY_ONLY else gate.rule.text
     rule += " (as the deadline leaves)" if gate.is_tuned and gate.rule != READY_ONLY else ""

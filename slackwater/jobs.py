@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from actors.jobs.job import RayJob
     from actors.jobs.logs import LogPart
     from actors.jobs.records import JobRecord
+    from runtime.estimate.shared_cores import SharedCores
     from slackwater.prediction import Prediction
 
 OnReport = Callable[[JobReport], None]
@@ -82,7 +83,11 @@ class Job:
         placement: {stage: slot}.
         plan: its stages, each in a slot; None for a job that another process submitted.
         is_detached: whether it outlives this process.
+        beside: says which machines have fewer cores than slots, and what others take there by now;
+            None: nobody here knows.
     """
+
+    beside: Callable[[], Sequence[SharedCores]] | None = None
 
     def __init__(
         self,
@@ -257,14 +262,12 @@ class Job:
             ClusterError: there is no room for a new slot.
         """
         made = None if isinstance(placement, Mapping) else placement
-        if not isinstance(placement, Mapping):
-            from slackwater.worthwhile import worthwhile_moves  # noqa: PLC0415 (who predicts)
-
-            found = worthwhile_moves(placement, self.placement, gap=gap)
-            if isinstance(found, Replaced):
-                return found
-            placement = found
-        done = self._running.replace(placement)
+        machines = None if made is None or self.beside is None else self.beside()
+        places = self._running.places
+        found = wanted_moves(placement, self.placement, gap=gap, places=places, machines=machines)
+        if isinstance(found, Replaced):
+            return found
+        done = self._running.replace(found)
         if done.problem is None:
             self.placement |= {one.stage: one.target for one in done.moves}
             if self.plan is not None:
@@ -295,6 +298,36 @@ class Job:
         """Let go of it. Attached, it is stopped if it still runs; what it collected stays here."""
         if not self.is_detached:
             self.stop()
+
+
+def wanted_moves(
+    placement: Mapping[str, str] | Prediction,
+    running: Mapping[str, str],
+    *,
+    gap: Duration | None,
+    places: Mapping[str, SlotPlace],
+    machines: Sequence[SharedCores] | None = None,
+) -> Mapping[str, str] | Replaced:
+    """Return which stages of a job are to move where: as said, or as a prediction has it.
+
+    Args:
+        placement: {stage: slot or node}; or a prediction, whose moves are weighed.
+        running: {stage: slot}, as they are.
+        gap: how long the slots are taken to stand still; None: as of `worthwhile_moves`.
+        places: {slot: where it is}.
+        machines: what others take of them by now; None: as it was predicted with.
+
+    Returns:
+        That; or why nothing will move.
+
+    Raises:
+        SettingError: as of `worthwhile_moves`.
+    """
+    if isinstance(placement, Mapping):
+        return placement
+    from slackwater.worthwhile import worthwhile_moves  # noqa: PLC0415 (only who predicts)
+
+    return worthwhile_moves(placement, running, gap=gap, places=places, machines=machines)
 
 
 def latency_of(report: JobReport) -> Latency:

@@ -41,7 +41,7 @@ def linked_placement(
     number = {name: j for j, name in enumerate(graph.names)}
     place = {name: i for i, name in enumerate(names)}
     node = {name: i for i, name in enumerate(dict.fromkeys(slot.node for slot in slots))}
-    network = network_of(link, slots)
+    hop_s, _ = network_of(link, made.sample).hops_s(slots)
     said = [name for name, by in made.plan.placed_by.items() if by == "placement"]
     pinned = {number[name]: place[made.plan.slots[name]] for name in said}
     problem = LinkedProblem(
@@ -64,7 +64,7 @@ def linked_placement(
             for b in node
             if a != b and (capacity := link.of(a, b).bytes_per_s) is not None
         },
-        hop_s=np.array([[network.most_hop_s.get((a, b), 0.0) for b in names] for a in names]),
+        hop_s=np.array([[hop_s.get((a, b), 0.0) for b in names] for a in names]),
         width_s=made.work.width_s,
         pinned=pinned,
     )

@@ -23,14 +23,16 @@ from runtime.estimate.excess import cumulative_excess
 from runtime.estimate.query_graph import FloatArray, arrivals_of
 from runtime.estimate.rates import Rate, series_of
 from runtime.estimate.sampled import as_shares
+from runtime.estimate.step_curves import step_curves
 from runtime.flow.dataflow import Dataflow
 from runtime.model import NS_PER_SECOND, Duration
+from runtime.plan.plan import Stage
 from runtime.plan.step import ChoosingStep
 from runtime.prepare import prepare
 from runtime.rewrite import FlowPlan, split_all
 from runtime.rewrite.search import Cost, Found, Price, far_up, search_plans
 from runtime.simulate import LinkModel
-from slackwater.predicting import subintervals
+from slackwater.predicting import speed_of, subintervals
 from slackwater.prediction import Prediction, worst_text
 from slackwater.sampling import HERE, FlowSample, sample_flow
 
@@ -250,30 +252,37 @@ def _price(
     base = split_all(FlowPlan(flow.graph))
     up = far_up(base)
     limits = ahead.get("limits") or Limits()
-    sample, statistics = _statistics(flow, base, sampled, limits)
+    sample, stages, statistics = _statistics(flow, base, sampled, limits)
     if up.rewrites != base.rewrites:
-        _, further = _statistics(flow, up, sampled, limits)
+        *_, further = _statistics(flow, up, sampled, limits)
         statistics = statistics.with_filters_of(further, up.atoms)
     width_s, d = subintervals(ahead.get("horizon", "60s"), ahead.get("width", "100ms"))
     shares = as_shares(sample.rows)
     series = series_of(rates, shares, d=d, width_s=width_s, seed=ahead.get("seed", 0))
     arrivals = {arrivals_of(name): counts for name, counts in series.items()}
-    return price_of(statistics, arrivals, width_s=width_s, capacity=float(len(host.slots)))
+    speed = ahead.get("speed")
+    graph = sample.graph.at_speed(speed_of(flow.steps.values()) if speed is None else speed)
+    return price_of(
+        statistics,
+        arrivals,
+        width_s=width_s,
+        capacity=float(len(host.slots)),
+        curves=step_curves(stages, graph),
+    )
 
 
 def _statistics(
     flow: Dataflow, plan: FlowPlan, sampled: Sampler, limits: Limits
-) -> tuple[FlowSample, StepStatistics]:
-    """Return a sample of a plan, each step a stage of its own, and what it shows."""
+) -> tuple[FlowSample, Sequence[Stage], StepStatistics]:
+    """Return a sample of a plan, each step a stage of its own, these stages, and what it shows."""
     apart = replace(limits, fuse=False)
     parted = flow.with_steps(plan.graph.steps.values())
     sample = sampled(parted, apart)
-    return sample, StepStatistics.of(
-        plan.graph.steps,
-        prepare(parted, [HERE], limits=apart).stages,
-        sample.stages,
-        slice_s=limits.slice_ns / NS_PER_SECOND,
+    stages = prepare(parted, [HERE], limits=apart).stages
+    found = StepStatistics.of(
+        plan.graph.steps, stages, sample.stages, slice_s=limits.slice_ns / NS_PER_SECOND
     )
+    return sample, stages, found
 
 
 def _sampler(rows: int) -> Sampler:

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from runtime.errors import SettingError
-from runtime.estimate import Workload
 from runtime.estimate.placement import PlacementProblem, SearchBudget, mace_hc
-from runtime.estimate.query_graph import arrivals_of
 from runtime.estimate.rates import Rate, is_trace, series_of
 from runtime.estimate.sampled import as_shares
 from runtime.estimate.shared_cores import SharedCores, with_shared_cores
 from runtime.model import NS_PER_SECOND, Duration, duration_ns
 from runtime.plan.plan import Plan
+from runtime.plan.slots import SlotPlace, places_by_name
+from runtime.plan.step import Step
 from runtime.plan.steps import SourceStep
 from runtime.simulate import LinkModel
-from slackwater.gate_waits import gate_part
+from slackwater.outlook import Outlook, estimate_placed
 from slackwater.prediction import Prediction
 from slackwater.sampling import FlowSample
-from slackwater.what_if import Layout, estimate_on, layout_of, network_of
+from slackwater.what_if import network_of
 
-__all__ = ["better_of", "on_machines", "predict", "searched_placement", "subintervals"]
+__all__ = [
+    "better_of",
+    "on_machines",
+    "predict",
+    "searched_placement",
+    "speed_of",
+    "subintervals",
+]
 
 MOST_SUBINTERVALS = 100_000
 SEARCH_MOVES = 20_000
@@ -37,7 +44,7 @@ def predict(  # noqa: PLR0913 - each by name
     sample: FlowSample,
     rates: Mapping[str, Rate] | Rate,
     *,
-    slots: Sequence[str] | None = None,
+    slots: Sequence[SlotPlace | str] | None = None,
     horizon: Duration = "60s",
     width: Duration = "100ms",
     link: LinkModel | None = None,
@@ -72,30 +79,28 @@ def predict(  # noqa: PLR0913 - each by name
             f"{', '.join(odd)}; take the sample anew, with the same limits"
         )
     series = series_of(rates, as_shares(sample.rows), d=d, width_s=width_s, seed=seed)
-    arrivals = {arrivals_of(name): counts for name, counts in series.items()}
-    speed = _speed_of(plan) if speed is None else speed
-    graph = sample.graph.at_speed(speed)
-    seen, sample = sample, replace(sample, graph=graph)
-    work = Workload.of(graph, arrivals, width_s)
-    names = list(dict.fromkeys([*(slots or ()), *plan.slot_names]))
-    network = network_of(link or LinkModel(delay_ns=0), list(plan.places.values()))
-    layout = layout_of(plan, sample, slots=names, network=network)
-    gates = gate_part(plan, sample, series, layout=layout, width_s=width_s, speed=speed)
-    if gates is None:
-        estimate = estimate_on(layout, arrivals, width_s=width_s)
-    else:
-        work, estimate = _of_stages(gates.made.work, layout, sample), gates.made.latency
-    busy = work.load_s.sum(axis=1) / (d * width_s)
+    outlook = Outlook(
+        series=series,
+        width_s=width_s,
+        speed=speed_of(stage.step for stage in plan.stages) if speed is None else speed,
+        network=network_of(link or LinkModel(delay_ns=0), sample),
+        places={**places_by_name(slots or ()), **plan.places},
+        machines=tuple(machines),
+    )
+    graph = sample.graph.at_speed(outlook.speed)
+    placed = estimate_placed(plan, sample, graph, outlook)
+    busy = placed.work.load_s.sum(axis=1) / (d * width_s)
     made = Prediction(
         plan=plan,
-        sample=seen,
+        sample=sample,
         graph=graph,
+        outlook=outlook,
         rates={name: float(counts.sum() / (d * width_s)) for name, counts in series.items()},
-        estimate=estimate,
-        cores_by=dict(zip(sample.graph.names, map(float, busy), strict=True)),
-        work=work,
-        gates=gates,
-        alone=estimate,
+        estimate=placed.latency,
+        cores_by=dict(zip(graph.names, map(float, busy), strict=True)),
+        work=placed.work,
+        gates=placed.gates,
+        alone=placed.latency,
         is_trace=all(map(is_trace, rates.values() if isinstance(rates, Mapping) else [rates])),
     )
     return on_machines(made, machines)
@@ -106,14 +111,8 @@ def on_machines(made: Prediction, machines: Sequence[SharedCores]) -> Prediction
     found = with_shared_cores(made.alone, made.graph, made.work, made.plan.slots, machines)
     names = {node.name for node in found.nodes}
     shared = tuple(one for one in machines if one.name in names)
-    return replace(made, estimate=found, machines=shared)
-
-
-def _of_stages(work: Workload, layout: Layout, sample: FlowSample) -> Workload:
-    """Return the work of the stages alone, without what crosses links."""
-    own = set(sample.graph.names)
-    here = [j for j, one in enumerate(layout.graph.operators) if one.name in own]
-    return Workload(work.width_s, work.arrivals, work.load_s[here])
+    outlook = replace(made.outlook, machines=tuple(machines))
+    return replace(made, estimate=found, machines=shared, outlook=outlook)
 
 
 def subintervals(horizon: Duration, width: Duration) -> tuple[float, int]:
@@ -132,10 +131,9 @@ def subintervals(horizon: Duration, width: Duration) -> tuple[float, int]:
     return width_s, d
 
 
-def _speed_of(plan: Plan) -> float | None:
+def speed_of(steps: Iterable[Step]) -> float | None:
     """Return how many times faster than the clock event time goes; None: nobody has said."""
-    steps = [one.step for one in plan.stages if isinstance(one.step, SourceStep)]
-    speeds = {step.source.speed for step in steps}
+    speeds = {step.source.speed for step in steps if isinstance(step, SourceStep)}
     return speeds.pop() if len(speeds) == 1 else None
 
 

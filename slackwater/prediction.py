@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ from runtime.errors import SettingError
 from runtime.estimate import LatencyEstimate, QueryGraph, Workload
 from runtime.estimate.query_graph import FloatArray, arrivals_of
 from runtime.estimate.shared_cores import SharedCores
+from runtime.estimate.sustainable import sustainable
 from runtime.model import NS_PER_SECOND, format_ns, format_s
 from runtime.plan.expected import ExpectedLatency, RateRange
 from runtime.plan.plan import Plan
-from runtime.plan.step import GatedStep
+from slackwater.fits import divided, why_it_does_not_fit
 from slackwater.gate_waits import GatePart, gate_lines, relief_by_slack
+from slackwater.outlook import Outlook
 from slackwater.sampling import FlowSample
 from slackwater.what_if import link_relief
 
@@ -34,6 +37,7 @@ class Prediction:
         plan: what was looked at.
         sample: what costs are known from.
         graph: the same, at the speed of event time.
+        outlook: what is ahead, wherever stages are.
         rates: {source: mean events a second}.
         estimate: latency over time, the nodes, the bottleneck.
         cores_by: {operator: CPU seconds a second that it takes}, all nodes alike.
@@ -50,6 +54,7 @@ class Prediction:
     plan: Plan
     sample: FlowSample
     graph: QueryGraph
+    outlook: Outlook
     rates: Mapping[str, float]
     estimate: LatencyEstimate
     alone: LatencyEstimate
@@ -87,6 +92,26 @@ class Prediction:
         cores = self.cores_by[heaviest]
         return f"{heaviest} takes {cores:.2f} of a core: " + _relief(
             self.plan, heaviest, cores, most.operators
+        )
+
+    @cached_property
+    def sustainable(self) -> float:
+        """How many times the rates could be before a node falls behind for ever; inf: any."""
+        if not any(one.curve for one in self.graph.operators):
+            return self.estimate.sustainable  # all is linear
+        return sustainable(
+            self.graph,
+            self.outlook.arrivals,
+            width_s=self.work.width_s,
+            nodes=self.estimate.nodes,
+            row_bytes=self.outlook.network.row_bytes,
+        )
+
+    @property
+    def too_much(self) -> str | None:
+        """Why it does not fit on the slots there are, and what to do; None: it may."""
+        return why_it_does_not_fit(
+            self.plan, self.estimate, self.cores_by, is_searched=bool(self.considered)
         )
 
     @property
@@ -171,6 +196,8 @@ class Prediction:
             mean_s=found.mean_s,
             is_unbounded=self.is_unbounded,
             machines=self.machines,
+            network=self.outlook.network,
+            shares=self.sample.shares,
             cores={one.name: one.load for one in found.nodes if one.name in self.plan.places},
         )
 
@@ -188,7 +215,8 @@ class Prediction:
             "rates": dict(self.rates),
             "sample": {"rows": self.sample.rows, "took_s": round(self.sample.took_s, 3)},
             "unbounded": self.is_unbounded,
-            "sustainable": None if np.isinf(found.sustainable) else found.sustainable,
+            "too_much": self.too_much,
+            "sustainable": None if np.isinf(self.sustainable) else self.sustainable,
             "latency": {
                 "worst_s": found.worst_s,
                 "p99_s": found.quantile_s(0.99),
@@ -242,15 +270,18 @@ def _lines(made: Prediction) -> list[str]:
         lines.append(
             f"latency     {found.bottleneck.name} falls behind: over these {span_s:g} s it has "
             f"{found.bottleneck.load:.0%} of what it can do. Worst {format_s(found.worst_s)} by "
-            f"then, and more as long as the rates stay; {found.sustainable:.2f} times these it "
+            f"then, and more as long as the rates stay; {made.sustainable:.2f} times these it "
             "could do"
         )
     else:
+        of_what = "of what leaves by then: " if made.gates and made.gates.never else ""
         lines.append(
-            f"latency     worst {format_s(found.worst_s)} (between {format_s(lower)} and "
+            f"latency     {of_what}worst {format_s(found.worst_s)} (between {format_s(lower)} and "
             f"{format_s(upper)}), p99 {format_s(found.quantile_s(0.99))}, mean "
             f"{format_s(found.mean_s)}; Mace {format_s(found.mace_worst_s)}"
         )
+    if made.too_much is not None:
+        lines.append(f"too much    {made.too_much}")
     if made.considered:
         each = ", ".join(f"{way} {worst_text(worst)}" for way, worst in made.considered.items())
         lines.append(f"placements  worst latency of each considered: {each}")
@@ -269,9 +300,7 @@ def _lines(made: Prediction) -> list[str]:
     lines += [
         "",
         f"bottleneck  {most.name}: {', '.join(most.operators) or 'nothing'}; "
-        + (
-            "" if np.isinf(found.sustainable) else f"it could do {found.sustainable:.2f} times this"
-        ),
+        + ("" if np.isinf(made.sustainable) else f"it could do {made.sustainable:.2f} times this"),
         f"relief      {made.relief}",
     ]
     if made.gates is not None and (by_slack := relief_by_slack(made.gates)):
@@ -294,9 +323,8 @@ def _relief(plan: Plan, heaviest: str, cores: float, beside: Sequence[str]) -> s
     if others and cores < 1 and plan.offered > 1:
         return f"place it apart from {', '.join(others)}"
     (stage,) = (one for one in plan.stages if one.name == heaviest)
-    if stage.replica is not None or (isinstance(stage.step, GatedStep) and stage.step.span_ns):
-        now = sum(one.origin == stage.origin and one.replica is not None for one in plan.stages)
-        return f"give it replicas (replicas={max(now + 1, 2, round(cores + 1))})"
+    if way := divided(plan, stage, cores):
+        return f"give it replicas ({way})"
     return "it cannot be divided; a faster core, or less work for each event"
 
 

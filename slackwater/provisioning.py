@@ -50,6 +50,9 @@ class Provision:
                     f"{longest.name}, for {longest.waits_for}; a slack bounds that"
                 )
                 return "\n".join([head, "", self.made.text()])
+            if self.made.too_much is not None:
+                head = f"none of 1 to {self.tried} nodes keeps {limit}: {self.made.too_much}"
+                return "\n".join([head, "", self.made.text()])
             head = (
                 f"none of 1 to {self.tried} nodes keeps {limit}: {what.bottleneck.name} with "
                 f"{', '.join(what.bottleneck.operators)} is what stays behind"
@@ -89,7 +92,7 @@ def fewest_nodes(  # noqa: PLR0913 - each by name
     Args:
         flow: as it will be submitted.
         rates: as `predict` takes them.
-        deadline_s: the latency to keep, > 0.
+        deadline_s: the latency to keep, > 0; gates that the flow's own deadline tunes go by it.
         cores: slots of each node.
         sample: rows of each source to sample, or a sample taken before.
         horizon: how long to look ahead.
@@ -104,6 +107,8 @@ def fewest_nodes(  # noqa: PLR0913 - each by name
     """
     if not deadline_s > 0:
         raise SettingError(f"deadline_s={deadline_s} must be above 0")
+    if flow.deadline_ns is not None:  # gates that it tunes are to keep the one that is asked for
+        flow = flow.with_deadline(deadline_s)
     sample = as_sample(sample, flow)
     before: Prediction | None = None
     tried = min(most, len(sample.graph.operators))

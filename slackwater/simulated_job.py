@@ -20,7 +20,7 @@ from runtime.plan.slots import SlotPlace
 from runtime.simulate import CostModel, Fault, LinkModel, Replace
 from runtime.simulate import Simulation as SimulationRun
 from runtime.tune import make_policy
-from slackwater.jobs import Latency, OnReport, check_collects, latency_of
+from slackwater.jobs import Latency, OnReport, check_collects, latency_of, wanted_moves
 
 if TYPE_CHECKING:
     from slackwater.prediction import Prediction
@@ -145,14 +145,11 @@ class SimulatedJob:
                 f"job {self.plan.flow!r} has run already; in virtual time say before `wait` when "
                 "it is to be placed anew"
             )
-        if not isinstance(placement, Mapping):
-            from slackwater.worthwhile import worthwhile_moves  # noqa: PLC0415 (who predicts)
-
-            found = worthwhile_moves(placement, self._placed.slots, gap=gap)
-            if isinstance(found, Replaced):
-                return found
-            placement = found
-        self._placed = moved_plan(self._placed, placement, self._offered)
+        now = self._placed
+        found = wanted_moves(placement, now.slots, gap=gap, places=now.places)
+        if isinstance(found, Replaced):
+            return found
+        self._placed = moved_plan(now, found, self._offered)
         self._run.replacing.add(Replace(duration_ns(at, what="at"), self._placed))
         return None
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Unpack
 
-from runtime.config import Limits, Tuning
 from runtime.flow.dataflow import Dataflow
 from runtime.plan.slots import slots_of_nodes
 from runtime.simulate import CostModel, Fault, LinkModel
@@ -13,10 +12,7 @@ from slackwater.flow_host import FlowHost
 from slackwater.simulated_job import SimulatedJob
 
 if TYPE_CHECKING:
-    from runtime.estimate.rates import Rate
-    from slackwater.admission import Admission
-    from slackwater.prediction import Prediction
-    from slackwater.sampling import FlowSample
+    from slackwater.submitted import Planned
 
 
 class Simulation(FlowHost):
@@ -48,31 +44,16 @@ class Simulation(FlowHost):
         self._jobs: list[SimulatedJob] = []
 
     def submit(
-        self,
-        flow: Dataflow,
-        *,
-        placement: Mapping[str, str] | None = None,
-        limits: Limits | None = None,
-        tuning: Tuning | None = None,
-        rates: Mapping[str, Rate] | Rate | Prediction | None = None,
-        sample: int | FlowSample = 1_000,
-        admission: Admission | None = None,
-        faults: Sequence[Fault] = (),
+        self, flow: Dataflow, *, faults: Sequence[Fault] = (), **how: Unpack[Planned]
     ) -> SimulatedJob:
         """Take a flow; it runs when the job is waited for.
 
         Args:
             flow: checked here once more.
-            placement: {stage: node} for some stages, or {"*": node} for all.
-            limits: what bounds memory and slices.
-            tuning: how the deadline of the flow is kept; None: as well as we can.
-            rates: as of `predict`, or what that returned; the flow is then placed by what is
-                predicted, and its report has that beside what is measured.
-            sample: as of `predict`.
-            admission: "reject" refuses a flow that would break a deadline, by what is predicted for
-                these rates; "warn", or None with rates, says so.
             faults: what goes wrong while it runs (`runtime.simulate`: SlotDies, UserStops, …); how
                 late who hears of it is drawn by the seed.
+            **how: what it is planned by: `placement`, `limits`, `tuning`, `rates`, `sample` and
+                `admission`; see `slackwater.submitted.Planned`.
 
         Raises:
             FlowError: the flow or the placement is wrong, or no slack can keep the deadline, or
@@ -80,17 +61,7 @@ class Simulation(FlowHost):
             SettingError: `tuning` is wrong, or the flow has no deadline for it; or a fault names
                 no slot of the plan.
         """
-        plan = self._admitted(
-            self.plan(
-                flow,
-                placement=placement,
-                limits=limits,
-                tuning=tuning,
-                rates=rates,
-                sample=sample,
-                admission=admission,
-            )
-        )
+        plan = self._ready(flow, how)
         job = SimulatedJob(
             plan,
             seed=self._seed,

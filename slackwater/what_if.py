@@ -8,133 +8,31 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from runtime.errors import SettingError
-from runtime.estimate import LatencyEstimate, QueryGraph, Workload, estimate_latency
+from runtime.estimate import QueryGraph
 from runtime.estimate.latency_estimate import NodeEstimate
-from runtime.estimate.links import CROSSES, Link, with_links
+from runtime.estimate.layout import Network, Way
+from runtime.estimate.links import CROSSES
 from runtime.estimate.query_graph import CostCurve, FloatArray, QueryOperator
 from runtime.model import NS_PER_SECOND, Duration, duration_ns
 from runtime.plan.plan import Plan
-from runtime.plan.slots import SlotPlace
 from runtime.simulate import LinkModel
 from slackwater.sampling import FlowSample
 
-__all__ = [
-    "Layout",
-    "Network",
-    "estimate_on",
-    "layout_of",
-    "link_relief",
-    "network_of",
-    "with_costs",
-]
+__all__ = ["link_relief", "network_of", "with_costs"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Network:
-    """What lies between slots.
-
-    Attributes:
-        most_hop_s: {(from slot, to slot): the most that a message travels}.
-        least_hop_s: the least.
-        links: {(from slot, to slot): the link with a capacity that it goes over}.
-    """
-
-    most_hop_s: Mapping[tuple[str, str], float]
-    least_hop_s: Mapping[tuple[str, str], float]
-    links: Mapping[tuple[str, str], Link]
+def network_of(model: LinkModel, sample: FlowSample) -> Network:
+    """Return what lies between nodes by a model of links, and what rows weigh there."""
+    between = {ends: _way(own) for ends, own in model.between.items()}
+    return Network(usual=_way(model), between=between, row_bytes=sample.row_bytes)
 
 
-def network_of(model: LinkModel, places: Sequence[SlotPlace]) -> Network:
-    """Return what lies between these slots; those of one node have no link between them."""
-    most: dict[tuple[str, str], float] = {}
-    least: dict[tuple[str, str], float] = {}
-    links: dict[tuple[str, str], Link] = {}
-    for a in places:
-        for b in places:
-            if a.name == b.name:
-                continue
-            own, ends = model.of(a.node, b.node), (a.name, b.name)
-            least[ends] = own.delay_ns / NS_PER_SECOND
-            most[ends] = (own.delay_ns + own.jitter_ns) / NS_PER_SECOND
-            if own.bytes_per_s is not None and a.node != b.node:
-                name = f"link {a.node} -> {b.node}"
-                links[ends] = Link(name=name, bytes_per_s=own.bytes_per_s)
-    return Network(most_hop_s=most, least_hop_s=least, links=links)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Layout:
-    """A flow as an estimator takes it: its stages in their slots, and the links in use.
-
-    Attributes:
-        graph: the stages, and what crosses a link with a capacity: an operator for each.
-        places: {operator: slot, or link}.
-        capacity: {slot or link: C_i}.
-        hop_s: {(from, to): the most that a row travels}.
-        least_hop_s: the least.
-        feeders: {(stage, the one that it feeds): what the second one is fed by, if it is a link}.
-    """
-
-    graph: QueryGraph
-    places: Mapping[str, str]
-    capacity: Mapping[str, float]
-    hop_s: Mapping[tuple[str, str], float]
-    least_hop_s: Mapping[tuple[str, str], float]
-    feeders: Mapping[tuple[str, str], str]
-
-
-def layout_of(plan: Plan, sample: FlowSample, *, slots: Sequence[str], network: Network) -> Layout:
-    """Return a plan as an estimator takes it.
-
-    Args:
-        plan: every stage in a slot.
-        sample: of the same flow.
-        slots: those of the nodes, in their order; links in use come behind them.
-        network: what lies between them.
-
-    Raises:
-        SettingError: rows cross a link with a capacity, and the sample does not know their weight.
-    """
-    graph, places = with_links(sample.graph, plan.slots, network.links, sample.row_bytes)
-    own = set(sample.graph.names)
-    crossings = [one.name for one in graph.operators if one.name not in own]
-    ends = {name: name.split(CROSSES) for name in crossings}
-    return Layout(
-        graph=graph,
-        places=places,
-        capacity=dict.fromkeys([*slots, *places.values()], 1.0),
-        hop_s=_with_links(network.most_hop_s, network.links),
-        least_hop_s=_with_links(network.least_hop_s, network.links),
-        feeders={(feeder, target): name for name, (feeder, target) in ends.items()},
+def _way(link: LinkModel) -> Way:
+    return Way(
+        least_s=link.delay_ns / NS_PER_SECOND,
+        most_s=(link.delay_ns + link.jitter_ns) / NS_PER_SECOND,
+        bytes_per_s=link.bytes_per_s,
     )
-
-
-def estimate_on(
-    layout: Layout, arrivals: Mapping[str, FloatArray], *, width_s: float
-) -> LatencyEstimate:
-    """Return the latency of a flow whose gates hold nothing back.
-
-    Args:
-        layout: where it runs.
-        arrivals: {source of the graph: events of each subinterval}.
-        width_s: w.
-    """
-    return estimate_latency(
-        layout.graph,
-        Workload.of(layout.graph, arrivals, width_s),
-        layout.places,
-        layout.capacity,
-        hop_s=layout.hop_s,
-        least_hop_s=layout.least_hop_s,
-    )
-
-
-def _with_links(
-    hop_s: Mapping[tuple[str, str], float], links: Mapping[tuple[str, str], Link]
-) -> dict[tuple[str, str], float]:
-    """Return the same with the ways from a link on: what is behind it takes the whole time."""
-    behind = {(link.name, b): hop_s[a, b] for (a, b), link in links.items()}
-    return {**hop_s, **behind}
 
 
 def link_relief(plan: Plan, link: NodeEstimate) -> str:

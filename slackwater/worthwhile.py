@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from runtime.errors import SettingError
-from runtime.estimate import LatencyEstimate, MoveWorth, estimate_latency, move_worth
+from runtime.estimate import LatencyEstimate, MoveWorth, move_worth
+from runtime.estimate.shared_cores import SharedCores, with_shared_cores
 from runtime.measure import MovedStage, Replaced
 from runtime.model import NS_PER_SECOND, Duration, duration_ns, format_ns
 from runtime.placement.moved import why_it_stays
+from runtime.plan.slots import SlotPlace
+from slackwater.outlook import estimate_placed
 from slackwater.prediction import Prediction
 
 __all__ = ["GAP", "worthwhile_moves"]
@@ -19,14 +23,23 @@ GAP = "250ms"
 
 
 def worthwhile_moves(
-    made: Prediction, placement: Mapping[str, str], *, gap: Duration | None = None
+    made: Prediction,
+    placement: Mapping[str, str],
+    *,
+    gap: Duration | None = None,
+    places: Mapping[str, SlotPlace] | None = None,
+    machines: Sequence[SharedCores] | None = None,
 ) -> dict[str, str] | Replaced:
     """Return {stage: slot} of the stages that a prediction has elsewhere, and that can move.
+
+    Both placements are weighed with what made the prediction: links, gates and all.
 
     Args:
         made: of the flow that runs.
         placement: {stage: slot}, as it runs.
         gap: how long slots are taken to stand still for it; None: `GAP`.
+        places: {slot: where it is}, of those that the prediction may not know.
+        machines: what others than this flow take of them now; None: as it was predicted with.
 
     Returns:
         That; or why the job stays as it is.
@@ -47,7 +60,10 @@ def worthwhile_moves(
     moves = {name: wanted[name] for name in free if wanted[name] != placement[name]}
     if not moves:
         return Replaced(at_s=0.0, problem="all that can move is there already")
-    now, then = _estimate(made, placement), _estimate(made, {**placement, **moves})
+    if machines is not None:
+        made = replace(made, outlook=replace(made.outlook, machines=tuple(machines)))
+    now = _estimate(made, placement, places or {})
+    then = _estimate(made, {**placement, **moves}, places or {})
     found = move_worth(now, then, gap_s=gap_s)
     if found.is_worth:
         return moves
@@ -55,9 +71,17 @@ def worthwhile_moves(
     return Replaced(at_s=0.0, moves=moved, problem=_why(found))
 
 
-def _estimate(made: Prediction, placement: Mapping[str, str]) -> LatencyEstimate:
-    slots = dict.fromkeys([*placement.values(), *made.plan.slots.values()], 1.0)
-    return estimate_latency(made.graph, made.work, placement, slots)
+def _estimate(
+    made: Prediction, placement: Mapping[str, str], places: Mapping[str, SlotPlace]
+) -> LatencyEstimate:
+    """Return what the prediction would have been for another placement."""
+    known = {**made.outlook.places, **made.plan.places, **places}
+    slots = dict.fromkeys(placement.values())
+    there = {name: known.get(name, SlotPlace(name, name, 1)) for name in slots}
+    plan = replace(made.plan, slots=dict(placement), places=there)
+    found = estimate_placed(plan, made.sample, made.graph, made.outlook)
+    machines = made.outlook.machines
+    return with_shared_cores(found.latency, made.graph, found.work, placement, machines)
 
 
 def _why(found: MoveWorth) -> str:

@@ -252,7 +252,8 @@ def _spread(count: int) -> Floats:
 def _judged(measured: Measured, made: GatedEstimate, lags: str) -> Judged:
     lat_s = measured.by_subinterval(WIDTH_S, len(made.gate_s))
     has = ~np.isnan(lat_s)
-    series = (made.gate_s, made.work_s, made.sum_s, made.latency.held_up_s)
+    both_s = made.latency.mace_s + made.gate_s  # one added to the other
+    series = (made.gate_s, made.work_s, both_s, made.latency.held_up_s)
     predicted = {name: float(each[has].max()) for name, each in zip(ESTIMATES, series, strict=True)}
     return Judged(WIDTH_S, lags, float(np.nanmax(lat_s)), predicted)
 

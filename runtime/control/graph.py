@@ -19,6 +19,7 @@ class StageNode:
     Attributes:
         name: what commands and samples call it.
         slot: where it runs.
+        node: the node of that; empty: the slot is one.
         inputs: the stages that feed it, each once.
         is_tuned: whether the rule of its gate follows from the deadline.
         is_sink: whether results leave there.
@@ -34,6 +35,7 @@ class StageNode:
     is_sink: bool = False
     window_ns: int = 0
     readers: int = 1
+    node: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,7 @@ class FlowGraph:
             StageNode(
                 name=stage.name,
                 slot=plan.slots[stage.name],
+                node=plan.places[plan.slots[stage.name]].node,
                 inputs=tuple(dict.fromkeys(channel.source for channel in stage.inputs)),
                 is_tuned=stage.is_tuned,
                 is_sink=stage.kind == "sink",
@@ -93,6 +96,11 @@ class FlowGraph:
     def slots(self) -> Mapping[str, str]:
         """{stage: its slot}."""
         return {stage.name: stage.slot for stage in self.stages}
+
+    @property
+    def nodes(self) -> Mapping[str, str]:
+        """{slot in use: its node}."""
+        return {stage.slot: stage.node or stage.slot for stage in self.stages}
 
     @property
     def slot_names(self) -> tuple[str, ...]:

@@ -7,11 +7,14 @@
 | `sampled.py` | what a run over a sample shows of each stage: what a slice costs, a row of it |
 | `sample_statistics.py` | the graph that follows: costs, selectivities, curves fitted |
 | `carried.py` | statistics of a flow carried over to other plans of it |
+| `step_curves.py` | and its curves |
 | `rates.py` | arrivals from a number, a trace or a model |
 | `excess.py` | load of a node, cumulative excess, Mace |
 | `held_up.py` | beyond the paper: work held up upstream is counted, too |
 | `links.py` | links as nodes of their own, and the delay on the ways through a node |
+| `layout.py` | a flow in its slots: what lies between nodes, which links are used |
 | `latency_estimate.py` | both for a placement, with bounds, quantiles, the bottleneck |
+| `sustainable.py` | the highest rates that a flow keeps up with, curves counted |
 | `gates/` | what rows wait in gates, and that put together with the work |
 | `worth.py` | whether a running flow is better off elsewhere |
 | `placement/` | the placement whose Mace is least |

@@ -23,11 +23,15 @@ import numpy as np
 from runtime.errors import SettingError
 from runtime.estimate.query_graph import CostCurve, QueryGraph, QueryOperator, arrivals_of
 from runtime.estimate.sampled import SampledStage
+from runtime.estimate.step_curves import of_fewer_keys
 from runtime.plan.plan import Stage
 from runtime.plan.step import ChoosingStep, GatedStep, Step
 from runtime.plan.steps import SourceStep
 
 __all__ = ["StepStatistics", "carried"]
+
+LEAST_SHARE = 1e-9
+"""Of the keys of a window: a filter that lets none through in the sample may let some."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +140,8 @@ def carried(
         steps: of the plan, in topological order.
         atoms: {filter of the plan: the filters of that flow that it stands for}; none: itself.
         free: filters that are to cost nothing.
-        curves: {step: what is to stand for its cost and selectivity}, where that is no line.
+        curves: {step: what stands for its cost and selectivity}, where that is no line, as it is
+            in the flow that was sampled.
 
     Raises:
         SettingError: a step that the statistics do not have.
@@ -154,18 +159,22 @@ def carried(
             rows[name] = came * statistics.share(known)
         elif isinstance(step, GatedStep) and len(set(step.ports)) > 1:
             new, old = above[name], statistics.above[name]
-            share = np.prod([statistics.share(one) for one in new - old])
-            rows[name] = statistics.rows_out[name] * float(share)
+            part = np.prod([statistics.share(one) for one in new - old])
+            rows[name] = statistics.rows_out[name] * float(part)
         else:
             before = sum(statistics.rows_out[one] for one in statistics.steps[name].inputs)
             rows[name] = statistics.rows_out[name] * (came / before if before else 0.0)
+        curve = (curves or {}).get(name)
+        if curve is not None and (further := above[name] - statistics.above[name]):
+            share = float(np.prod([statistics.share(one) for one in further]))
+            curve = of_fewer_keys(curve, max(share, LEAST_SHARE))
         taken = _taken(statistics, known) if not isinstance(step, SourceStep) else 1.0
         operators.append(
             _operator(
                 step,
                 cost_s=0.0 if name in free else statistics.row_s[known] * taken,
                 selectivity=rows[name] / came if came else 0.0,
-                curve=(curves or {}).get(name),
+                curve=curve,
             )
         )
     sources = [arrivals_of(one.name) for one in steps.values() if isinstance(one, SourceStep)]

@@ -129,7 +129,10 @@ class LatencyEstimate:
 
     @property
     def sustainable(self) -> float:
-        """How many times the rates could be before a node falls behind for ever."""
+        """How many times the rates could be before a node falls behind for ever.
+
+        If load grows as they do; where it does not: `runtime.estimate.sustainable`.
+        """
         own = [(node.load - node.others, 1 - node.others) for node in self.nodes]
         return min((room / load for load, room in own if load > 0), default=float("inf"))
 

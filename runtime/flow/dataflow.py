@@ -155,6 +155,20 @@ class Dataflow(FlowMethods):
         other.check()
         return other
 
+    def with_deadline(self, deadline: Duration) -> Dataflow:
+        """Return a flow with another deadline that is like this one in all else; this one stays.
+
+        Gates that are tuned go by it; which are tuned stays as it was when they were written.
+
+        Raises:
+            SettingError: it is not a length of time above 0.
+        """
+        other = copy(self)
+        other.deadline_ns = duration_ns(
+            deadline, what=f"dataflow {self.name!r}: deadline", positive=True
+        )
+        return other
+
     def add(self, step: Step) -> Stream:
         """Add a step whose inputs are there, and return what leaves it.
 

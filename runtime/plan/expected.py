@@ -34,6 +34,8 @@ class ExpectedLatency:
         cores: {slot: CPU seconds a second that its stages need}.
         gate_s: of each subinterval, what results wait in gates; empty: nothing.
         machines: `runtime.estimate.SharedCores` that have fewer cores than slots.
+        network: a `runtime.estimate.layout.Network`: what lies between nodes; None: nothing.
+        shares: {stage: how many of the rows that its inputs put out come to it}.
     """
 
     graph: Any
@@ -47,3 +49,5 @@ class ExpectedLatency:
     cores: Mapping[str, float] = field(default_factory=dict)
     gate_s: tuple[float, ...] = ()
     machines: tuple[Any, ...] = ()
+    network: Any = None
+    shares: Mapping[str, float] = field(default_factory=dict)

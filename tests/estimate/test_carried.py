@@ -11,8 +11,11 @@ from runtime.errors import SettingError
 from runtime.estimate import Workload
 from runtime.estimate.carried import StepStatistics, carried
 from runtime.estimate.query_graph import arrivals_of
+from runtime.estimate.step_curves import step_curves
 from runtime.plan.steps import SourceStep
+from runtime.prepare import prepare
 from slackwater.rewriting import rewritten
+from slackwater.sampling import sample_flow
 
 TABLE = pa.table({"ts": pa.array([1, 2], pa.timestamp("ns")), "k": [1, 2], "x": [0.5, 1.5]})
 
@@ -97,3 +100,62 @@ def test_statistics_without_a_step_are_refused() -> None:
     with pytest.raises(SettingError, match="has nothing of ticks"):
         StepStatistics(flow.steps, {}, {}, {})
     assert isinstance(flow.steps["ticks"], SourceStep)
+
+
+def counted(replicas: int) -> sw.Dataflow:
+    """Pairs of two sides, counts of them by key, and a filter of few keys behind."""
+    rng = np.random.default_rng(1)
+    flow = sw.Dataflow("counted")
+    sides = []
+    for name in "ab":
+        at_ms = np.sort(rng.integers(0, 10_000, 400))
+        ts, keys = pa.array(at_ms, pa.timestamp("ms")), rng.integers(0, 20, 400)
+        table = pa.table({"ts": ts, "k": keys, name: np.arange(400)})
+        sides.append(flow.source(name, sw.table(table), event_time="ts", speed=1))
+    pairs = sides[0].join(sides[1], on="k", within="500ms", name="pairs", replicas=replicas)
+    counts = pairs.key_by("k").aggregate(
+        window=sw.tumbling("1s"), n=sw.count(), name="counts", replicas=replicas
+    )
+    counts.filter(sw.col("k") < 5, name="few").sink("out", sw.collect_sink())
+    return flow
+
+
+def made_of(flow: sw.Dataflow, *rewrites: str, times: float) -> tuple[Workload, Workload]:
+    """Return the work of the stages of a sample, and of the steps of a rewritten plan, with curves.
+
+    At so many times the density of the sample.
+    """
+    limits = sw.Limits(fuse=False)
+    sample = sample_flow(flow, limits=limits)
+    stages = prepare(flow, ["here"], limits=limits).stages
+    known = StepStatistics.of(flow.steps, stages, sample.stages, slice_s=0.002)
+    graph = sample.graph.at_speed(1.0)
+    steps = rewritten(flow, *rewrites).steps
+    plan = carried(known, steps, {}, curves=step_curves(stages, graph))
+    arrivals = {arrivals_of(name): np.full(100, 4.0 * times) for name in "ab"}
+    return Workload.of(graph, arrivals, 0.1), Workload.of(plan, arrivals, 0.1)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_plan_with_curves_makes_of_a_denser_stream_what_its_stages_make(replicas: int) -> None:
+    flow = counted(replicas)
+    pairs = []
+    for times in (1.0, 5.0):
+        stages, steps = made_of(flow, times=times)
+        pairs.append(float(steps.arrivals["pairs"].sum()))
+        for name in ("pairs", "counts", "out"):
+            parts = [one for one in stages.arrivals if one.split(".")[0] == name]
+            parts = [one for one in parts if not one.endswith(".gate")]
+            put_out = sum(float(stages.arrivals[one].sum()) for one in parts)
+            assert float(steps.arrivals[name].sum()) == pytest.approx(put_out, rel=0.05)
+        assert steps.load_s.sum() == pytest.approx(stages.load_s.sum(), rel=0.1)
+    assert pairs[1] == pytest.approx(25 * pairs[0])
+
+
+def test_a_filter_of_keys_before_a_window_leaves_results_for_its_keys_alone() -> None:
+    _, behind = made_of(counted(1), times=20.0)
+    _, before = made_of(counted(1), "few before counts", times=20.0)
+    # Each window has rows of all keys, wherever the others go.
+    assert float(before.arrivals["counts"].sum()) == pytest.approx(
+        float(behind.arrivals["few"].sum()), rel=0.02
+    )

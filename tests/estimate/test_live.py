@@ -10,6 +10,7 @@ import pytest
 
 from runtime.control import FlowGraph, StageNode
 from runtime.estimate import QueryGraph, QueryOperator
+from runtime.estimate.layout import Network, Way
 from runtime.estimate.live import JobDeciders, LiveEstimate
 from runtime.estimate.query_graph import arrivals_of
 from runtime.measure.prediction import MOST_SPANS, PredictionReport
@@ -286,3 +287,63 @@ def test_an_estimate_that_goes_wrong_is_counted_and_takes_nobody_down() -> None:
     unfit = JobDeciders([], GRAPH, expected=replace(EXPECTED, graph=None)).prediction()
     assert unfit is not None
     assert unfit.errors == 1
+
+
+THIN = Network(
+    usual=Way(least_s=0.2, most_s=0.3),
+    between={("a", "b"): Way(least_s=0.2, most_s=0.3, bytes_per_s=1_000.0)},
+    row_bytes={("in", "work"): 10.0},
+)
+LIGHT = QueryGraph(
+    COSTS.sources, (COSTS.operators[0], replace(COSTS.operators[1], cost_s=(0.001,)))
+)
+FAR = replace(EXPECTED, graph=LIGHT, network=THIN)
+
+
+def test_what_arrives_waits_for_a_link_as_it_was_predicted_to() -> None:
+    """A link for 100 rows a second gets 150: a third of a second's rows are left behind in each."""
+    seconds = [second(n, rows=150, busy_s=0.15) for n in range(20)]
+    report = fed(LiveEstimate(GRAPH, FAR), seconds)
+    assert estimated_s(report)[-1] == pytest.approx(20 * 0.5 + 0.3, abs=0.05)
+    near = replace(GRAPH, stages=tuple(replace(one, node="same") for one in GRAPH.stages))
+    report = fed(LiveEstimate(near, FAR), seconds)
+    assert estimated_s(report)[-1] == pytest.approx(0.3), "of one node there is only the delay"
+
+
+def test_a_stage_that_moves_takes_its_rows_off_the_link() -> None:
+    one = LiveEstimate(GRAPH, FAR)
+    report = fed(one, (second(n, rows=150, busy_s=0.15) for n in range(20)))
+    assert estimated_s(report)[-1] == pytest.approx(10.3, abs=0.05)
+    here, there = GRAPH.stages
+    one.moved(replace(GRAPH, stages=(here, replace(there, slot="a"))))
+    report = fed(one, (second(n, rows=150, busy_s=0.15) for n in range(20, 40)))
+    assert estimated_s(report)[-1] == 0
+    one.moved(GRAPH)
+    report = fed(one, (second(n, rows=150, busy_s=0.15) for n in range(40, 60)))
+    assert estimated_s(report)[-1] == pytest.approx(10.3, abs=0.05)
+
+
+def test_what_waits_for_a_link_is_known_when_its_intervals_are_no_longer_kept() -> None:
+    report = fed(
+        LiveEstimate(GRAPH, FAR),
+        (second(n, rows=120, busy_s=0.12) for n in range(400)),
+    )
+    assert report.estimated_worst_ns == pytest.approx(80.3e9, rel=0.02)
+    assert report.seen_load == pytest.approx({"a": 0.0, "b": 0.12})
+
+
+def test_rows_that_a_link_brings_late_are_no_dearer_and_no_fewer() -> None:
+    """1,500 rows in ten seconds, of which a link brings 100 a second, in fifteen: at 8 ms each."""
+    dear = QueryGraph(
+        COSTS.sources, (COSTS.operators[0], replace(LIGHT.operators[1], cost_s=(0.008,)))
+    )
+    one = LiveEstimate(GRAPH, replace(FAR, graph=dear, shares={"in": 1.0, "work": 1.0}))
+    for number in range(40):
+        put = 150 if number < 10 else 5
+        came = 100 if number < 15 else 5
+        one.heard([second(number, rows=put, busy_s=0.0)[0]])
+        one.heard([worked(number, rows=came, came=came, busy_s=0.008 * came)])
+        one.refresh()
+    assert shifts_of(one.report) == [("in", "rate")]
+    assert one.report.estimated_worst_ns == pytest.approx(5.3e9, rel=0.02)
+    assert estimated_s(one.report)[30:] == pytest.approx([0.3] * 10)

@@ -104,6 +104,17 @@ def test_a_gate_that_the_deadline_tunes_gives_way_to_it() -> None:
     assert "smaller slack" not in made.text()  # it is the deadline that says how long
 
 
+def test_provision_tunes_gates_by_the_deadline_that_is_asked_for() -> None:
+    """Tuned for 5 s, rows wait for the late stream, 3 s; for 1 s they cannot."""
+    flow, rates = flow_of(deadline="5s"), {"a": RATE, "b": RATE}
+    assert fewest_nodes(flow, rates, deadline_s=5.0, sample=400).made.worst_s > 2
+    found = fewest_nodes(flow, rates, deadline_s=1.0, sample=400, most=2)
+    assert found.nodes == 1
+    assert found.made.worst_s <= 1
+    assert "deadline    1.00 s is kept" in found.made.text()
+    assert flow.deadline_ns == 5_000_000_000
+
+
 def test_a_gate_that_waits_for_the_end_of_a_source_keeps_no_deadline_and_says_so() -> None:
     rng = np.random.default_rng(1)
     flow = sw.Dataflow("never", deadline="1s")
@@ -116,6 +127,40 @@ def test_a_gate_that_waits_for_the_end_of_a_source_keeps_no_deadline_and_says_so
     assert made.is_unbounded
     assert made.keeps_deadline is False
     assert "pairs holds its rows for longer than the time ahead: a promises nothing" in made.text()
+
+
+@pytest.mark.parametrize(
+    ("late", "waits_s", "said"),
+    [
+        ("15s", 15.0, "until all have promised: at most 15.0"),
+        ("5min", None, "some 5.00 min, longer than is looked ahead: a promises that late; give it"),
+    ],
+)
+def test_a_gate_that_waits_for_longer_than_the_time_ahead_says_how_long(
+    late: str, waits_s: float | None, said: str
+) -> None:
+    """Ten seconds are asked for; what waits at their end is looked at for twenty more."""
+    rng = np.random.default_rng(1)
+    flow = sw.Dataflow("late", deadline="1min")
+    a, b = (
+        flow.source(
+            name,
+            sw.table(stream(rng, late_s=0.0)),
+            event_time="ts",
+            arrival="came",
+            speed=1,
+            **more,
+        )
+        for name, more in (("a", {"promise": sw.col("ts") - sw.duration(late)}), ("b", {}))
+    )
+    pairs = a.join(b, on="k", within="2s", slack=None, name="pairs")
+    pairs.sink("out", sw.collect_sink())
+    made = sw.Simulation(nodes=2).predict(flow, 2 * RATE, horizon="10s", sample=1_200)
+    assert said in made.text()
+    assert ("of what leaves by then: worst" in made.text()) is (waits_s is None)
+    if waits_s is not None:
+        assert made.worst_s == pytest.approx(waits_s, abs=0.3)
+    assert made.keeps_deadline is (waits_s is not None)
 
 
 def test_where_no_gate_holds_anything_back_nothing_is_said_of_gates() -> None:

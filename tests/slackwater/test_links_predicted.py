@@ -70,10 +70,11 @@ def test_a_link_that_is_the_bottleneck_is_predicted_as_the_simulator_then_measur
         flow,
         {name: np.histogram(times, edges)[0] for name, times in at_s.items()},
         placement=placement,
+        limits=LIMITS,
         horizon=f"{SECONDS}s",
         costs={**costs, "gate-a": 0.002001, "gate-b": 0.001001},
     )
-    report = simulation.submit(flow, placement=placement, limits=LIMITS).wait()
+    report = simulation.submit(flow, placement=placement, limits=LIMITS, rates=made).wait()
     worst_s = max(sink.latency.max_ns for sink in report.sinks) / 1e9
     found = made.estimate
     assert found.bottleneck.name == "link node-1 -> node-2"
@@ -81,6 +82,10 @@ def test_a_link_that_is_the_bottleneck_is_predicted_as_the_simulator_then_measur
     assert found.worst_s == pytest.approx(worst_s, rel=0.05, abs=WIDTH_S)
     assert found.bounds_s[0] <= worst_s <= found.bounds_s[1]
     assert found.bounds_s[0] == pytest.approx(found.mace_worst_s + 0.3)
+    beside = report.prediction  # what it comes to from what arrived, by the second
+    assert beside is not None
+    assert beside.errors == 0
+    assert (beside.estimated_worst_ns or 0) / 1e9 == pytest.approx(worst_s, rel=0.1, abs=0.5)
 
 
 def asked(link: LinkModel | None = None, **more: Any) -> Prediction:

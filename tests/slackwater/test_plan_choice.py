@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,8 @@ from typer.testing import CliRunner
 
 import slackwater as sw
 from runtime.config import Limits
+from runtime.estimate import QueryGraph
+from runtime.estimate.curves import JoinCurve
 from runtime.estimate.sample_statistics import query_graph_of_sample
 from runtime.estimate.sampled import SampledStage
 from runtime.prepare import prepare
@@ -46,10 +50,11 @@ def stocks() -> sw.Dataflow:
     return flow
 
 
-def costing(row_s: dict[str, float]) -> Sampler:
+def costing(row_s: dict[str, float], pairs: JoinCurve | None = None) -> Sampler:
     """Return a sampler that counts rows, and takes what a row costs a step from here.
 
-    A stage costs what its steps cost, each for the rows that come to it.
+    A stage costs what its steps cost, each for the rows that come to it; `pairs` may have a curve
+    where it is a stage of its own.
     """
 
     def sampled(flow: sw.Dataflow, limits: Limits) -> FlowSample:
@@ -73,6 +78,11 @@ def costing(row_s: dict[str, float]) -> Sampler:
                 )
             )
         graph = query_graph_of_sample(stages, slice_s=1e9)
+        if pairs is not None and not limits.fuse:
+            operators = [
+                replace(one, curve=pairs) if one.name == "pairs" else one for one in graph.operators
+            ]
+            graph = QueryGraph(graph.sources, tuple(operators))
         return FlowSample(graph, sample.rows, 0.0, tuple(stages))
 
     return sampled
@@ -111,6 +121,26 @@ def test_a_cheap_filter_goes_to_the_source() -> None:
     row_s = {"tick": 1e-4, "fall": 1e-3, "pair": 1e-3, "good": 1e-6}
     choice = choose_plan(sw.Simulation(nodes=1), stocks(), 10, sample=costing(row_s))
     assert choice.chosen.rewrites[-1] == "good.1 before falling"
+
+
+def test_plans_are_ranked_by_the_pairs_that_a_denser_stream_will_have() -> None:
+    """A filter behind a join sees few pairs in a thin stream, and many in a dense one.
+
+    The join itself costs next to nothing; before it, the filter sees every falling tick.
+    """
+    row_s = {"tick": 1e-6, "fall": 1e-6, "pair": 1e-6, "good": 1e-3}
+    few = JoinCurve(within_s=1.0, row_s=(1e-6, 1e-6), pair_s=0.0, result=0.01)
+
+    def best_at(rate: float, speed: float | None) -> tuple[str, ...]:
+        ask = partial(choose_plan, sw.Simulation(nodes=1), stocks())
+        found = ask(rate, sample=costing(row_s, few), speed=speed).found
+        assert found is not None
+        return found.plans[0][1].rewrites
+
+    thin, dense = best_at(10, 1.0), best_at(10_000, 1.0)
+    assert not any("before pairs" in one for one in thin)
+    assert {"good.1 before pairs", "good.2 before pairs"} <= set(dense)
+    assert best_at(10, None) == best_at(10_000, None)  # as dense as the sample, only faster
 
 
 def test_a_flow_stays_as_it_is_written_where_nothing_is_gained() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +13,11 @@ import pytest
 
 import slackwater as sw
 from runtime.errors import SettingError
+from runtime.estimate.shared_cores import SharedCores
+from runtime.measure import Replaced
+from runtime.plan.slots import SlotPlace
+from slackwater.jobs import Job, Running
+from slackwater.predicting import on_machines
 from slackwater.prediction import Prediction
 from slackwater.sampling import sample_flow
 from slackwater.worthwhile import worthwhile_moves
@@ -90,3 +98,85 @@ def test_a_prediction_of_another_version_of_the_flow_is_refused() -> None:
     with pytest.raises(SettingError, match="is of another version of flow 'two steps': they diff"):
         job.replace(replace(made))
     job.close()
+
+
+def moves_from_here(made: Prediction, **more: Any) -> bool:
+    return isinstance(worthwhile_moves(made, HERE, **more), dict)
+
+
+def test_a_move_is_weighed_with_the_links_that_its_rows_would_cross() -> None:
+    """The steps take 1.2 of a core together; but apart, rows go over a link for a tenth of them."""
+    host, flow, _ = predicted(6 * MS)
+    apart = HERE | {"two": "node-3", "out": "node-3"}
+    clock = WorkClock(6 * MS)
+    sample = sample_flow(two_steps(clock), clock_ns=clock)
+    thin = sw.LinkModel(
+        delay_ns=0, between={("node-2", "node-3"): sw.LinkModel(delay_ns=0, bytes_per_s=10 * 24)}
+    )
+    ask = partial(host.predict, flow, RATE, sample=sample, placement=apart)
+    assert moves_from_here(ask())
+    assert not moves_from_here(ask(link=thin))
+    job = host.submit(flow, placement=HERE)
+    found = job.replace(ask(link=thin))
+    assert found is not None
+    assert "it is not worth it" in (found.problem or "")
+    job.close()
+
+
+def test_a_move_is_weighed_on_the_cores_that_there_are_less_what_others_take() -> None:
+    """Another slot is no more of a machine that has one core; with a second one it is."""
+    _, _, made = predicted(6 * MS)
+    slots = frozenset({"node-1", "node-2", "node-3"})
+
+    def on(cores: float, *, taken: float = 0.0) -> list[SharedCores]:
+        return [SharedCores(name="here", cores=cores, slots=slots, taken=taken, others=2)]
+
+    assert moves_from_here(made, machines=on(2))
+    assert not moves_from_here(made, machines=on(1))
+    assert not moves_from_here(made, machines=on(2, taken=1.0))
+    assert not moves_from_here(on_machines(made, on(1)))  # as it was predicted with
+
+
+class Held:
+    """What runs a job, as far as a job that stays where it is asks."""
+
+    places: Mapping[str, SlotPlace] = {}
+
+    def replace(self, placement: Mapping[str, str]) -> Replaced:
+        raise AssertionError(f"moved to {placement}")
+
+
+def test_a_job_is_weighed_beside_what_others_take_by_now() -> None:
+    _, _, made = predicted(6 * MS)
+    running = cast("Running", Held())
+    job = Job("job-1", running, flow="two steps", placement=HERE, collects=["out"])
+    slots = frozenset({"node-1", "node-2", "node-3"})
+    job.beside = lambda: [SharedCores(name="here", cores=1, slots=slots)]
+    assert "it is not worth it" in (job.replace(made).problem or "")
+    job.beside = None
+    with pytest.raises(AssertionError, match=r"moved to \{'two': 'node-3', 'out': 'node-3'\}"):
+        job.replace(made)
+
+
+def test_a_move_is_weighed_with_what_rows_wait_in_gates() -> None:
+    """Promises come every ten seconds: so long a row waits, wherever the steps are."""
+    clock = WorkClock(MS)
+    count = 3_000
+    at_ms = np.arange(count) * (1_000 // RATE)
+    told = pa.array(at_ms // 10_000 * 10_000, pa.timestamp("ms"))
+    rows = pa.table({"ts": pa.array(at_ms, pa.timestamp("ms")), "told": told, "n": range(count)})
+    flow = sw.Dataflow("bursts")
+    promise = sw.col("told")
+    stream = flow.source("numbers", sw.table(rows), event_time="ts", promise=promise, speed=1.0)
+    for name, slack in (("one", None), ("two", "0s")):
+        gate = stream.merge(name=name, slack=slack)
+        stream = gate.map_batches(clock.work, schema={"n": "int64"}, name=f"work {name}")
+    stream.sink("out", sw.collect_sink())
+    sample = sample_flow(flow, rows=count, clock_ns=clock)
+    apart = HERE | {"two": "node-3", "out": "node-3"}
+    made = sw.Simulation(nodes=3).predict(flow, RATE, sample=sample, placement=apart)
+    assert made.worst_s == pytest.approx(10.0, abs=0.2)
+    found = worthwhile_moves(made, HERE)
+    assert isinstance(found, Replaced)
+    said = "it is not worth it: the worst latency ahead is 10.0 s as the flow runs, 9.99 s then"
+    assert said in (found.problem or "")

@@ -94,11 +94,6 @@ class GatedEstimate:
     gates: tuple[GateWait, ...]
     work: Workload
 
-    @property
-    def sum_s(self) -> FloatArray:
-        """Mace's part and the gates' part, one added to the other, shape (d,)."""
-        return np.asarray(self.latency.mace_s + self.gate_s)
-
 
 def estimate_gated(
     flow: GatedFlow,

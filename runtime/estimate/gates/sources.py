@@ -84,11 +84,6 @@ class SourceTimes:
         )
 
     @property
-    def promises_nothing(self) -> bool:
-        """Whether no row of it says that none older follows."""
-        return not np.isfinite(self.promise_s).any()
-
-    @property
     def lag_s(self) -> FloatArray:
         """How far event time is behind the clock at each row, by the clock, shape (k,)."""
         return np.asarray(self.stimulus_s - self.event_s / self.pace)

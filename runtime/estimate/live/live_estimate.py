@@ -17,6 +17,7 @@ import numpy as np
 
 from runtime.control import FlowGraph
 from runtime.estimate.latency_estimate import estimate_latency
+from runtime.estimate.layout import Layout, Network, laid_out
 from runtime.estimate.live.seen_statistics import WINDOW_S, SeenStatistics, as_seen
 from runtime.estimate.live.shifts import Shifts
 from runtime.estimate.live.work_so_far import WorkSoFar
@@ -26,6 +27,7 @@ from runtime.measure.prediction import MOST_SPANS, PredictedSpan, PredictionRepo
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
 from runtime.plan.expected import ExpectedLatency
+from runtime.plan.slots import SlotPlace
 
 __all__ = ["LiveEstimate"]
 
@@ -52,16 +54,16 @@ class LiveEstimate:
         assert isinstance(expected.graph, QueryGraph), "made by `Prediction.expected`"
         self._planned: QueryGraph = expected.graph
         self._expected, self._slots = expected, dict(graph.slots)
-        self._capacity = dict.fromkeys(graph.slot_names, 1.0)
         self._interval_ns = graph.interval_ns
         interval_s = graph.interval_ns / NS_PER_SECOND
         windows_s = {stage.name: stage.window_ns / NS_PER_SECOND for stage in graph.stages}
         self._statistics = SeenStatistics(
             self._planned, self._slots, interval_s=interval_s, windows_s=windows_s
         )
+        self._layout = self._laid_out(graph)
         self._work = WorkSoFar(
-            self._planned,
-            self._slots,
+            self._layout.graph,
+            self._layout.places,
             interval_s=interval_s,
             reach=round(max(windows_s.values(), default=0.0) / interval_s),
         )
@@ -88,14 +90,14 @@ class LiveEstimate:
 
     def moved(self, graph: FlowGraph) -> None:
         """Stages go on in other slots; what waits goes along."""
-        self._work.moved()
         self._slots.update(graph.slots)
-        self._capacity = dict.fromkeys(graph.slot_names, 1.0)
+        self._layout = self._laid_out(graph)
+        self._work.moved(self._layout.graph, self._layout.places)
 
     def refresh(self) -> None:
         """Make the estimate anew, and the report."""
         seen = {name: self._statistics.seen(name) for name in self._planned.names}
-        load = dict.fromkeys(self._capacity, 0.0)
+        load = dict.fromkeys(self._slots.values(), 0.0)
         for stage, by in seen.items():
             load[self._slots[stage]] += by.cores
         for one in self._planned.operators:
@@ -104,7 +106,7 @@ class LiveEstimate:
         at_s = (self._newest + 1) * self._interval_ns / NS_PER_SECOND
         rates = {source: self._work.rate(source, WINDOW_S) for source in self._expected.rates}
         self._shifts.look(seen, rates, at_s=at_s)
-        self._estimate([self._operators[name] for name in self._planned.names])
+        self._estimate()
         self.report = replace(
             PredictionReport.of(self._expected),
             seen_load=load,
@@ -113,8 +115,25 @@ class LiveEstimate:
             origin_ns=None if self._origin is None else self._origin * self._interval_ns,
         )
 
-    def _estimate(self, operators: Sequence[QueryOperator]) -> None:
-        changed = self._work.count(operators)
+    def _laid_out(self, graph: FlowGraph) -> Layout:
+        """Take note of where stages are, and return it as predictions have it, with the links."""
+        places = {slot: SlotPlace(slot, node, 1) for slot, node in graph.nodes.items()}
+        network = self._expected.network or Network()
+        found = laid_out(self._planned, graph.slots, places, network)
+        behind = {stage for _, stage in found.feeders}
+        self._statistics.shares = {
+            stage: share for stage, share in self._expected.shares.items() if stage in behind
+        }
+        return found
+
+    def _as_seen(self, laid: QueryOperator) -> QueryOperator:
+        """Return a stage as it was seen of late; what crosses a link is as it was predicted."""
+        seen = self._operators.get(laid.name)
+        return laid if seen is None else replace(seen, inputs=laid.inputs)
+
+    def _estimate(self) -> None:
+        layout = self._layout
+        changed = self._work.count([self._as_seen(one) for one in layout.graph.operators])
         if changed is None:
             return
         if self._origin is None:
@@ -122,8 +141,15 @@ class LiveEstimate:
         first, graph, work = self._work.workload()
         if not self._spans:  # of what was heard before us there is more than what was reported
             self._past = [one for one in self._past if one.start_ns < first * self._interval_ns]
-        found = estimate_latency(graph, work, self._slots, self._capacity)
-        found = with_shared_cores(found, graph, work, self._slots, self._expected.machines)
+        found = estimate_latency(
+            graph,
+            work,
+            layout.places,
+            layout.capacity,
+            hop_s=layout.hop_s,
+            least_hop_s=layout.least_hop_s,
+        )
+        found = with_shared_cores(found, graph, work, layout.places, self._expected.machines)
         # Who comes first in an interval finds what was behind at the end of the one before.
         worst_s = np.maximum(found.held_up_s, np.concatenate([[0.0], found.held_up_s[:-1]]))
         for number in range(changed, first + len(worst_s)):

@@ -71,7 +71,13 @@ class SeenStatistics:
         slots: {stage: its slot}.
         interval_s: how long an interval is.
         windows_s: {stage: how long rows stay in its state}.
+
+    Attributes:
+        shares: {stage: how many of the rows that its inputs put out come to it}, of those whose
+            rows may wait for a link: what came there is not what was put out meanwhile.
     """
+
+    shares: Mapping[str, float] = {}
 
     def __init__(
         self,
@@ -150,14 +156,22 @@ class SeenStatistics:
         return self._sources.get(name, name)
 
     def _fed(self, operator: QueryOperator, seen: Sequence[Interval]) -> FloatArray:
-        """Return what each input has handed on in each interval, shape (inputs, intervals)."""
+        """Return what each input has handed on in each interval, shape (inputs, intervals).
+
+        Where that waits for a link: as much of it as came, in equal parts at any time.
+        """
         fed = [
             [_arrived(one, self._sources[name]) for one in seen]
             if name in self._sources
             else [one[name].handed for one in seen]
             for name in operator.inputs
         ]
-        return np.array(fed, dtype=np.float64)
+        found = np.array(fed, dtype=np.float64)
+        share = self.shares.get(operator.name, 0.0)
+        if share <= 0 or not found.any():
+            return found
+        came = np.array([one[operator.name].came for one in seen], dtype=np.float64)
+        return np.outer(found.sum(axis=1) / found.sum(), came / share)
 
     def _came(self, operator: QueryOperator, seen: Sequence[Interval]) -> int:
         """Return how many rows came to a stage; a source works off what comes."""

@@ -35,8 +35,8 @@ class WorkSoFar:
     """What arrived at each source, and the work that it makes.
 
     Args:
-        graph: as it was predicted with.
-        slots: {stage: its slot}.
+        graph: as it was predicted with, and what crosses links with a capacity.
+        slots: {stage: its slot}, and {what crosses a link: the link}.
         interval_s: how long an interval is.
         reach: how many intervals back a curve looks: as many as its longest window has.
     """
@@ -44,7 +44,7 @@ class WorkSoFar:
     def __init__(
         self, graph: QueryGraph, slots: Mapping[str, str], *, interval_s: float, reach: int
     ) -> None:
-        self._graph, self._slots = graph, slots
+        self._graph, self._slots = graph, dict(slots)
         self._width_s, self._reach = interval_s, reach
         self._arrived: dict[str, dict[int, int]] = {
             name: {} for name in graph.names if arrivals_of(name) in graph.sources
@@ -120,10 +120,15 @@ class WorkSoFar:
             load_s[j, 0] += self._carried_s.get(name, 0.0)
         return first, _given(self._graph), Workload(self._width_s, out, load_s)
 
-    def moved(self) -> None:
-        """Stages are about to go on in other slots: what is behind goes with them."""
+    def moved(self, graph: QueryGraph, slots: Mapping[str, str]) -> None:
+        """Stages go on in other slots: what is behind goes with them.
+
+        What waited for a link that no more rows go over is taken to be across.
+        """
         if self._load:
             self._let_go(max(self._load) + 1)
+        self._graph, self._slots = graph, dict(slots)
+        self._carried_s = {name: s for name, s in self._carried_s.items() if name in slots}
 
     def _let_go(self, before: int) -> None:
         gone = sorted(number for number in self._load if number < before)

@@ -1,0 +1,103 @@
+"""What is ahead of a flow, and what that makes of its latency where its stages are placed so.
+
+Whatever says how a placement would do goes by this: predictions, and what a move is worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from runtime.estimate import LatencyEstimate, QueryGraph, Workload, estimate_latency
+from runtime.estimate.layout import Layout, Network, laid_out
+from runtime.estimate.query_graph import FloatArray, arrivals_of
+from runtime.estimate.shared_cores import SharedCores
+from runtime.plan.plan import Plan
+from runtime.plan.slots import SlotPlace
+from slackwater.gate_waits import GatePart, gate_part
+from slackwater.sampling import FlowSample
+
+__all__ = ["Outlook", "PlacedEstimate", "estimate_placed"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Outlook:
+    """What is ahead of a flow, wherever its stages are.
+
+    Attributes:
+        series: {source: shape (d,), events that arrive in each subinterval}.
+        width_s: how long a subinterval is.
+        speed: how many times faster than the clock event time goes; None: nobody has said.
+        network: what lies between nodes, and what rows weigh.
+        places: {slot: where it is}, of all there are.
+        machines: those that may have fewer cores than slots, with what others take there.
+    """
+
+    series: Mapping[str, FloatArray]
+    width_s: float
+    speed: float | None
+    network: Network
+    places: Mapping[str, SlotPlace]
+    machines: tuple[SharedCores, ...] = ()
+
+    @property
+    def arrivals(self) -> dict[str, FloatArray]:
+        """{source of the query graph: events of each subinterval}."""
+        return {arrivals_of(name): counts for name, counts in self.series.items()}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlacedEstimate:
+    """What an outlook makes of a placement, with a core for each slot.
+
+    Attributes:
+        latency: over time, gates and links counted.
+        work: of the stages.
+        gates: what gates hold back, which is in `latency`; None: nothing.
+    """
+
+    latency: LatencyEstimate
+    work: Workload
+    gates: GatePart | None
+
+
+def estimate_placed(
+    plan: Plan, sample: FlowSample, graph: QueryGraph, outlook: Outlook
+) -> PlacedEstimate:
+    """Return what latency comes to in a placement.
+
+    Args:
+        plan: every stage in a slot.
+        sample: of the same flow.
+        graph: the sample's, at the speed of event time.
+        outlook: what is ahead.
+
+    Raises:
+        SettingError: rows cross a link with a capacity, and the sample does not know their weight.
+    """
+    width_s = outlook.width_s
+    places = {**outlook.places, **plan.places}
+    layout = laid_out(graph, plan.slots, places, outlook.network, slots=list(places))
+    gates = gate_part(
+        plan, sample, outlook.series, layout=layout, width_s=width_s, speed=outlook.speed
+    )
+    if gates is not None:
+        work = _of_stages(gates.made.work, layout, graph)
+        return PlacedEstimate(latency=gates.made.latency, work=work, gates=gates)
+    linked = Workload.of(layout.graph, outlook.arrivals, width_s)
+    found = estimate_latency(
+        layout.graph,
+        linked,
+        layout.places,
+        layout.capacity,
+        hop_s=layout.hop_s,
+        least_hop_s=layout.least_hop_s,
+    )
+    return PlacedEstimate(latency=found, work=_of_stages(linked, layout, graph), gates=None)
+
+
+def _of_stages(work: Workload, layout: Layout, graph: QueryGraph) -> Workload:
+    """Return the work of the stages alone, without what crosses links."""
+    own = set(graph.names)
+    here = [j for j, one in enumerate(layout.graph.operators) if one.name in own]
+    return Workload(work.width_s, work.arrivals, work.load_s[here])

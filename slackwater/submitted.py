@@ -1,0 +1,37 @@
+"""What a flow is planned by as it is submitted, on a cluster and in the simulator alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from runtime.config import Limits, Tuning
+    from runtime.estimate.rates import Rate
+    from slackwater.admission import Admission
+    from slackwater.prediction import Prediction
+    from slackwater.sampling import FlowSample
+
+__all__ = ["Planned"]
+
+
+class Planned(TypedDict, total=False):
+    """What `submit` and `plan` take beside a flow, each by name; all may be left out.
+
+    Attributes:
+        placement: {stage: slot or node} for some stages, or {"*": slot or node} for all.
+        limits: what bounds memory and slices.
+        tuning: how the deadline of the flow is kept; None: as well as we can.
+        rates: as of `predict`, or what that returned; the flow is then placed by what is
+            predicted, and its report has that beside what is measured.
+        sample: as of `predict`.
+        admission: "reject" refuses a flow that would break its deadline, or that of a flow already
+            running, by what is predicted for these rates; "warn", or None with rates, says so.
+    """
+
+    placement: Mapping[str, str] | None
+    limits: Limits | None
+    tuning: Tuning | None
+    rates: Mapping[str, Rate] | Rate | Prediction | None
+    sample: int | FlowSample
+    admission: Admission | None
