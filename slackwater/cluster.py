@@ -123,8 +123,8 @@ class Cluster(FlowHost):
             raise
 
     def _running(self, *, but: Job | None = None) -> list[RunningFlow]:
-        here = [job for job in self._jobs if job is not but and job.status == "running"]
-        return [job.needs for job in here]
+        others = [job for job in self._jobs if but is None or job.id != but.id]
+        return [job.needs for job in others if job.status == "running"]
 
     def _machines(self, running: Sequence[RunningFlow]) -> list[SharedCores]:
         from runtime.estimate.shared_cores import SharedCores  # noqa: PLC0415 (who predicts)
@@ -188,8 +188,12 @@ class Cluster(FlowHost):
         return self._kept(Job.attached(job_id, plan, running.start()))
 
     def _kept(self, job: Job) -> Job:
-        job.beside = lambda: self._machines(self._running(but=job))
         self._jobs = [one for one in self._jobs if one.status == "running"] + [job]
+        return self._here(job)
+
+    def _here(self, job: Job) -> Job:
+        """Return a job that knows what others take of the machine that it runs on."""
+        job.beside = lambda: self._machines(self._running(but=job))
         return job
 
     def jobs(self) -> list[Job]:
@@ -199,7 +203,7 @@ class Cluster(FlowHost):
         """
         from actors.jobs.detached import DetachedJob, all_records  # noqa: PLC0415
 
-        return [Job.detached(DetachedJob(record)) for record in all_records()]
+        return [self._here(Job.detached(DetachedJob(record))) for record in all_records()]
 
     def job(self, wanted: str) -> Job:
         """Return a detached job, whoever submitted it.
@@ -214,7 +218,7 @@ class Cluster(FlowHost):
         from actors.jobs.detached import DetachedJob, all_records  # noqa: PLC0415
         from actors.jobs.records import find_record  # noqa: PLC0415
 
-        return Job.detached(DetachedJob(find_record(all_records(), wanted)))
+        return self._here(Job.detached(DetachedJob(find_record(all_records(), wanted))))
 
     def spark(self, **settings: Any) -> SparkOnRay:
         """Start Spark on this cluster, once; `.session` is the SparkSession.

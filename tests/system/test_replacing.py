@@ -51,6 +51,8 @@ def test_stages_move_while_they_work_and_every_number_comes_once_in_order(
 ) -> None:
     job = cluster.submit(twins(tmp_path / "out"), placement=PLACED, detach=detach)
     goes_on(job)
+    elsewhere = cluster.predict(twins(tmp_path / "out"), 100, placement={"pairs": "node-1"})
+    assert "it is not worth it" in (job.replace(elsewhere).problem or "")  # nothing waits
     first = job.replace({"pairs": "node-1", "out": "node-1"})  # between slots that there are
     goes_on(job)
     second = job.replace({"b": "node-3", "pairs": "node-3"})  # to a new one; node-2 has none then
