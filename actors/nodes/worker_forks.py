@@ -3,9 +3,10 @@
 A worker is a Python that loads Ray, NumPy, Arrow and us, most of a second of CPU before it does
 anything. The first on a node does so and stays as it is then, and its copies (forks) are the
 workers: one in its own place, and one for whatever process the raylet starts later, which asks
-for it and ends. Who is to run in another environment, because of a runtime_env, loads all by
-itself, and so does everybody once the first is gone. It ends with its raylet. Run by the raylet,
-as a file, with what to load, the path of Ray's program, and that one's arguments.
+for it and ends. Who is to run in another environment, because of a runtime_env or for another
+driver, loads all by itself, and so does everybody once the first is gone. It ends with its
+raylet. Run by the raylet, as a file, with what to load, the path of Ray's program, and that
+one's arguments.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def _wanted_of_a_copy(
 
 
 def _place(wanted: dict[str, Any]) -> tuple[Any, ...]:
-    """What a copy cannot change: Ray reads its environment as it is loaded."""
+    """What a copy cannot change: Ray reads its environment, the driver's job too, as it loads."""
     return wanted["python"], wanted["environment"]
 
 

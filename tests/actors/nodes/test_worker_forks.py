@@ -113,6 +113,8 @@ def test_another_is_a_copy_with_all_loaded_and_what_is_its_own(raylet: Raylet) -
 def test_who_has_another_environment_loads_by_itself(raylet: Raylet) -> None:
     told, asked = raylet.start("other", GREETING="hello")
     assert (told["pid"], told["greeting"], told["loaded"]) == (asked, "hello", [])
+    told, asked = raylet.start("job", RAY_JOB_ID="02000000")  # of another driver
+    assert (told["pid"], told["loaded"]) == (asked, [])
 
 
 def test_once_the_first_is_gone_each_loads_by_itself(raylet: Raylet) -> None:
