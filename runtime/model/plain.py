@@ -9,6 +9,7 @@ it is.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from runtime.model.batch import Batch
 from runtime.model.message import Message, ReadTag
 
 _IS = "\0is"  # no column and no channel has this name
+_AS_THEY_ARE = frozenset({type(None), bool, int, float, str, bytes})
+"""Most of a state is these: they are passed by before a call, and a place in words, is made."""
 
 
 def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911 - one for each kind
@@ -59,22 +62,34 @@ def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911 - one
                 "tag": None if state.tag is None else tuple(state.tag),
             }
         case dict() if all(isinstance(key, str) for key in state):
-            return {key: to_plain(own, where=f"{where}.{key}") for key, own in state.items()}
+            return {
+                key: own if type(own) in _AS_THEY_ARE else to_plain(own, where=f"{where}.{key}")
+                for key, own in state.items()
+            }
         case dict():
             pairs = [(key, to_plain(own, where=f"{where}[{key}]")) for key, own in state.items()]
             return {_IS: "map", "pairs": pairs}
         case tuple():
-            return tuple(to_plain(own, where=f"{where}[{n}]") for n, own in enumerate(state))
+            return tuple(_each_plain(state, where))
         case list() | deque():
-            return [to_plain(own, where=f"{where}[{n}]") for n, own in enumerate(state)]
+            return _each_plain(state, where)
     raise TypeError(
         f"{where} is a {type(state).__name__}, which is no plain value: let its owner's snapshot() "
         "return numbers, text, lists, dicts, arrays, batches and messages only"
     )
 
 
+def _each_plain(values: Iterable[Any], where: str) -> list[Any]:
+    return [
+        own if type(own) in _AS_THEY_ARE else to_plain(own, where=f"{where}[{n}]")
+        for n, own in enumerate(values)
+    ]
+
+
 def from_plain(plain: Any) -> Any:  # noqa: PLR0911 - one for each kind
     """Return what `to_plain` was given; sequences are lists or tuples."""
+    if type(plain) in _AS_THEY_ARE:
+        return plain
     match plain:
         case {"\0is": "batch"}:
             return Batch(

@@ -28,6 +28,7 @@ from runtime.plan.step import Replica, Share
 from tests.contract.test_operators import AGGREGATE, JOIN, QUANTILES, ROWS, VALUES
 from tests.operators.literal import Leaves, Segment, leaves_of, reads_of, run, streams
 from tests.support.chance import chance
+from tests.support.examples import a_third
 
 TEXT_JOIN = replace(JOIN, left_on=("line", "area"), right_on=("line", "area"))
 CASES: list[tuple[JoinStep | AggregateStep, Share]] = [
@@ -114,6 +115,7 @@ def replicas_of(
 
 
 @every_case
+@a_third
 @given(data=st.data(), of=st.integers(2, 5), cut=chance)
 def test_replicas_find_together_what_one_operator_finds_nothing_twice(
     step: Any, share: Share, data: st.DataObject, of: int, cut: Random
@@ -136,6 +138,7 @@ def test_replicas_find_together_what_one_operator_finds_nothing_twice(
 
 
 @every_case
+@a_third
 @given(data=st.data(), cut=chance, again=chance)
 def test_a_replica_gives_the_same_rows_in_the_same_order_however_its_messages_come(
     step: Any, share: Share, data: st.DataObject, cut: Random, again: Random
@@ -149,6 +152,7 @@ def test_a_replica_gives_the_same_rows_in_the_same_order_however_its_messages_co
 
 
 @every_case
+@a_third
 @given(data=st.data(), cut=chance)
 def test_a_replica_promises_no_more_than_its_gate_said_however_far_the_watermark_is(
     step: Any, share: Share, data: st.DataObject, cut: Random

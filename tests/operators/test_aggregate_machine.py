@@ -281,15 +281,6 @@ def test_aggregate_with_ever_new_keys_stays_small() -> None:
     assert len(machine._cells) < 4_000
 
 
-@given(segments=streams([VALUES]))
-def test_five_cuts_give_the_same_bits(segments: list[Segment]) -> None:
-    step = replace(STEP, window=Window(12, 8))
-    first = run(AggregateMachine(step), reads_of(segments, [ROWS]))
-    for seed in range(5):
-        cut = Random(seed)  # noqa: S311 - cuts rows, guards nothing
-        assert run(AggregateMachine(step), reads_of(segments, [ROWS], cut)) == first
-
-
 def test_leaves_of_an_aggregate_have_the_columns_of_its_schema_in_order() -> None:
     values = {"area": [1], "line": ["20"], "delay": [0.5], "n": [3]}
     result = AggregateMachine(STEP).process(read(batch_of([1], values), END_NS), now_ns=0)

@@ -1,4 +1,4 @@
-"""More examples of a property than the profile in `tests/conftest.py` says, as a multiple of it."""
+"""More examples of a property than the profile in `tests/conftest.py` says, or fewer."""
 
 from __future__ import annotations
 
@@ -8,3 +8,5 @@ twice = settings(max_examples=2 * settings().max_examples)
 """For long runs of few kinds of steps, where it takes many to meet all that can follow another."""
 five_times = settings(max_examples=5 * settings().max_examples)
 """For what is done in microseconds, and in which anything may come behind anything."""
+a_third = settings(max_examples=settings().max_examples // 3)
+"""For a dear property that ten cases or so are put through: together they try hundreds."""

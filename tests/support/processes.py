@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -64,14 +63,6 @@ def command_line(
         timeout=LIMIT_S,
         check=False,
     )
-
-
-def side_by_side(
-    cluster: sw.Cluster, *commands: Sequence[str]
-) -> list[subprocess.CompletedProcess[str]]:
-    """Run several `slackwater …`, two at a time: each takes a core to load Ray."""
-    with ThreadPoolExecutor(2) as shells:
-        return list(shells.map(lambda words: command_line(cluster, *words), commands))
 
 
 def wait_for_free_cpus(node: str, count: float) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-PLAIN = (type(None), bool, int, float, str, bytes)
+PLAIN = frozenset({type(None), bool, int, float, str, bytes})
 
 
 def canonical(state: Any) -> Any:
@@ -19,18 +19,19 @@ def canonical(state: Any) -> Any:
 
     Anything but plain values, NumPy and Arrow arrays does not belong in it.
     """
+    if type(state) in PLAIN:
+        return state
     match state:
         case np.ndarray():
             assert state.dtype != object, "NumPy arrays of Python objects are no plain values"
-            return str(state.dtype), state.tobytes()
+            return state.dtype.str, state.tobytes()
         case pa.Array():
             return str(state.type), state.to_pylist()
         case dict():
             return {key: canonical(own) for key, own in state.items()}
         case list() | tuple():
             return type(state).__name__, [canonical(own) for own in state]
-    assert type(state) in PLAIN, f"{type(state)} in a snapshot"
-    return state
+    raise AssertionError(f"{type(state)} in a snapshot")
 
 
 # Attributes that may differ after a restore, since they say again what others say, or where it

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pyarrow as pa
@@ -28,7 +27,6 @@ from tests.support.processes import (
     command_line,
     driver,
     environment_of,
-    side_by_side,
     wait_for_free_cpus,
 )
 from tests.support.waiting import until
@@ -69,12 +67,6 @@ def counting(name: str, **sinks: sw.Output) -> sw.Dataflow:
     for sink, spec in sinks.items():
         gate.sink(sink, spec)
     return flow
-
-
-def said_by(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    assert done.returncode == 0, done.stderr
-    said: dict[str, Any] = json.loads(done.stdout)
-    return said
 
 
 def ignore(rows: pa.RecordBatch) -> None:
@@ -146,24 +138,32 @@ def test_a_job_runs_to_its_end_though_its_driver_was_killed_and_gives_everything
     assert record.coordinator.node == "node-1"
 
 
-@pytest.mark.timeout(240)  # four shells, two at a time
+A_LATER_SHELL = """
+import json
+import sys
+from typer.testing import CliRunner
+from slackwater.cli.main import app
+
+for words in json.loads(sys.argv[1]):  # one process for all: to load Ray for each takes seconds
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    print(json.dumps(json.loads(done.stdout)))
+"""
+
+
 def test_a_later_shell_lists_a_job_and_reads_and_stops_it(
     cluster: sw.Cluster, tmp_path: Path
 ) -> None:
     job = cluster.submit(counting("lines", out=sw.jsonl_sink(tmp_path / "out.jsonl")), detach=True)
     until(lambda: sink_rows(job) > 100, within_s=SOON_S, what="rows at the sink")
-
-    asked = side_by_side(
-        cluster,
-        ("jobs", "--json"),
-        ("status", job.id[:-2], "--json"),
-        ("logs", job.id, "--json"),
-    )
-    jobs, status, logs = map(said_by, asked)
+    commands = ["jobs"], ["status", job.id[:-2]], ["logs", job.id], ["stop", job.id]
+    lines = json.dumps([[*words, "--json"] for words in commands])
+    done = driver(cluster, A_LATER_SHELL, lines)
+    assert done.returncode == 0, done.stderr
+    jobs, status, logs, stopped = map(json.loads, done.stdout.splitlines())
     assert jobs["jobs"][0]["id"] == job.id
     assert status["job"]["state"] == status["report"]["state"] == "running"
     assert {part["who"] for part in logs["logs"]} == {*job.workers(), "coordinator"}
-    stopped = said_by(command_line(cluster, "stop", job.id, "--json"))
     assert stopped == {"job": job.id, "was": "running", "state": "stopped"}
     assert job.status == "stopped"
     text = (tmp_path / "out.jsonl").read_text(encoding="utf-8")
