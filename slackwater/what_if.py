@@ -12,6 +12,7 @@ from runtime.estimate import LatencyEstimate, QueryGraph, Workload, estimate_lat
 from runtime.estimate.latency_estimate import NodeEstimate
 from runtime.estimate.links import CROSSES, Link, with_links
 from runtime.estimate.query_graph import CostCurve, FloatArray, QueryOperator
+from runtime.estimate.units import Slices
 from runtime.model import NS_PER_SECOND, Duration, duration_ns
 from runtime.plan.plan import Plan
 from runtime.plan.slots import SlotPlace
@@ -73,6 +74,7 @@ class Layout:
         hop_s: {(from, to): the most that a row travels}.
         least_hop_s: the least.
         feeders: {(stage, the one that it feeds): what the second one is fed by, if it is a link}.
+        slices: how work is cut.
     """
 
     graph: QueryGraph
@@ -81,6 +83,7 @@ class Layout:
     hop_s: Mapping[tuple[str, str], float]
     least_hop_s: Mapping[tuple[str, str], float]
     feeders: Mapping[tuple[str, str], str]
+    slices: Slices
 
 
 def layout_of(plan: Plan, sample: FlowSample, *, slots: Sequence[str], network: Network) -> Layout:
@@ -106,6 +109,9 @@ def layout_of(plan: Plan, sample: FlowSample, *, slots: Sequence[str], network: 
         hop_s=_with_links(network.most_hop_s, network.links),
         least_hop_s=_with_links(network.least_hop_s, network.links),
         feeders={(feeder, target): name for name, (feeder, target) in ends.items()},
+        slices=Slices.of(
+            plan.limits, gated=[stage.name for stage in plan.stages if stage.is_gated]
+        ),
     )
 
 
@@ -126,6 +132,7 @@ def estimate_on(
         layout.capacity,
         hop_s=layout.hop_s,
         least_hop_s=layout.least_hop_s,
+        slices=layout.slices,
     )
 
 

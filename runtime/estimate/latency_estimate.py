@@ -13,6 +13,7 @@ from runtime.estimate.excess import cumulative_excess, mace, node_load
 from runtime.estimate.held_up import held_up
 from runtime.estimate.links import path_delays
 from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload
+from runtime.estimate.units import ONE_EVENT, Slices, epsilon_s
 
 __all__ = ["LatencyEstimate", "NodeEstimate", "estimate_latency"]
 
@@ -63,7 +64,8 @@ class LatencyEstimate:
         held_up_s: shape (d,), what counts work held up upstream, too; `worst_s` and the like go by
             it.
         has_result: shape (d,), whether any result is expected in a subinterval.
-        epsilon_s: ε of [mace] Theorem 2: one event of each input of each operator.
+        epsilon_s: ε of [mace] Theorem 2: one event of each input of each operator; or one slice, or
+            one message, if it was said how work is cut.
         nodes: as they were given.
     """
 
@@ -146,6 +148,7 @@ def estimate_latency(
     *,
     hop_s: Mapping[tuple[str, str], float] | None = None,
     least_hop_s: Mapping[tuple[str, str], float] | None = None,
+    slices: Slices = ONE_EVENT,
 ) -> LatencyEstimate:
     """Return what the latency will be.
 
@@ -157,6 +160,7 @@ def estimate_latency(
             costs were measured on.
         hop_s: {(from node, to node): how long an event travels, at most}; None: no time.
         least_hop_s: the same, at least; None: always as long.
+        slices: how work is cut; unless said, as [mace] has it, one event at a time.
 
     Raises:
         SettingError: an operator has no node, or one that is not there.
@@ -174,9 +178,12 @@ def estimate_latency(
     hopeless = float(each.max(initial=0.0)) > MOST_LOAD
     excess_by_time = mace(excess_s, speed)
     is_used = np.isin(np.arange(len(names)), places)
-    later_s = (
-        excess_by_time if hopeless else held_up(graph, work, places, speed, hop_s=hops).latency_s
-    )
+    found = None if hopeless else held_up(graph, work, places, speed, hop_s=hops)
+    later_s = excess_by_time if found is None else found.latency_s
+    waits_s = np.full(len(places), later_s.max(initial=0.0))
+    if found is not None:
+        ends_s = np.arange(1, len(later_s) + 1) * work.width_s
+        waits_s = np.maximum(found.finished_s - ends_s, 0.0).max(axis=1)
     given = [work.arrivals[name] > 0 for name in graph.sinks]
     return LatencyEstimate(
         width_s=work.width_s,
@@ -185,7 +192,7 @@ def estimate_latency(
         mace_most_s=_with_ways(excess_s, speed, ways.most_s, is_used),
         held_up_s=later_s,
         has_result=np.any(given, axis=0),
-        epsilon_s=_epsilon_s(graph, work, places, speed),
+        epsilon_s=epsilon_s(graph, work, speed[places], slices, waits_s=waits_s),
         nodes=tuple(
             NodeEstimate(
                 name=name,
@@ -219,20 +226,6 @@ def _place(operator: str, placement: Mapping[str, str], names: Sequence[str]) ->
 
 def _matrix(hop_s: Mapping[tuple[str, str], float], names: Sequence[str]) -> FloatArray:
     return np.array([[hop_s.get((a, b), 0.0) for b in names] for a in names])
-
-
-def _epsilon_s(
-    graph: QueryGraph, work: Workload, places: Sequence[int], speed: FloatArray
-) -> float:
-    """Return ε: λ of [mace] Lemma 2, summed over the nodes as the proof activates them."""
-    total_s = 0.0
-    for j, one in enumerate(graph.operators):
-        costs_s = sum(one.cost_s)
-        if one.curve is not None:  # the mean of what an event costs
-            events = sum(float(work.arrivals[name].sum()) for name in one.inputs)
-            costs_s = len(one.inputs) * float(work.load_s[j].sum()) / events if events else 0.0
-        total_s += costs_s / float(speed[places[j]])
-    return total_s
 
 
 def _by_work(
