@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from runtime.errors import SettingError
+from runtime.estimate.circles import Laid, laid_out
 from runtime.estimate.excess import cumulative_excess, mace, node_load
-from runtime.estimate.held_up import held_up
 from runtime.estimate.links import path_delays
 from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload
 from runtime.estimate.units import ONE_EVENT, Slices, epsilon_s
@@ -67,6 +67,8 @@ class LatencyEstimate:
         epsilon_s: ε of [mace] Theorem 2: one event of each input of each operator; or one slice, or
             one message, if it was said how work is cut.
         nodes: as they were given.
+        spread_s: what the upper bound is wider by where ways come back to a node they have left:
+            `runtime/estimate/circles.py`.
     """
 
     width_s: float
@@ -77,6 +79,7 @@ class LatencyEstimate:
     has_result: npt.NDArray[np.bool_]
     epsilon_s: float
     nodes: tuple[NodeEstimate, ...]
+    spread_s: float = 0.0
 
     @property
     def worst_s(self) -> float:
@@ -106,10 +109,15 @@ class LatencyEstimate:
         """Between which the worst latency lies: [mace] Theorem 2 with the delays of §VII-B.
 
         From below the largest Mace + P_min of a node; from above the largest Mace + P_max, or what
-        comes of held-up work if that is more, and w + ε on top.
+        comes of held-up work if that is more, and w + ε on top. Where ways come back to a node,
+        held-up work counts with its spread; no proof stands behind that, only random graphs.
+
+        That needs arrivals which are even within a subinterval (A-2). Take w so short that they
+        are: of what comes by Poisson, about as long as it is from one event to the next.
         """
         lower = float(self.mace_least_s[self.has_result].max(initial=0.0))
-        upper = max(float(self.mace_most_s[self.has_result].max(initial=0.0)), self.worst_s)
+        most_s = float(self.mace_most_s[self.has_result].max(initial=0.0))
+        upper = max(most_s, self.worst_s + self.spread_s)
         return lower, float(upper + self.width_s + self.epsilon_s)
 
     @property
@@ -178,21 +186,21 @@ def estimate_latency(
     hopeless = float(each.max(initial=0.0)) > MOST_LOAD
     excess_by_time = mace(excess_s, speed)
     is_used = np.isin(np.arange(len(names)), places)
-    found = None if hopeless else held_up(graph, work, places, speed, hop_s=hops)
-    later_s = excess_by_time if found is None else found.latency_s
-    waits_s = np.full(len(places), later_s.max(initial=0.0))
-    if found is not None:
-        ends_s = np.arange(1, len(later_s) + 1) * work.width_s
-        waits_s = np.maximum(found.finished_s - ends_s, 0.0).max(axis=1)
+    if hopeless:
+        waits_s = np.full(len(places), excess_by_time.max(initial=0.0))
+        laid = Laid(latency_s=excess_by_time, waits_s=waits_s, spread_s=0.0)
+    else:
+        laid = laid_out(graph, work, places, speed, hop_s=hops)
     given = [work.arrivals[name] > 0 for name in graph.sinks]
     return LatencyEstimate(
         width_s=work.width_s,
         mace_s=excess_by_time,
         mace_least_s=_with_ways(excess_s, speed, ways.least_s, is_used),
         mace_most_s=_with_ways(excess_s, speed, ways.most_s, is_used),
-        held_up_s=later_s,
+        held_up_s=laid.latency_s,
         has_result=np.any(given, axis=0),
-        epsilon_s=epsilon_s(graph, work, speed[places], slices, waits_s=waits_s),
+        epsilon_s=epsilon_s(graph, work, speed[places], slices, waits_s=laid.waits_s),
+        spread_s=laid.spread_s,
         nodes=tuple(
             NodeEstimate(
                 name=name,
