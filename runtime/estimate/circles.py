@@ -53,12 +53,23 @@ def laid_out(
     places: list[int],
     speed: FloatArray,
     *,
+    backlog_s: float,
     hop_s: FloatArray | None,
 ) -> Laid:
-    """Return what `held_up` says, of finer parts of a subinterval where ways go round."""
+    """Return what `held_up` says, of finer parts of a subinterval where ways go round.
+
+    Args:
+        graph: as of `held_up`, and so are `work`, `places`, `speed` and `hop_s`.
+        work: what there is to do.
+        places: shape (m,), the number of each operator's node.
+        speed: shape (n,), C_i of each node.
+        backlog_s: the largest that any node has by itself; up to a subinterval there is no pace to
+            lose, and nothing is laid out twice.
+        hop_s: shape (n, n), how long an event travels; None: no time.
+    """
     coarse = _laid(graph, work, places, speed, hop_s, parts=1)
-    steps = PARTS * work.load_s.size
-    if not goes_round(graph, places) or steps > MOST_STEPS:
+    is_calm = backlog_s <= work.width_s
+    if is_calm or PARTS * work.load_s.size > MOST_STEPS or not goes_round(graph, places):
         return coarse
     fine = _laid(graph, _in_parts(work), places, speed, hop_s, parts=PARTS)
     worst_s, whole_s = (float(each.latency_s.max(initial=0.0)) for each in (fine, coarse))

@@ -186,11 +186,12 @@ def estimate_latency(
     hopeless = float(each.max(initial=0.0)) > MOST_LOAD
     excess_by_time = mace(excess_s, speed)
     is_used = np.isin(np.arange(len(names)), places)
+    backlog_s = float(excess_by_time.max(initial=0.0))
     if hopeless:
-        waits_s = np.full(len(places), excess_by_time.max(initial=0.0))
+        waits_s = np.full(len(places), backlog_s)
         laid = Laid(latency_s=excess_by_time, waits_s=waits_s, spread_s=0.0)
     else:
-        laid = laid_out(graph, work, places, speed, hop_s=hops)
+        laid = laid_out(graph, work, places, speed, backlog_s=backlog_s, hop_s=hops)
     given = [work.arrivals[name] > 0 for name in graph.sinks]
     return LatencyEstimate(
         width_s=work.width_s,

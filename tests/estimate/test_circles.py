@@ -185,8 +185,10 @@ def test_parts_of_a_subinterval_give_a_latency_for_each_subinterval() -> None:
     case = drawn(3)
     work = Workload.of(case.graph, case.counts, WIDTH_S)
     speed = np.ones(len(case.hop_s))
-    laid = laid_out(case.graph, work, case.nodes, speed, hop_s=case.hop_s)
+    laid = laid_out(case.graph, work, case.nodes, speed, backlog_s=9.0, hop_s=case.hop_s)
     whole = held_up(case.graph, work, case.nodes, speed, hop_s=case.hop_s)
     assert laid.latency_s.shape == whole.latency_s.shape
     assert laid.latency_s == pytest.approx(whole.latency_s, abs=2 * WIDTH_S)
     assert laid.waits_s.shape == (len(case.nodes),)
+    calm = laid_out(case.graph, work, case.nodes, speed, backlog_s=WIDTH_S, hop_s=case.hop_s)
+    assert calm.latency_s == pytest.approx(whole.latency_s)
