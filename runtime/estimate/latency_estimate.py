@@ -112,8 +112,8 @@ class LatencyEstimate:
         comes of held-up work if that is more, and w + ε on top. Where ways come back to a node,
         held-up work counts with its spread; no proof stands behind that, only random graphs.
 
-        That needs arrivals which are even within a subinterval (A-2). Take w so short that they
-        are: of what comes by Poisson, about as long as it is from one event to the next.
+        Arrivals that are even within a subinterval (A-2) are needed from below only: from above
+        all of them may as well come at its start, which is what w is there for (Lemma 1).
         """
         lower = float(self.mace_least_s[self.has_result].max(initial=0.0))
         most_s = float(self.mace_most_s[self.has_result].max(initial=0.0))
