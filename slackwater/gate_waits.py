@@ -167,6 +167,7 @@ def gate_part(
             width_s=width_s,
             hop_s=layout.hop_s,
             least_hop_s=layout.least_hop_s,
+            slices=layout.slices,
         )
 
     deadline_s = None if plan.deadline_ns is None else plan.deadline_ns / NS_PER_SECOND

@@ -12,6 +12,7 @@ from runtime.estimate import LatencyEstimate, QueryGraph, Workload, estimate_lat
 from runtime.estimate.layout import Layout, Network, laid_out
 from runtime.estimate.query_graph import FloatArray, arrivals_of
 from runtime.estimate.shared_cores import SharedCores
+from runtime.estimate.units import Slices
 from runtime.plan.plan import Plan
 from runtime.plan.slots import SlotPlace
 from slackwater.gate_waits import GatePart, gate_part
@@ -77,7 +78,8 @@ def estimate_placed(
     """
     width_s = outlook.width_s
     places = {**outlook.places, **plan.places}
-    layout = laid_out(graph, plan.slots, places, outlook.network, slots=list(places))
+    slices = Slices.of(plan.limits, gated=[one.name for one in plan.stages if one.is_gated])
+    layout = laid_out(graph, plan.slots, places, outlook.network, slots=list(places), slices=slices)
     gates = gate_part(
         plan, sample, outlook.series, layout=layout, width_s=width_s, speed=outlook.speed
     )
@@ -92,6 +94,7 @@ def estimate_placed(
         layout.capacity,
         hop_s=layout.hop_s,
         least_hop_s=layout.least_hop_s,
+        slices=slices,
     )
     return PlacedEstimate(latency=found, work=_of_stages(linked, layout, graph), gates=None)
 

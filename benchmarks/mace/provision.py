@@ -141,7 +141,17 @@ def _asked(seed: int, *, seconds: float) -> tuple[RandomFlow, float, Provision]:
 
 
 def _run(drawn: RandomFlow, nodes: int, made: Prediction, deadline_s: float) -> Asked:
-    job = drawn.host(nodes).submit(drawn.flow, placement=made.plan.slots, limits=LIMITS)
+    """Run it as it was placed; bounds are asked for again, with the slices that it runs with."""
+    host, slots = drawn.host(nodes), made.plan.slots
+    made = host.predict(
+        drawn.flow,
+        drawn.trace(),
+        sample=drawn.sample,
+        horizon=drawn.seconds,
+        placement=slots,
+        limits=LIMITS,
+    )
+    job = host.submit(drawn.flow, placement=slots, limits=LIMITS)
     worst_ns = max(sink.latency.max_ns for sink in job.wait().sinks)
     plan = replace(made.plan, deadline_ns=round(deadline_s * NS_PER_SECOND))
     return Asked(nodes, replace(made, plan=plan), worst_ns / NS_PER_SECOND)

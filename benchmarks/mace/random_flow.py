@@ -100,22 +100,32 @@ def trace_of(times_s: Mapping[str, Floats], seconds: float) -> dict[str, Floats]
     return {name: np.histogram(at_s, edges)[0].astype(float) for name, at_s in times_s.items()}
 
 
-def random_flow(seed: int, *, seconds: float, attempt: int = 0) -> RandomFlow:
+def random_flow(
+    seed: int, *, seconds: float, attempt: int = 0, is_even: bool = False
+) -> RandomFlow:
     """Draw a flow whose operators have more to do than one node can, and none more than 0.45.
 
     Two or three sources of 20 to 50 rows/s in on-off periods; 5 to 9 operators that have 1.3 to
     2.8 times what a node can do. Flows of odd seeds have links. They have no windows and no joins:
     a bound from below is one of results, which those have for few rows.
+
+    Args:
+        seed: of what is drawn.
+        seconds: for how long rows come.
+        attempt: another flow of the same seed.
+        is_even: rows come evenly within a period, as A-2 of [mace] has it; else by Poisson.
     """
     rng = np.random.default_rng([seed, 20, attempt])
     while True:  # until there is as much to do as no node can, the largest parts cut
-        found = _draw(rng, seconds, is_linked=seed % 2 == 1)
+        found = _draw(rng, seconds, is_linked=seed % 2 == 1, is_even=is_even)
         if sum(found.shares) > 1.1 * found.cores:
             return found
 
 
-def _draw(rng: np.random.Generator, seconds: float, *, is_linked: bool) -> RandomFlow:
-    times_s = _arrivals(rng, seconds)
+def _draw(
+    rng: np.random.Generator, seconds: float, *, is_linked: bool, is_even: bool
+) -> RandomFlow:
+    times_s = _arrivals(rng, seconds, is_even=is_even)
     kinds = SHARES if not is_linked else {kind: SHARES[kind] for kind in (MAPS, FILTERS, MERGES)}
     flow, operators = _flow(rng, times_s, kinds)
     cores = int(rng.choice([1, 1, 2]))
@@ -151,7 +161,7 @@ def _load(sample: FlowSample, times_s: Mapping[str, Floats], seconds: float) -> 
     return dict(zip(sample.graph.names, work.load_s, strict=True))
 
 
-def _arrivals(rng: np.random.Generator, seconds: float) -> dict[str, Floats]:
+def _arrivals(rng: np.random.Generator, seconds: float, *, is_even: bool) -> dict[str, Floats]:
     times_s = {}
     for name in "abc"[: int(rng.integers(2, 4))]:
         load = OnOff(
@@ -160,11 +170,20 @@ def _arrivals(rng: np.random.Generator, seconds: float) -> dict[str, Floats]:
             high_s=float(rng.uniform(2, 6)),
         )
         parts = [
-            np.sort(rng.uniform(start_s, end_s, max(rng.poisson(rate * (end_s - start_s)), 1)))
+            _within(rng, start_s, end_s, rate * (end_s - start_s), is_even=is_even)
             for start_s, end_s, rate in load.rates(rng, until_s=seconds)
         ]
         times_s[name] = np.concatenate(parts)
     return times_s
+
+
+def _within(
+    rng: np.random.Generator, start_s: float, end_s: float, mean: float, *, is_even: bool
+) -> Floats:
+    """Return when the rows of a period arrive, one at least."""
+    if is_even:
+        return np.linspace(start_s, end_s, max(round(mean), 1), endpoint=False)
+    return np.sort(rng.uniform(start_s, end_s, max(rng.poisson(mean), 1)))
 
 
 def _link(rng: np.random.Generator, times_s: Mapping[str, Floats], seconds: float) -> LinkModel:

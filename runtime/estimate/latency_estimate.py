@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from runtime.errors import SettingError
+from runtime.estimate.circles import Laid, laid_over_time
 from runtime.estimate.excess import cumulative_excess, mace, node_load
-from runtime.estimate.held_up import held_up
 from runtime.estimate.links import path_delays
 from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload
+from runtime.estimate.units import ONE_EVENT, Slices, epsilon_s
 
 __all__ = ["LatencyEstimate", "NodeEstimate", "estimate_latency"]
 
@@ -63,8 +64,11 @@ class LatencyEstimate:
         held_up_s: shape (d,), what counts work held up upstream, too; `worst_s` and the like go by
             it.
         has_result: shape (d,), whether any result is expected in a subinterval.
-        epsilon_s: ε of [mace] Theorem 2: one event of each input of each operator.
+        epsilon_s: ε of [mace] Theorem 2: one event of each input of each operator; or one slice, or
+            one message, if it was said how work is cut.
         nodes: as they were given.
+        spread_s: what the upper bound is wider by where ways come back to a node they have left:
+            `runtime/estimate/circles.py`.
     """
 
     width_s: float
@@ -75,6 +79,7 @@ class LatencyEstimate:
     has_result: npt.NDArray[np.bool_]
     epsilon_s: float
     nodes: tuple[NodeEstimate, ...]
+    spread_s: float = 0.0
 
     @property
     def worst_s(self) -> float:
@@ -104,10 +109,15 @@ class LatencyEstimate:
         """Between which the worst latency lies: [mace] Theorem 2 with the delays of §VII-B.
 
         From below the largest Mace + P_min of a node; from above the largest Mace + P_max, or what
-        comes of held-up work if that is more, and w + ε on top.
+        comes of held-up work if that is more, and w + ε on top. Where ways come back to a node,
+        held-up work counts with its spread; no proof stands behind that, only random graphs.
+
+        Arrivals that are even within a subinterval (A-2) are needed from below only: from above
+        all of them may as well come at its start, which is what w is there for (Lemma 1).
         """
         lower = float(self.mace_least_s[self.has_result].max(initial=0.0))
-        upper = max(float(self.mace_most_s[self.has_result].max(initial=0.0)), self.worst_s)
+        most_s = float(self.mace_most_s[self.has_result].max(initial=0.0))
+        upper = max(most_s, self.worst_s + self.spread_s)
         return lower, float(upper + self.width_s + self.epsilon_s)
 
     @property
@@ -149,6 +159,7 @@ def estimate_latency(
     *,
     hop_s: Mapping[tuple[str, str], float] | None = None,
     least_hop_s: Mapping[tuple[str, str], float] | None = None,
+    slices: Slices = ONE_EVENT,
 ) -> LatencyEstimate:
     """Return what the latency will be.
 
@@ -160,6 +171,7 @@ def estimate_latency(
             costs were measured on.
         hop_s: {(from node, to node): how long an event travels, at most}; None: no time.
         least_hop_s: the same, at least; None: always as long.
+        slices: how work is cut; unless said, as [mace] has it, one event at a time.
 
     Raises:
         SettingError: an operator has no node, or one that is not there.
@@ -177,18 +189,22 @@ def estimate_latency(
     hopeless = float(each.max(initial=0.0)) > MOST_LOAD
     excess_by_time = mace(excess_s, speed)
     is_used = np.isin(np.arange(len(names)), places)
-    later_s = (
-        excess_by_time if hopeless else held_up(graph, work, places, speed, hop_s=hops).latency_s
-    )
+    backlog_s = float(excess_by_time.max(initial=0.0))
+    if hopeless:
+        waits_s = np.full(len(places), backlog_s)
+        laid = Laid(latency_s=excess_by_time, waits_s=waits_s, spread_s=0.0)
+    else:
+        laid = laid_over_time(graph, work, places, speed, backlog_s=backlog_s, hop_s=hops)
     given = [work.arrivals[name] > 0 for name in graph.sinks]
     return LatencyEstimate(
         width_s=work.width_s,
         mace_s=excess_by_time,
         mace_least_s=_with_ways(excess_s, speed, ways.least_s, is_used),
         mace_most_s=_with_ways(excess_s, speed, ways.most_s, is_used),
-        held_up_s=later_s,
+        held_up_s=laid.latency_s,
         has_result=np.any(given, axis=0),
-        epsilon_s=_epsilon_s(graph, work, places, speed),
+        epsilon_s=epsilon_s(graph, work, speed[places], slices, waits_s=laid.waits_s),
+        spread_s=laid.spread_s,
         nodes=tuple(
             NodeEstimate(
                 name=name,
@@ -222,20 +238,6 @@ def _place(operator: str, placement: Mapping[str, str], names: Sequence[str]) ->
 
 def _matrix(hop_s: Mapping[tuple[str, str], float], names: Sequence[str]) -> FloatArray:
     return np.array([[hop_s.get((a, b), 0.0) for b in names] for a in names])
-
-
-def _epsilon_s(
-    graph: QueryGraph, work: Workload, places: Sequence[int], speed: FloatArray
-) -> float:
-    """Return ε: λ of [mace] Lemma 2, summed over the nodes as the proof activates them."""
-    total_s = 0.0
-    for j, one in enumerate(graph.operators):
-        costs_s = sum(one.cost_s)
-        if one.curve is not None:  # the mean of what an event costs
-            events = sum(float(work.arrivals[name].sum()) for name in one.inputs)
-            costs_s = len(one.inputs) * float(work.load_s[j].sum()) / events if events else 0.0
-        total_s += costs_s / float(speed[places[j]])
-    return total_s
 
 
 def _by_work(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from runtime.estimate.links import CROSSES, Link, with_links
 from runtime.estimate.query_graph import QueryGraph
+from runtime.estimate.units import ONE_EVENT, Slices
 from runtime.plan.slots import SlotPlace
 
 __all__ = ["Layout", "Network", "Way", "laid_out"]
@@ -80,6 +81,7 @@ class Layout:
         hop_s: {(from, to): the most that a row travels}.
         least_hop_s: the least.
         feeders: {(stage, the one that it feeds): what the second one is fed by, if it is a link}.
+        slices: how work is cut.
     """
 
     graph: QueryGraph
@@ -88,6 +90,7 @@ class Layout:
     hop_s: Mapping[tuple[str, str], float]
     least_hop_s: Mapping[tuple[str, str], float]
     feeders: Mapping[tuple[str, str], str]
+    slices: Slices
 
 
 def laid_out(
@@ -97,6 +100,7 @@ def laid_out(
     network: Network,
     *,
     slots: Sequence[str] = (),
+    slices: Slices = ONE_EVENT,
 ) -> Layout:
     """Return a flow as an estimator takes it.
 
@@ -106,6 +110,7 @@ def laid_out(
         places: {slot in use: where it is}.
         network: what lies between nodes.
         slots: all there are, in their order; those in use, and links in use, come behind them.
+        slices: how work is cut; it tells in bounds alone.
 
     Raises:
         SettingError: rows cross a link with a capacity, and nobody knows their weight.
@@ -123,6 +128,7 @@ def laid_out(
         hop_s=_from_links(most_s, links),
         least_hop_s=_from_links(least_s, links),
         feeders={(feeder, target): name for name, (feeder, target) in ends.items()},
+        slices=slices,
     )
 
 

@@ -56,6 +56,28 @@ def test_with_what_is_held_up_the_worst_latency_is_bounded_on_any_graph(seed: in
     assert abs(found.worst_s - worst) <= WIDTH_S + found.epsilon_s
 
 
+@pytest.mark.parametrize("way", ["at random", "at the start", "at the end"])
+@pytest.mark.parametrize("seed", range(5))
+def test_however_events_come_within_a_subinterval_the_upper_bound_holds(
+    seed: int, way: str
+) -> None:
+    """It needs no A-2: what is newer does not delay what is older, and w is for the rest."""
+    case = random_case(seed, most_sources=4, most_nodes=6)
+    rng = np.random.default_rng([seed, 3])
+    arrivals_s = {}
+    for source in case.graph.sources:
+        counts = case.work.arrivals[source].astype(int)
+        begins_s = np.repeat(np.arange(len(counts)) * WIDTH_S, counts)
+        within = {
+            "at random": rng.uniform(0, 1, len(begins_s)),
+            "at the start": np.zeros(len(begins_s)),
+            "at the end": np.full(len(begins_s), 0.999),
+        }[way]
+        arrivals_s[source] = np.sort(begins_s + within * WIDTH_S).tolist()
+    measured = run_events(case.graph, arrivals_s, case.nodes)
+    assert measured.latency_s.max(initial=0.0) <= estimate(case).bounds_s[1]
+
+
 def test_the_case_that_breaks_the_upper_bound_of_theorem_2() -> None:
     """docs/papers/mace.md: N1 stands half idle while A waits at N0, and Mace counts it as used."""
     graph = QueryGraph(

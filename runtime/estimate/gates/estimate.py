@@ -25,6 +25,7 @@ from runtime.estimate.gates.streams import Series, counted, earliest_s, longest_
 from runtime.estimate.held_up import HeldBack, held_up
 from runtime.estimate.latency_estimate import LatencyEstimate, estimate_latency
 from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload, arrivals_of
+from runtime.estimate.units import ONE_EVENT, Slices
 from runtime.model import NS_PER_SECOND
 
 __all__ = ["GateWait", "GatedEstimate", "GatedFlow", "estimate_gated"]
@@ -104,6 +105,7 @@ def estimate_gated(
     width_s: float,
     hop_s: Mapping[tuple[str, str], float] | None = None,
     least_hop_s: Mapping[tuple[str, str], float] | None = None,
+    slices: Slices = ONE_EVENT,
 ) -> GatedEstimate:
     """Return what the latency of a flow with gates will be.
 
@@ -115,6 +117,7 @@ def estimate_gated(
         width_s: how long each is.
         hop_s: {(node, node): how long a row travels from one to the other, at most}.
         least_hop_s: the same, at least; None: always as long.
+        slices: how work is cut.
 
     Raises:
         SettingError: as `estimate_latency`.
@@ -128,7 +131,9 @@ def estimate_gated(
     pairs = _pairs(flow, width_s)
     alone = passage(graph, flow.gated, flow.sources, width_s=width_s, pairs=pairs)
     work = _workload(flow, alone, d, width_s)
-    base = estimate_latency(graph, work, placement, capacity, hop_s=hop_s, least_hop_s=least_hop_s)
+    base = estimate_latency(
+        graph, work, placement, capacity, hop_s=hop_s, least_hop_s=least_hop_s, slices=slices
+    )
     gate_s = _longest_s(graph, alone, width_s, d)
     if not flow.gated or any(node.load > MOST_LOAD for node in base.nodes):
         return GatedEstimate(
