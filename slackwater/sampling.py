@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from itertools import cycle
 
 import pyarrow as pa
@@ -23,8 +22,8 @@ from runtime.estimate.sampled import SampledStage, sampled_stages, share_of
 from runtime.flow.dataflow import Dataflow
 from runtime.measure.report import JobReport
 from runtime.model import NS_PER_SECOND
-from runtime.plan.canonical import canonical_work
 from runtime.plan.plan import Plan, Stage
+from runtime.plan.stage_versions import stage_versions
 from runtime.plan.steps import SourceStep
 from runtime.prepare import prepare
 from runtime.simulate import LinkModel, MeasuredCost
@@ -71,7 +70,7 @@ class FlowSample:
     def differs_from(self, plan: Plan) -> list[str]:
         """Return the stages that are not the same in a plan as they were in the sample, sorted."""
         names, known = {stage.name for stage in plan.stages}, set(self.graph.names)
-        now = versions_of(plan) if self.versions else {}
+        now = stage_versions(plan.stages) if self.versions else {}
         other = {name for name in names & known if now.get(name) != self.versions.get(name)}
         return sorted((names ^ known) | other)
 
@@ -122,22 +121,10 @@ def sample_flow(
         stages=tuple(stages),
         row_bytes=_row_bytes(report),
         shares=shares,
-        versions=versions_of(planned),
+        versions=stage_versions(planned.stages),
         times=times,
         origin_ns=origin_ns,
     )
-
-
-def versions_of(plan: Plan) -> dict[str, str]:
-    """Return {stage: a digest of what it does with a row}: other than before, it is another one."""
-    texts = {
-        stage.name: "\n".join(canonical_work(step) for step in (stage.step, *stage.chain))
-        for stage in plan.stages
-    }
-    return {
-        name: sha256(text.encode(errors="surrogatepass")).hexdigest()
-        for name, text in texts.items()
-    }
 
 
 def _row_bytes(report: JobReport) -> dict[tuple[str, str], float]:

@@ -52,6 +52,9 @@ class StageSample:
         handed: rows that it handed on.
         arrived: of a source, ((number of an interval, rows), …) of the rows handed over, by their
             stimulus time: interval n begins at n · interval_ns.
+        slices: how often it worked.
+        promised_ns: of a source: nothing older follows what it has handed over so far; START_NS
+            before it has promised anything.
     """
 
     stage: str
@@ -76,6 +79,8 @@ class StageSample:
     came: int = 0
     handed: int = 0
     arrived: tuple[tuple[int, int], ...] = ()
+    slices: int = 0
+    promised_ns: int = START_NS
 
     @property
     def took_ns(self) -> int:
@@ -150,11 +155,11 @@ class StageMeter:
         self._readers, self._window_ns = readers, window_ns
         self._second = 0
         self._ends_ns = start_ns + interval_ns
-        self._latency_ns = self._comm_ns = self._rows = self._peak_ns = 0
+        self._latency_ns = self._comm_ns = self._rows = self._peak_ns = self._slices = 0
         self._counters = (0, 0, 0, 0, 0)  # at the end of the last second
         self._arrived: dict[int, int] = {}
         self._first_event_ns: int | None = None
-        self._last_event_ns = START_NS
+        self._last_event_ns = self._promised_ns = START_NS
         self._over: deque[StageSample] = deque(maxlen=KEPT)
 
     def is_over(self, now_ns: int) -> bool:
@@ -180,6 +185,15 @@ class StageMeter:
         self._latency_ns = max(self._latency_ns, latency_ns)
         self._rows += rows
         self._last_event_ns = max(self._last_event_ns, last_event_ns)
+
+    def sliced(self) -> None:
+        """Count a slice."""
+        self._slices += 1
+
+    def promised(self, promise_ns: int) -> None:
+        """Take note of what a source promises; that it has ended is no time."""
+        if promise_ns != END_NS:
+            self._promised_ns = max(self._promised_ns, promise_ns)
 
     def ahead(self, skew_ns: int) -> None:
         """Count how far the newest is ahead of the frontier after a read."""
@@ -236,12 +250,14 @@ class StageMeter:
                     came=came,
                     handed=handed,
                     arrived=tuple(self._arrived.items()),
+                    slices=self._slices,
+                    promised_ns=self._promised_ns,
                 )
             )
             state.tried = ()
             self._counters = counters
             self._arrived = {}
-            self._latency_ns = self._comm_ns = self._rows = self._peak_ns = 0
+            self._latency_ns = self._comm_ns = self._rows = self._peak_ns = self._slices = 0
             self._second += 1
             self._ends_ns += self._interval_ns
 
@@ -261,10 +277,16 @@ class StageMeter:
             "second": self._second,
             "interval_ns": self._interval_ns,
             "ends_ns": self._ends_ns,
-            "worked": (self._latency_ns, self._comm_ns, self._rows, self._peak_ns),
+            "worked": (
+                self._latency_ns,
+                self._comm_ns,
+                self._rows,
+                self._peak_ns,
+                self._slices,
+            ),
             "counters": self._counters,
             "arrived": list(self._arrived.items()),
-            "events_ns": (self._first_event_ns, self._last_event_ns),
+            "events_ns": (self._first_event_ns, self._last_event_ns, self._promised_ns),
             "over": [sample.to_json() for sample in self._over],
         }
 
@@ -272,10 +294,10 @@ class StageMeter:
         """Continue from a snapshot."""
         self._second, self._ends_ns = state["second"], state["ends_ns"]
         self._interval_ns = state["interval_ns"]
-        self._latency_ns, self._comm_ns, self._rows, self._peak_ns = state["worked"]
+        (self._latency_ns, self._comm_ns, self._rows, self._peak_ns, self._slices) = state["worked"]
         self._counters = tuple(state["counters"])
         self._arrived = dict(state["arrived"])
-        self._first_event_ns, self._last_event_ns = state["events_ns"]
+        self._first_event_ns, self._last_event_ns, self._promised_ns = state["events_ns"]
         self._over = deque(map(StageSample.from_json, state["over"]), maxlen=KEPT)
 
     def take(self) -> list[StageSample]:
