@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 import slackwater as sw
-from actors.tuning.sample_history import JOBS, MOST_BYTES, SampleHistory
+from actors.tuning.job_records import MOST_BYTES
+from actors.tuning.sample_history import JOBS, SampleHistory
+from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample
 from runtime.model import ReleaseRule
 from runtime.plan.plan import Plan
@@ -21,7 +23,7 @@ def plan(name: str = "late: 1/2") -> Plan:
 
 
 def history(folder: Path, *, flow: str = "late: 1/2", most: int = 1_000) -> SampleHistory:
-    return SampleHistory(folder, plan(flow), most=most)
+    return SampleHistory(folder, FlowGraph.of(plan(flow)), most=most)
 
 
 def samples(*seconds: int, stage: str = "gate") -> list[StageSample]:
