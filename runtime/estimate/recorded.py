@@ -2,7 +2,7 @@
 
 ```
 second 12   pairs   600 rows in 60 slices took 150 ms, 540 handed on   ─▶  ω = 0.24 ms, σ = 0.9
-            buses   (12, 580), (13, 20) by stimulus                    ─▶  580 events in second 12
+            buses   (120, 58), (121, 61), … by stimulus                ─▶  58 events from 12.0 s on
 ```
 
 Samples count rows, they do not know them: how joins and windows change with the density of a stream
@@ -21,7 +21,7 @@ from runtime.estimate.curves import fit_nonnegative
 from runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator, arrivals_of
 from runtime.estimate.rates import RecordedRate
 from runtime.estimate.sampled import StageCost
-from runtime.measure.samples import StageSample
+from runtime.measure.samples import PARTS, StageSample
 from runtime.model import NS_PER_SECOND
 
 __all__ = ["RecordedStage", "arrivals_recorded", "graph_recorded", "stages_recorded"]
@@ -30,7 +30,7 @@ ALIKE = 0.2
 """Intervals in which a slice had as many rows, but for so much, do not tell it from its rows."""
 
 
-MOST_INTERVALS = 1_000_000
+MOST_PARTS = 10_000_000
 """More than any job keeps."""
 
 
@@ -178,7 +178,7 @@ def arrivals_recorded(
     Args:
         samples: of one job, with rows of a source at least.
         sources: their names.
-        interval_s: how long an interval of the samples is.
+        interval_s: how long an interval of the samples is; arrivals are known to a tenth of it.
 
     Raises:
         SettingError: nothing arrived, or what is said of it cannot be.
@@ -189,12 +189,15 @@ def arrivals_recorded(
             counts[one.stage][number] = counts[one.stage].get(number, 0) + rows
     numbers = [number for each in counts.values() for number in each]
     came = [count for each in counts.values() for count in each.values()]
-    first, last = min(numbers, default=0), max(numbers, default=0)
-    if sum(came) <= 0 or min(came) < 0 or last - first >= MOST_INTERVALS:
+    # Whole intervals: the tenths in which nothing came at the ends are a part of the record.
+    first = min(numbers, default=0) // PARTS * PARTS
+    last = max(numbers, default=0) // PARTS * PARTS + PARTS - 1
+    if sum(came) <= 0 or min(came) < 0 or last - first >= MOST_PARTS:
         raise SettingError("it does not say what has arrived at the sources, and when")
     return {
         name: RecordedRate(
-            [each.get(number, 0) for number in range(first, last + 1)], interval_s=interval_s
+            [each.get(number, 0) for number in range(first, last + 1)],
+            interval_s=interval_s / PARTS,
         )
         for name, each in counts.items()
     }

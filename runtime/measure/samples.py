@@ -19,6 +19,9 @@ from runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, START_NS, Int64Arra
 KEPT = 120
 """Seconds that wait to be taken; when nobody takes them, the oldest go."""
 
+PARTS = 10
+"""An interval's arrivals are counted by tenths of it: what comes at once makes rows wait."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSample:
@@ -50,8 +53,9 @@ class StageSample:
         busy_ns: how long it worked.
         came: rows that came to it.
         handed: rows that it handed on.
-        arrived: of a source, ((number of an interval, rows), …) of the rows handed over, by their
-            stimulus time: interval n begins at n · interval_ns.
+        arrived: of a source, ((number, rows), …) of the rows handed over, by their stimulus time,
+            in tenths (`PARTS`) of intervals: number n is of interval n // PARTS, which begins at
+            (n // PARTS) · interval_ns.
         slices: how often it worked.
         promised_ns: of a source: nothing older follows what it has handed over so far; START_NS
             before it has promised anything.
@@ -201,14 +205,17 @@ class StageMeter:
 
     def arrived(self, stimulus_ns: Int64Array) -> None:
         """Count rows that a source hands over, by their stimulus times, ascending or not."""
-        first = int(np.minimum.reduce(stimulus_ns)) // self._interval_ns
-        last = int(np.maximum.reduce(stimulus_ns)) // self._interval_ns
+        interval_ns = self._interval_ns
+        first = int(np.minimum.reduce(stimulus_ns)) * PARTS // interval_ns
+        last = int(np.maximum.reduce(stimulus_ns)) * PARTS // interval_ns
         if first == last:  # nearly always; rows of one read are of one moment
             self._arrived[first] = self._arrived.get(first, 0) + len(stimulus_ns)
             return
-        each, rows = np.unique(stimulus_ns // self._interval_ns, return_counts=True)
-        for number, count in zip(each.tolist(), rows.tolist(), strict=True):
-            self._arrived[number] = self._arrived.get(number, 0) + count
+        number, within_ns = np.divmod(stimulus_ns, interval_ns)  # so that 64 bits are enough
+        parts = number * PARTS + within_ns * PARTS // interval_ns
+        each, rows = np.unique(parts, return_counts=True)
+        for part, count in zip(each.tolist(), rows.tolist(), strict=True):
+            self._arrived[part] = self._arrived.get(part, 0) + count
 
     def close(self, now_ns: int, state: GateState) -> None:
         """End every second that is over by now; one in which nothing happened has a sample too."""
