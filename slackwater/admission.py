@@ -54,8 +54,8 @@ def check_admission(admission: object, rates: object) -> None:
     if admission is not None and rates is None:
         raise SettingError(
             f"admission={admission!r} goes by what is predicted, and no rates are given: add "
-            "rates= (--rate), events a second of each source or of all together; or submit it "
-            "with a history of the flow: tuning=sw.Tuning(history=…)"
+            "rates= (--rate), events a second of each source or of all together, or a history "
+            "that has a job of this version of the flow: tuning=sw.Tuning(history=…)"
         )
 
 
