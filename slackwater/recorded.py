@@ -22,6 +22,7 @@ from runtime.errors import SettingError
 from runtime.estimate.gates.recorded_times import times_recorded
 from runtime.estimate.rates import Rate, RecordedRate
 from runtime.estimate.recorded import arrivals_recorded, graph_recorded, stages_recorded
+from runtime.estimate.sampled import spans_of
 from runtime.flow.dataflow import Dataflow
 from runtime.model import NS_PER_SECOND, Duration, duration_ns
 from runtime.plan.plan import Plan
@@ -152,14 +153,25 @@ def _sample_of(plan: Plan, now: Mapping[str, str], record: JobRecord | None) -> 
         for stage in plan.stages
     }
     stages = stages_recorded(samples, inputs)
-    graph, shares = graph_recorded(stages, slice_s=plan.limits.slice_ns / NS_PER_SECOND)
     specs = {one.name: one.step.source for one in plan.stages if isinstance(one.step, SourceStep)}
+    interval_s = samples[0].interval_ns / NS_PER_SECOND
+    arrived = arrivals_recorded(samples, list(specs), interval_s=interval_s)
     times, origin_ns = times_recorded(
         samples,
-        {name: spec.speed for name, spec in specs.items()},
-        sorts=[name for name, spec in specs.items() if spec.reorder.sorts],
+        arrived,
+        speeds={name: spec.speed for name, spec in specs.items()},
+        waits_s={
+            name: spec.disorder_ns / NS_PER_SECOND
+            for name, spec in specs.items()
+            if spec.reorder.sorts
+        },
     )
-    interval_s = samples[0].interval_ns / NS_PER_SECOND
+    graph, shares = graph_recorded(
+        stages,
+        slice_s=plan.limits.slice_ns / NS_PER_SECOND,
+        spans={stage.name: spans_of(stage) for stage in plan.stages},
+        times_s={name: rate.times_s * times[name].pace for name, rate in arrived.items()},
+    )
     return FlowSample(
         graph,
         {stage.name: stage.rows_in for stage in stages if not stage.inputs},
@@ -168,7 +180,7 @@ def _sample_of(plan: Plan, now: Mapping[str, str], record: JobRecord | None) -> 
         versions=now,
         times=times,
         origin_ns=origin_ns,
-        recorded=arrivals_recorded(samples, list(specs), interval_s=interval_s),
+        recorded=arrived,
     )
 
 

@@ -184,6 +184,13 @@ class RecordedRate:
         """Events a second, over the whole record."""
         return float(self._until[-1]) / self.length_s
 
+    @property
+    def times_s(self) -> FloatArray:
+        """When each event came, seconds from the start of the record, ascending."""
+        ends_s = np.arange(len(self._until)) * self._interval_s
+        events = np.arange(round(float(self._until[-1]))) + 0.5
+        return np.asarray(np.interp(events, self._until, ends_s))
+
     def series(self, *, d: int, width_s: float) -> FloatArray:
         """Return how many events there are in each of d subintervals."""
         turns, rest_s = np.divmod(np.arange(d + 1) * width_s, self.length_s)

@@ -5,26 +5,35 @@ second 12   pairs   600 rows in 60 slices took 150 ms, 540 handed on   ─▶  �
             buses   (120, 58), (121, 61), … by stimulus                ─▶  58 events from 12.0 s on
 ```
 
-Samples count rows, they do not know them: how joins and windows change with the density of a stream
-is not in them, so all is linear. Source: [mace] §III-B, §VI-B.
+How many results joins and windows give in a denser stream follows from when rows came, as it does
+of a sample. What pairs and results cost beside rows does not, so costs are linear.
+
+Source: [mace] §III-B, §VI-B.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from runtime.errors import SettingError
 from runtime.estimate.curves import fit_nonnegative
-from runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator, arrivals_of
+from runtime.estimate.query_graph import FloatArray, QueryGraph
 from runtime.estimate.rates import RecordedRate
-from runtime.estimate.sampled import StageCost
+from runtime.estimate.sample_statistics import query_graph_of_sample
+from runtime.estimate.sampled import SampledStage, Spans, StageCost, share_of
 from runtime.measure.samples import PARTS, StageSample
 from runtime.model import NS_PER_SECOND
 
-__all__ = ["RecordedStage", "arrivals_recorded", "graph_recorded", "stages_recorded"]
+__all__ = [
+    "RecordedStage",
+    "arrivals_recorded",
+    "first_interval",
+    "graph_recorded",
+    "stages_recorded",
+]
 
 ALIKE = 0.2
 """Intervals in which a slice had as many rows, but for so much, do not tell it from its rows."""
@@ -134,13 +143,19 @@ def _recorded(name: str, inputs: tuple[str, ...], seen: Sequence[StageSample]) -
 
 
 def graph_recorded(
-    stages: Sequence[RecordedStage], *, slice_s: float
+    stages: Sequence[RecordedStage],
+    *,
+    slice_s: float,
+    spans: Mapping[str, Spans] | None = None,
+    times_s: Mapping[str, FloatArray] | None = None,
 ) -> tuple[QueryGraph, dict[str, float]]:
     """Return the query graph of a flow, its stages as operators, and their shares.
 
     Args:
         stages: in topological order.
         slice_s: how long a full slice takes (`Limits.slice_ns`).
+        spans: {stage: the lengths of its windows and joins}.
+        times_s: {source: event times of what arrived, seconds}.
 
     Returns:
         The graph; and {stage: how many of the rows that its inputs hand on come to it}.
@@ -148,30 +163,46 @@ def graph_recorded(
     Raises:
         SettingError: nothing took any time.
     """
-    out = {one.name: one.rows_out for one in stages}
-    operators, shares = [], {}
+    known = _as_sampled(stages, slice_s, spans or {})
+    if not any(one.slice_s[0] for one in known):
+        raise SettingError("nothing took any time in it, so what an event costs is not known")
+    graph = query_graph_of_sample(known, slice_s=slice_s, times_s=times_s)
+    return graph, {one.name: share_of(one, known) for one in known}
+
+
+def _as_sampled(
+    stages: Sequence[RecordedStage], slice_s: float, spans: Mapping[str, Spans]
+) -> list[SampledStage]:
+    """Return stages as if a sample had shown them: all in one slice, by what its rows cost.
+
+    Rows that were under way as the record ends are taken to have gone on, so that they lower
+    neither selectivities nor shares.
+    """
+    handed = {one.name: one.rows_out for one in stages}
+    out: dict[str, int] = {}
+    found = []
     for one in stages:
-        handed = sum(out[feeder] for feeder in one.inputs)
-        share = one.rows_in / handed if handed else float(not one.inputs)
-        inputs = one.inputs or (arrivals_of(one.name),)
-        row_s = one.row_s(slice_s)
-        shares[one.name] = share
-        operators.append(
-            QueryOperator(
+        sent, fed = sum(handed[name] for name in one.inputs), sum(out[name] for name in one.inputs)
+        rows = round(one.rows_in * fed / sent) if sent else one.rows_in
+        out[one.name] = round(one.selectivity * rows)
+        own = spans.get(one.name, Spans())
+        found.append(
+            SampledStage(
                 name=one.name,
-                inputs=inputs,
-                cost_s=(row_s * share,) * len(inputs),
-                selectivity=(one.selectivity * share,) * len(inputs),
+                inputs=one.inputs,
+                rows_in=rows,
+                rows_out=out[one.name],
+                slice_rows=[max(rows, 1)],
+                slice_s=[one.row_s(slice_s) * max(rows, 1)],
+                window_s=own.window_s,
+                within_s=own.within_s,
             )
         )
-    if not any(cost for one in operators for cost in one.cost_s):
-        raise SettingError("nothing took any time in it, so what an event costs is not known")
-    sources = tuple(arrivals_of(one.name) for one in stages if not one.inputs)
-    return QueryGraph(sources, tuple(operators)), shares
+    return found
 
 
 def arrivals_recorded(
-    samples: Iterable[StageSample], sources: Sequence[str], *, interval_s: float
+    samples: Sequence[StageSample], sources: Sequence[str], *, interval_s: float
 ) -> dict[str, RecordedRate]:
     """Return {source: what arrived there}, from the first event of any source to the last.
 
@@ -190,7 +221,7 @@ def arrivals_recorded(
     numbers = [number for each in counts.values() for number in each]
     came = [count for each in counts.values() for count in each.values()]
     # Whole intervals: the tenths in which nothing came at the ends are a part of the record.
-    first = min(numbers, default=0) // PARTS * PARTS
+    first = first_interval(samples, sources) * PARTS
     last = max(numbers, default=0) // PARTS * PARTS + PARTS - 1
     if sum(came) <= 0 or min(came) < 0 or last - first >= MOST_PARTS:
         raise SettingError("it does not say what has arrived at the sources, and when")
@@ -201,3 +232,11 @@ def arrivals_recorded(
         )
         for name, each in counts.items()
     }
+
+
+def first_interval(samples: Iterable[StageSample], sources: Collection[str]) -> int:
+    """Return the interval in which the first event of any source came, by its stimulus."""
+    return min(
+        (number // PARTS for one in samples if one.stage in sources for number, _ in one.arrived),
+        default=0,
+    )

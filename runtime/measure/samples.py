@@ -59,6 +59,7 @@ class StageSample:
         slices: how often it worked.
         promised_ns: of a source: nothing older follows what it has handed over so far; START_NS
             before it has promised anything.
+        stimulus_ns: of a source: the newest stimulus time of what it has handed over so far.
     """
 
     stage: str
@@ -85,6 +86,7 @@ class StageSample:
     arrived: tuple[tuple[int, int], ...] = ()
     slices: int = 0
     promised_ns: int = START_NS
+    stimulus_ns: int = START_NS
 
     @property
     def took_ns(self) -> int:
@@ -163,7 +165,7 @@ class StageMeter:
         self._counters = (0, 0, 0, 0, 0)  # at the end of the last second
         self._arrived: dict[int, int] = {}
         self._first_event_ns: int | None = None
-        self._last_event_ns = self._promised_ns = START_NS
+        self._last_event_ns = self._promised_ns = self._stimulus_ns = START_NS
         self._over: deque[StageSample] = deque(maxlen=KEPT)
 
     def is_over(self, now_ns: int) -> bool:
@@ -206,8 +208,10 @@ class StageMeter:
     def arrived(self, stimulus_ns: Int64Array) -> None:
         """Count rows that a source hands over, by their stimulus times, ascending or not."""
         interval_ns = self._interval_ns
+        newest_ns = int(np.maximum.reduce(stimulus_ns))
+        self._stimulus_ns = max(self._stimulus_ns, newest_ns)
         first = int(np.minimum.reduce(stimulus_ns)) * PARTS // interval_ns
-        last = int(np.maximum.reduce(stimulus_ns)) * PARTS // interval_ns
+        last = newest_ns * PARTS // interval_ns
         if first == last:  # nearly always; rows of one read are of one moment
             self._arrived[first] = self._arrived.get(first, 0) + len(stimulus_ns)
             return
@@ -259,6 +263,7 @@ class StageMeter:
                     arrived=tuple(self._arrived.items()),
                     slices=self._slices,
                     promised_ns=self._promised_ns,
+                    stimulus_ns=self._stimulus_ns,
                 )
             )
             state.tried = ()
@@ -293,7 +298,8 @@ class StageMeter:
             ),
             "counters": self._counters,
             "arrived": list(self._arrived.items()),
-            "events_ns": (self._first_event_ns, self._last_event_ns, self._promised_ns),
+            "events_ns": (self._first_event_ns, self._last_event_ns),
+            "source_ns": (self._promised_ns, self._stimulus_ns),
             "over": [sample.to_json() for sample in self._over],
         }
 
@@ -304,7 +310,8 @@ class StageMeter:
         (self._latency_ns, self._comm_ns, self._rows, self._peak_ns, self._slices) = state["worked"]
         self._counters = tuple(state["counters"])
         self._arrived = dict(state["arrived"])
-        self._first_event_ns, self._last_event_ns, self._promised_ns = state["events_ns"]
+        self._first_event_ns, self._last_event_ns = state["events_ns"]
+        self._promised_ns, self._stimulus_ns = state["source_ns"]
         self._over = deque(map(StageSample.from_json, state["over"]), maxlen=KEPT)
 
     def take(self) -> list[StageSample]:

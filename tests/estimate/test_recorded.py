@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors import SettingError
+from runtime.estimate.gates import SourceTimes
 from runtime.estimate.gates.recorded_times import times_recorded
 from runtime.estimate.rates import RecordedRate, is_trace, series_of
 from runtime.estimate.recorded import arrivals_recorded, graph_recorded, stages_recorded
@@ -88,7 +89,7 @@ def test_a_graph_has_the_selectivity_and_the_share_of_each_stage() -> None:
     assert found["both"].selectivity == (0.5, 0.5)
     assert found["out"].selectivity == (1.0,)
     assert found["out"].cost_s == (pytest.approx(1e-6),)
-    assert all(one.curve is None for one in graph.operators), "samples know no curves"
+    assert all(one.curve is None for one in graph.operators), "nothing is said of lengths"
     assert shares == {"a": 1.0, "b": 1.0, "both": 1.0, "out": 1.0}
 
 
@@ -167,43 +168,70 @@ def test_a_record_gives_its_events_evenly_over_and_over(
     assert is_trace(rate), "of what comes behind it nothing is known"
 
 
-def lagging(lag_ms: int, *, late_ms: int = 0) -> list[StageSample]:
-    """A source in order, so far behind the clock, that hands over what was due so long ago."""
+def lagging(
+    stage: str = "a", *, lag_ms: int = 0, late_ms: int = 0, keeps_ms: int = 0, seconds: int = 10
+) -> list[StageSample]:
+    """A source of ten rows a second, so far behind the clock, that hands them over so late."""
     return [
         StageSample(
-            stage="a",
+            stage=stage,
             second=n,
             rows=10,
-            latency_ns=late_ms * MS,
+            arrived=tuple((10 * n + part, 1) for part in range(10)),
+            stimulus_ns=(n + 1) * S - late_ms * MS,
             last_event_ns=(n + 1) * S - (lag_ms + late_ms) * MS,
-            promised_ns=(n + 1) * S - (lag_ms + late_ms) * MS,
+            promised_ns=(n + 1) * S - (lag_ms + late_ms + keeps_ms) * MS,
         )
-        for n in range(10)
+        for n in range(seconds)
     ]
+
+
+def times_of(*samples: StageSample, speed: float | None = 1) -> dict[str, SourceTimes]:
+    names = sorted({one.stage for one in samples})
+    arrived = arrivals_recorded(samples, names, interval_s=1.0)
+    return times_recorded(samples, arrived, speeds=dict.fromkeys(names, speed))[0]
 
 
 @given(st.integers(0, 5_000), st.integers(0, 900))
 def test_lags_are_those_of_arrivals_however_late_a_source_was_asked(
     lag_ms: int, late_ms: int
 ) -> None:
-    on_time = [replace(one, stage="b") for one in lagging(0)]
-    found, _ = times_recorded([*lagging(lag_ms, late_ms=late_ms), *on_time], {"a": 1, "b": 1})
+    found = times_of(*lagging("a", lag_ms=lag_ms, late_ms=late_ms), *lagging("b"))
     behind = found["a"].lag_s - found["b"].lag_s
-    assert behind == pytest.approx(np.full(10, lag_ms / 1_000), abs=1e-6)
+    assert behind == pytest.approx(np.full(100, lag_ms / 1_000), abs=1e-6)
     assert np.array_equal(found["a"].event_s, found["a"].promise_s), "it is in order"
-    assert found["a"].rate == pytest.approx(10)
+    assert found["a"].stimulus_s == pytest.approx(np.arange(0.05, 10, 0.1))
+
+
+def test_what_a_source_keeps_back_of_its_promise_is_known() -> None:
+    times = times_of(*lagging(keeps_ms=700))["a"]
+    assert times.event_s - times.promise_s == pytest.approx(np.full(100, 0.7))
+
+
+def test_rows_that_had_waited_and_come_together_keep_their_own_times() -> None:
+    """A second of silence, then twenty rows at once, which are of two seconds."""
+    silent, at_once = lagging(seconds=5), lagging(seconds=5)
+    silent[2] = replace(silent[2], rows=0, arrived=(), last_event_ns=2 * S, stimulus_ns=2 * S)
+    at_once[2] = silent[2]
+    at_once[3] = replace(at_once[3], rows=20, arrived=((30, 20),), stimulus_ns=3_050 * MS)
+    times = times_of(*at_once)["a"]
+    together = (times.stimulus_s >= 3.0) & (times.stimulus_s < 3.1)
+    assert together.sum() == 20
+    assert np.ptp(times.event_s[together]) == pytest.approx(2.0, abs=0.2)
 
 
 def test_a_source_that_has_promised_nothing_has_no_promise() -> None:
-    silent = [replace(one, promised_ns=-(2**63)) for one in lagging(0)]
-    found, _ = times_recorded(silent, {"a": None})
-    assert found["a"].promises_nothing
-    assert found["a"].pace == pytest.approx(1.0)
+    silent = [replace(one, promised_ns=-(2**63)) for one in lagging()]
+    times = times_of(*silent, speed=None)["a"]
+    assert times.promises_nothing
+    assert times.pace == pytest.approx(1.0)
+    later = times_of(*silent[:4], *lagging()[4:])["a"]
+    assert np.isneginf(later.promise_s[:45]).all(), "until the end of the fifth second"
+    assert np.isfinite(later.promise_s[50:]).all()
 
 
 def test_event_time_of_a_source_that_is_read_as_fast_as_can_be_has_the_speed_that_was_seen() -> (
     None
 ):
-    fast = [replace(one, last_event_ns=60 * one.second * S) for one in lagging(0)]
-    found, _ = times_recorded(fast, {"a": None})
-    assert found["a"].pace == pytest.approx(60.0)
+    fast = [replace(one, last_event_ns=60 * one.stimulus_ns) for one in lagging()]
+    assert times_of(*fast, speed=None)["a"].pace == pytest.approx(60.0)

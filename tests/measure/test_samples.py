@@ -83,6 +83,7 @@ def test_arrivals_are_counted_by_tenths_of_intervals(stimuli: list[int], interva
     one.close(interval_ns, GateState())
     (sample,) = one.take()
     expected = Counter(stimulus * PARTS // interval_ns for stimulus in stimuli)
+    assert sample.stimulus_ns == max(stimuli, default=START_NS)
     assert dict(sample.arrived) == {number: 2 * rows for number, rows in expected.items()}
 
 

@@ -271,56 +271,6 @@ def test_the_fewest_nodes_are_found_from_a_history(kept: Path) -> None:
     assert fewest_nodes(three(), deadline_s=60.0, history=kept).nodes == 1
 
 
-@pytest.mark.parametrize("lag_ms", [400, 1_500])
-def test_what_gates_wait_for_is_known_from_how_far_sources_were_behind(
-    tmp_path: Path, lag_ms: int
-) -> None:
-    flow = late_pair("late", seconds=20, lag_ms=lag_ms, deadline="10s")
-    with sw.Simulation(2) as nodes:
-        waits = sw.Tuning(policy="ready-only", history=tmp_path)
-        report = nodes.submit(flow, tuning=waits).wait()
-        made = nodes.predict(flow, history=tmp_path)
-    assert made.gates is not None
-    assert made.worst_s == pytest.approx(worst_s(report), rel=0.05)
-    (gate,) = made.gates.made.gates
-    assert gate.waits_for == "slow"
-
-
-def test_a_live_source_is_not_read_and_a_history_will_do(tmp_path: Path) -> None:
-    """What a sample took of it would be missing from the run; samples of the last job are kept."""
-
-    def live(name: str, feed: sw.Input) -> sw.Dataflow:
-        flow = sw.Dataflow(name, deadline="5s")
-        rows = flow.source("feed", feed, event_time="ts", speed=1)
-        rows.merge(name="gate").sink("out", sw.collect_sink())
-        return flow
-
-    n = np.arange(1_000)
-    past = pa.table({"ts": pa.array(n * 10 * MS, pa.timestamp("ns")), "n": n})
-    host = sw.Simulation(1)
-    host.submit(live("feed", sw.table(past)), tuning=tuning(tmp_path)).wait()
-    flow = live("feed", Unread(past.schema))
-    assert host.predict(flow, history=tmp_path).rates["feed"] == pytest.approx(100, rel=0.02)
-    with pytest.raises(SettingError, match="which is live"):
-        host.predict(flow, 100)
-
-
-@dataclass
-class Unread:
-    """A feed that nobody may open."""
-
-    columns: pa.Schema
-
-    def describe(self) -> str:
-        return "a feed"
-
-    def schema(self) -> pa.Schema:
-        return self.columns
-
-    def open(self) -> sw.SourceReader:
-        raise AssertionError("it is live")
-
-
 FLOW = """
 import numpy as np, pyarrow as pa, slackwater as sw
 from tests.support.flows import late_pair

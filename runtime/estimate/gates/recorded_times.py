@@ -1,7 +1,12 @@
 """When the rows of a source came in an earlier job, what time they were of, and what it promised.
 
-A sample says it once an interval: how far event time and promise had come by its end, and how late
-the source was in handing rows over. So lags are known as they were from one interval to the next.
+```
+arrived     ||| |  ||||| ||   by tenths of intervals        rows, each one of so many
+handed over        ^      ^   at the end of each interval   event time, promise: how far behind
+```
+
+How far event time and promise are behind is known once an interval, of the newest row that was
+handed over by then, however late that was.
 """
 
 from __future__ import annotations
@@ -12,41 +17,53 @@ import numpy as np
 
 from runtime.estimate.gates.sources import SourceTimes
 from runtime.estimate.query_graph import FloatArray
+from runtime.estimate.rates import RecordedRate
+from runtime.estimate.recorded import first_interval
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, START_NS
 
 __all__ = ["times_recorded"]
 
+MOST_ROWS = 4_000
+"""Of a source: of more, every so many stand for all."""
+CHANGED = 0.1
+"""By how much of an interval a lag has to change from one to the next to have changed."""
+
 
 def times_recorded(
-    samples: Iterable[StageSample],
-    sources: Mapping[str, float | None],
+    samples: Sequence[StageSample],
+    arrived: Mapping[str, RecordedRate],
     *,
-    sorts: Sequence[str] = (),
+    speeds: Mapping[str, float | None],
+    waits_s: Mapping[str, float] | None = None,
 ) -> tuple[dict[str, SourceTimes], int]:
     """Return what each source's rows were like, and the event time that counts as 0, ns.
 
     Args:
         samples: of one job, seconds ascending.
-        sources: {source: how many seconds of event time a second of the clock is; None: it is read
+        arrived: {source: what came there}, of the same samples.
+        speeds: {source: how many seconds of event time a second of the clock is; None: it is read
             as fast as can be, so that is taken from what was seen}.
-        sorts: the sources that put their rows in order, so that they wait there.
+        waits_s: {source that puts its rows in order: how long they wait for that, seconds of event
+            time}.
     """
-    seen: dict[str, list[StageSample]] = {name: [] for name in sources}
+    seen: dict[str, list[StageSample]] = {name: [] for name in arrived}
     for one in samples:
         if one.stage in seen and one.rows:
             seen[one.stage].append(one)
     every = [one for each in seen.values() for one in each]
     origin_ns = min((one.last_event_ns for one in every), default=0)
-    first = min((one.second for one in every), default=0)
+    interval_ns = every[0].interval_ns if every else 0
+    start_ns = first_interval(samples, arrived) * interval_ns
     pace = _pace(every)
     found = {
         name: _times(
             each,
-            first=first,
+            arrived[name].times_s,
+            start_ns=start_ns,
             origin_ns=origin_ns,
-            pace=(sources[name] or pace),
-            waits=name in sorts,
+            pace=(speeds[name] or pace),
+            waits_s=(waits_s or {}).get(name, 0.0),
         )
         for name, each in seen.items()
     }
@@ -55,36 +72,76 @@ def times_recorded(
 
 def _pace(every: Sequence[StageSample]) -> float:
     """Return how much faster than the clock event time went; 1 where that is not seen."""
-    if not every:
-        return 1.0
-    seconds = [one.second for one in every]
-    clock_ns = (max(seconds) - min(seconds)) * every[0].interval_ns
-    times_ns = [one.last_event_ns for one in every]
-    event_ns = max(times_ns) - min(times_ns)
+    came_ns = [one.stimulus_ns for one in every] or [0]
+    times_ns = [one.last_event_ns for one in every] or [0]
+    clock_ns, event_ns = max(came_ns) - min(came_ns), max(times_ns) - min(times_ns)
     return event_ns / clock_ns if clock_ns > 0 and event_ns > 0 else 1.0
 
 
 def _times(
-    seen: Sequence[StageSample], *, first: int, origin_ns: int, pace: float, waits: bool
+    seen: Sequence[StageSample],
+    came_s: FloatArray,
+    *,
+    start_ns: int,
+    origin_ns: int,
+    pace: float,
+    waits_s: float,
 ) -> SourceTimes:
-    def each(values: Iterable[int]) -> FloatArray:
-        return np.array(list(values), dtype=np.float64) / NS_PER_SECOND
-
-    ends_s = each((one.second - first + 1) * one.interval_ns for one in seen)
-    # A row that is handed over at the end of an interval came so much before.
-    came_s = np.maximum.accumulate(ends_s - each(one.latency_ns for one in seen))
-    promise_s = each(max(one.promised_ns, -(2**62)) - origin_ns for one in seen)
-    promise_s[[one.promised_ns == START_NS for one in seen]] = -np.inf
-    span_s = float(np.ptp(came_s)) if len(came_s) else 0.0
-    whole_s = span_s + (seen[0].interval_ns / NS_PER_SECOND if seen else 1.0)
-    rows = sum(one.rows for one in seen)
+    each = max(1, -(-len(came_s) // MOST_ROWS))
+    stimulus_s = came_s[::each] if seen else came_s[:0]
+    event_s = _event_s(seen, stimulus_s, each, start_ns=start_ns, origin_ns=origin_ns, pace=pace)
+    told = [one for one in seen if one.promised_ns != START_NS]
+    told_s = _seconds(one.stimulus_ns - start_ns for one in told)
+    kept_s = _seconds(one.last_event_ns - one.promised_ns for one in told)
+    promise_s = np.full(len(stimulus_s), -np.inf)
+    if told:
+        # Whoever promises nothing yet at the end of its first interval is taken to do so then.
+        known = stimulus_s >= (told_s[0] if len(told) < len(seen) else -np.inf)
+        promise_s[known] = (event_s - _between(stimulus_s, told_s, kept_s))[known]
     return SourceTimes(
-        stimulus_s=came_s,
-        event_s=each(one.last_event_ns - origin_ns for one in seen),
-        at_s=ends_s if waits else came_s,
+        stimulus_s=stimulus_s,
+        event_s=event_s,
+        at_s=stimulus_s + waits_s / pace,
         promise_s=promise_s,
-        promise_stimulus_s=came_s,
+        promise_stimulus_s=stimulus_s,
         pace=pace,
-        # So that the rate of these rows is that of all.
-        stands_for=rows / len(seen) * span_s / whole_s if rows and span_s else 1.0,
+        stands_for=float(each),
     )
+
+
+def _event_s(
+    seen: Sequence[StageSample],
+    stimulus_s: FloatArray,
+    each: int,
+    *,
+    start_ns: int,
+    origin_ns: int,
+    pace: float,
+) -> FloatArray:
+    """Return of what time rows are that came then, each one of so many.
+
+    By how far the source was behind; where that has changed from one interval to the next, rows
+    that had waited came together, so their event times are spread over them.
+    """
+    marks_s = _seconds(one.stimulus_ns - start_ns for one in seen)
+    newest_s = _seconds(one.last_event_ns - origin_ns for one in seen)
+    lag_s = marks_s - newest_s / pace
+    event_s = (stimulus_s - _between(stimulus_s, marks_s, lag_s)) * pace
+    if len(seen) > 1:
+        rows = np.cumsum([one.rows for one in seen])
+        by_row_s = np.interp(np.arange(len(stimulus_s)) * each, rows, newest_s)
+        changed = np.abs(np.diff(lag_s)) > CHANGED * seen[0].interval_ns / NS_PER_SECOND
+        stretch = np.searchsorted(marks_s, stimulus_s)
+        within = (stretch > 0) & (stretch < len(marks_s))
+        is_changed = within & changed[(stretch - 1).clip(0, len(changed) - 1)]
+        event_s = np.where(is_changed, by_row_s, event_s)
+    return np.maximum.accumulate(event_s)
+
+
+def _seconds(times_ns: Iterable[int]) -> FloatArray:
+    return np.array(list(times_ns), dtype=np.float64) / NS_PER_SECOND
+
+
+def _between(at_s: FloatArray, marks_s: FloatArray, values: FloatArray) -> FloatArray:
+    """Return values at these times that are known at some, evenly in between; none: 0."""
+    return np.asarray(np.interp(at_s, marks_s, values)) if len(marks_s) else np.zeros(len(at_s))
