@@ -54,7 +54,8 @@ def check_admission(admission: object, rates: object) -> None:
     if admission is not None and rates is None:
         raise SettingError(
             f"admission={admission!r} goes by what is predicted, and no rates are given: add "
-            "rates= (--rate), events a second of each source or of all together"
+            "rates= (--rate), events a second of each source or of all together, or a history "
+            "that has a job of this version of the flow: tuning=sw.Tuning(history=…)"
         )
 
 
@@ -101,8 +102,8 @@ def _not_known(made: Prediction) -> list[str]:
     notes = []
     if unseen := made.unseen:
         notes.append(
-            f"the sample shows no work of {', '.join(unseen)}, so it counts as none: predict with "
-            "a larger sample"
+            f"the {made.sample.kind} shows no work of {', '.join(unseen)}, so it counts as none: "
+            "predict with a larger sample"
         )
     if made.beside:
         notes.append(

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
 from runtime.config import Limits, Tuning
+from runtime.errors import SettingError
 from runtime.flow.dataflow import Dataflow
 from runtime.model import Duration
 from runtime.placement.place import open_slots
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from runtime.simulate import LinkModel
     from slackwater.plan_choice import Ahead, PlanChoice
     from slackwater.prediction import Prediction
+    from slackwater.recorded import History
     from slackwater.sampling import FlowSample
     from slackwater.submitted import Planned
 
@@ -80,11 +82,17 @@ class FlowHost(ABC):
 
         Its `verdict` says whether it may run. Arguments and errors are those of `submit`.
         """
-        check_admission(admission, rates)
-        if rates is None:
-            return self._placed(flow, placement=placement, limits=limits, tuning=tuning)
         by: Ahead = {"placement": placement, "limits": limits, "tuning": tuning}
-        return admitted_plan(self._predicted(flow, rates, sample, **by), admission)
+        if rates is not None:
+            check_admission(admission, rates)
+            return admitted_plan(self._predicted(flow, rates, sample, **by), admission)
+        made, why_not = self._remembered(flow, **by)
+        check_admission(admission, made)
+        if made is not None:
+            return admitted_plan(made, admission)
+        plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
+        notes = plan.verdict.notes if why_not is None else (*plan.verdict.notes, why_not)
+        return replace(plan, verdict=replace(plan.verdict, notes=notes))
 
     def explain(
         self,
@@ -95,15 +103,22 @@ class FlowHost(ABC):
         tuning: Tuning | None = None,
         rates: Mapping[str, Rate] | Rate | None = None,
         sample: int = 1_000,
+        history: History | None = None,
     ) -> str:
         """Return the flow's graph, where each stage will run, and why some share a slot.
 
-        With `rates`, as of `predict`, also what its latency will be, the bottleneck, what would
-        relieve it, and which other plans there are. Where `submit` would refuse it, the last lines
-        say why.
+        With `rates` or `history`, as of `predict`, or the history of `tuning`, also what its
+        latency will be, the bottleneck and what would relieve it; with `rates` and a sample which
+        other plans there are. Where `submit` would refuse it, the last lines say why.
         """
         return self.explained(
-            flow, placement=placement, limits=limits, tuning=tuning, rates=rates, sample=sample
+            flow,
+            placement=placement,
+            limits=limits,
+            tuning=tuning,
+            rates=rates,
+            sample=sample,
+            history=history,
         )[0]
 
     def explained(
@@ -115,16 +130,25 @@ class FlowHost(ABC):
         tuning: Tuning | None = None,
         rates: Mapping[str, Rate] | Rate | None = None,
         sample: int = 1_000,
+        history: History | None = None,
     ) -> tuple[str, Plan]:
         """Return what `explain` does, and the plan that it is of."""
-        if rates is None:
-            plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
-            said = NOT_PREDICTED
-        else:
-            by: Ahead = {"placement": placement, "limits": limits, "tuning": tuning}
+        by: Ahead = {"placement": placement, "limits": limits, "tuning": tuning}
+        made: Prediction | None = None
+        why_not: str | None = None
+        plans = ""
+        if history is not None:
+            made = self.predict(flow, rates, history=history, **by)
+        elif rates is not None:
             choice = self.choose_plan(flow, rates, sample=sample, **by)
-            made = choice.written.prediction
-            plan, said = made.plan, f"{made.text()}\n{choice.text()}"
+            made, plans = choice.written.prediction, f"\n{choice.text()}"
+        else:
+            made, why_not = self._remembered(flow, **by)
+        if made is None:
+            plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
+            said = why_not or NOT_PREDICTED
+        else:
+            plan, said = made.plan, f"{made.placed_text()}\n\n{made.text()}{plans}"
             refused = admitted_plan(made, "reject").verdict.refusal
             said += "" if refused is None else f"\n\nwith admission='reject': {refused}"
         lines = [flow.explain(), "", "placement", *placement_lines(plan), "", said]
@@ -135,14 +159,15 @@ class FlowHost(ABC):
     def predict(  # noqa: PLR0913 - each by name
         self,
         flow: Dataflow,
-        rates: Mapping[str, Rate] | Rate,
+        rates: Mapping[str, Rate] | Rate | None = None,
         *,
         sample: int | FlowSample = 1_000,
+        history: History | None = None,
         placement: Mapping[str, str] | None = None,
         limits: Limits | None = None,
         tuning: Tuning | None = None,
-        horizon: Duration = "60s",
-        width: Duration = "100ms",
+        horizon: Duration | None = None,
+        width: Duration | None = None,
         seed: int = 0,
         speed: float | None = None,
         link: LinkModel | None = None,
@@ -158,13 +183,15 @@ class FlowHost(ABC):
         Args:
             flow: as it will be submitted.
             rates: {source: events a second, an `OnOff` model, or a trace of counts}, or one for
-                all sources together.
+                all sources together. None: what arrived in the job of the history.
             sample: how many rows of each source to sample, or a sample taken before.
+            history: in its place a folder that earlier jobs of the flow have kept samples in
+                (`Tuning(history=…)`); nothing is read but that.
             placement: {stage: slot or node} for some stages, or {"*": slot or node} for all.
             limits: those it will be submitted with.
             tuning: likewise.
-            horizon: how long to look ahead.
-            width: of a subinterval, w of [mace].
+            horizon: how long to look ahead; None: 60 s, of rates of a history its whole length.
+            width: of a subinterval, w of [mace]; None: 100 ms, of a long history more.
             speed: event time goes so many times faster than the clock; 1 where events happen as
                 they come, so that higher rates mean more partners for each row of a join. None: as
                 the sources are paced; a source that is not is as dense as in its sample.
@@ -175,7 +202,8 @@ class FlowHost(ABC):
 
         Raises:
             FlowError: the flow or the placement is wrong.
-            SettingError: a source has no rate, or is live; or the sample gives no result.
+            SettingError: a source has no rate, or is live; or the sample gives no result; or the
+                history has no statistics of this version of the flow.
         """
         from runtime.simulate import LinkModel  # noqa: PLC0415
         from slackwater.linked_placement import (  # noqa: PLC0415
@@ -187,13 +215,14 @@ class FlowHost(ABC):
             predict,
             searched_placement,
         )
-        from slackwater.sampling import as_sample  # noqa: PLC0415
+        from slackwater.recorded import ahead_of, statistics  # noqa: PLC0415
         from slackwater.what_if import with_costs  # noqa: PLC0415
 
         running = self._running()
         placed = partial(self._placed, flow, limits=limits, tuning=tuning)
         plan = placed(placement=placement)
-        sample = as_sample(sample, flow, limits=limits)
+        sample, rates = statistics(flow, rates, sample=sample, history=history, limits=limits)
+        horizon, width = ahead_of(rates, horizon, width)
         if link is not None:
             link.check_nodes(self.nodes)
         if costs:
@@ -251,6 +280,25 @@ class FlowHost(ABC):
         running = self._running()
         made = replace(rates, plan=replace(plan, placed_by=rates.plan.placed_by))
         return self._beside(on_machines(made, self._machines(running)), running)
+
+    def _remembered(
+        self, flow: Dataflow, **by: Unpack[Ahead]
+    ) -> tuple[Prediction | None, str | None]:
+        """Return what is predicted from the history that a flow is tuned with, for its placement.
+
+        Else None, and why not; None where there is no history, or a person has placed all stages.
+        """
+        tuning = by.get("tuning")
+        if not isinstance(tuning, Tuning) or tuning.history is None:
+            return None, None
+        placement, limits = by.get("placement"), by.get("limits")
+        plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
+        if set(plan.placed_by.values()) == {"placement"}:
+            return None, None
+        try:
+            return self.predict(flow, history=tuning.history, **by), None
+        except SettingError as problem:  # no reason not to run
+            return None, f"placed by the simple rule, no statistics: {problem}"
 
     def choose_plan(
         self,

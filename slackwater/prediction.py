@@ -179,6 +179,15 @@ class Prediction:
                 "predict it anew with this placement, or leave placement= out"
             )
 
+    def placed_text(self) -> str:
+        """Return who has placed the stages that were not placed by hand, and by what."""
+        by = set(self.plan.placed_by.values())
+        way = "the simple rule, as nothing better was found"
+        if "search" in by or by == {"placement"}:
+            way = "search" if "search" in by else "hand; predicted"
+        origin = f"the history ({self.sample.origin})" if self.sample.origin else "a sample"
+        return f"placed by {way}, from {origin}"
+
     def expected(self) -> ExpectedLatency:
         """Return what the job is to be held against."""
         found, per_s = self.estimate, 1 / self.work.width_s
@@ -214,6 +223,7 @@ class Prediction:
             "placement": dict(self.plan.slots),
             "rates": dict(self.rates),
             "sample": {"rows": self.sample.rows, "took_s": round(self.sample.took_s, 3)},
+            "history": self.sample.origin or None,
             "unbounded": self.is_unbounded,
             "too_much": self.too_much,
             "sustainable": None if np.isinf(self.sustainable) else self.sustainable,
@@ -260,9 +270,11 @@ def _range(rates: FloatArray, width_s: float) -> RateRange:
 def _lines(made: Prediction) -> list[str]:
     found, plan = made.estimate, made.plan
     lower, upper = found.bounds_s
-    rows = sum(made.sample.rows.values())
+    rows = f"{sum(made.sample.rows.values()):,} rows"
+    origin = made.sample.origin
+    known = f"the history ({origin}, {rows})" if origin else f"a sample of {rows}"
     lines = [
-        f"flow {plan.flow}: predicted from a sample of {rows:,} rows; nothing was run on the nodes",
+        f"flow {plan.flow}: predicted from {known}; nothing was run on the nodes",
         "rates       " + ", ".join(f"{name} {rate:,.0f}/s" for name, rate in made.rates.items()),
     ]
     if found.is_unbounded:
@@ -286,9 +298,8 @@ def _lines(made: Prediction) -> list[str]:
         each = ", ".join(f"{way} {worst_text(worst)}" for way, worst in made.considered.items())
         lines.append(f"placements  worst latency of each considered: {each}")
     if made.unseen:
-        lines.append(
-            f"not seen    in the sample, and taken to cost nothing: {', '.join(made.unseen)}"
-        )
+        unseen = ", ".join(made.unseen)
+        lines.append(f"not seen    in the {made.sample.kind}, and taken to cost nothing: {unseen}")
     if made.gates is not None:
         lines += gate_lines(made.gates)
     if made.keeps_deadline is not None and plan.deadline_ns is not None:

@@ -14,7 +14,8 @@ from runtime.model import Duration, format_ns
 from runtime.simulate import LinkModel
 from slackwater.gate_waits import GatePart
 from slackwater.prediction import Prediction
-from slackwater.sampling import FlowSample, as_sample
+from slackwater.recorded import History, statistics
+from slackwater.sampling import FlowSample
 from slackwater.simulation import Simulation
 
 __all__ = ["Provision", "fewest_nodes"]
@@ -75,12 +76,13 @@ class Provision:
 
 def fewest_nodes(  # noqa: PLR0913 - each by name
     flow: Dataflow,
-    rates: Mapping[str, Rate] | Rate,
+    rates: Mapping[str, Rate] | Rate | None = None,
     *,
     deadline_s: float,
     cores: int = 1,
     sample: int | FlowSample = 1_000,
-    horizon: Duration = "60s",
+    history: History | None = None,
+    horizon: Duration | None = None,
     most: int = 64,
     seed: int = 0,
     link: LinkModel | None = None,
@@ -95,7 +97,8 @@ def fewest_nodes(  # noqa: PLR0913 - each by name
         deadline_s: the latency to keep, > 0; gates that the flow's own deadline tunes go by it.
         cores: slots of each node.
         sample: rows of each source to sample, or a sample taken before.
-        horizon: how long to look ahead.
+        history: as `predict` takes it.
+        horizon: likewise.
         most: nodes to consider; more than there are stages never help.
         seed: of what models of rates draw.
         link: what lies between the nodes; None: as in the simulator.
@@ -109,7 +112,7 @@ def fewest_nodes(  # noqa: PLR0913 - each by name
         raise SettingError(f"deadline_s={deadline_s} must be above 0")
     if flow.deadline_ns is not None:  # gates that it tunes are to keep the one that is asked for
         flow = flow.with_deadline(deadline_s)
-    sample = as_sample(sample, flow)
+    sample, rates = statistics(flow, rates, sample=sample, history=history, limits=None)
     before: Prediction | None = None
     tried = min(most, len(sample.graph.operators))
     for nodes in range(1, tried + 1):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from itertools import cycle
 
 import pyarrow as pa
@@ -18,13 +17,14 @@ from runtime.config import Limits
 from runtime.errors import SettingError
 from runtime.estimate import QueryGraph
 from runtime.estimate.gates import SourceTimes
+from runtime.estimate.rates import RecordedRate
 from runtime.estimate.sample_statistics import query_graph_of_sample
 from runtime.estimate.sampled import SampledStage, sampled_stages, share_of
 from runtime.flow.dataflow import Dataflow
 from runtime.measure.report import JobReport
 from runtime.model import NS_PER_SECOND
-from runtime.plan.canonical import canonical_work
 from runtime.plan.plan import Plan, Stage
+from runtime.plan.stage_versions import other_stages, stage_versions
 from runtime.plan.steps import SourceStep
 from runtime.prepare import prepare
 from runtime.simulate import LinkModel, MeasuredCost
@@ -56,6 +56,8 @@ class FlowSample:
         versions: {stage: a digest of what it did with a row}; empty: of any version.
         times: {source: when its rows came, of what time they are, and what they promise}.
         origin_ns: the event time that counts as 0 in `times`.
+        recorded: {source: what arrived there}, where an earlier job has shown all this.
+        origin: which job of how many that was, in words; "" of a sample.
     """
 
     graph: QueryGraph
@@ -67,13 +69,19 @@ class FlowSample:
     versions: Mapping[str, str] = field(default_factory=dict)
     times: Mapping[str, SourceTimes] = field(default_factory=dict)
     origin_ns: int = 0
+    recorded: Mapping[str, RecordedRate] = field(default_factory=dict)
+    origin: str = ""
+
+    @property
+    def kind(self) -> str:
+        """What it is, in a word."""
+        return "history" if self.recorded else "sample"
 
     def differs_from(self, plan: Plan) -> list[str]:
         """Return the stages that are not the same in a plan as they were in the sample, sorted."""
-        names, known = {stage.name for stage in plan.stages}, set(self.graph.names)
-        now = versions_of(plan) if self.versions else {}
-        other = {name for name in names & known if now.get(name) != self.versions.get(name)}
-        return sorted((names ^ known) | other)
+        if not self.versions:
+            return sorted({stage.name for stage in plan.stages} ^ set(self.graph.names))
+        return other_stages(stage_versions(plan.stages), self.versions)
 
 
 def sample_flow(
@@ -122,22 +130,10 @@ def sample_flow(
         stages=tuple(stages),
         row_bytes=_row_bytes(report),
         shares=shares,
-        versions=versions_of(planned),
+        versions=stage_versions(planned.stages),
         times=times,
         origin_ns=origin_ns,
     )
-
-
-def versions_of(plan: Plan) -> dict[str, str]:
-    """Return {stage: a digest of what it does with a row}: other than before, it is another one."""
-    texts = {
-        stage.name: "\n".join(canonical_work(step) for step in (stage.step, *stage.chain))
-        for stage in plan.stages
-    }
-    return {
-        name: sha256(text.encode(errors="surrogatepass")).hexdigest()
-        for name, text in texts.items()
-    }
 
 
 def _row_bytes(report: JobReport) -> dict[tuple[str, str], float]:

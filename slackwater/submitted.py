@@ -21,7 +21,8 @@ class Planned(TypedDict, total=False):
     Attributes:
         placement: {stage: slot or node} for some stages, or {"*": slot or node} for all.
         limits: what bounds memory and slices.
-        tuning: how the deadline of the flow is kept; None: as well as we can.
+        tuning: how the deadline of the flow is kept; None: as well as we can. With a history, and
+            without rates, the flow is also placed by what its last job has shown.
         rates: as of `predict`, or what that returned; the flow is then placed by what is
             predicted, and its report has that beside what is measured.
         sample: as of `predict`.

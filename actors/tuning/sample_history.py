@@ -1,38 +1,34 @@
 """Samples that outlive their job: what the next job of the same flow is tuned by from the start.
 
-A folder on the tuner's host, a file for each job: JSON lines, one sample each. Who else has an
-account there need not read them, and what comes back from there is looked at before it is used:
-only regular files of our own user are opened, never by a link, and only so much of them is read.
+A folder on the tuner's host, a file for each job (`job_records.py`). Who else has an account there
+need not read them, and what comes back from there is looked at before it is used: only regular
+files of our own user are opened, never by a link, and only so much of them is read.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import stat
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import fields
 from pathlib import Path
 
-from actors.kernel.plain_files import read_plain
+from actors.tuning.job_records import read_record, record_lines
 from runtime.config import Tuning
 from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
 
-__all__ = ["JobHistory", "SampleHistory", "in_order", "most_samples"]
+__all__ = ["JobHistory", "SampleHistory", "in_order", "job_files", "most_samples"]
 
 JOBS = 20
 """Files that are kept of one flow; the oldest go."""
 LEAST_SECONDS = 2
 """A job that saw less teaches nothing, and would push out one that does."""
 NAME_LETTERS = 80
-MOST_BYTES = 2**26
-"""Of one file: 200,000 samples and more. A longer one is not read."""
 STALE_S = 600.0
 """A file that is half made for so long belongs to nobody any more: making one takes no second."""
 
@@ -49,6 +45,7 @@ class SampleHistory:
 
     def __init__(self, folder: Path, graph: FlowGraph, *, most: int) -> None:
         self._folder = folder / _folder_name(graph.flow)
+        self._versions = graph.versions
         self._stages = {stage.name for stage in graph.stages}
         self._interval_ns = graph.interval_ns
         self._most = most
@@ -58,19 +55,17 @@ class SampleHistory:
         jobs: list[list[StageSample]] = []
         count = unread = 0
         try:
-            files = self._files()
+            files = _files(self._folder)[-JOBS:]
         except OSError as problem:
             return [], f"not readable: {problem}"
-        for path in reversed(files[-JOBS:]):
+        for path in reversed(files):
             if count >= self._most:
                 break
-            try:
-                data = read_plain(path, most_bytes=MOST_BYTES, is_own=True)
-                lines = data.decode().splitlines()
-                samples = [_checked(StageSample.from_json(json.loads(line))) for line in lines]
-            except (OSError, ValueError, KeyError, TypeError, RecursionError):
-                unread += 1  # half a file, or one of another version: tuning goes on without
+            record = read_record(path)
+            if record is None:
+                unread += 1  # tuning goes on without
                 continue
+            samples = record.samples
             if samples and all(one.interval_ns != self._interval_ns for one in samples):
                 continue
             jobs.append(self._known(samples))
@@ -93,14 +88,12 @@ class SampleHistory:
         kept = in_order(samples)
         if len({sample.second for sample in kept}) < LEAST_SECONDS:
             return f"less than {LEAST_SECONDS} seconds of samples"
-        lines = [json.dumps(sample.to_json()) + "\n" for sample in kept[-self._most :]]
-        while sum(map(len, lines)) > MOST_BYTES:  # it would not be read
-            del lines[: len(lines) // 2]
+        lines = record_lines(kept[-self._most :], self._versions)
         half_made = self._folder / f".{job}.incomplete"
         try:
             self._folder.parent.mkdir(parents=True, exist_ok=True)
             self._folder.mkdir(mode=0o700, exist_ok=True)
-            self._check_own()
+            _check_own(self._folder)
             self._clean()
             try:
                 half_made.unlink(missing_ok=True)
@@ -109,7 +102,7 @@ class SampleHistory:
                 half_made.replace(self._folder / f"{job}.jsonl")
             finally:
                 half_made.unlink(missing_ok=True)
-            for path in self._files()[:-JOBS]:
+            for path in _files(self._folder)[:-JOBS]:
                 path.unlink(missing_ok=True)
         except OSError as problem:
             return str(problem)
@@ -122,19 +115,35 @@ class SampleHistory:
                 if time.time() - path.stat().st_mtime > STALE_S:
                     path.unlink()
 
-    def _files(self) -> list[Path]:
-        if not os.path.lexists(self._folder):
-            return []
-        self._check_own()
-        return sorted(self._folder.glob("*.jsonl"))
 
-    def _check_own(self) -> None:
-        """Raise OSError unless the folder is ours: who owns another's can put anything into it."""
-        found = self._folder.lstat()
-        if not stat.S_ISDIR(found.st_mode):
-            raise NotADirectoryError(f"{self._folder} is no folder")
-        if found.st_uid != os.geteuid():
-            raise PermissionError(f"{self._folder} is of user {found.st_uid}, not of ours")
+def job_files(folder: Path, flow: str) -> list[Path]:
+    """Return the files that the jobs of a flow have left, the newest first.
+
+    Args:
+        folder: of all flows.
+        flow: its name.
+
+    Raises:
+        OSError: the folder cannot be read, or is another user's.
+    """
+    return _files(folder / _folder_name(flow))[-JOBS:][::-1]
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the files of a flow's jobs, the oldest first."""
+    if not os.path.lexists(folder):
+        return []
+    _check_own(folder)
+    return sorted(folder.glob("*.jsonl"))
+
+
+def _check_own(folder: Path) -> None:
+    """Raise OSError unless a folder is ours: who owns another's can put anything into it."""
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotADirectoryError(f"{folder} is no folder")
+    if found.st_uid != os.geteuid():
+        raise PermissionError(f"{folder} is of user {found.st_uid}, not of ours")
 
 
 class JobHistory:
@@ -189,32 +198,3 @@ def _folder_name(flow: str) -> str:
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
-
-
-def _checked(sample: StageSample) -> StageSample:
-    """Return a sample whose numbers are numbers, of 64 bits.
-
-    Raises:
-        TypeError, ValueError: they are not.
-    """
-    if not isinstance(sample.stage, str):
-        raise TypeError(f"stage={sample.stage!r} is no name")
-    for one in fields(sample):
-        value = getattr(sample, one.name)
-        if one.name in ("stage", "rule", "tried", "arrived"):  # a rule was checked when it was made
-            continue
-        if type(value) is not int:
-            raise TypeError(f"{one.name}={value!r} is no whole number")
-        if not -(2**63) <= value < 2**63:
-            raise ValueError(f"{one.name}={value} has more than 64 bits")
-    for tried in sample.tried:
-        name, *counts = tried
-        if not isinstance(name, str) or any(type(n) is not int for n in counts):
-            raise TypeError(f"{tried!r} is no trial")
-        if not all(0 <= n < 2**63 for n in counts):
-            raise ValueError(f"{tried!r} has a count below zero, or of more than 64 bits")
-    if any(type(n) is not int or not -(2**63) <= n < 2**63 for one in sample.arrived for n in one):
-        raise TypeError(f"arrived={sample.arrived!r} is not made of whole numbers")
-    if sample.second < 0:
-        raise ValueError(f"second={sample.second} is before the start")
-    return sample

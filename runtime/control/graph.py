@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from runtime.model import NS_PER_SECOND
+from runtime.plan.stage_versions import stage_versions
 
 if TYPE_CHECKING:
     from runtime.plan.plan import Plan
@@ -47,16 +48,20 @@ class FlowGraph:
         stages: in topological order.
         deadline_ns: the latency to keep; None: none.
         interval_ns: how long samples are; what is called a second is one of these.
+        versions: {stage: a digest of what it does with a row}, where samples are kept for later
+            jobs; else empty.
     """
 
     flow: str
     stages: tuple[StageNode, ...]
     deadline_ns: int | None = None
     interval_ns: int = NS_PER_SECOND
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, plan: Plan) -> FlowGraph:
         """Return the graph of a plan."""
+        keeps_samples = plan.tuning is not None and plan.tuning.history is not None
         stages = [
             StageNode(
                 name=stage.name,
@@ -75,6 +80,7 @@ class FlowGraph:
             stages=tuple(stages),
             deadline_ns=plan.deadline_ns,
             interval_ns=plan.interval_ns,
+            versions=stage_versions(plan.stages) if keeps_samples else {},
         )
 
     @property

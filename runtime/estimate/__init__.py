@@ -6,6 +6,7 @@
 | `curves.py` | joins, windows, data that drift: no lines |
 | `sampled.py` | what a run over a sample shows of each stage: what a slice costs, a row of it |
 | `sample_statistics.py` | the graph that follows: costs, selectivities, curves fitted |
+| `recorded.py` | the same from what earlier jobs have kept: costs, selectivities, arrivals |
 | `carried.py` | statistics of a flow carried over to other plans of it |
 | `step_curves.py` | and its curves |
 | `rates.py` | arrivals from a number, a trace or a model |

@@ -93,7 +93,7 @@ def _crossing(
     if (feeder, target) not in row_bytes:
         raise SettingError(
             f"rows of {feeder!r} go to {target!r} over {link.name}, and the sample does not say "
-            "what they weigh; take it anew (sample_flow)"
+            "what they weigh (a history never does); take it anew (sample_flow)"
         )
     cost_s = row_bytes[feeder, target] / link.bytes_per_s
     return QueryOperator(name=name, inputs=(feeder,), cost_s=(cost_s,), selectivity=(1.0,))

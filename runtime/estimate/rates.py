@@ -9,7 +9,7 @@ import numpy as np
 from runtime.errors import SettingError
 from runtime.estimate.query_graph import FloatArray
 
-__all__ = ["OnOff", "Rate", "constant", "is_trace", "series_of"]
+__all__ = ["OnOff", "Rate", "RecordedRate", "constant", "is_trace", "series_of"]
 
 
 def series_of(
@@ -56,6 +56,8 @@ def series_of(
 def _series(rate: Rate, rng: np.random.Generator, *, d: int, width_s: float) -> FloatArray:
     if isinstance(rate, OnOff):
         return rate.series(rng, d=d, width_s=width_s)
+    if isinstance(rate, RecordedRate):
+        return rate.series(d=d, width_s=width_s)
     if isinstance(rate, (int, float)):
         return constant(float(rate), d=d, width_s=width_s)
     found = np.asarray(rate, dtype=np.float64)
@@ -158,5 +160,44 @@ class OnOff:
         return np.diff(total)
 
 
-Rate = float | OnOff | FloatArray | Sequence[float]
-"""Events a second; a model of them; or events in each subinterval, a trace."""
+class RecordedRate:
+    """What has arrived in an earlier run, interval by interval; over and over, if it is too short.
+
+    Within an interval events are taken to have come evenly: no more is known.
+
+    Args:
+        counts: events of each interval, at least one of them above 0.
+        interval_s: how long one is, > 0.
+
+    Attributes:
+        length_s: how long the record is.
+    """
+
+    def __init__(self, counts: Sequence[float] | FloatArray, *, interval_s: float) -> None:
+        each = np.asarray(counts, dtype=np.float64)
+        self._until = np.concatenate([[0.0], np.cumsum(each)])
+        self._interval_s = interval_s
+        self.length_s = len(each) * interval_s
+
+    @property
+    def mean(self) -> float:
+        """Events a second, over the whole record."""
+        return float(self._until[-1]) / self.length_s
+
+    @property
+    def times_s(self) -> FloatArray:
+        """When each event came, seconds from the start of the record, ascending."""
+        ends_s = np.arange(len(self._until)) * self._interval_s
+        events = np.arange(round(float(self._until[-1]))) + 0.5
+        return np.asarray(np.interp(events, self._until, ends_s))
+
+    def series(self, *, d: int, width_s: float) -> FloatArray:
+        """Return how many events there are in each of d subintervals."""
+        turns, rest_s = np.divmod(np.arange(d + 1) * width_s, self.length_s)
+        ends_s = np.arange(len(self._until)) * self._interval_s
+        return np.diff(turns * self._until[-1] + np.interp(rest_s, ends_s, self._until))
+
+
+Rate = float | OnOff | RecordedRate | FloatArray | Sequence[float]
+"""Events a second; a model of them; or a trace: events in each subinterval, or of an earlier
+run."""

@@ -20,7 +20,15 @@ from runtime.measure.report import StageReport
 from runtime.model import NS_PER_SECOND
 from runtime.plan.plan import Stage
 
-__all__ = ["SampledStage", "StageCost", "as_shares", "sampled_stages", "share_of"]
+__all__ = [
+    "SampledStage",
+    "Spans",
+    "StageCost",
+    "as_shares",
+    "sampled_stages",
+    "share_of",
+    "spans_of",
+]
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,19 @@ class StageCost:
         room_s = max(slice_s - self.fixed_s, slice_s / 10)  # so much of a slice is rows at least
         part = 1 + self.fixed_s / room_s
         return StageCost(0.0, self.row_s * part, self.more_s * part)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spans:
+    """The lengths of event time by which a stage makes its results.
+
+    Attributes:
+        window_s: size and slide of its windows; None: it has none.
+        within_s: how far apart partners of its join may be; None: it does not join.
+    """
+
+    window_s: tuple[float, float] | None = None
+    within_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,9 +172,7 @@ def sampled_stages(
 
 
 def _sampled(stage: Stage, report: StageReport, slices: Sequence[SliceSeen]) -> SampledStage:
-    window = getattr(stage.step, "window", None)
-    within_ns = getattr(stage.step, "within_ns", None)
-    is_join = within_ns is not None and len(getattr(stage.step, "ports", ())) == 2
+    spans = spans_of(stage)
     return SampledStage(
         name=stage.name,
         inputs=tuple(dict.fromkeys(channel.source for channel in stage.inputs)),
@@ -164,6 +183,17 @@ def _sampled(stage: Stage, report: StageReport, slices: Sequence[SliceSeen]) -> 
         slice_in=[one.released for one in slices],
         slice_out=[one.results for one in slices],
         slice_pairs=[one.comparisons for one in slices],
+        window_s=spans.window_s,
+        within_s=spans.within_s,
+    )
+
+
+def spans_of(stage: Stage) -> Spans:
+    """Return the lengths of event time by which a stage makes its results."""
+    window = getattr(stage.step, "window", None)
+    within_ns = getattr(stage.step, "within_ns", None)
+    is_join = within_ns is not None and len(getattr(stage.step, "ports", ())) == 2
+    return Spans(
         window_s=None
         if window is None
         else (window.size_ns / NS_PER_SECOND, window.slide_ns / NS_PER_SECOND),

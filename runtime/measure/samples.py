@@ -19,6 +19,9 @@ from runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, START_NS, Int64Arra
 KEPT = 120
 """Seconds that wait to be taken; when nobody takes them, the oldest go."""
 
+PARTS = 10
+"""An interval's arrivals are counted by tenths of it: what comes at once makes rows wait."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSample:
@@ -50,8 +53,13 @@ class StageSample:
         busy_ns: how long it worked.
         came: rows that came to it.
         handed: rows that it handed on.
-        arrived: of a source, ((number of an interval, rows), …) of the rows handed over, by their
-            stimulus time: interval n begins at n · interval_ns.
+        arrived: of a source, ((number, rows), …) of the rows handed over, by their stimulus time,
+            in tenths (`PARTS`) of intervals: number n is of interval n // PARTS, which begins at
+            (n // PARTS) · interval_ns.
+        slices: how often it worked.
+        promised_ns: of a source: nothing older follows what it has handed over so far; START_NS
+            before it has promised anything.
+        stimulus_ns: of a source: the newest stimulus time of what it has handed over so far.
     """
 
     stage: str
@@ -76,6 +84,9 @@ class StageSample:
     came: int = 0
     handed: int = 0
     arrived: tuple[tuple[int, int], ...] = ()
+    slices: int = 0
+    promised_ns: int = START_NS
+    stimulus_ns: int = START_NS
 
     @property
     def took_ns(self) -> int:
@@ -150,11 +161,11 @@ class StageMeter:
         self._readers, self._window_ns = readers, window_ns
         self._second = 0
         self._ends_ns = start_ns + interval_ns
-        self._latency_ns = self._comm_ns = self._rows = self._peak_ns = 0
+        self._latency_ns = self._comm_ns = self._rows = self._peak_ns = self._slices = 0
         self._counters = (0, 0, 0, 0, 0)  # at the end of the last second
         self._arrived: dict[int, int] = {}
         self._first_event_ns: int | None = None
-        self._last_event_ns = START_NS
+        self._last_event_ns = self._promised_ns = self._stimulus_ns = START_NS
         self._over: deque[StageSample] = deque(maxlen=KEPT)
 
     def is_over(self, now_ns: int) -> bool:
@@ -181,20 +192,34 @@ class StageMeter:
         self._rows += rows
         self._last_event_ns = max(self._last_event_ns, last_event_ns)
 
+    def sliced(self) -> None:
+        """Count a slice."""
+        self._slices += 1
+
+    def promised(self, promise_ns: int) -> None:
+        """Take note of what a source promises; that it has ended is no time."""
+        if promise_ns != END_NS:
+            self._promised_ns = max(self._promised_ns, promise_ns)
+
     def ahead(self, skew_ns: int) -> None:
         """Count how far the newest is ahead of the frontier after a read."""
         self._peak_ns = max(self._peak_ns, skew_ns)
 
     def arrived(self, stimulus_ns: Int64Array) -> None:
         """Count rows that a source hands over, by their stimulus times, ascending or not."""
-        first = int(np.minimum.reduce(stimulus_ns)) // self._interval_ns
-        last = int(np.maximum.reduce(stimulus_ns)) // self._interval_ns
+        interval_ns = self._interval_ns
+        newest_ns = int(np.maximum.reduce(stimulus_ns))
+        self._stimulus_ns = max(self._stimulus_ns, newest_ns)
+        first = int(np.minimum.reduce(stimulus_ns)) * PARTS // interval_ns
+        last = newest_ns * PARTS // interval_ns
         if first == last:  # nearly always; rows of one read are of one moment
             self._arrived[first] = self._arrived.get(first, 0) + len(stimulus_ns)
             return
-        each, rows = np.unique(stimulus_ns // self._interval_ns, return_counts=True)
-        for number, count in zip(each.tolist(), rows.tolist(), strict=True):
-            self._arrived[number] = self._arrived.get(number, 0) + count
+        number, within_ns = np.divmod(stimulus_ns, interval_ns)  # so that 64 bits are enough
+        parts = number * PARTS + within_ns * PARTS // interval_ns
+        each, rows = np.unique(parts, return_counts=True)
+        for part, count in zip(each.tolist(), rows.tolist(), strict=True):
+            self._arrived[part] = self._arrived.get(part, 0) + count
 
     def close(self, now_ns: int, state: GateState) -> None:
         """End every second that is over by now; one in which nothing happened has a sample too."""
@@ -236,12 +261,15 @@ class StageMeter:
                     came=came,
                     handed=handed,
                     arrived=tuple(self._arrived.items()),
+                    slices=self._slices,
+                    promised_ns=self._promised_ns,
+                    stimulus_ns=self._stimulus_ns,
                 )
             )
             state.tried = ()
             self._counters = counters
             self._arrived = {}
-            self._latency_ns = self._comm_ns = self._rows = self._peak_ns = 0
+            self._latency_ns = self._comm_ns = self._rows = self._peak_ns = self._slices = 0
             self._second += 1
             self._ends_ns += self._interval_ns
 
@@ -261,10 +289,17 @@ class StageMeter:
             "second": self._second,
             "interval_ns": self._interval_ns,
             "ends_ns": self._ends_ns,
-            "worked": (self._latency_ns, self._comm_ns, self._rows, self._peak_ns),
+            "worked": (
+                self._latency_ns,
+                self._comm_ns,
+                self._rows,
+                self._peak_ns,
+                self._slices,
+            ),
             "counters": self._counters,
             "arrived": list(self._arrived.items()),
             "events_ns": (self._first_event_ns, self._last_event_ns),
+            "source_ns": (self._promised_ns, self._stimulus_ns),
             "over": [sample.to_json() for sample in self._over],
         }
 
@@ -272,10 +307,11 @@ class StageMeter:
         """Continue from a snapshot."""
         self._second, self._ends_ns = state["second"], state["ends_ns"]
         self._interval_ns = state["interval_ns"]
-        self._latency_ns, self._comm_ns, self._rows, self._peak_ns = state["worked"]
+        (self._latency_ns, self._comm_ns, self._rows, self._peak_ns, self._slices) = state["worked"]
         self._counters = tuple(state["counters"])
         self._arrived = dict(state["arrived"])
         self._first_event_ns, self._last_event_ns = state["events_ns"]
+        self._promised_ns, self._stimulus_ns = state["source_ns"]
         self._over = deque(map(StageSample.from_json, state["over"]), maxlen=KEPT)
 
     def take(self) -> list[StageSample]:

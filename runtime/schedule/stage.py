@@ -232,7 +232,7 @@ class StageMachine:
                 return None, []
             self._moved_ns = now_ns
             if sampler is not None:
-                sampler.passed(message.batch)
+                sampler.handed_over(message)
             return self._emit_source(message), []
         intake = self._intake
         released = intake.take(now_ns, max_rows=max_rows)

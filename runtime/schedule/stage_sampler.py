@@ -112,6 +112,11 @@ class StageSampler:
             last_ns = max([int(batch.event_time_ns.max()) for batch in released.batches])
             self._worked(now_ns if since_ns is None else since_ns, rows, last_ns)
 
+    def handed_over(self, message: Message) -> None:
+        """Count what a source hands over: rows as they were due, and what it promises with them."""
+        self.passed(message.batch)
+        self._meter.promised(message.promise_ns)
+
     def passed(self, batch: Batch | None, came_ns: int | None = None) -> None:
         """Count rows that pass without a gate, and when they came; None: when they were due."""
         if batch is not None and len(batch):
@@ -127,6 +132,7 @@ class StageSampler:
 
     def end(self, began_ns: int, took_ns: int) -> None:
         """End the slice."""
+        self._meter.sliced()
         if self._rows:
             latency_ns = max(began_ns - self._since_ns, 0) + took_ns
             self._meter.worked(latency_ns, rows=self._rows, last_event_ns=self._last_event_ns)

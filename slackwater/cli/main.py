@@ -25,7 +25,7 @@ from slackwater.cli.doctor_command import doctor
 from slackwater.cli.follow import Host, follow
 from slackwater.cli.plan_command import plan, provision
 from slackwater.cli.progress import Progress
-from slackwater.cli.rate_options import AdmissionOption, Rates, Sample, predicted_by
+from slackwater.cli.rate_options import AdmissionOption, History, Rates, Sample, predicted_by
 from slackwater.cli.shell import (
     Address,
     AsJson,
@@ -130,29 +130,32 @@ def explain(
     placement: Placement = None,
     rate: Rates = None,
     sample: Sample = 1_000,
+    history: History = None,
     nodes: Annotated[
-        int | None, typer.Option(min=1, help="With --rate: on so many nodes; 3 unless told.")
+        int | None,
+        typer.Option(min=1, help="With --rate or --history: on so many nodes; 3 unless told."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print what a flow consists of, without running it.
 
-    With --address, also where it will run; with --rate, what its latency will be, the bottleneck,
-    and what would relieve it.
+    With --address, also where it will run; with --rate or --history, what its latency will be, the
+    bottleneck, and what would relieve it.
     """
     where = placed(placement)
-    if where and address is None and not rate:
+    is_predicted = bool(rate) or history is not None
+    if where and address is None and not is_predicted:
         raise typer.BadParameter("--placement needs --address: which cluster's nodes?")
-    if nodes is not None and (address is not None or not rate):
-        raise typer.BadParameter("--nodes goes with --rate, and without --address")
+    if nodes is not None and (address is not None or not is_predicted):
+        raise typer.BadParameter("--nodes goes with --rate or --history, and without --address")
     with errors_told(as_json=as_json):
         found, module = load(flow)
         slots: dict[str, str] | None = None
         text = found.explain()
-        by = predicted_by(rate, sample)
+        by = predicted_by(rate, sample, history=history)
         if address is not None:
             text, slots = cluster_commands.explained(found, module, address, where, **by)
-        elif rate:
+        elif is_predicted:
             from slackwater.simulation import Simulation  # noqa: PLC0415 (slow to import)
 
             flow_of_user: Any = found  # a Dataflow, which `Flow` says as much of as others need

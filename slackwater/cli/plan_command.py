@@ -8,7 +8,7 @@ import typer
 
 from runtime.errors import SettingError
 from runtime.model import NS_PER_SECOND, duration_ns, format_ns
-from slackwater.cli.rate_options import Rates, Sample, rates_of
+from slackwater.cli.rate_options import History, Rates, Sample, known_rates
 from slackwater.cli.shell import (
     AsJson,
     Placement,
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["plan", "provision"]
 
-Horizon = Annotated[str, typer.Option(help="How long to look ahead.")]
+Horizon = Annotated[
+    str | None,
+    typer.Option(help="How long to look ahead: 60s unless told, or as long as the history is."),
+]
 
 
 def plan(  # noqa: PLR0913 - each by name
@@ -36,7 +39,8 @@ def plan(  # noqa: PLR0913 - each by name
     nodes: Annotated[int, typer.Option(min=1, help="Nodes.")] = 3,
     cores: Annotated[int, typer.Option(min=1, help="Slots of each.")] = 1,
     sample: Sample = 1_000,
-    horizon: Horizon = "60s",
+    history: History = None,
+    horizon: Horizon = None,
     placement: Placement = None,
     link_capacity: LinkCapacity = None,
     link_delay: LinkDelay = None,
@@ -51,12 +55,13 @@ def plan(  # noqa: PLR0913 - each by name
 
         found = cast("Dataflow", load(flow).flow)
         place = Simulation(nodes, cores=cores, link=link_of(link_capacity, link_delay))
-        rates, ahead = (
-            rates_of(rate),
-            Ahead(horizon=horizon, placement=placed(placement), speed=speed),
-        )
-        if cost:  # of stages as they are: of other plans nothing is known with them
-            made = place.predict(found, rates, sample=sample, costs=costs_of(cost), **ahead)
+        rates = known_rates(rate, history)
+        ahead = Ahead(placement=placed(placement), speed=speed)
+        if horizon is not None:
+            ahead["horizon"] = horizon
+        if cost or rates is None or history is not None:  # of other plans they say nothing
+            costs = costs_of(cost)
+            made = place.predict(found, rates, sample=sample, history=history, costs=costs, **ahead)
             plain, said = made.to_json(), made.text()
         else:
             choice = place.choose_plan(found, rates, sample=sample, **ahead)
@@ -78,7 +83,8 @@ def provision(  # noqa: PLR0913 - each by name
     ] = None,
     cores: Annotated[int, typer.Option(min=1, help="Slots of each node.")] = 1,
     sample: Sample = 1_000,
-    horizon: Horizon = "60s",
+    history: History = None,
+    horizon: Horizon = None,
     most: Annotated[int, typer.Option(min=1, help="Nodes to consider.")] = 64,
     link_capacity: LinkCapacity = None,
     link_delay: LinkDelay = None,
@@ -98,10 +104,11 @@ def provision(  # noqa: PLR0913 - each by name
             )
         answer = fewest_nodes(
             found,
-            rates_of(rate),
+            known_rates(rate, history),
             deadline_s=limit_ns / NS_PER_SECOND,
             cores=cores,
             sample=sample,
+            history=history,
             horizon=horizon,
             most=most,
             link=link_of(link_capacity, link_delay),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +13,15 @@ from runtime.errors import SettingError
 if TYPE_CHECKING:
     from runtime.estimate.rates import Rate
 
-__all__ = ["AdmissionOption", "Rates", "Sample", "predicted_by", "rates_of"]
+__all__ = [
+    "AdmissionOption",
+    "History",
+    "Rates",
+    "Sample",
+    "known_rates",
+    "predicted_by",
+    "rates_of",
+]
 
 
 class AdmissionWord(StrEnum):
@@ -29,6 +38,14 @@ Rates = Annotated[
     ),
 ]
 Sample = Annotated[int, typer.Option(min=1, help="Rows of each source to measure costs with.")]
+History = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="In place of a sample: what earlier jobs of the flow have kept there "
+        "(`Tuning(history=…)`); without --rate, at the rates that the newest had.",
+    ),
+]
 AdmissionOption = Annotated[
     AdmissionWord | None,
     typer.Option(
@@ -38,15 +55,29 @@ AdmissionOption = Annotated[
 
 
 def predicted_by(
-    rate: list[str] | None, sample: int, admission: AdmissionWord | None = None
+    rate: list[str] | None,
+    sample: int,
+    admission: AdmissionWord | None = None,
+    history: Path | None = None,
 ) -> dict[str, Any]:
-    """Return what `submit` and `explain` take of these options; nothing without a rate.
+    """Return what `submit` and `explain` take of these options; nothing of a rate without one.
 
     Raises:
         SettingError: a rate is wrong.
     """
     said: dict[str, Any] = {} if admission is None else {"admission": admission.value}
-    return said if not rate else {"rates": rates_of(rate), "sample": sample, **said}
+    if history is not None:
+        said["history"] = history
+    return {"rates": rates_of(rate), "sample": sample, **said} if rate else said
+
+
+def known_rates(words: list[str] | None, history: Path | None) -> dict[str, Rate] | Rate | None:
+    """Return the rates of `--rate` options; None: those of the history stand.
+
+    Raises:
+        SettingError: as of `rates_of`.
+    """
+    return None if history is not None and not words else rates_of(words)
 
 
 def rates_of(words: list[str] | None) -> dict[str, Rate] | Rate:

@@ -14,7 +14,7 @@ from runtime.estimate.layout import Network, Way
 from runtime.estimate.live import JobDeciders, LiveEstimate
 from runtime.estimate.query_graph import arrivals_of
 from runtime.measure.prediction import MOST_SPANS, PredictionReport
-from runtime.measure.samples import StageSample
+from runtime.measure.samples import PARTS, StageSample
 from runtime.model import NS_PER_SECOND
 from runtime.plan.expected import ExpectedLatency, RateRange
 
@@ -49,7 +49,8 @@ def second(
     number: int, *, rows: int, busy_s: float, stimulus: int | None = None
 ) -> list[StageSample]:
     """A second in which so many rows arrived, and `work` was so busy with as many."""
-    arrived = ((number if stimulus is None else stimulus, rows),) if rows else ()
+    at = number if stimulus is None else stimulus
+    arrived = ((at * PARTS, rows - rows // 3), (at * PARTS + 9, rows // 3)) if rows else ()
     return [
         StageSample(stage="in", second=number, rows=rows, handed=rows, arrived=arrived),
         worked(number, rows=rows, came=rows, busy_s=busy_s),

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from runtime.measure.samples import KEPT, GateState, StageMeter, StageSample
+from runtime.measure.samples import KEPT, PARTS, GateState, StageMeter, StageSample
 from runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, START_NS
 
 
@@ -52,6 +56,35 @@ def test_the_longest_of_a_second_counts_and_not_in_the_next() -> None:
     first, second = one.take()
     assert (first.latency_ns, first.comm_ns, first.rows, first.last_event_ns) == (9, 4, 3, 40)
     assert (second.latency_ns, second.comm_ns, second.rows, second.last_event_ns) == (0, 0, 0, 40)
+
+
+def test_slices_and_what_a_source_has_promised_are_in_each_sample() -> None:
+    one = meter()
+    for promise_ns in (40, 30, END_NS):
+        one.sliced()
+        one.promised(promise_ns)
+    again = meter()
+    again.restore(one.snapshot())
+    for each in (one, again):
+        each.close(2 * NS_PER_SECOND, GateState())
+        first, second = each.take()
+        assert (first.slices, first.promised_ns) == (3, 40), "that it has ended is no time"
+        assert (second.slices, second.promised_ns) == (0, 40)
+    assert StageSample(stage="gate", second=0).promised_ns == START_NS
+
+
+@given(st.lists(st.integers(0, 2**62), max_size=30), st.sampled_from([50_000_003, NS_PER_SECOND]))
+def test_arrivals_are_counted_by_tenths_of_intervals(stimuli: list[int], interval_ns: int) -> None:
+    one = meter(interval_ns=interval_ns)
+    if stimuli:
+        one.arrived(np.array(stimuli))
+    for stimulus in stimuli:
+        one.arrived(np.array([stimulus]))
+    one.close(interval_ns, GateState())
+    (sample,) = one.take()
+    expected = Counter(stimulus * PARTS // interval_ns for stimulus in stimuli)
+    assert sample.stimulus_ns == max(stimuli, default=START_NS)
+    assert dict(sample.arrived) == {number: 2 * rows for number, rows in expected.items()}
 
 
 def test_what_nobody_takes_goes_oldest_first() -> None:

@@ -3,6 +3,7 @@
 | file | what it has |
 | --- | --- |
 | `sources.py` | when a source's rows come, of what time they are, what it has promised by then |
+| `recorded_times.py` | the same of an earlier job, interval by interval |
 | `streams.py` | rows that stand for many, and promises, on their way |
 | `release.py` | when a gate lets rows go: ready, by its slack, by the clock |
 | `results.py` | when pairs and windows leave, and with which stimulus |

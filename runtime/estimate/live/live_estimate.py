@@ -24,7 +24,7 @@ from runtime.estimate.live.work_so_far import WorkSoFar
 from runtime.estimate.query_graph import QueryGraph, QueryOperator
 from runtime.estimate.shared_cores import with_shared_cores
 from runtime.measure.prediction import MOST_SPANS, PredictedSpan, PredictionReport, coarser
-from runtime.measure.samples import StageSample
+from runtime.measure.samples import PARTS, StageSample
 from runtime.model import NS_PER_SECOND
 from runtime.plan.expected import ExpectedLatency
 from runtime.plan.slots import SlotPlace
@@ -86,7 +86,7 @@ class LiveEstimate:
             self._newest = max(self._newest, sample.second)
             self._statistics.add(sample)
             for number, rows in sample.arrived:
-                self._work.arrived(sample.stage, number, rows)
+                self._work.arrived(sample.stage, number // PARTS, rows)
 
     def moved(self, graph: FlowGraph) -> None:
         """Stages go on in other slots; what waits goes along."""

@@ -8,20 +8,23 @@ from pathlib import Path
 import pytest
 
 import slackwater as sw
-from actors.tuning.sample_history import JOBS, MOST_BYTES, SampleHistory
+from actors.tuning.job_records import MOST_BYTES, read_record
+from actors.tuning.sample_history import JOBS, SampleHistory, job_files
+from runtime.control import FlowGraph
 from runtime.measure.samples import StageSample
 from runtime.model import ReleaseRule
 from runtime.plan.plan import Plan
+from runtime.plan.stage_versions import stage_versions
 from tests.support.flows import late_pair
 
 
-def plan(name: str = "late: 1/2") -> Plan:
+def plan(name: str = "late: 1/2", tuning: sw.Tuning | None = None) -> Plan:
     with sw.Simulation(1) as nodes:
-        return nodes.plan(late_pair(name, seconds=1, deadline="1s"))
+        return nodes.plan(late_pair(name, seconds=1, deadline="1s"), tuning=tuning)
 
 
 def history(folder: Path, *, flow: str = "late: 1/2", most: int = 1_000) -> SampleHistory:
-    return SampleHistory(folder, plan(flow), most=most)
+    return SampleHistory(folder, FlowGraph.of(plan(flow)), most=most)
 
 
 def samples(*seconds: int, stage: str = "gate") -> list[StageSample]:
@@ -36,6 +39,42 @@ def test_what_one_job_keeps_the_next_one_reads_job_after_job(tmp_path: Path) -> 
     assert history(tmp_path).save(samples(0, 1), job="2") is None
     assert history(tmp_path).load() == (samples(0, 1, 0, 1), "4 samples of 2 earlier jobs")
     assert history(tmp_path, most=3).load()[0] == samples(1, 0, 1)
+
+
+def test_a_record_says_of_which_version_of_the_flow_it_is(tmp_path: Path) -> None:
+    kept = plan(tuning=sw.Tuning(history=tmp_path))
+    assert FlowGraph.of(plan()).versions == {}, "nobody asks"
+    graph = FlowGraph.of(kept)
+    SampleHistory(tmp_path, graph, most=1_000).save(samples(0, 1), job="1")
+    (path,) = job_files(tmp_path, graph.flow)
+    record = read_record(path)
+    assert record is not None
+    assert record.versions == stage_versions(kept.stages)
+    assert record.versions.keys() == {"fast", "slow", "gate", "out"}
+    assert record.samples == samples(0, 1)
+
+
+def test_a_record_of_an_earlier_release_has_no_version_and_still_teaches(tmp_path: Path) -> None:
+    history(tmp_path).save(samples(0, 1), job="1")
+    (path,) = job_files(tmp_path, "late: 1/2")
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
+    record = read_record(path)
+    assert record is not None
+    assert record.versions == {}
+    assert history(tmp_path).load()[0] == samples(0, 1)
+
+
+@pytest.mark.parametrize("job", ['{"job": 1}', '{"job": {"versions": {"a": 1}}}', '{"job": {}}'])
+def test_a_record_whose_versions_are_none_is_no_record(tmp_path: Path, job: str) -> None:
+    (tmp_path / "1.jsonl").write_text(job + "\n")
+    assert read_record(tmp_path / "1.jsonl") is None
+
+
+def test_records_are_told_the_newest_first(tmp_path: Path) -> None:
+    for job in ("1", "3", "2"):
+        history(tmp_path).save(samples(0, 1), job=job)
+    assert [path.stem for path in job_files(tmp_path, "late: 1/2")] == ["3", "2", "1"]
+    assert job_files(tmp_path, "another") == []
 
 
 def test_samples_are_kept_in_the_order_of_their_seconds_however_slots_answered(

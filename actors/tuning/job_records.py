@@ -1,0 +1,109 @@
+"""The file in which the samples of one job are kept: JSON lines, the first about the job itself.
+
+```
+{"job": {"versions": {stage: digest}}}
+{"stage": "buses", "second": 0, …}
+```
+
+What comes back from a disk is looked at before it is used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from actors.kernel.plain_files import read_plain
+from runtime.measure.samples import StageSample
+
+__all__ = ["MOST_BYTES", "JobRecord", "read_record", "record_lines"]
+
+MOST_BYTES = 2**26
+"""Of one file: 200,000 samples and more. A longer one is not read."""
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """What one job has left.
+
+    Attributes:
+        samples: of all its stages, in the order in which they were kept.
+        versions: {stage: a digest of what it did with a row}; empty: of an earlier release, which
+            kept none.
+    """
+
+    samples: Sequence[StageSample]
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+def record_lines(samples: Iterable[StageSample], versions: Mapping[str, str]) -> list[str]:
+    """Return the lines of a job's file, those of its samples not longer than may be read.
+
+    Args:
+        samples: seconds ascending; where there are too many, the oldest are left out.
+        versions: as of `JobRecord`.
+    """
+    lines = [json.dumps(sample.to_json()) + "\n" for sample in samples]
+    first = json.dumps({"job": {"versions": dict(versions)}}) + "\n"
+    while sum(map(len, lines)) > MOST_BYTES - len(first):
+        del lines[: -(-len(lines) // 2)]
+    return [first, *lines]
+
+
+def read_record(path: Path) -> JobRecord | None:
+    """Return what a job has left; None: the file is no record of ours.
+
+    So it is with half a file, one of another release or another user, a link, and one too long.
+    """
+    try:
+        return _read(path)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _read(path: Path) -> JobRecord:
+    data = read_plain(path, most_bytes=MOST_BYTES, is_own=True)
+    plain = [json.loads(line) for line in data.decode().splitlines()]
+    versions: Mapping[str, str] = {}
+    if plain and isinstance(plain[0], dict) and "job" in plain[0]:
+        versions = _versions(plain.pop(0)["job"])
+    return JobRecord([_checked(StageSample.from_json(one)) for one in plain], versions)
+
+
+def _versions(job: Any) -> dict[str, str]:
+    found = job["versions"]
+    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+        raise TypeError(f"versions={found!r} are not those of stages")
+    return found
+
+
+def _checked(sample: StageSample) -> StageSample:
+    """Return a sample whose numbers are numbers, of 64 bits.
+
+    Raises:
+        TypeError, ValueError: they are not.
+    """
+    if not isinstance(sample.stage, str):
+        raise TypeError(f"stage={sample.stage!r} is no name")
+    for one in fields(sample):
+        value = getattr(sample, one.name)
+        if one.name in ("stage", "rule", "tried", "arrived"):  # a rule was checked when it was made
+            continue
+        if type(value) is not int:
+            raise TypeError(f"{one.name}={value!r} is no whole number")
+        if not -(2**63) <= value < 2**63:
+            raise ValueError(f"{one.name}={value} has more than 64 bits")
+    for tried in sample.tried:
+        name, *counts = tried
+        if not isinstance(name, str) or any(type(n) is not int for n in counts):
+            raise TypeError(f"{tried!r} is no trial")
+        if not all(0 <= n < 2**63 for n in counts):
+            raise ValueError(f"{tried!r} has a count below zero, or of more than 64 bits")
+    if any(type(n) is not int or not -(2**63) <= n < 2**63 for one in sample.arrived for n in one):
+        raise TypeError(f"arrived={sample.arrived!r} is not made of whole numbers")
+    if sample.second < 0:
+        raise ValueError(f"second={sample.second} is before the start")
+    return sample

@@ -1,0 +1,29 @@
+"""Which version of a flow its stages are of: a digest of what each does with a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+
+from runtime.plan.canonical import canonical_work
+from runtime.plan.plan import Stage
+
+__all__ = ["other_stages", "stage_versions"]
+
+
+def stage_versions(stages: Iterable[Stage]) -> dict[str, str]:
+    """Return {stage: a digest of what it does with a row}: other than before, it is another one."""
+    texts = {
+        stage.name: "\n".join(canonical_work(step) for step in (stage.step, *stage.chain))
+        for stage in stages
+    }
+    return {
+        name: sha256(text.encode(errors="surrogatepass")).hexdigest()
+        for name, text in texts.items()
+    }
+
+
+def other_stages(now: Mapping[str, str], before: Mapping[str, str]) -> list[str]:
+    """Return the stages that only one version of a flow has, or that do something else, sorted."""
+    names = now.keys() | before.keys()
+    return sorted(name for name in names if now.get(name) != before.get(name))

@@ -1,0 +1,188 @@
+"""Statistics of a flow from what earlier jobs of it have kept (`Tuning(history=…)`).
+
+```
+folder ─▶ the newest job of this version ─▶ costs, selectivities, lags  ─▶ as if a sample had them
+                                         └▶ what arrived, by time       ─▶ rates, unless others are
+```
+
+Nothing is run, and no input is opened.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from actors.tuning.job_records import JobRecord, read_record
+from actors.tuning.sample_history import in_order, job_files
+from runtime.config import Limits
+from runtime.errors import SettingError
+from runtime.estimate.gates.recorded_times import times_recorded
+from runtime.estimate.rates import Rate, RecordedRate
+from runtime.estimate.recorded import arrivals_recorded, graph_recorded, stages_recorded
+from runtime.estimate.sampled import spans_of
+from runtime.flow.dataflow import Dataflow
+from runtime.model import NS_PER_SECOND, Duration, duration_ns
+from runtime.plan.plan import Plan
+from runtime.plan.stage_versions import other_stages, stage_versions
+from runtime.plan.steps import SourceStep
+from runtime.prepare import prepare
+from slackwater.sampling import HERE, FlowSample, as_sample
+
+__all__ = ["History", "ahead_of", "sample_of_history", "statistics"]
+
+History = str | os.PathLike[str]
+MOST_AHEAD = 600
+"""Subintervals that a record is divided into where its user says nothing: enough for a search."""
+LEAST_WIDTH_S = 0.1
+
+
+def statistics(
+    flow: Dataflow,
+    rates: Mapping[str, Rate] | Rate | None,
+    *,
+    sample: int | FlowSample,
+    history: History | None,
+    limits: Limits | None,
+) -> tuple[FlowSample, Mapping[str, Rate] | Rate]:
+    """Return what a flow is predicted from: what its rows cost, and how many come.
+
+    Args:
+        flow: as it will be submitted.
+        rates: those that were given; None: those of the history.
+        sample: as of `FlowHost.predict`, where there is no history.
+        history: the folder of earlier jobs; None: a sample says what rows cost.
+        limits: those it will be submitted with.
+
+    Raises:
+        SettingError: there are no rates; or as of `as_sample`, or `sample_of_history`.
+    """
+    if history is not None:
+        sample = sample_of_history(flow, history, limits=limits)
+    if rates is None and not (isinstance(sample, FlowSample) and sample.recorded):
+        raise SettingError(
+            f"flow {flow.name!r} has no rates: give rates=, events a second of each source or of "
+            "all together, or history=, a folder that earlier jobs of it have kept samples in"
+        )
+    sample = as_sample(sample, flow, limits=limits)
+    return sample, sample.recorded if rates is None else rates
+
+
+def sample_of_history(
+    flow: Dataflow, folder: History, *, limits: Limits | None = None
+) -> FlowSample:
+    """Return what the newest job of this version of a flow has shown.
+
+    Args:
+        flow: as it will be submitted.
+        folder: as of `Tuning(history=…)`.
+        limits: those it will be submitted with.
+
+    Raises:
+        SettingError: there is no job of this flow; or none of this version of it; or none that saw
+            rows and results of it.
+        FlowError: the flow is wrong.
+    """
+    plan = prepare(flow, [HERE], limits=limits)
+    try:
+        files = job_files(Path(folder), flow.name)
+    except OSError as problem:
+        raise SettingError(
+            f"the history in {os.fspath(folder)!r} cannot be read: {problem}"
+        ) from problem
+    if not files:
+        raise SettingError(
+            f"the history in {os.fspath(folder)!r} has no job of flow {flow.name!r} yet; submit it "
+            "once with tuning=sw.Tuning(history=…), or predict it from a sample (sample=1_000)"
+        )
+    now, problems = stage_versions(plan.stages), []
+    for path in files:
+        try:
+            found = _sample_of(plan, now, read_record(path))
+        except SettingError as problem:
+            problems.append(str(problem))
+        else:
+            return replace(found, origin=f"the newest of {_jobs(len(files))} that fits")
+    raise SettingError(
+        f"the history in {os.fspath(folder)!r} has {_jobs(len(files))} of flow {flow.name!r}, and "
+        f"none with statistics of it; of the newest: {problems[0]}. Submit the flow once more with "
+        "tuning=sw.Tuning(history=…), or predict it from a sample (sample=1_000)"
+    )
+
+
+def ahead_of(
+    rates: Mapping[str, Rate] | Rate, horizon: Duration | None, width: Duration | None
+) -> tuple[Duration, Duration]:
+    """Return how long to look ahead, and how long a subinterval is, where that is not said.
+
+    60 s in steps of 100 ms; of recorded rates the whole record, in at most `MOST_AHEAD` steps.
+    """
+    each = rates.values() if isinstance(rates, Mapping) else [rates]
+    longest_s = max((one.length_s for one in each if isinstance(one, RecordedRate)), default=None)
+    if horizon is None:
+        horizon = 60.0 if longest_s is None else longest_s
+    if width is None:
+        horizon_s = duration_ns(horizon, what="horizon") / NS_PER_SECOND
+        each_s = 0.0 if longest_s is None else horizon_s / MOST_AHEAD
+        width = max(LEAST_WIDTH_S, each_s)
+    return horizon, width
+
+
+def _sample_of(plan: Plan, now: Mapping[str, str], record: JobRecord | None) -> FlowSample:
+    """Return what a job has shown of this version of a flow.
+
+    Args:
+        plan: of the flow.
+        now: the versions of its stages.
+        record: what the job has kept.
+
+    Raises:
+        SettingError: it is of another version, or does not show what is needed.
+    """
+    if record is None or not record.versions:
+        raise SettingError("it is half a file, or of a release that kept no statistics")
+    if odd := other_stages(now, record.versions):
+        raise SettingError(
+            f"its statistics are from another version of the flow: they differ in {', '.join(odd)}"
+        )
+    samples = in_order(record.samples)
+    inputs = {
+        stage.name: tuple(dict.fromkeys(channel.source for channel in stage.inputs))
+        for stage in plan.stages
+    }
+    stages = stages_recorded(samples, inputs)
+    specs = {one.name: one.step.source for one in plan.stages if isinstance(one.step, SourceStep)}
+    interval_s = samples[0].interval_ns / NS_PER_SECOND
+    arrived = arrivals_recorded(samples, list(specs), interval_s=interval_s)
+    times, origin_ns = times_recorded(
+        samples,
+        arrived,
+        speeds={name: spec.speed for name, spec in specs.items()},
+        waits_s={
+            name: spec.disorder_ns / NS_PER_SECOND
+            for name, spec in specs.items()
+            if spec.reorder.sorts
+        },
+    )
+    graph, shares = graph_recorded(
+        stages,
+        slice_s=plan.limits.slice_ns / NS_PER_SECOND,
+        spans={stage.name: spans_of(stage) for stage in plan.stages},
+        times_s={name: rate.times_s * times[name].pace for name, rate in arrived.items()},
+    )
+    return FlowSample(
+        graph,
+        {stage.name: stage.rows_in for stage in stages if not stage.inputs},
+        0.0,
+        shares=shares,
+        versions=now,
+        times=times,
+        origin_ns=origin_ns,
+        recorded=arrived,
+    )
+
+
+def _jobs(count: int) -> str:
+    return f"{count} job{'' if count == 1 else 's'}"
