@@ -48,13 +48,14 @@ def main(arguments: list[str]) -> None:
         "python": sys.executable,
         "group": os.getpgrp(),
     }
+    listening = None
     with contextlib.suppress(OSError):
         path = _path_beside_the_raylets(arguments)
         listening = _listening_as_the_first(path)
-        if listening is not None:
-            wanted = _wanted_of_a_copy(listening, wanted, modules)  # returns in copies only
-        elif _is_copied(path, wanted):
+        if listening is None and _is_copied(path, wanted):
             return
+    if listening is not None:
+        wanted = _wanted_of_a_copy(listening, wanted, modules)  # returns in copies only
     _be(wanted)
 
 
@@ -100,6 +101,7 @@ def _wanted_of_a_copy(
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for copies that have ended
     _preload([*RAYS_OWN, *modules])
     if os.fork() == 0:
+        listening.close()  # else others would be heard here, and not answered, when we are gone
         return first
     # The raylet kills what is left of a worker's process group when that worker has ended. The
     # first copy keeps this one, and we are none of its.
@@ -110,10 +112,20 @@ def _wanted_of_a_copy(
             if _place(wanted) != _place(first):
                 asked.sendall(IS_REFUSED)
             elif os.fork() == 0:
-                listening.close()
-                os.setpgid(0, wanted["group"])  # which is there until who asked has ended
-                asked.sendall(IS_FORKED)
-                return wanted
+                if _has_answered(asked, wanted["group"]):
+                    listening.close()
+                    return wanted
+                os._exit(1)  # who asked has ended; a copy that went on here would be the first
+
+
+def _has_answered(asked: socket.socket, group: int) -> bool:
+    """Join the group of who asked, which is there until they hear of it, and tell them."""
+    try:
+        os.setpgid(0, group)
+        asked.sendall(IS_FORKED)
+    except OSError:
+        return False
+    return True
 
 
 def _place(wanted: dict[str, Any]) -> tuple[Any, ...]:
@@ -125,7 +137,7 @@ def _preload(modules: list[str]) -> None:
     threads = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(ONE_THREAD)  # Ray would say so to a worker before it loads NumPy
     for name in filter(None, modules):
-        with contextlib.suppress(ImportError):  # who needs it will say so
+        with contextlib.suppress(Exception):  # who needs it will say so
             importlib.import_module(name)
     for name, value in threads.items():
         if value is None:

@@ -160,7 +160,7 @@ def test_a_run_of_any_length_has_as_many_spans_as_fit_and_no_event_is_lost() -> 
     one = LiveEstimate(GRAPH, EXPECTED)
     for number, rows in enumerate(counts):
         one.heard(second(number, rows=rows, busy_s=rows * 0.01))
-        if number % 7 == 0:
+        if number % 21 == 0:
             one.refresh()
     one.refresh()
     spans = one.report.spans

@@ -75,15 +75,13 @@ TWO: dict[str, Callable[[sw.Stream, sw.Stream], sw.Stream]] = {
 
 
 @pytest.mark.parametrize("name", ONE)
-@pytest.mark.parametrize("seed", [0, 1])
-def test_an_operator_with_one_input_keeps_what_operators_promise(name: str, seed: int) -> None:
-    verify_operator(ONE[name], rows(seed), seed=seed, tries=6)
+def test_an_operator_with_one_input_keeps_what_operators_promise(name: str) -> None:
+    verify_operator(ONE[name], rows(0), tries=6)
 
 
 @pytest.mark.parametrize("name", TWO)
-@pytest.mark.parametrize("seed", [0, 1])
-def test_an_operator_with_two_inputs_keeps_what_operators_promise(name: str, seed: int) -> None:
-    verify_operator(TWO[name], rows(seed), rows(seed + 7), seed=seed, tries=6)
+def test_an_operator_with_two_inputs_keeps_what_operators_promise(name: str) -> None:
+    verify_operator(TWO[name], rows(0), rows(7), tries=6)
 
 
 class Shared(Gaps):

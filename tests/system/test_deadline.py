@@ -42,6 +42,8 @@ def tuners() -> list[int]:
 
 @pytest.fixture(autouse=True)
 def no_tuner_is_left() -> Iterator[None]:
+    """Before each test, those of other files' jobs have ended; after it, its own has."""
+    until(lambda: not tuners(), within_s=GONE_S, what="the tuners of other tests to end")
     yield
     until(lambda: not tuners(), within_s=GONE_S, what="the tuner's process to end")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,13 +30,15 @@ found = {
     "arguments": sys.argv[1:], "greeting": os.environ.get("GREETING"), "name": __name__,
     "loaded": [name for name in ("ray", "numpy", "pyarrow", "tomllib") if name in sys.modules],
     "threads": os.environ.get("OMP_NUM_THREADS"), "path": sys.path[0],
-    "chance": __import__("random").random(),
+    "chance": __import__("random").random(), "environment": dict(os.environ),
 }
 if "numpy" in sys.modules:
     found["drawn"] = sys.modules["numpy"].random.random()
 with open(sys.argv[1] + ".part", "w") as file:
     json.dump(found, file)
 os.rename(sys.argv[1] + ".part", sys.argv[1])
+if sys.argv[1].endswith("first"):
+    sys.stdin.read()
 """
 
 
@@ -61,6 +64,7 @@ def started(folder: Path, name: str, **environ: str) -> subprocess.Popen[bytes]:
         env={"PATH": os.environ["PATH"], **environ},
         cwd=folder,
         process_group=0,
+        stdin=subprocess.PIPE,  # the first worker lives until it is closed
     )
 
 
@@ -107,7 +111,7 @@ def test_another_is_a_copy_with_all_loaded_and_what_is_its_own(raylet: Raylet) -
     assert (told["chance"], told["drawn"]) != (first["chance"], first["drawn"])
     assert raylet.first.is_running()
     assert raylet.first.num_threads() <= 2, "a copy has none of its threads"
-    until(lambda: not raylet.first.children(), within_s=SOON_S, what="the copies that have ended")
+    until(lambda: len(raylet.first.children()) == 1, within_s=SOON_S, what="the copy to end")
 
 
 def test_who_has_another_environment_loads_by_itself(raylet: Raylet) -> None:
@@ -117,8 +121,29 @@ def test_who_has_another_environment_loads_by_itself(raylet: Raylet) -> None:
     assert (told["pid"], told["loaded"]) == (asked, [])
 
 
+def test_who_asks_and_ends_before_it_is_answered_leaves_no_copy(raylet: Raylet) -> None:
+    environment = raylet.start("plain", GREETING="hello")[0]["environment"]
+    del environment["GREETING"]
+    wanted = {
+        "arguments": [str(raylet.folder / "program.py"), str(raylet.folder / "nobody")],
+        "environment": environment,
+        "folder": str(raylet.folder),
+        "python": sys.executable,
+        "group": 1,  # of another session, so that none may join
+    }
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.connect(str(raylet.folder / "forks"))
+        asking.sendall(json.dumps(wanted).encode())
+        asking.shutdown(socket.SHUT_WR)
+        assert asking.recv(1) == b"", "so that who asked would load by itself"
+    until(lambda: len(raylet.first.children()) == 1, within_s=SOON_S, what="the copy to end")
+    assert not (raylet.folder / "nobody").exists()
+    told, _ = raylet.start("after")
+    assert told["parent"] == raylet.first.pid
+
+
 def test_once_the_first_is_gone_each_loads_by_itself(raylet: Raylet) -> None:
-    """Last: the others need it."""
+    """Last: the others need it. The first's own worker lives on, and answers nobody."""
     raylet.first.send_signal(signal.SIGKILL)
     until(lambda: raylet.first.status() == psutil.STATUS_ZOMBIE, within_s=SOON_S, what="its end")
     told, asked = raylet.start("late")
