@@ -115,7 +115,7 @@ def thinned(rows: Rows, width_s: float, most: int) -> Rows:
     """Return at most so many rows of each subinterval of stimulus time, for as many in all.
 
     Kept are those that waited longest and shortest, and of the others every so many; each stands
-    for those behind it that waited nearly as long, too.
+    for those nearest to it, too, that waited nearly as long.
     """
     if not len(rows.at_s):
         return rows
@@ -131,8 +131,9 @@ def thinned(rows: Rows, width_s: float, most: int) -> Rows:
     # The first, the last, and those at which the number of steps goes up.
     kept = (np.floor(within / steps) > np.floor((within - 1) / steps)) | (within == 0)
     kept |= within == np.repeat(sizes - 1, sizes)
-    count = np.add.reduceat(rows.count, np.flatnonzero(kept))
-    return replace(rows.take(kept), count=count)
+    chosen = np.flatnonzero(kept)
+    halfway = np.concatenate([chosen[:1], (chosen[:-1] + chosen[1:] + 1) // 2])
+    return replace(rows.take(kept), count=np.add.reduceat(rows.count, halfway))
 
 
 def whole(rows: Rows, rng: np.random.Generator) -> Rows:
