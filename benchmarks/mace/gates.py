@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 
 import slackwater as sw
 from benchmarks.frame import Options, Result, counted, save_picture
-from benchmarks.mace.judge import HEADER, Judged, claims, figures, of, span_of, told
+from benchmarks.mace.judge import HEADER, Judged, claims, figures, of, seeds_of, span_of, told
 from benchmarks.mace.load import Floats
 from benchmarks.mace.trial import LIMITS, PER_SLICE_NS, SAMPLE, Leaving, Measured
 from benchmarks.sltuner import late_city
@@ -44,7 +44,6 @@ from runtime.prepare import prepare
 from runtime.simulate import CostModel, LinkModel, MeasuredSlice, NotedCost, Simulation
 
 SECONDS = 140
-SEEDS, QUICK_SEEDS = 20, 1
 SLACKS = (None, "1s", "2s", "4s")
 """Rules of the gate, in turn: ready-only, and slacks."""
 LOAD = 0.7
@@ -85,17 +84,16 @@ class Drawn:
 
 def run(options: Options) -> Result:
     """Predict and measure each seed."""
-    seeds = QUICK_SEEDS if options.quick else SEEDS
+    seeds = seeds_of(options)
     seconds = SECONDS // 2 if options.quick else SECONDS
     result = Result(
-        f"{seconds} s of 1,000 events a second, {seeds} seeds, 3 nodes, slacks {_rules()} in turn; "
-        f"costs and selectivities of the first 8 %, w {WIDTH_S:g} s; simulated",
+        f"{seconds} s of 1,000 events a second, {len(seeds)} seeds, 3 nodes, slacks {_rules()} in "
+        f"turn; costs and selectivities of the first 8 %, w {WIDTH_S:g} s; simulated",
         ["rule", "measured", "known", "estimate", "seeds", *HEADER],
     )
     found: list[tuple[str, Judged]] = []
     shown: list[tuple[str, Floats, GatedEstimate]] = []
-    first = options.seed
-    for seed in counted(range(first, first + seeds), of=seeds, what="mace-gates"):
+    for seed in counted(seeds, of=len(seeds), what="mace-gates"):
         slack = SLACKS[(seed - 1 + (2 if options.quick else 0)) % len(SLACKS)]
         rule = _rule(slack)
         drawn = draw_flow(seed, seconds=seconds, slack=slack)

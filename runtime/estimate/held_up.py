@@ -12,6 +12,17 @@ node 1   .a.a.a.a.aBBB       it comes to node 1 at half the pace; B's later work
 
 As [mace] Def. 7 has it, what is older goes first, so what is newer changes nothing for it: one pass
 over subintervals and operators is enough. Nothing is run.
+
+Behind a gate there are two times. What has waited is old, and goes before all that is newer, but is
+there only when it is let go:
+
+```
+let go     at 5, of stimulus 3     ─▶ takes the time from 5 on
+a source   of stimulus 4           ─▶ takes what was left before 5, and then what 3 leaves
+```
+
+What lets it go may itself be newer than that, and be laid later. Then the pass before says when it
+is there (`before`).
 """
 
 from __future__ import annotations
@@ -44,11 +55,13 @@ class HeldUp:
             seconds from the start of the first.
         took_s: for each operator shape (inputs, d), how long after the last of a subinterval's
             rows has come to an input its work on them is done.
+        parts: for each subinterval and operator what came of it, for the next pass.
     """
 
     latency_s: FloatArray
     finished_s: FloatArray
     took_s: Sequence[FloatArray] = field(default=())
+    parts: Sequence[Sequence[Sequence[_Part]]] = field(default=())
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +70,14 @@ class HeldBack:
 
     Attributes:
         counts: for each input shape (d,), rows that go in a subinterval.
+        let_go_s: shape (d,), the earliest stimulus of what comes to the gate as they go: by that
+            the work on them counts.
         urgency_s: shape (d,), the earliest stimulus of the results that leave in a subinterval: by
             that their channel counts further down.
     """
 
     counts: Sequence[FloatArray]
+    let_go_s: FloatArray
     urgency_s: FloatArray
 
 
@@ -73,6 +89,7 @@ def held_up(
     *,
     hop_s: FloatArray | None = None,
     gates: Mapping[int, HeldBack] | None = None,
+    before: HeldUp | None = None,
 ) -> HeldUp:
     """Return what the latency of each subinterval will be, work held up upstream counted.
 
@@ -86,6 +103,8 @@ def held_up(
         hop_s: shape (n, n), how long an event travels from one node to another; None: no time.
         gates: {number of an operator: what its gate lets go}. What is behind it is then counted in
             `work` by when it leaves that gate, and `latency_s` is counted from there.
+        before: of a pass before this: when that comes which is laid later than what it feeds. None:
+            then it comes as its gate lets it go.
     """
     if not (capacity > 0).all():
         raise SettingError(f"a node's capacity must be above 0, not {capacity}")
@@ -106,7 +125,8 @@ def held_up(
         outside = [_Part(0.0, begins_s, ends_s, 1.0)]
         made: dict[int, _Part] = {}  # {its way, in parts of a subinterval: what took it}
         for n, fed in enumerate(steps[j]):
-            parts = outside if fed.feeder < 0 else out[p][fed.feeder]
+            parts: Sequence[_Part] = [] if fed.feeder < 0 else out[p][fed.feeder]
+            parts = parts or _before(before, p, fed.feeder) or outside
             took_s[j][n, p] = -max(part.last_s for part in parts) - fed.hop_s
             done_s = 0.0
             for done in fed.worked_off(parts, p, free[nodes[j]], speed[nodes[j]]):
@@ -118,7 +138,14 @@ def held_up(
         finished_s[j, p] = max(part.last_s for part in out[p][j])
         if is_sink[j] and gives[j][p]:
             latency_s[p] = max(latency_s[p], finished_s[j, p] - ends_s)
-    return HeldUp(latency_s, finished_s, took_s)
+    return HeldUp(latency_s, finished_s, took_s, out)
+
+
+def _before(before: HeldUp | None, p: int, operator: int) -> Sequence[_Part]:
+    """Return what came of an operator in the pass before, if there is one that went so far."""
+    if operator < 0 or before is None or p >= len(before.parts):
+        return ()
+    return before.parts[p][operator]
 
 
 def _order(
@@ -131,16 +158,19 @@ def _order(
     begins_s = np.arange(d) * width_s
     gone: list[FloatArray] = []
     urgency: list[FloatArray] = []
+    behind: list[bool] = []
     for j, step in enumerate(steps):
         feeders = [fed.feeder for fed in step if fed.feeder >= 0]
-        # A gate lets go what is old by word of what is new; nothing is done before it is there.
+        behind.append(j in gates or any(behind[one] for one in feeders))
         own = begins_s if not feeders else np.min([gone[one] for one in feeders], axis=0)
-        latest = np.max([own, *[urgency[one] for one in feeders]], axis=0)
-        urgency.append(np.asarray(latest))
+        urgency.append(gates[j].let_go_s if j in gates else np.asarray(own))
         gone.append(gates[j].urgency_s if j in gates else np.asarray(own))
     keys = np.stack(urgency)
     operators, places = np.indices(keys.shape).reshape(2, -1)
-    for at in np.lexsort((operators, places, keys.ravel())):
+    cells = np.floor(keys / width_s + 1e-9)
+    # Of one subinterval what is behind a gate goes first: a row's results before the next row.
+    sides = np.broadcast_to(~np.array(behind)[:, None], keys.shape)
+    for at in np.lexsort((operators, places, keys.ravel(), sides.ravel(), cells.ravel())):
         yield int(places[at]), int(operators[at])
 
 

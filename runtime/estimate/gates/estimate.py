@@ -21,8 +21,15 @@ import numpy as np
 from runtime.estimate.gates.gated import GatedOperator
 from runtime.estimate.gates.passage import Passage, passage
 from runtime.estimate.gates.release import GateTimes
-from runtime.estimate.gates.streams import Series, counted, earliest_s, longest_s
-from runtime.estimate.held_up import HeldBack, held_up
+from runtime.estimate.gates.streams import (
+    Rows,
+    Series,
+    counted,
+    earliest_s,
+    gathered,
+    longest_s,
+)
+from runtime.estimate.held_up import HeldBack, HeldUp, held_up
 from runtime.estimate.latency_estimate import LatencyEstimate, estimate_latency
 from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload, arrivals_of
 from runtime.estimate.units import ONE_EVENT, Slices
@@ -30,7 +37,10 @@ from runtime.model import NS_PER_SECOND
 
 __all__ = ["GateWait", "GatedEstimate", "GatedFlow", "estimate_gated"]
 
-ROUNDS = 6
+ROUNDS = 12
+FREE_ROUNDS = 2
+"""From then on half of what a round changes counts: where what is held back longer comes in a
+larger burst, which holds back the next less, whole steps go to and fro for ever."""
 MOST_LOAD = 2.0
 """Of a node, in its capacities: above it waits in gates are nothing beside its backlog."""
 AGREED = 0.05
@@ -144,10 +154,18 @@ def estimate_gated(
     speed = np.array([capacity[name] for name in names])
     between = np.array([[hops.get((a, b), 0.0) for b in names] for a in names])
     found, latency_s = alone, gate_s
-    for _ in range(ROUNDS):
+    done: HeldUp | None = None
+    took_s: dict[str, list[FloatArray]] = {}
+    for turn in range(ROUNDS):
         gone, counts = _released(flow, found, width_s)
-        done = held_up(graph, counts, nodes, speed, hop_s=between, gates=gone)
-        took_s = {one.name: list(done.took_s[j]) for j, one in enumerate(graph.operators)}
+        done = held_up(graph, counts, nodes, speed, hop_s=between, gates=gone, before=done)
+        took_s = {
+            one.name: [
+                _settled(now_s, took_s[one.name][n]) if turn >= FREE_ROUNDS else now_s
+                for n, now_s in enumerate(done.took_s[j])
+            ]
+            for j, one in enumerate(graph.operators)
+        }
         found = passage(
             graph,
             flow.gated,
@@ -173,6 +191,14 @@ def estimate_gated(
         ),
         work=work,
     )
+
+
+def _settled(now_s: FloatArray, before_s: FloatArray) -> FloatArray:
+    """Return the mean of two rounds, of which one may look further ahead."""
+    found = now_s.copy()
+    both = min(len(now_s), len(before_s))
+    found[:both] = (now_s[:both] + before_s[:both]) / 2
+    return found
 
 
 def _of_results(base: LatencyEstimate) -> FloatArray:
@@ -239,13 +265,24 @@ def _released(
         gate, rows = flow.gated.get(one.name), leaves[one.name].rows
         if gate is not None:
             counts = [_let_go(flow, gate, passed, name, width_s, d) for name in one.inputs]
-            gone[j] = HeldBack(counts, earliest_s(rows, width_s, d))
+            let_go_s = earliest_s(_let_go_by(passed.gates[gate.name]), width_s, d)
+            gone[j] = HeldBack(counts, let_go_s, earliest_s(rows, width_s, d))
             came, out[one.name] = np.stack(counts), counted(rows.left_s, rows.count, width_s, d)
         else:
             came = np.stack([out[name] for name in one.inputs])
             out[one.name] = one.output(came, width_s)
         loads.append(one.load(came, width_s))
     return gone, Workload(width_s, out, np.stack(loads))
+
+
+def _let_go_by(times: GateTimes) -> Rows:
+    """Return the rows that a gate lets go, with the stimulus of what comes to it then."""
+    return gathered(
+        [
+            replace(one.rows, stimulus_s=times.let_go_stimulus_s(released_s), left_s=released_s)
+            for one, released_s in zip(times.inputs, times.released_s, strict=True)
+        ]
+    )
 
 
 def _let_go(

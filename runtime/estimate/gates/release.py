@@ -46,6 +46,19 @@ class GateTimes:
         """Return when what leaves has come as far as these event times: windows close then."""
         return _leave_s(self.inputs, self.frontier, self.rule, event_s)
 
+    def let_go_stimulus_s(self, released_s: FloatArray) -> FloatArray:
+        """Return the earliest stimulus of what comes to the gate just as it lets rows go.
+
+        Args:
+            released_s: shape (k,), when; where nothing comes then, the clock does it, and its time
+                counts.
+        """
+        found = np.full(len(released_s), np.inf)
+        for one in self.inputs:
+            for part in (one.rows, one.promises):
+                found = np.minimum(found, _came_then_s(part.at_s, part.stimulus_s, released_s))
+        return np.where(np.isfinite(found), found, released_s)
+
 
 def gate_times(inputs: Sequence[Series], rule: ReleaseRule) -> GateTimes:
     """Return when a gate lets the rows of its inputs go.
@@ -93,6 +106,14 @@ def _leave_s(
     if rule.hold_ns is not None:
         times_s = np.minimum(times_s, _held_until_s(inputs, event_s, rule.hold_ns / NS_PER_SECOND))
     return times_s
+
+
+def _came_then_s(at_s: FloatArray, stimulus_s: FloatArray, when_s: FloatArray) -> FloatArray:
+    """Return the stimulus of what comes exactly then, shape (k,); infinite: nothing does."""
+    order = np.lexsort((stimulus_s, at_s))
+    places = np.searchsorted(at_s[order], when_s, side="left")
+    known_s, known = np.append(at_s[order], np.inf), np.append(stimulus_s[order], np.inf)
+    return np.where(known_s[places] == when_s, known[places], np.inf)
 
 
 def _first_beyond_s(inputs: Sequence[Series], event_s: FloatArray) -> FloatArray:

@@ -114,7 +114,8 @@ def gathered(parts: Sequence[Rows]) -> Rows:
 def thinned(rows: Rows, width_s: float, most: int) -> Rows:
     """Return at most so many rows of each subinterval of stimulus time, for as many in all.
 
-    Kept are those that waited longest and shortest, and of the others every so many.
+    Kept are those that waited longest and shortest, and of the others every so many; each stands
+    for those nearest to it, too, that waited nearly as long.
     """
     if not len(rows.at_s):
         return rows
@@ -130,11 +131,9 @@ def thinned(rows: Rows, width_s: float, most: int) -> Rows:
     # The first, the last, and those at which the number of steps goes up.
     kept = (np.floor(within / steps) > np.floor((within - 1) / steps)) | (within == 0)
     kept |= within == np.repeat(sizes - 1, sizes)
-    of = np.cumsum(np.isin(np.arange(len(cell)), starts)) - 1
-    whole = np.bincount(of, rows.count)
-    share = np.bincount(of[kept])
-    few = rows.take(kept)
-    return replace(few, count=(whole / share)[of[kept]])
+    chosen = np.flatnonzero(kept)
+    halfway = np.concatenate([chosen[:1], (chosen[:-1] + chosen[1:] + 1) // 2])
+    return replace(rows.take(kept), count=np.add.reduceat(rows.count, halfway))
 
 
 def whole(rows: Rows, rng: np.random.Generator) -> Rows:

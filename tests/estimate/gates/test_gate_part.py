@@ -166,6 +166,17 @@ def test_fewer_rows_stand_for_as_many_and_keep_who_waited_longest(seed: int) -> 
     assert len(drawn.count) < 150
 
 
+def test_of_rows_that_stand_for_many_and_for_few_each_kind_keeps_its_share() -> None:
+    """A burst of 100 rows, told by ten, beside ten that have waited."""
+    at_s = np.concatenate([np.zeros(10), np.linspace(1, 2, 10)])
+    stimulus_s = np.zeros(20)
+    count = np.concatenate([np.full(10, 10.0), np.ones(10)])
+    few = thinned(Rows(stimulus_s, stimulus_s, at_s, at_s, count), 1.0, 12)
+    assert len(few.count) < 20
+    assert few.count[few.at_s == 0].sum() == pytest.approx(100, abs=10)
+    assert few.count.sum() == pytest.approx(110)
+
+
 def test_lags_go_on_over_and_over_under_the_rates_that_are_asked_for() -> None:
     at_s = np.arange(200) * 0.05
     times = SourceTimes.in_order(at_s, at_s - np.where(at_s < 5, at_s * 0.4, 2.0))

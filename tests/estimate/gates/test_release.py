@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runtime.estimate.gates.release import gate_times
+from runtime.estimate.gates.release import delayed, delayed_rows, gate_times
 from runtime.estimate.gates.sources import SourceTimes
+from runtime.estimate.gates.streams import Series
 from runtime.merge import SlackGate
 from runtime.merge.writer import Writer
 from runtime.model import NS_PER_SECOND, ON_ARRIVAL, READY_ONLY, Batch, ReleaseRule
@@ -75,3 +76,16 @@ def test_rows_leave_when_the_gate_itself_lets_them_go(seed: int, rule: str) -> N
             assert at_s == pytest.approx(left_ns / NS_PER_SECOND, abs=1e-6)
             checked += 1
     assert checked > 60
+
+
+def test_what_lets_rows_go_is_what_comes_just_then_and_else_the_clock() -> None:
+    """A prompt row waits for one of another source that was held up for 2 s before the gate."""
+    prompt = SourceTimes.in_order(np.array([1.0, 6.0]), np.array([1.0, 6.0])).series()
+    late = SourceTimes.in_order(np.array([3.0, 7.0]), np.array([1.5, 7.0])).series()
+    late = Series(delayed_rows(late.rows, 2.0), delayed(late.promises, 2.0))
+    ready = gate_times([prompt, late], READY_ONLY)
+    assert ready.released_s[0].tolist() == [5.0, 9.0]
+    assert ready.let_go_stimulus_s(ready.released_s[0]).tolist() == [3.0, 7.0]
+    held = gate_times([prompt, late], ReleaseRule.hold(500 * MS))
+    assert held.released_s[0].tolist() == [1.5, 6.5]
+    assert held.let_go_stimulus_s(held.released_s[0]).tolist() == [1.5, 6.5]
