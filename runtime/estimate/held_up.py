@@ -120,7 +120,7 @@ def held_up(
     is_sink = [one.name in sinks for one in graph.operators]
     gives = [work.arrivals[one.name] > 0 for one in graph.operators]
     out: list[list[list[_Part]]] = [[[] for _ in steps] for _ in range(d)]
-    for p, j in _order(steps, gates, d, width_s):
+    for p, j in _order(steps, nodes, gates, d, width_s):
         begins_s, ends_s = p * width_s, (p + 1) * width_s
         outside = [_Part(0.0, begins_s, ends_s, 1.0)]
         made: dict[int, _Part] = {}  # {its way, in parts of a subinterval: what took it}
@@ -149,7 +149,11 @@ def _before(before: HeldUp | None, p: int, operator: int) -> Sequence[_Part]:
 
 
 def _order(
-    steps: list[list[_Feed]], gates: Mapping[int, HeldBack], d: int, width_s: float
+    steps: list[list[_Feed]],
+    nodes: list[int],
+    gates: Mapping[int, HeldBack],
+    d: int,
+    width_s: float,
 ) -> Iterator[tuple[int, int]]:
     """Yield (subinterval, operator) in the order in which nodes do the work: oldest first."""
     if not gates:
@@ -164,6 +168,10 @@ def _order(
         behind.append(j in gates or any(behind[one] for one in feeders))
         own = begins_s if not feeders else np.min([gone[one] for one in feeders], axis=0)
         urgency.append(gates[j].let_go_s if j in gates else np.asarray(own))
+        for one in feeders:
+            if one in gates and nodes[one] == nodes[j]:
+                # Where its results leave in its own slot, a burst goes on behind each of them.
+                urgency[one] = np.minimum(urgency[one], own)
         gone.append(gates[j].urgency_s if j in gates else np.asarray(own))
     keys = np.stack(urgency)
     operators, places = np.indices(keys.shape).reshape(2, -1)
