@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 
-PRELOAD = ("actors.jobs.coordinator",)
-"""What every slot, tuner and coordinator needs: workers of local nodes have it when they start."""
 SETTLES_S = 1.5
 """Ray takes about a second to say that CPUs are free again, those of the job before, say."""
 
@@ -69,7 +67,7 @@ class Cluster(FlowHost):
         from ingest.java import prepare_java  # noqa: PLC0415
 
         prepare_java()
-        return cls(RayNodes.local(nodes, cores=cores, preload=PRELOAD, progress=progress))
+        return cls(RayNodes.local(nodes, cores=cores, progress=progress))
 
     @classmethod
     def connect(cls, address: str | None = None, *, progress: Say | None = None) -> Cluster:

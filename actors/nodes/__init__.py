@@ -15,6 +15,6 @@
 | `host_facts.py` | what a host is like, for `slackwater doctor` |
 
 Programs that are run by their path, so they stay beside who runs them: `local_supervisor.py` (by
-`local.py`), `stub_agent.py`, `late_agent.py` and `worker_forks.py` (which the supervisor has the
-raylets run), `probe.py` (by `connecting.py`); the doctor sends `host_facts.py` over ssh.
+`local.py`), `stub_agent.py` and `late_agent.py` (by the supervisor), `probe.py` (by
+`connecting.py`); the doctor sends `host_facts.py` over ssh.
 """

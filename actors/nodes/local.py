@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -48,7 +48,6 @@ class LocalNodes:
             machine has is fine: Ray only counts them. Spark through RayDP needs some beside the
             slots.
         object_store_mb: Ray's object store of each node, in MiB, >= 75.
-        preload: modules that workers find loaded (`actors/nodes/worker_forks.py`).
         progress: is told each step, in words.
 
     The environment as it is now (such as JAVA_HOME and JDK_JAVA_OPTIONS) is what workers will see.
@@ -65,7 +64,6 @@ class LocalNodes:
         cores: int = 1,
         cpus_per_node: int | None = None,
         object_store_mb: int = 100,
-        preload: Sequence[str] = (),
         progress: Callable[[str], None] | None = None,
     ) -> None:
         cpus = cores + SPARE_CPUS if cpus_per_node is None else cpus_per_node
@@ -82,7 +80,6 @@ class LocalNodes:
                     "resources": {SLOTS: cores},  # so that whoever connects sees as many as we do
                     "cpus_per_node": cpus,
                     "object_store_bytes": object_store_mb * 2**20,
-                    "preload": list(preload),
                 }
             )
             ready = self._wait_until_ready(progress or (lambda _: None))

@@ -88,11 +88,10 @@ def start_nodes(plan: dict[str, Any], reports: Any) -> dict[str, Any]:
 
     start_process = inside.services.start_ray_process
 
-    def start_ours(command: list[str], *rest: Any, **options: Any) -> Any:
-        words = [_with_forks(_with_light_agents(word), plan["preload"]) for word in command]
-        return start_process(words, *rest, **options)
+    def start_with_light_agents(command: list[str], *rest: Any, **options: Any) -> Any:
+        return start_process([_with_light_agents(word) for word in command], *rest, **options)
 
-    inside.services.start_ray_process = start_ours
+    inside.services.start_ray_process = start_with_light_agents
     # Each node would offer the whole machine's memory; what they offer together must exist.
     memory_bytes = inside.utils.estimate_available_memory() // plan["count"]
     head: Any = None
@@ -140,18 +139,6 @@ def _with_light_agents(word: str) -> str:
         return word
     agent = Path(__file__).with_name(AGENTS[option])
     return f"{option}={shlex.join([sys.executable, '-I', '-S', str(agent), *words])}"
-
-
-def _with_forks(word: str, preload: list[str]) -> str:
-    """Return an argument of raylet; in the command of a worker our program runs Ray's."""
-    option, _, command = word.partition("=")
-    if option != "--python_worker_command":
-        return word
-    words = shlex.split(command)  # Python, a program for a runtime_env, the worker's, its options
-    at = next(n for n, w in enumerate(words) if w.endswith("default_worker.py"))
-    forks = Path(__file__).with_name("worker_forks.py")
-    words[at:at] = [str(forks), f"--preload={','.join(preload)}"]
-    return f"{option}={shlex.join(words)}"
 
 
 def watch_while_starting(plan: dict[str, Any]) -> None:

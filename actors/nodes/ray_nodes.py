@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import TracebackType
 
 from actors.nodes.connecting import (
@@ -65,7 +65,6 @@ class RayNodes:
         cores: int = 1,
         cpus_per_node: int | None = None,
         object_store_mb: int = 100,
-        preload: Sequence[str] = (),
         progress: Callable[[str], None] | None = None,
     ) -> RayNodes:
         """Start `nodes` Ray nodes on this machine, node-1 (the head) and on, and connect to them.
@@ -78,7 +77,6 @@ class RayNodes:
             cpus_per_node: logical CPUs of each, which Ray only counts; None: `cores` and three
                 more, for Spark.
             object_store_mb: Ray's object store of each node, MiB, >= 75.
-            preload: modules that their workers find loaded.
             progress: is told each step, in words.
 
         Raises:
@@ -91,7 +89,6 @@ class RayNodes:
             cores=cores,
             cpus_per_node=cpus_per_node,
             object_store_mb=object_store_mb,
-            preload=preload,
             progress=progress,
         )
         note = (

@@ -26,13 +26,7 @@ def kind_of(process: psutil.Process) -> str:
         return "slot actors"
     if words[0].startswith("ray::"):
         return str(words[0]).removeprefix("ray::").split()[0]
-    for known in (
-        "worker_forks.py",  # the first worker of a node, of which the others are copies
-        "raylet",
-        "gcs_server",
-        "local_supervisor.py",
-        "stub_agent.py",
-    ):
+    for known in ("raylet", "gcs_server", "local_supervisor.py", "stub_agent.py"):
         if any(known in word for word in words[:6]):
             return known
     return str(process.name())

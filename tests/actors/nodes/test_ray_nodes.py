@@ -42,11 +42,6 @@ def keeper_of(nodes: RayNodes) -> int:
     return nodes._local._supervisor.pid
 
 
-def is_first_worker(line: str) -> bool:
-    """Whether a command line is that of who loads Ray for the other workers of its node."""
-    return " ".join(line.split()[1:2]).endswith("worker_forks.py")
-
-
 @pytest.fixture(scope="module")
 def steps() -> list[str]:
     return []
@@ -80,8 +75,6 @@ def test_room_is_what_no_actor_holds_and_comes_back_when_it_ends(nodes: RayNodes
     where = NodeAffinitySchedulingStrategy(last, soft=False)
     actor = Where.options(scheduling_strategy=where).remote()  # type: ignore[attr-defined]
     assert ray.get(actor.node_id.remote(), timeout=60) == last
-    (worker,) = (one for one, line in command_lines(below()).items() if "ray::Where" in line)
-    assert is_first_worker(" ".join(worker.parent().cmdline())), "it is a copy of the node's first"
     four = {f"slot-{n}": last for n in range(4)}
     until(lambda: missing_cpus(four, list_nodes()), within_s=GONE_S, what="a CPU to be held")
     said = r"4 slots of 1 CPU do not fit: node-3 lacks 1 of 4 CPUs \(3 of its 4 are free\); stop"
@@ -109,11 +102,7 @@ def test_three_idle_nodes_need_under_300_mb_and_no_dashboard(nodes: RayNodes) ->
     def ours() -> dict[psutil.Process, str]:
         workers = ("ray::IDLE", "ray::Where")  # of the test before this one
         lines = command_lines(tree(keeper_of(nodes)))
-        return {
-            process: line
-            for process, line in lines.items()
-            if not line.startswith(workers) and not is_first_worker(line)
-        }
+        return {process: line for process, line in lines.items() if not line.startswith(workers)}
 
     # The supervisor, gcs_server, and per node a raylet and two agents; a worker that starts is not
     # known as one yet.
@@ -310,12 +299,11 @@ def test_nothing_outlives_a_driver_that_gets_a_signal(
     struck: dict[signal.Signals | None, Victim], signal_: signal.Signals
 ) -> None:
     victim = struck[signal_]
-    # The supervisor, gcs_server, raylet, two agents, the first worker, its copy that is the actor,
-    # and the actor's child.
+    # The supervisor, gcs_server, raylet, two agents, the actor and its child.
     processes = until(
-        lambda: found if len(found := tree(victim.supervisor_pid)) == 8 else None,
+        lambda: found if len(found := tree(victim.supervisor_pid)) == 7 else None,
         within_s=GONE_S,
-        what="8 processes",
+        what="7 processes",
     )
     folder = folder_of(processes)
     assert victim.process.stdin is not None
@@ -347,7 +335,7 @@ def test_nodes_die_with_their_keeper(struck: dict[signal.Signals | None, Victim]
     supervisor.kill()
     try:
         rest = [process for process in lines if process not in slow]
-        assert len(rest) == 6  # gcs_server, raylet, two agents, the first worker, actor
+        assert len(rest) == 5  # gcs_server, raylet, two agents, actor
         assert psutil.wait_procs(rest, timeout=GONE_S)[1] == []
     finally:
         for process in slow:
