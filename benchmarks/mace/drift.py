@@ -8,10 +8,11 @@ statistics' fault, and neither the model's nor the scheduler's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
-from benchmarks.frame import Claim, Options, Result, counted, number
+from benchmarks.frame import Claim, Options, Result, number
 from benchmarks.mace.exact import Kept, loads_of
 from benchmarks.mace.judge import WORST, seeds_of
 from benchmarks.mace.load import EVENTS, Floats, Ints, parts, patterns_s
@@ -19,6 +20,7 @@ from benchmarks.mace.operators import MEDIAN
 from benchmarks.mace.query import STAGES, Bools
 from benchmarks.mace.seeds import MOST_QUERIES
 from benchmarks.mace.trial import SAMPLE, Queries, one_of_each, queries_of, stretch_rows
+from benchmarks.side_by_side import side_by_side
 from runtime.estimate.excess import cumulative_excess, mace
 from runtime.estimate.sample_statistics import steadied
 
@@ -41,8 +43,9 @@ def run(options: Options) -> Result:
     runs = [(size, seed) for size in sizes for seed in seeds]
     found: dict[tuple[int, str], list[float]] = {}
     worst_s: dict[int, list[float]] = {}
-    for size, seed in counted(runs, of=len(runs), what="mace-drift"):
-        known_s, errors = one_seed(seed, size)
+    tasks = [partial(one_seed, seed, size) for size, seed in runs]
+    each_run = side_by_side(tasks, what="mace-drift")
+    for (size, _), (known_s, errors) in zip(runs, each_run, strict=True):
         worst_s.setdefault(size, []).append(known_s)
         for name, error in errors.items():
             found.setdefault((size, name), []).append(error)

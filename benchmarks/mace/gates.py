@@ -15,16 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
 import slackwater as sw
-from benchmarks.frame import Options, Result, counted, save_picture
+from benchmarks.frame import Options, Result, save_picture
 from benchmarks.mace.judge import HEADER, Judged, claims, figures, of, seeds_of, span_of, told
 from benchmarks.mace.load import Floats
 from benchmarks.mace.trial import LIMITS, PER_SLICE_NS, SAMPLE, Leaving, Measured
+from benchmarks.side_by_side import side_by_side
 from benchmarks.sltuner import late_city
 from examples.city import zipf_delays
 from runtime.estimate import QueryGraph
@@ -93,22 +95,36 @@ def run(options: Options) -> Result:
     )
     found: list[tuple[str, Judged]] = []
     shown: list[tuple[str, Floats, GatedEstimate]] = []
-    for seed in counted(seeds, of=len(seeds), what="mace-gates"):
-        slack = SLACKS[(seed - 1 + (2 if options.quick else 0)) % len(SLACKS)]
-        rule = _rule(slack)
-        drawn = draw_flow(seed, seconds=seconds, slack=slack)
-        measured = simulate(drawn, seed=seed)
-        sample = draw_flow(seed, seconds=seconds, slack=slack, share=SAMPLE)
-        sampled = statistics_of(simulate(sample), drawn)
-        known = statistics_of(measured, drawn)
-        for lags in LAGS:
-            made = predict(drawn, known if lags == LAGS[2] else sampled, is_known=lags != LAGS[1])
-            found.append((rule, _judged(measured, made, lags)))
-            if len(shown) < len(SLACKS) and lags == LAGS[0]:
-                shown.append((rule, measured.by_subinterval(WIDTH_S, len(made.gate_s)), made))
+    slacks = [SLACKS[(seed - 1 + (2 if options.quick else 0)) % len(SLACKS)] for seed in seeds]
+    tasks = [
+        partial(_one_seed, seed, seconds, slack) for seed, slack in zip(seeds, slacks, strict=True)
+    ]
+    for slack, (judged, lat_s, made) in zip(
+        slacks, side_by_side(tasks, what="mace-gates"), strict=True
+    ):
+        found += [(_rule(slack), one) for one in judged]
+        if len(shown) < len(SLACKS):
+            shown.append((_rule(slack), lat_s, made))
     _tell(result, found)
     result.notes.append(f"drawn: {draw(shown)}")
     return result
+
+
+def _one_seed(
+    seed: int, seconds: int, slack: str | None
+) -> tuple[list[Judged], Floats, GatedEstimate]:
+    """Return each prediction beside what came, latency by subinterval, and the first of them."""
+    drawn = draw_flow(seed, seconds=seconds, slack=slack)
+    measured = simulate(drawn, seed=seed)
+    sample = draw_flow(seed, seconds=seconds, slack=slack, share=SAMPLE)
+    sampled = statistics_of(simulate(sample), drawn)
+    known = statistics_of(measured, drawn)
+    made = [
+        predict(drawn, known if lags == LAGS[2] else sampled, is_known=lags != LAGS[1])
+        for lags in LAGS
+    ]
+    judged = [_judged(measured, one, lags) for one, lags in zip(made, LAGS, strict=True)]
+    return judged, measured.by_subinterval(WIDTH_S, len(made[0].gate_s)), made[0]
 
 
 def _rule(slack: str | None) -> str:

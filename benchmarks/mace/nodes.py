@@ -11,7 +11,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from benchmarks.frame import Claim, Options, Result, counted, save_picture
+from benchmarks.frame import Claim, Options, Result, save_picture
 from benchmarks.mace.judge import (
     ESTIMATES,
     HEADER,
@@ -22,9 +22,12 @@ from benchmarks.mace.judge import (
     seeds_of,
 )
 from benchmarks.mace.load import EVENTS
+from benchmarks.mace.query import STAGES
 from benchmarks.mace.seeds import STATISTICS, one_seed, tell_all
+from benchmarks.side_by_side import side_by_side
 
 QUERIES = 3
+QUICK_QUERIES = 2
 NODES = tuple(range(4, 14))
 MEDIAN = 0.03
 PATTERNS = {"one pattern": True, "a pattern each": False}
@@ -33,21 +36,28 @@ PAPER = "[mace] Fig. 8: below 3 % on 4 to 13 nodes, one placement and pattern of
 
 def run(options: Options) -> Result:
     """Predict and measure each seed under both kinds of patterns."""
-    seeds = seeds_of(options)
+    seeds, queries = seeds_of(options), QUICK_QUERIES if options.quick else QUERIES
+    operators = queries * len(STAGES)
     result = Result(
-        f"{EVENTS:,} events, 42 operators, {len(seeds)} seeds, 4 to 13 nodes in turn; simulated",
+        f"{EVENTS:,} events, {operators} operators, {len(seeds)} seeds, 4 to 13 nodes in turn; "
+        "simulated",
         ["arrivals", "measured", "statistics", "w, s", "estimate", "seeds", *HEADER],
     )
     patterns = list(PATTERNS)[-1:] if options.quick else list(PATTERNS)
     runs = [(pattern, seed) for pattern in patterns for seed in seeds]
     found: dict[str, list[Judged]] = {pattern: [] for pattern in patterns}
-    for pattern, seed in counted(runs, of=len(runs), what="mace-nodes"):
-        found[pattern] += one_seed(
+    tasks = [
+        partial(
+            one_seed,
             seed,
-            queries=QUERIES,
+            queries=queries,
             nodes=NODES[(seed - 1) % len(NODES)],
             is_one_pattern=PATTERNS[pattern],
         )
+        for pattern, seed in runs
+    ]
+    for (pattern, _), judged in zip(runs, side_by_side(tasks, what="mace-nodes"), strict=True):
+        found[pattern] += judged
     for pattern, each in found.items():
         tell_all(result, pattern, pattern, each, partial(_claims, pattern))
     result.notes += [PAPER, f"drawn: {draw(found)}"]

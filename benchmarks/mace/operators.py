@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.frame import Options, Result, counted, save_picture
+from benchmarks.frame import Options, Result, save_picture
 from benchmarks.mace.judge import HEADER, WIDTHS_S, Judged, claims, of, seeds_of
 from benchmarks.mace.load import EVENTS
 from benchmarks.mace.query import STAGES
 from benchmarks.mace.seeds import MOST_QUERIES, STATISTICS, one_seed, tell_all
+from benchmarks.side_by_side import side_by_side
 
 QUICK_QUERIES = (3,)
 MEDIAN = 0.04
@@ -33,8 +34,10 @@ def run(options: Options) -> Result:
     )
     runs = [(size, seed) for size in sizes for seed in seeds]
     found: dict[int, list[Judged]] = {size: [] for size in sizes}
-    for size, seed in counted(runs, of=len(runs), what="mace-operators"):
-        found[size] += one_seed(seed, queries=size)
+    tasks = [partial(one_seed, seed, queries=size) for size, seed in runs]
+    each_run = side_by_side(tasks, what="mace-operators")
+    for (size, _), judged in zip(runs, each_run, strict=True):
+        found[size] += judged
     for size, each in found.items():
         operators = size * len(STAGES)
         of_mace = partial(claims, estimate="Mace", median=MEDIAN)

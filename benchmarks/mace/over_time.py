@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.frame import Options, Result, counted, save_picture
+from benchmarks.frame import Options, Result, save_picture
 from benchmarks.mace.exact import exact
 from benchmarks.mace.judge import (
     BACKLOG,
@@ -36,6 +37,7 @@ from benchmarks.mace.trial import (
     simulate,
     spread_statistics,
 )
+from benchmarks.side_by_side import side_by_side
 from runtime.estimate import LatencyEstimate
 
 CHUNKS = 3
@@ -64,19 +66,14 @@ def run(options: Options) -> Result:
     )
     found: dict[int, list[Judged]] = {chunk: [] for chunk in range(1, CHUNKS + 1)}
     within: dict[tuple[str, float], list[float]] = {}
-    shown: list[tuple[str, OneRun]] = []
-    for seed in counted(seeds, of=len(seeds), what="mace-time"):
-        one = one_run(seed, chunks_s(np.random.default_rng([seed, 1])))
-        if not shown:
-            shown.append(("on-off arrivals", one))
-        for (name, width_s), estimate in one.estimates.items():
-            for chunk, (begin_s, end_s) in enumerate(
-                zip((0.0, *one.ends_s), one.ends_s, strict=False), start=1
-            ):
-                found[chunk].append(
-                    worst_of(one.measured, estimate, name, between_s=(begin_s, end_s))
-                )
-            within.setdefault((name, width_s), []).append(_error_within(one.measured, estimate))
+    drawn = _chunked(seeds[0])
+    shown = [("on-off arrivals", drawn)]
+    tasks = [partial(_judged, drawn), *(partial(_judged_of, seed) for seed in seeds[1:])]
+    for judged, errors in side_by_side(tasks, what="mace-time"):
+        for chunk, one in judged:
+            found[chunk].append(one)
+        for key, error in errors.items():
+            within.setdefault(key, []).append(error)
     for chunk, each in found.items():
         for width_s in WIDTHS_S:
             for name in STATISTICS:
@@ -98,6 +95,25 @@ def run(options: Options) -> Result:
     ]
     result.notes += [PAPER, f"drawn: {draw(shown)}"]
     return result
+
+
+def _chunked(seed: int) -> OneRun:
+    return one_run(seed, chunks_s(np.random.default_rng([seed, 1])))
+
+
+def _judged_of(seed: int) -> tuple[list[tuple[int, Judged]], dict[tuple[str, float], float]]:
+    return _judged(_chunked(seed))
+
+
+def _judged(one: OneRun) -> tuple[list[tuple[int, Judged]], dict[tuple[str, float], float]]:
+    """Return each chunk's worst latency beside each prediction, and the errors within the run."""
+    judged = [
+        (chunk, worst_of(one.measured, estimate, name, between_s=between_s))
+        for (name, _), estimate in one.estimates.items()
+        for chunk, between_s in enumerate(zip((0.0, *one.ends_s), one.ends_s, strict=False), 1)
+    ]
+    within = {key: _error_within(one.measured, each) for key, each in one.estimates.items()}
+    return judged, within
 
 
 def chunks_s(rng: np.random.Generator) -> Floats:

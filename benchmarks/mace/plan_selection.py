@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 
 import slackwater as sw
-from benchmarks.frame import Claim, Options, Result, Spread, check, counted, save_picture
+from benchmarks.frame import Claim, Options, Result, Spread, check, save_picture
 from benchmarks.mace.judge import Judged, worst_of
 from benchmarks.mace.stock_query import (
     PLANS,
@@ -36,6 +37,7 @@ from benchmarks.mace.stock_query import (
     three_plans,
 )
 from benchmarks.mace.trial import LIMITS, PER_SLICE_NS, Leaving, Measured
+from benchmarks.side_by_side import side_by_side
 from runtime.errors import SettingError
 from runtime.estimate import LatencyEstimate, Workload, estimate_latency
 from runtime.estimate.carried import StepStatistics, carried
@@ -211,12 +213,9 @@ def run(options: Options) -> Result:
     events = QUICK_EVENTS if options.quick else EVENTS
     seeds = QUICK_SEEDS if options.quick else SEEDS
     sizes = QUICK_SIZES if options.quick else SIZES
-    found = [
-        one_seed(seed, events, sizes)
-        for seed in counted(
-            range(options.seed, options.seed + seeds), of=seeds, what="plan-selection"
-        )
-    ]
+    drawn = range(options.seed, options.seed + seeds)
+    tasks = [partial(one_seed, seed, events, sizes) for seed in drawn]
+    found = side_by_side(tasks, what="plan-selection")
     result = Result(
         f"{events:,} trades, three plans and the search's on one node, {seeds} seeds; simulated",
         ["plan", "measured, s", *(f"from {size:,}, s" for size in sizes), "error from 500"],

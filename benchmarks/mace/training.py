@@ -8,12 +8,13 @@ the model's, the scheduler's or the subinterval's part.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.frame import Options, Result, counted, save_picture
+from benchmarks.frame import Options, Result, save_picture
 from benchmarks.mace.exact import exact
 from benchmarks.mace.judge import (
     HEADER,
@@ -35,6 +36,7 @@ from benchmarks.mace.trial import (
     simulate,
     spread_statistics,
 )
+from benchmarks.side_by_side import side_by_side
 
 SHARES = (0.005, 0.02, 0.04, 0.08, 0.16, 0.32, 1.0)
 QUICK_SHARES = (0.02, 0.08)
@@ -51,9 +53,8 @@ def run(options: Options) -> Result:
         f"{EVENTS:,} events, one query on one node, {len(seeds)} seeds; simulated",
         ["statistics of", "w, s", "estimate", "seeds", *HEADER],
     )
-    found: list[Judged] = []
-    for seed in counted(seeds, of=len(seeds), what="mace-training"):
-        found += one_seed(seed, shares)
+    tasks = [partial(one_seed, seed, shares) for seed in seeds]
+    found = [one for each in side_by_side(tasks, what="mace-training") for one in each]
     names = _drawn(shares)
     for width_s in WIDTHS_S:
         for how, share in names:

@@ -14,9 +14,10 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.frame import Claim, Options, Result
+from benchmarks.side_by_side import side_by_side
 from benchmarks.sltuner import chain, zipf
 from benchmarks.sltuner.contest import HELD_SPLIT
-from benchmarks.sltuner.deadline import HEADER, OVER_AT_MOST, MakePolicy, Outcome, beside_each_other
+from benchmarks.sltuner.deadline import HEADER, OVER_AT_MOST, MakePolicy, Outcome
 from benchmarks.sltuner.deadline import named as policy_named
 from benchmarks.sltuner.deadline import run as run_once
 from runtime.config import Limits, Tuning
@@ -131,7 +132,7 @@ def run(options: Options) -> Result:
         for one in flows.values()
         for name in names
     ]
-    outcomes = iter(beside_each_other(tasks))
+    outcomes = iter(side_by_side(tasks, what="runs"))
     for flow in flows:
         found = {name: next(outcomes) for name in names}
         for name, outcome in found.items():

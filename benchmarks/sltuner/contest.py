@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from benchmarks.frame import Options, Result
+from benchmarks.side_by_side import side_by_side
 from benchmarks.sltuner.deadline import (
     HEADER,
     Experiment,
     Outcome,
-    beside_each_other,
     judge,
     named,
     run,
@@ -94,7 +94,7 @@ class Contest:
 def sweep(result: Result, one: Experiment, slacks_s: Sequence[int], *, seed: int) -> list[Outcome]:
     """Tell what each constant slack makes of the run, whatever the deadline; return all."""
     tasks = [partial(run, one, named(f"{slack_s}s"), seed=seed) for slack_s in slacks_s]
-    outcomes = beside_each_other(tasks)
+    outcomes = side_by_side(tasks, what="runs")
     for slack_s, outcome in zip(slacks_s, outcomes, strict=True):
         result.figures[f"slack {slack_s} s"] = outcome.figures()
         result.notes.append(

@@ -6,17 +6,15 @@ latency_op (Eq. 1) of each stage in that second, from second 70 on.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
-from multiprocessing import get_context
 
 import numpy as np
 import numpy.typing as npt
 
 import slackwater as sw
-from benchmarks.frame import Claim, Result, check, counted
+from benchmarks.frame import Claim, Result, check
+from benchmarks.side_by_side import side_by_side
 from benchmarks.sltuner.seconds import by_second
 from runtime.config import Limits, Tuning
 from runtime.control import FlowGraph
@@ -327,30 +325,7 @@ def run_all(
         return lambda: run(experiment, named(rival), seed=seed)
 
     first = [] if floor is None else [floor]
-    return beside_each_other([*first, ours, *map(of, rivals)])
-
-
-def beside_each_other(tasks: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
-    """Return what the tasks give, in their order, worked off by forks of this process."""
-    with ProcessPoolExecutor(
-        len(os.sched_getaffinity(0)),
-        mp_context=get_context("fork"),  # the tasks hold functions, which do not pickle
-        initializer=_give,
-        initargs=(tasks,),
-    ) as pool:
-        runs = pool.map(_take, range(len(tasks)))
-        return list(counted(runs, of=len(tasks), what="runs"))
-
-
-_tasks: list[Callable[[], Outcome]] = []
-
-
-def _give(tasks: Sequence[Callable[[], Outcome]]) -> None:
-    _tasks[:] = tasks
-
-
-def _take(number: int) -> Outcome:
-    return _tasks[number]()
+    return side_by_side([*first, ours, *map(of, rivals)], what="runs")
 
 
 def named(policy: str, *, history: Sequence[StageSample] = ()) -> MakePolicy:
