@@ -191,7 +191,7 @@ class FlowHost(ABC):
             limits: those it will be submitted with.
             tuning: likewise.
             horizon: how long to look ahead; None: 60 s, of rates of a history its whole length.
-            width: of a subinterval, w of [mace]; None: 100 ms, of a long history more.
+            width: of a subinterval, w of [mace]; None: 100 ms, more of 1,000 s and longer.
             speed: event time goes so many times faster than the clock; 1 where events happen as
                 they come, so that higher rates mean more partners for each row of a join. None: as
                 the sources are paced; a source that is not is as dense as in its sample.
@@ -212,6 +212,7 @@ class FlowHost(ABC):
         )
         from slackwater.predicting import (  # noqa: PLC0415 (only who predicts needs it)
             better_of,
+            coarser,
             predict,
             searched_placement,
         )
@@ -243,9 +244,10 @@ class FlowHost(ABC):
         made = predicted(plan)
         there = self._open(plan, placement)
         if len(there) > 1 and made.has_backlog:
-            found = searched_placement(made, [slot.name for slot in there], seed=seed)
+            looked_at = coarser(made)
+            found = searched_placement(looked_at, [slot.name for slot in there], seed=seed)
             if links_matter(far, width_s=made.work.width_s):
-                found = linked_placement(made, there, far, [plan.slots, found], seed=seed)
+                found = linked_placement(looked_at, there, far, [plan.slots, found], seed=seed)
             if found != dict(plan.slots):
                 made = better_of(made, predicted(_by_search(placed(placement=found), plan)))
         return self._beside(made, running)

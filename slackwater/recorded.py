@@ -34,9 +34,10 @@ from slackwater.sampling import HERE, FlowSample, as_sample
 __all__ = ["History", "ahead_of", "sample_of_history", "statistics"]
 
 History = str | os.PathLike[str]
-MOST_AHEAD = 600
-"""Subintervals that a record is divided into where its user says nothing: enough for a search."""
+MOST_AHEAD = 10_000
+"""Subintervals that a record is divided into where its user says nothing: some seconds of work."""
 LEAST_WIDTH_S = 0.1
+"""Arrivals are known to no less of the usual interval; a burst in a longer one is none."""
 
 
 def statistics(
@@ -117,7 +118,8 @@ def ahead_of(
 ) -> tuple[Duration, Duration]:
     """Return how long to look ahead, and how long a subinterval is, where that is not said.
 
-    60 s in steps of 100 ms; of recorded rates the whole record, in at most `MOST_AHEAD` steps.
+    60 s in steps of 100 ms; of recorded rates the whole record, in longer steps where there would
+    be more than `MOST_AHEAD`.
     """
     each = rates.values() if isinstance(rates, Mapping) else [rates]
     longest_s = max((one.length_s for one in each if isinstance(one, RecordedRate)), default=None)

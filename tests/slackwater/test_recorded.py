@@ -252,7 +252,8 @@ def test_a_long_history_is_looked_at_in_longer_steps(kept: Path) -> None:
     recorded = sample_of_history(three(), kept).recorded
     assert ahead_of(5_000.0, None, None) == (60.0, 0.1)
     assert ahead_of(recorded, None, None) == (recorded["a"].length_s, 0.1)
-    assert ahead_of(recorded, "15min", None) == ("15min", 1.5)
+    assert ahead_of(recorded, "15min", None) == ("15min", 0.1)
+    assert ahead_of(recorded, "2h", None) == ("2h", 0.72)
     assert ahead_of(recorded, "15min", "50ms") == ("15min", "50ms")
 
 
