@@ -88,9 +88,17 @@ def _checked(sample: StageSample) -> StageSample:
     """
     if not isinstance(sample.stage, str):
         raise TypeError(f"stage={sample.stage!r} is no name")
+    if type(sample.ended) is not bool:
+        raise TypeError(f"ended={sample.ended!r} is neither true nor false")
     for one in fields(sample):
         value = getattr(sample, one.name)
-        if one.name in ("stage", "rule", "tried", "arrived"):  # a rule was checked when it was made
+        if one.name in (
+            "stage",
+            "rule",
+            "tried",
+            "arrived",
+            "ended",
+        ):  # a rule was checked when it was made
             continue
         if type(value) is not int:
             raise TypeError(f"{one.name}={value!r} is no whole number")

@@ -12,6 +12,7 @@ handed over by then, however late that was.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -67,7 +68,30 @@ def times_recorded(
         )
         for name, each in seen.items()
     }
-    return found, origin_ns
+    ends_s = _ends_s(samples, found)
+    return {
+        name: replace(one, ends_s=ends_s.get(name), period_s=arrived[name].length_s)
+        for name, one in found.items()
+    }, origin_ns
+
+
+def _ends_s(samples: Sequence[StageSample], found: Mapping[str, SourceTimes]) -> dict[str, float]:
+    """Return {source that has ended: when, from the start of the record on}.
+
+    With its last row, or as many intervals later as it was silent before; known to an interval.
+    """
+    last = {one.stage: one.second for one in samples if one.rows}
+    ended: dict[str, StageSample] = {}
+    for one in samples:
+        if one.ended and one.stage in found:
+            ended.setdefault(one.stage, one)
+    ends_s = {}
+    for name, one in ended.items():
+        came_s = found[name].stimulus_s
+        silent = max(one.second - last.get(name, one.second) - 1, 0)
+        last_s = float(came_s[-1]) if len(came_s) else 0.0
+        ends_s[name] = last_s + silent * one.interval_ns / NS_PER_SECOND
+    return ends_s
 
 
 def _pace(every: Sequence[StageSample]) -> float:
