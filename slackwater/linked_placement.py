@@ -42,6 +42,9 @@ def linked_placement(
     What was said by hand stays. Source: [mace] §IX-B, §VII-B.
     """
     graph, names = made.sample.graph, [slot.name for slot in slots]
+    is_thin = any(one.bytes_per_s is not None for one in (link, *link.between.values()))
+    if is_thin and not made.sample.row_bytes:
+        return dict(made.plan.slots)  # nobody knows what rows weigh, and nothing is not that
     number = {name: j for j, name in enumerate(graph.names)}
     place = {name: i for i, name in enumerate(names)}
     node = {name: i for i, name in enumerate(dict.fromkeys(slot.node for slot in slots))}

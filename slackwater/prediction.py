@@ -193,7 +193,7 @@ class Prediction:
     def placed_text(self) -> str:
         """Return who has placed the stages that were not placed by hand, and by what."""
         by = set(self.plan.placed_by.values())
-        way = "the simple rule, as nothing better was found"
+        way = "the simple rule" + (", as nothing better was found" if self.considered else "")
         if "search" in by or by == {"placement"}:
             way = "search" if "search" in by else "hand; predicted"
         origin = f"the history ({self.sample.origin})" if self.sample.origin else "a sample"

@@ -60,7 +60,7 @@ def times_recorded(
     found = {
         name: _times(
             each,
-            arrived[name].times_s,
+            arrived[name],
             start_ns=start_ns,
             origin_ns=origin_ns,
             pace=(speeds[name] or pace),
@@ -104,15 +104,15 @@ def _pace(every: Sequence[StageSample]) -> float:
 
 def _times(
     seen: Sequence[StageSample],
-    came_s: FloatArray,
+    came: RecordedRate,
     *,
     start_ns: int,
     origin_ns: int,
     pace: float,
     waits_s: float,
 ) -> SourceTimes:
-    each = max(1, -(-len(came_s) // MOST_ROWS))
-    stimulus_s = came_s[::each] if seen else came_s[:0]
+    each = max(1, -(-came.events // MOST_ROWS))
+    stimulus_s = came.nth_s(np.arange(0, came.events if seen else 0, each, dtype=np.int64))
     event_s = _event_s(seen, stimulus_s, each, start_ns=start_ns, origin_ns=origin_ns, pace=pace)
     told = [one for one in seen if one.promised_ns != START_NS]
     told_s = _seconds(one.stimulus_ns - start_ns for one in told)
