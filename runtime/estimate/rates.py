@@ -209,7 +209,8 @@ class RecordedRate:
     def series(self, *, d: int, width_s: float) -> FloatArray:
         """Return how many events there are in each of d subintervals."""
         turns, rest_s = np.divmod(np.arange(d + 1) * width_s, self.length_s)
-        return np.asarray(np.diff(turns * self._until[-1] + self.until(rest_s)))
+        came = turns * self._until[-1] + self.until(rest_s)
+        return np.asarray(np.diff(came), dtype=np.float64)
 
 
 Rate = float | OnOff | RecordedRate | FloatArray | Sequence[float]
