@@ -204,13 +204,13 @@ class RecordedRate:
 
     @property
     def _ends_s(self) -> FloatArray:
-        return np.arange(len(self._until)) * self._interval_s
+        return np.arange(len(self._until), dtype=np.float64) * self._interval_s
 
     def series(self, *, d: int, width_s: float) -> FloatArray:
         """Return how many events there are in each of d subintervals."""
         turns, rest_s = np.divmod(np.arange(d + 1) * width_s, self.length_s)
         came = turns * self._until[-1] + self.until(rest_s)
-        return np.asarray(np.diff(came), dtype=np.float64)
+        return np.diff(came)
 
 
 Rate = float | OnOff | RecordedRate | FloatArray | Sequence[float]
