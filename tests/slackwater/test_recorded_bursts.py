@@ -11,7 +11,7 @@ import pytest
 
 import slackwater as sw
 from runtime.simulate import CostModel, LinkModel
-from slackwater.linked_placement import links_matter
+from slackwater.linked_placement import linked_placement, links_matter
 from slackwater.predicting import better_of, coarser
 from slackwater.provisioning import fewest_nodes
 from slackwater.recorded import ahead_of, sample_of_history
@@ -107,3 +107,16 @@ def test_provision_says_of_a_record_how_far_behind_it_ends(tmp_path: Path) -> No
     assert "fall" not in text
     assert "by the end of what is on record" in text
     assert "of what it can do, so it is behind then" in text
+
+
+def test_over_thin_links_nothing_is_moved_while_nobody_knows_what_rows_weigh(
+    tmp_path: Path,
+) -> None:
+    """A history does not say: they were taken to weigh nothing, and stages moved as if so."""
+    host, flow = crowded(tmp_path)
+    made = host.predict(flow, history=tmp_path, placement={"*": "node-1"})
+    made = replace(made, plan=replace(made.plan, placed_by={}))
+    thin = LinkModel(delay_ns=0, bytes_per_s=1_000)
+    assert linked_placement(made, host.slots, thin, [made.plan.slots]) == dict(made.plan.slots)
+    long = LinkModel(delay_ns=20 * MS)
+    assert linked_placement(made, host.slots, long, [made.plan.slots]) != dict(made.plan.slots)

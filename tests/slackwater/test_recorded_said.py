@@ -15,8 +15,7 @@ from runtime.errors import FlowError, SettingError
 from runtime.estimate.rates import RecordedRate
 from runtime.estimate.recorded import arrivals_recorded
 from runtime.measure.samples import StageSample
-from runtime.simulate import CostModel, LinkModel
-from slackwater.linked_placement import linked_placement
+from runtime.simulate import CostModel
 from slackwater.recorded import sample_of_history
 from tests.slackwater.test_recorded import tuning
 from tests.support.flows import late_pair
@@ -120,12 +119,9 @@ def test_a_record_of_many_events_is_no_longer_than_its_intervals() -> None:
     assert time.process_time() - began_s < 1
 
 
-def test_over_thin_links_nothing_is_moved_of_which_nobody_knows_the_weight(kept: Path) -> None:
+def test_it_is_said_who_has_placed_a_flow_and_only_of_what_was_looked_for(kept: Path) -> None:
     host = sw.Simulation(2)
-    plan = host.plan(late(), placement={"*": "node-1"})
-    made = host.predict(late(), history=kept, placement=plan.slots)
-    thin = LinkModel(delay_ns=0, bytes_per_s=1_000)
-    assert linked_placement(made, host.slots, thin, [plan.slots]) == dict(plan.slots)
+    made = host.predict(late(), history=kept, placement={"*": "node-1"})
     assert "placed by hand; predicted" in made.placed_text()
     idle = host.predict(late(), history=kept)
     assert idle.placed_text().startswith("placed by the simple rule, from the history")
