@@ -40,8 +40,14 @@ class RunningFlow:
     is_known: bool = True
 
 
-def check_admission(admission: object, rates: object) -> None:
+def check_admission(admission: object, rates: object, *, why_not: str | None = None) -> None:
     """Check that a prediction can be made where one is asked for.
+
+    Args:
+        admission: as `submit` takes it.
+        rates: what there is to predict from; None: nothing.
+        why_not: why the history that a flow is tuned with has not sufficed; None: it has none. It
+            is no reason not to run with a warning.
 
     Raises:
         SettingError: `admission` is none of the two, or there are no rates.
@@ -51,12 +57,14 @@ def check_admission(admission: object, rates: object) -> None:
             f"admission={admission!r} is neither 'reject' nor 'warn': refuse a flow that would "
             "break a deadline, or run it and say so"
         )
-    if admission is not None and rates is None:
-        raise SettingError(
-            f"admission={admission!r} goes by what is predicted, and no rates are given: add "
-            "rates= (--rate), events a second of each source or of all together, or a history "
-            "that has a job of this version of the flow: tuning=sw.Tuning(history=…)"
-        )
+    if admission is None or rates is not None or (admission == "warn" and why_not is not None):
+        return
+    no_rates = "no rates are given" if why_not is None else f"no rates are given ({why_not})"
+    raise SettingError(
+        f"admission={admission!r} goes by what is predicted, and {no_rates}: add "
+        "rates= (--rate), events a second of each source or of all together, or a history "
+        "that has a job of this version of the flow: tuning=sw.Tuning(history=…)"
+    )
 
 
 def broken_by(made: Prediction, running: Sequence[RunningFlow]) -> list[str]:
@@ -100,10 +108,11 @@ def admitted_plan(made: Prediction, admission: Admission | None) -> Plan:
 
 def _not_known(made: Prediction) -> list[str]:
     notes = []
+    is_sample = made.sample.kind == "sample"
     if unseen := made.unseen:
         notes.append(
             f"the {made.sample.kind} shows no work of {', '.join(unseen)}, so it counts as none: "
-            "predict with a larger sample"
+            + ("predict with a larger sample" if is_sample else "give it costs=, or a sample")
         )
     if made.beside:
         notes.append(

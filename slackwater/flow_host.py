@@ -39,9 +39,15 @@ if TYPE_CHECKING:
     from slackwater.submitted import Planned
 
 NOT_PREDICTED = (
-    "placed by the simple rule: no rates are known, so nothing is predicted; with rates= (on the "
-    "command line --rate) latency, bottleneck and the best placement are"
+    "no rates are known, so nothing is predicted; with rates= (on the command line --rate) "
+    "latency, bottleneck and the best placement are"
 )
+
+
+def _placed_by(plan: Plan) -> str:
+    """Return who has placed stages of which nothing was predicted."""
+    is_by_hand = set(plan.placed_by.values()) == {"placement"}
+    return "placed by hand" if is_by_hand else "placed by the simple rule"
 
 
 def _by_search(found: Plan, written: Plan) -> Plan:
@@ -87,7 +93,7 @@ class FlowHost(ABC):
             check_admission(admission, rates)
             return admitted_plan(self._predicted(flow, rates, sample, **by), admission)
         made, why_not = self._remembered(flow, **by)
-        check_admission(admission, made)
+        check_admission(admission, made, why_not=why_not)
         if made is not None:
             return admitted_plan(made, admission)
         plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
@@ -146,7 +152,7 @@ class FlowHost(ABC):
             made, why_not = self._remembered(flow, **by)
         if made is None:
             plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
-            said = why_not or NOT_PREDICTED
+            said = why_not or f"{_placed_by(plan)}: {NOT_PREDICTED}"
         else:
             plan, said = made.plan, f"{made.placed_text()}\n\n{made.text()}{plans}"
             refused = admitted_plan(made, "reject").verdict.refusal
@@ -191,7 +197,7 @@ class FlowHost(ABC):
             limits: those it will be submitted with.
             tuning: likewise.
             horizon: how long to look ahead; None: 60 s, of rates of a history its whole length.
-            width: of a subinterval, w of [mace]; None: 100 ms, of a long history more.
+            width: of a subinterval, w of [mace]; None: 100 ms, more of 1,000 s and longer.
             speed: event time goes so many times faster than the clock; 1 where events happen as
                 they come, so that higher rates mean more partners for each row of a join. None: as
                 the sources are paced; a source that is not is as dense as in its sample.
@@ -212,6 +218,7 @@ class FlowHost(ABC):
         )
         from slackwater.predicting import (  # noqa: PLC0415 (only who predicts needs it)
             better_of,
+            coarser,
             predict,
             searched_placement,
         )
@@ -243,9 +250,10 @@ class FlowHost(ABC):
         made = predicted(plan)
         there = self._open(plan, placement)
         if len(there) > 1 and made.has_backlog:
-            found = searched_placement(made, [slot.name for slot in there], seed=seed)
+            looked_at = coarser(made)
+            found = searched_placement(looked_at, [slot.name for slot in there], seed=seed)
             if links_matter(far, width_s=made.work.width_s):
-                found = linked_placement(made, there, far, [plan.slots, found], seed=seed)
+                found = linked_placement(looked_at, there, far, [plan.slots, found], seed=seed)
             if found != dict(plan.slots):
                 made = better_of(made, predicted(_by_search(placed(placement=found), plan)))
         return self._beside(made, running)
@@ -286,19 +294,17 @@ class FlowHost(ABC):
     ) -> tuple[Prediction | None, str | None]:
         """Return what is predicted from the history that a flow is tuned with, for its placement.
 
-        Else None, and why not; None where there is no history, or a person has placed all stages.
+        Else None, and why not; None where there is no history.
         """
         tuning = by.get("tuning")
         if not isinstance(tuning, Tuning) or tuning.history is None:
             return None, None
         placement, limits = by.get("placement"), by.get("limits")
         plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
-        if set(plan.placed_by.values()) == {"placement"}:
-            return None, None
         try:
             return self.predict(flow, history=tuning.history, **by), None
         except SettingError as problem:  # no reason not to run
-            return None, f"placed by the simple rule, no statistics: {problem}"
+            return None, f"{_placed_by(plan)}, no statistics: {problem}"
 
     def choose_plan(
         self,

@@ -142,7 +142,8 @@ def gate_part(
         return None
     gated = {name: _fed_over(gate, layout) for name, gate in gated.items()}
     d = len(next(iter(series.values())))
-    times = _at_speed(sample.times, series, width_s, speed)
+    is_as_it_came = _is_as_it_came(sample, series, width_s)
+    times = _at_speed(sample, series, width_s, speed, is_as_it_came=is_as_it_came)
     there = [one for one in times.values() if len(one.stimulus_s)]
     latest_s = [max(float(one.lag_s.max()), _promise_lag_s(one, none_s=0.0)) for one in there]
     spread_s = max(latest_s) - min(float(one.lag_s.min()) for one in there)
@@ -152,7 +153,7 @@ def gate_part(
         graph=layout.graph,
         gated=gated,
         sources={
-            name: times[name].ahead(counts, width_s, beyond=beyond)
+            name: times[name].ahead(counts, width_s, beyond=beyond, as_it_came=is_as_it_came)
             for name, counts in series.items()
         },
         sampled={name: one.series() for name, one in sample.times.items()},
@@ -214,16 +215,32 @@ def _promise_lag_s(times: SourceTimes, *, none_s: float = float("inf")) -> float
     return float(behind_s.max()) if len(behind_s) else none_s
 
 
+def _is_as_it_came(sample: FlowSample, series: Mapping[str, FloatArray], width_s: float) -> bool:
+    """Whether what arrives ahead is what arrived in the job that is on record."""
+    return bool(sample.recorded) and all(
+        name in sample.recorded
+        and np.array_equal(counts, sample.recorded[name].series(d=len(counts), width_s=width_s))
+        for name, counts in series.items()
+    )
+
+
 def _at_speed(
-    times: Mapping[str, SourceTimes],
+    sample: FlowSample,
     series: Mapping[str, FloatArray],
     width_s: float,
     speed: float | None,
+    *,
+    is_as_it_came: bool,
 ) -> dict[str, SourceTimes]:
     """Return the sampled rows as they will come."""
+    times = sample.times
     if speed is not None:
         return {name: one.faster(speed / one.pace) for name, one in times.items()}
-    seen = sum(one.rate for one in times.values())
+    if is_as_it_came:
+        return dict(times)
+    # Of a record the pauses count, too, as they do in what is asked.
+    recorded = sum(one.mean for one in sample.recorded.values())
+    seen = recorded or sum(one.rate for one in times.values())
     asked = sum(float(counts.sum()) / (len(counts) * width_s) for counts in series.values())
     faster = asked / seen if seen > 0 and asked > 0 else 1.0
     return {name: one.faster(faster) for name, one in times.items()}

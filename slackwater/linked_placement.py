@@ -14,6 +14,8 @@ from slackwater.what_if import network_of
 
 __all__ = ["linked_placement", "links_matter"]
 
+LONG_S = 0.01
+"""Links that take longer show in what is predicted, however long subintervals are."""
 MOVES = 2_000
 """Moves that a climb may look at: half a second or so for a flow of some ten stages."""
 
@@ -22,7 +24,9 @@ def links_matter(link: LinkModel, *, width_s: float) -> bool:
     """Whether links are thin, or so long that a subinterval shows it."""
     models = [link, *link.between.values()]
     longest_ns = max(one.delay_ns + one.jitter_ns for one in models)
-    return any(one.bytes_per_s is not None for one in models) or longest_ns / 1e9 > width_s / 10
+    return any(one.bytes_per_s is not None for one in models) or longest_ns / 1e9 > min(
+        width_s / 10, LONG_S
+    )
 
 
 def linked_placement(
@@ -38,6 +42,9 @@ def linked_placement(
     What was said by hand stays. Source: [mace] §IX-B, §VII-B.
     """
     graph, names = made.sample.graph, [slot.name for slot in slots]
+    is_thin = any(one.bytes_per_s is not None for one in (link, *link.between.values()))
+    if is_thin and not made.sample.row_bytes:
+        return dict(made.plan.slots)  # nobody knows what rows weigh, and nothing is not that
     number = {name: j for j, name in enumerate(graph.names)}
     place = {name: i for i, name in enumerate(names)}
     node = {name: i for i, name in enumerate(dict.fromkeys(slot.node for slot in slots))}

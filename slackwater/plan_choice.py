@@ -95,8 +95,7 @@ class Considered:
     @property
     def worst_s(self) -> float:
         """The worst latency predicted; inf: it grows without bound."""
-        found = self.prediction.estimate
-        return float("inf") if found.is_unbounded else found.worst_s
+        return self.prediction.compared_s
 
     @property
     def cores(self) -> float:

@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from runtime.errors import SettingError
+from runtime.estimate import Workload
 from runtime.estimate.placement import PlacementProblem, SearchBudget, mace_hc
+from runtime.estimate.query_graph import FloatArray
 from runtime.estimate.rates import Rate, is_trace, series_of
 from runtime.estimate.sampled import as_shares
 from runtime.estimate.shared_cores import SharedCores, with_shared_cores
@@ -25,6 +27,7 @@ from slackwater.what_if import network_of
 
 __all__ = [
     "better_of",
+    "coarser",
     "on_machines",
     "predict",
     "searched_placement",
@@ -35,6 +38,8 @@ __all__ = [
 MOST_SUBINTERVALS = 100_000
 SEARCH_MOVES = 20_000
 """Moves that a search for a placement may look at."""
+SEARCH_STEPS = 3_000
+"""Subintervals that a search looks at, each of several of the prediction where there are more."""
 SEARCH_GAIN = 0.01
 """A found placement has to be so much better than the simple rule's to be taken."""
 
@@ -162,13 +167,24 @@ def searched_placement(made: Prediction, slots: Sequence[str], *, seed: int = 0)
     return {name: slots[int(found.nodes[j])] for name, j in number.items()}
 
 
+def coarser(made: Prediction, *, most: int = SEARCH_STEPS) -> Prediction:
+    """Return a prediction whose work is counted in at most so many subintervals, for a search."""
+    work = made.work
+    d = work.load_s.shape[1]
+    each = -(-d // most)
+    if each == 1:
+        return made
+
+    def summed(counts: FloatArray) -> FloatArray:
+        return np.add.reduceat(counts, np.arange(0, d, each), axis=-1)
+
+    arrivals = {name: summed(counts) for name, counts in work.arrivals.items()}
+    return replace(made, work=Workload(work.width_s * each, arrivals, summed(work.load_s)))
+
+
 def better_of(rule: Prediction, search: Prediction) -> Prediction:
     """Return the one with the lower worst latency, the rule's where they are alike."""
-    considered = {"simple rule": _worst_s(rule), "search": _worst_s(search)}
+    considered = {"simple rule": rule.compared_s, "search": search.compared_s}
     least_s = considered["simple rule"] * (1 - SEARCH_GAIN)
     is_better = considered["search"] < least_s
     return replace(search if is_better else rule, considered=considered)
-
-
-def _worst_s(made: Prediction) -> float:
-    return float("inf") if made.estimate.is_unbounded else made.estimate.worst_s

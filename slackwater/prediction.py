@@ -25,6 +25,8 @@ from slackwater.what_if import link_relief
 
 __all__ = ["Prediction", "worst_text"]
 
+BACKLOG_S = 0.1
+"""Work that waits for longer is a backlog, however long subintervals are."""
 RATE_S = 10.0
 """How long rates are averaged over, to say how far they vary."""
 
@@ -121,9 +123,18 @@ class Prediction:
 
     @property
     def has_backlog(self) -> bool:
-        """Whether work ever waits for longer than a subinterval."""
+        """Whether work ever waits for longer than a subinterval, or than `BACKLOG_S` if less."""
         worst_s = max(node.worst_s for node in self.estimate.nodes)
-        return self.estimate.is_unbounded or worst_s > self.work.width_s
+        return self.estimate.is_unbounded or worst_s > min(self.work.width_s, BACKLOG_S)
+
+    @property
+    def compared_s(self) -> float:
+        """The worst latency that placements and plans are compared by; inf: without bound.
+
+        A trace ends, so whoever is behind by then is behind by so much, and others by less.
+        """
+        found = self.estimate
+        return float("inf") if found.is_unbounded and not self.is_trace else found.worst_s
 
     @property
     def is_unbounded(self) -> bool:
@@ -182,7 +193,7 @@ class Prediction:
     def placed_text(self) -> str:
         """Return who has placed the stages that were not placed by hand, and by what."""
         by = set(self.plan.placed_by.values())
-        way = "the simple rule, as nothing better was found"
+        way = "the simple rule" + (", as nothing better was found" if self.considered else "")
         if "search" in by or by == {"placement"}:
             way = "search" if "search" in by else "hand; predicted"
         origin = f"the history ({self.sample.origin})" if self.sample.origin else "a sample"
@@ -277,8 +288,15 @@ def _lines(made: Prediction) -> list[str]:
         f"flow {plan.flow}: predicted from {known}; nothing was run on the nodes",
         "rates       " + ", ".join(f"{name} {rate:,.0f}/s" for name, rate in made.rates.items()),
     ]
-    if found.is_unbounded:
-        span_s = len(found.mace_s) * found.width_s
+    span_s = len(found.mace_s) * found.width_s
+    if found.is_unbounded and made.is_trace:
+        lines.append(
+            f"latency     worst {format_s(found.worst_s)} by the end of these {span_s:g} s, p99 "
+            f"{format_s(found.quantile_s(0.99))}, mean {format_s(found.mean_s)}; over them "
+            f"{found.bottleneck.name} has {found.bottleneck.load:.0%} of what it can do, so it is "
+            "behind then, and what comes next is not known"
+        )
+    elif found.is_unbounded:
         lines.append(
             f"latency     {found.bottleneck.name} falls behind: over these {span_s:g} s it has "
             f"{found.bottleneck.load:.0%} of what it can do. Worst {format_s(found.worst_s)} by "
@@ -292,7 +310,7 @@ def _lines(made: Prediction) -> list[str]:
             f"{format_s(upper)}), p99 {format_s(found.quantile_s(0.99))}, mean "
             f"{format_s(found.mean_s)}; Mace {format_s(found.mace_worst_s)}"
         )
-    if made.too_much is not None:
+    if made.too_much is not None and not (made.is_trace and made.keeps_deadline):
         lines.append(f"too much    {made.too_much}")
     if made.considered:
         each = ", ".join(f"{way} {worst_text(worst)}" for way, worst in made.considered.items())

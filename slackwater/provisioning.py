@@ -142,13 +142,14 @@ def _is_too_long(gates: GatePart, deadline_s: float) -> bool:
 
 
 def _worse(made: Prediction) -> tuple[bool, float]:
-    return made.is_unbounded, made.estimate.worst_s
+    return bool(made.gates and made.gates.never), made.compared_s
 
 
 def _say(made: Prediction) -> str:
     found = made.estimate
     busiest = found.bottleneck
-    if found.is_unbounded:
+    if found.is_unbounded and not made.is_trace:
         return f"{busiest.name} would fall behind, with {busiest.load:.0%} of what it can do"
     worst = format_ns(round(found.worst_s * 1e9))
-    return f"worst latency {worst}, {busiest.name} at {busiest.load:.0%}"
+    when = " by the end of what is on record" if found.is_unbounded else ""
+    return f"worst latency {worst}{when}, {busiest.name} at {busiest.load:.0%}"

@@ -11,19 +11,25 @@ Nothing is run, and no input is opened.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from actors.tuning.job_records import JobRecord, read_record
+from actors.tuning.job_records import JobSamples, read_record
 from actors.tuning.sample_history import in_order, job_files
 from runtime.config import Limits
 from runtime.errors import SettingError
 from runtime.estimate.gates.recorded_times import times_recorded
 from runtime.estimate.rates import Rate, RecordedRate
-from runtime.estimate.recorded import arrivals_recorded, graph_recorded, stages_recorded
+from runtime.estimate.recorded import (
+    arrivals_recorded,
+    graph_recorded,
+    intervals_recorded,
+    stages_recorded,
+)
 from runtime.estimate.sampled import spans_of
 from runtime.flow.dataflow import Dataflow
+from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, Duration, duration_ns
 from runtime.plan.plan import Plan
 from runtime.plan.stage_versions import other_stages, stage_versions
@@ -34,9 +40,12 @@ from slackwater.sampling import HERE, FlowSample, as_sample
 __all__ = ["History", "ahead_of", "sample_of_history", "statistics"]
 
 History = str | os.PathLike[str]
-MOST_AHEAD = 600
-"""Subintervals that a record is divided into where its user says nothing: enough for a search."""
+MOST_AHEAD = 10_000
+"""Subintervals that a record is divided into where its user says nothing: some seconds of work."""
+LONG_ENOUGH = 1 / 3
+"""Of the longest job's record: a newer one that is shorter does not stand over it."""
 LEAST_WIDTH_S = 0.1
+"""Arrivals are known to no less of the usual interval; a burst in a longer one is none."""
 
 
 def statistics(
@@ -94,21 +103,31 @@ def sample_of_history(
         ) from problem
     if not files:
         raise SettingError(
-            f"the history in {os.fspath(folder)!r} has no job of flow {flow.name!r} yet; submit it "
-            "once with tuning=sw.Tuning(history=…), or predict it from a sample (sample=1_000)"
+            f"the history in {os.fspath(folder)!r} has no job of flow {flow.name!r} yet; "
+            + _advice(plan, "submit it once")
         )
-    now, problems = stage_versions(plan.stages), []
+    now, problems = stage_versions(plan.stages), list[str]()
+    known = []
     for path in files:
         try:
-            found = _sample_of(plan, now, read_record(path))
+            samples = _samples_of(now, path)
         except SettingError as problem:
             problems.append(str(problem))
         else:
-            return replace(found, origin=f"the newest of {_jobs(len(files))} that fits")
+            known.append((path, samples, _length_s(plan, samples)))
+    longest_s = max((length_s for *_, length_s in known), default=0.0)
+    # A job that was stopped at once shows little; where only such are left they have to do.
+    for path, samples, length_s in sorted(known, key=lambda one: one[2] < longest_s * LONG_ENOUGH):
+        try:
+            found = _sample_of(plan, now, samples)
+        except SettingError as problem:
+            problems.append(f"file {path.name}: {problem}")
+        else:
+            which = f"the newest of {_jobs(len(files))} that fits, {length_s:g} s long"
+            return replace(found, origin=which)
     raise SettingError(
         f"the history in {os.fspath(folder)!r} has {_jobs(len(files))} of flow {flow.name!r}, and "
-        f"none with statistics of it; of the newest: {problems[0]}. Submit the flow once more with "
-        "tuning=sw.Tuning(history=…), or predict it from a sample (sample=1_000)"
+        f"none with statistics of it: {problems[0]}. " + _advice(plan, "Submit the flow once more")
     )
 
 
@@ -117,7 +136,8 @@ def ahead_of(
 ) -> tuple[Duration, Duration]:
     """Return how long to look ahead, and how long a subinterval is, where that is not said.
 
-    60 s in steps of 100 ms; of recorded rates the whole record, in at most `MOST_AHEAD` steps.
+    60 s in steps of 100 ms; of recorded rates the whole record, in longer steps where there would
+    be more than `MOST_AHEAD`.
     """
     each = rates.values() if isinstance(rates, Mapping) else [rates]
     longest_s = max((one.length_s for one in each if isinstance(one, RecordedRate)), default=None)
@@ -130,24 +150,59 @@ def ahead_of(
     return horizon, width
 
 
-def _sample_of(plan: Plan, now: Mapping[str, str], record: JobRecord | None) -> FlowSample:
+def _advice(plan: Plan, submit: str) -> str:
+    """Return where statistics come from."""
+    if not plan.tuned:
+        return (
+            "jobs of it keep no samples, as it has no gate that a deadline tunes: predict it from "
+            "a sample (rates=, sample=1_000)"
+        )
+    return (
+        f"{submit} with tuning=sw.Tuning(history=…), or predict it from a sample (sample=1_000). "
+        "Where a job's tuner is on another host, that keeps its samples: use a folder of both"
+    )
+
+
+def _samples_of(now: Mapping[str, str], path: Path) -> list[StageSample]:
+    """Return what a job of this version of a flow has kept, seconds ascending.
+
+    Args:
+        now: the versions of the flow's stages.
+        path: of the job's file.
+
+    Raises:
+        SettingError: the file cannot be read, or it is of another version.
+    """
+    record: JobSamples = read_record(path)
+    if not record.versions:
+        raise SettingError(f"file {path.name} is of a release that kept no statistics, or cut off")
+    if odd := other_stages(now, record.versions):
+        raise SettingError(
+            f"statistics in file {path.name} are from another version of the flow: they differ in "
+            f"{', '.join(odd)}"
+        )
+    if len({one.interval_ns for one in record.samples}) > 1:
+        raise SettingError(f"file {path.name} has intervals of more than one length")
+    return in_order(record.samples)
+
+
+def _length_s(plan: Plan, samples: Sequence[StageSample]) -> float:
+    sources = [stage.name for stage in plan.stages if not stage.inputs]
+    interval_ns = samples[0].interval_ns if samples else 0
+    return intervals_recorded(samples, sources) * interval_ns / NS_PER_SECOND
+
+
+def _sample_of(plan: Plan, now: Mapping[str, str], samples: list[StageSample]) -> FlowSample:
     """Return what a job has shown of this version of a flow.
 
     Args:
         plan: of the flow.
         now: the versions of its stages.
-        record: what the job has kept.
+        samples: what the job has kept.
 
     Raises:
-        SettingError: it is of another version, or does not show what is needed.
+        SettingError: it does not show what is needed.
     """
-    if record is None or not record.versions:
-        raise SettingError("it is half a file, or of a release that kept no statistics")
-    if odd := other_stages(now, record.versions):
-        raise SettingError(
-            f"its statistics are from another version of the flow: they differ in {', '.join(odd)}"
-        )
-    samples = in_order(record.samples)
     inputs = {
         stage.name: tuple(dict.fromkeys(channel.source for channel in stage.inputs))
         for stage in plan.stages
@@ -170,7 +225,7 @@ def _sample_of(plan: Plan, now: Mapping[str, str], record: JobRecord | None) -> 
         stages,
         slice_s=plan.limits.slice_ns / NS_PER_SECOND,
         spans={stage.name: spans_of(stage) for stage in plan.stages},
-        times_s={name: rate.times_s * times[name].pace for name, rate in arrived.items()},
+        times_s={name: rate.stretched(times[name].pace) for name, rate in arrived.items()},
     )
     return FlowSample(
         graph,

@@ -19,6 +19,7 @@ from pathlib import Path
 from actors.tuning.job_records import read_record, record_lines
 from runtime.config import Tuning
 from runtime.control import FlowGraph
+from runtime.errors import SettingError
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND
 
@@ -61,8 +62,9 @@ class SampleHistory:
         for path in reversed(files):
             if count >= self._most:
                 break
-            record = read_record(path)
-            if record is None:
+            try:
+                record = read_record(path)
+            except SettingError:
                 unread += 1  # tuning goes on without
                 continue
             samples = record.samples

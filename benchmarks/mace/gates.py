@@ -245,7 +245,7 @@ def predict(
         arrivals = np.histogram(at_s, np.arange(d + 1) * WIDTH_S)[0].astype(np.float64)
         few = _spread(len(at_s))
         times = SourceTimes.in_order(at_s[few], event_s[few], ends=True)
-        sources[name] = times.ahead(arrivals, WIDTH_S)
+        sources[name] = times.ahead(arrivals, WIDTH_S, as_it_came=True)
     plan = drawn.plan
     flow = GatedFlow(graph=graph, gated=gated_operators(plan.stages), sources=sources, sampled=rows)
     nodes = dict.fromkeys(plan.slot_names, 1.0)

@@ -8,6 +8,7 @@ import numpy as np
 
 from runtime.errors import SettingError
 from runtime.estimate.query_graph import FloatArray
+from runtime.model import Int64Array
 
 __all__ = ["OnOff", "Rate", "RecordedRate", "constant", "is_trace", "series_of"]
 
@@ -166,7 +167,7 @@ class RecordedRate:
     Within an interval events are taken to have come evenly: no more is known.
 
     Args:
-        counts: events of each interval, at least one of them above 0.
+        counts: events of each interval, none below 0; all 0 of a source that was silent.
         interval_s: how long one is, > 0.
 
     Attributes:
@@ -185,17 +186,31 @@ class RecordedRate:
         return float(self._until[-1]) / self.length_s
 
     @property
-    def times_s(self) -> FloatArray:
-        """When each event came, seconds from the start of the record, ascending."""
-        ends_s = np.arange(len(self._until)) * self._interval_s
-        events = np.arange(round(float(self._until[-1]))) + 0.5
-        return np.asarray(np.interp(events, self._until, ends_s))
+    def events(self) -> int:
+        """How many came."""
+        return round(float(self._until[-1]))
+
+    def nth_s(self, numbers: FloatArray | Int64Array) -> FloatArray:
+        """Return when these events came, seconds from the start of the record; the first is 0."""
+        return np.asarray(np.interp(numbers + 0.5, self._until, self._ends_s))
+
+    def until(self, at_s: FloatArray) -> FloatArray:
+        """Return how many had come by these times; none before the record, and none behind it."""
+        return np.asarray(np.interp(at_s, self._ends_s, self._until))
+
+    def stretched(self, times: float) -> RecordedRate:
+        """Return the same events, so many times slower, > 0."""
+        return RecordedRate(np.diff(self._until), interval_s=self._interval_s * times)
+
+    @property
+    def _ends_s(self) -> FloatArray:
+        return np.arange(len(self._until), dtype=np.float64) * self._interval_s
 
     def series(self, *, d: int, width_s: float) -> FloatArray:
         """Return how many events there are in each of d subintervals."""
         turns, rest_s = np.divmod(np.arange(d + 1) * width_s, self.length_s)
-        ends_s = np.arange(len(self._until)) * self._interval_s
-        return np.diff(turns * self._until[-1] + np.interp(rest_s, ends_s, self._until))
+        came = turns * self._until[-1] + self.until(rest_s)
+        return np.diff(came)
 
 
 Rate = float | OnOff | RecordedRate | FloatArray | Sequence[float]

@@ -32,6 +32,7 @@ __all__ = [
     "arrivals_recorded",
     "first_interval",
     "graph_recorded",
+    "intervals_recorded",
     "stages_recorded",
 ]
 
@@ -39,6 +40,8 @@ ALIKE = 0.2
 """Intervals in which a slice had as many rows, but for so much, do not tell it from its rows."""
 
 
+TOLD_TWICE, ONE_SLICE = 2, 100_000
+"""Rows that arrived are those that were read, but for a slice at each end of what was kept."""
 MOST_PARTS = 10_000_000
 """More than any job keeps."""
 
@@ -147,7 +150,7 @@ def graph_recorded(
     *,
     slice_s: float,
     spans: Mapping[str, Spans] | None = None,
-    times_s: Mapping[str, FloatArray] | None = None,
+    times_s: Mapping[str, RecordedRate] | None = None,
 ) -> tuple[QueryGraph, dict[str, float]]:
     """Return the query graph of a flow, its stages as operators, and their shares.
 
@@ -155,7 +158,7 @@ def graph_recorded(
         stages: in topological order.
         slice_s: how long a full slice takes (`Limits.slice_ns`).
         spans: {stage: the lengths of its windows and joins}.
-        times_s: {source: event times of what arrived, seconds}.
+        times_s: {source: what arrived, by its event times}.
 
     Returns:
         The graph; and {stage: how many of the rows that its inputs hand on come to it}.
@@ -218,6 +221,12 @@ def arrivals_recorded(
     for one in samples:
         for number, rows in one.arrived if one.stage in counts else ():
             counts[one.stage][number] = counts[one.stage].get(number, 0) + rows
+    for name, each in counts.items():
+        read = sum(one.rows for one in samples if one.stage == name)
+        if sum(each.values()) > TOLD_TWICE * read + ONE_SLICE:
+            raise SettingError(
+                f"it says that {sum(each.values()):,} rows arrived at {name}, which read {read:,}"
+            )
     numbers = [number for each in counts.values() for number in each]
     came = [count for each in counts.values() for count in each.values()]
     # Whole intervals: the tenths in which nothing came at the ends are a part of the record.
@@ -232,6 +241,12 @@ def arrivals_recorded(
         )
         for name, each in counts.items()
     }
+
+
+def intervals_recorded(samples: Iterable[StageSample], sources: Collection[str]) -> int:
+    """Return how many intervals there are from the first event of any source to the last."""
+    found = [n // PARTS for one in samples if one.stage in sources for n, _ in one.arrived]
+    return max(found) - min(found) + 1 if found else 0
 
 
 def first_interval(samples: Iterable[StageSample], sources: Collection[str]) -> int:

@@ -27,10 +27,12 @@ from runtime.estimate.query_graph import (
     QueryOperator,
     arrivals_of,
 )
+from runtime.estimate.rates import RecordedRate
 from runtime.estimate.sampled import SampledStage, StageCost, full_rows, share_of
 
 __all__ = ["Stretches", "query_graph_of_sample", "steadied"]
 
+Times = Mapping[str, FloatArray | RecordedRate]
 CELLS = 4_000
 """Into so many subintervals the time of a sample is divided, to fit curves."""
 STEPS = (0.0, *np.geomspace(1e-4, 1.0, 13).tolist())
@@ -56,7 +58,7 @@ def query_graph_of_sample(
     stages: Sequence[SampledStage],
     *,
     slice_s: float,
-    times_s: Mapping[str, FloatArray] | None = None,
+    times_s: Times | None = None,
     stretches: Mapping[str, Stretches] | None = None,
     may_be_unseen: bool = True,
 ) -> QueryGraph:
@@ -68,7 +70,7 @@ def query_graph_of_sample(
     Args:
         stages: in topological order.
         slice_s: how long a full slice takes (`Limits.slice_ns`).
-        times_s: {source: event times of its sample, seconds}.
+        times_s: {source: event times of its sample, seconds, or what came when}.
         stretches: {source: how its sample is divided}.
         may_be_unseen: whether a stage that got no event is taken to cost nothing.
 
@@ -119,7 +121,7 @@ class _Fit:
         self,
         stages: Sequence[SampledStage],
         slice_s: float,
-        times_s: Mapping[str, FloatArray],
+        times_s: Times,
         stretches: Mapping[str, Stretches],
     ) -> None:
         self._stages = stages
@@ -198,21 +200,31 @@ class _Fit:
         )
 
 
-def _by_time(
-    times_s: Mapping[str, FloatArray], *, more_s: float
-) -> tuple[float, dict[str, FloatArray]]:
+def _by_time(times_s: Times, *, more_s: float) -> tuple[float, dict[str, FloatArray]]:
     """Return how long a subinterval of the sample is, and {source: its events in each}.
 
     Behind the last event are `more_s` without any, in which windows end. None: no time is known.
     """
-    known = [each for each in times_s.values() if len(each)]
-    first_s = min((float(each.min()) for each in known), default=0.0)
-    last_s = max((float(each.max()) for each in known), default=0.0)
+    known = [_first_and_last(each) for each in times_s.values()]
+    first_s = min((float(each.min()) for each in known if len(each)), default=0.0)
+    last_s = max((float(each.max()) for each in known if len(each)), default=0.0)
     if not last_s > first_s:
         return 0.0, {}
     edges = np.linspace(first_s, last_s + more_s, CELLS + 1)
-    counts = {name: np.histogram(each, edges)[0].astype(float) for name, each in times_s.items()}
+    counts = {name: _counted(each, edges) for name, each in times_s.items()}
     return float(edges[1] - edges[0]), counts
+
+
+def _first_and_last(times_s: FloatArray | RecordedRate) -> FloatArray:
+    if isinstance(times_s, RecordedRate):
+        return times_s.nth_s(np.array([0, times_s.events - 1][: times_s.events]))
+    return times_s
+
+
+def _counted(times_s: FloatArray | RecordedRate, edges: FloatArray) -> FloatArray:
+    if isinstance(times_s, RecordedRate):
+        return np.diff(times_s.until(edges))
+    return np.histogram(times_s, edges)[0].astype(float)
 
 
 def _window(

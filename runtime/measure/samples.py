@@ -60,6 +60,7 @@ class StageSample:
         promised_ns: of a source: nothing older follows what it has handed over so far; START_NS
             before it has promised anything.
         stimulus_ns: of a source: the newest stimulus time of what it has handed over so far.
+        ended: of a source: whether it has said that nothing follows any more.
     """
 
     stage: str
@@ -87,6 +88,7 @@ class StageSample:
     slices: int = 0
     promised_ns: int = START_NS
     stimulus_ns: int = START_NS
+    ended: bool = False
 
     @property
     def took_ns(self) -> int:
@@ -166,6 +168,7 @@ class StageMeter:
         self._arrived: dict[int, int] = {}
         self._first_event_ns: int | None = None
         self._last_event_ns = self._promised_ns = self._stimulus_ns = START_NS
+        self._ended = False
         self._over: deque[StageSample] = deque(maxlen=KEPT)
 
     def is_over(self, now_ns: int) -> bool:
@@ -198,7 +201,9 @@ class StageMeter:
 
     def promised(self, promise_ns: int) -> None:
         """Take note of what a source promises; that it has ended is no time."""
-        if promise_ns != END_NS:
+        if promise_ns == END_NS:
+            self._ended = True
+        else:
             self._promised_ns = max(self._promised_ns, promise_ns)
 
     def ahead(self, skew_ns: int) -> None:
@@ -264,6 +269,7 @@ class StageMeter:
                     slices=self._slices,
                     promised_ns=self._promised_ns,
                     stimulus_ns=self._stimulus_ns,
+                    ended=self._ended,
                 )
             )
             state.tried = ()
@@ -300,6 +306,7 @@ class StageMeter:
             "arrived": list(self._arrived.items()),
             "events_ns": (self._first_event_ns, self._last_event_ns),
             "source_ns": (self._promised_ns, self._stimulus_ns),
+            "ended": self._ended,
             "over": [sample.to_json() for sample in self._over],
         }
 
@@ -312,6 +319,7 @@ class StageMeter:
         self._arrived = dict(state["arrived"])
         self._first_event_ns, self._last_event_ns = state["events_ns"]
         self._promised_ns, self._stimulus_ns = state["source_ns"]
+        self._ended = state["ended"]
         self._over = deque(map(StageSample.from_json, state["over"]), maxlen=KEPT)
 
     def take(self) -> list[StageSample]:

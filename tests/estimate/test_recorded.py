@@ -230,6 +230,29 @@ def test_a_source_that_has_promised_nothing_has_no_promise() -> None:
     assert np.isfinite(later.promise_s[50:]).all()
 
 
+@pytest.mark.parametrize(("silent", "ends_s"), [(0, 4.95), (1, 4.95), (3, 6.95)])
+def test_a_source_ends_with_its_last_row_or_as_long_after_it_as_it_was_silent(
+    silent: int, ends_s: float
+) -> None:
+    rows = [one for one in lagging("a") if one.second < 5]
+    last = rows[-1]
+    after = [replace(last, second=n, rows=0, arrived=()) for n in range(5, 10)]
+    seen = [replace(one, ended=one.second >= 4 + silent) for one in (*rows, *after)]
+    times = times_of(*seen, *lagging("b"))
+    assert times["a"].ends_s == pytest.approx(ends_s)
+    assert times["b"].ends_s is None
+    as_it_was = times["a"].ahead(np.repeat([1.0, 0.0], 50), 0.1, beyond=20, as_it_came=True)
+    assert np.isposinf(as_it_was.promises.event_s[-1])
+    assert as_it_was.promises.at_s[-1] == pytest.approx(ends_s)
+    assert as_it_was.rows.stimulus_s.max() < 5, "nothing comes beyond its end"
+    for other in (
+        times["a"].ahead(np.ones(100), 0.1),
+        times["a"].ahead(np.ones(200), 0.1, as_it_came=True),
+        times["a"].ahead(np.ones(30), 0.1, as_it_came=True),
+    ):
+        assert np.isfinite(other.promises.event_s).all()
+
+
 def test_event_time_of_a_source_that_is_read_as_fast_as_can_be_has_the_speed_that_was_seen() -> (
     None
 ):

@@ -70,6 +70,8 @@ def test_slices_and_what_a_source_has_promised_are_in_each_sample() -> None:
         first, second = each.take()
         assert (first.slices, first.promised_ns) == (3, 40), "that it has ended is no time"
         assert (second.slices, second.promised_ns) == (0, 40)
+        assert first.ended
+        assert second.ended
     assert StageSample(stage="gate", second=0).promised_ns == START_NS
 
 

@@ -12,6 +12,7 @@ handed over by then, however late that was.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -59,7 +60,7 @@ def times_recorded(
     found = {
         name: _times(
             each,
-            arrived[name].times_s,
+            arrived[name],
             start_ns=start_ns,
             origin_ns=origin_ns,
             pace=(speeds[name] or pace),
@@ -67,7 +68,30 @@ def times_recorded(
         )
         for name, each in seen.items()
     }
-    return found, origin_ns
+    ends_s = _ends_s(samples, found)
+    return {
+        name: replace(one, ends_s=ends_s.get(name), period_s=arrived[name].length_s)
+        for name, one in found.items()
+    }, origin_ns
+
+
+def _ends_s(samples: Sequence[StageSample], found: Mapping[str, SourceTimes]) -> dict[str, float]:
+    """Return {source that has ended: when, from the start of the record on}.
+
+    With its last row, or as many intervals later as it was silent before; known to an interval.
+    """
+    last = {one.stage: one.second for one in samples if one.rows}
+    ended: dict[str, StageSample] = {}
+    for one in samples:
+        if one.ended and one.stage in found:
+            ended.setdefault(one.stage, one)
+    ends_s = {}
+    for name, one in ended.items():
+        came_s = found[name].stimulus_s
+        silent = max(one.second - last.get(name, one.second) - 1, 0)
+        last_s = float(came_s[-1]) if len(came_s) else 0.0
+        ends_s[name] = last_s + silent * one.interval_ns / NS_PER_SECOND
+    return ends_s
 
 
 def _pace(every: Sequence[StageSample]) -> float:
@@ -80,15 +104,15 @@ def _pace(every: Sequence[StageSample]) -> float:
 
 def _times(
     seen: Sequence[StageSample],
-    came_s: FloatArray,
+    came: RecordedRate,
     *,
     start_ns: int,
     origin_ns: int,
     pace: float,
     waits_s: float,
 ) -> SourceTimes:
-    each = max(1, -(-len(came_s) // MOST_ROWS))
-    stimulus_s = came_s[::each] if seen else came_s[:0]
+    each = max(1, -(-came.events // MOST_ROWS))
+    stimulus_s = came.nth_s(np.arange(0, came.events if seen else 0, each, dtype=np.int64))
     event_s = _event_s(seen, stimulus_s, each, start_ns=start_ns, origin_ns=origin_ns, pace=pace)
     told = [one for one in seen if one.promised_ns != START_NS]
     told_s = _seconds(one.stimulus_ns - start_ns for one in told)

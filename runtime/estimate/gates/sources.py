@@ -34,8 +34,10 @@ class SourceTimes:
         promise_s: nothing older than that follows it; −inf: nothing is promised yet.
         promise_stimulus_s: when the row came that the promise is from.
         pace: how many seconds of event time the clock's second is; 1 unless it is a replay.
-        ends: whether these are all its rows, and it promises all behind the last.
+        ends_s: when it promises that these were all its rows; None: there may be more.
         stands_for: how many rows each is one of.
+        period_s: after how long, from 0 on, lags come over again; None: from its first row to its
+            last, as the first rows of a source are seen.
     """
 
     stimulus_s: FloatArray
@@ -44,8 +46,9 @@ class SourceTimes:
     promise_s: FloatArray
     promise_stimulus_s: FloatArray
     pace: float = 1.0
-    ends: bool = False
+    ends_s: float | None = None
     stands_for: float = 1.0
+    period_s: float | None = None
 
     def __post_init__(self) -> None:
         sizes = {len(each) for each in (self.stimulus_s, self.event_s, self.at_s, self.promise_s)}
@@ -64,7 +67,7 @@ class SourceTimes:
             at_s=stimulus_s,
             promise_s=newest_s,
             promise_stimulus_s=stimulus_s,
-            ends=ends,
+            ends_s=float(stimulus_s[-1]) if ends and len(stimulus_s) else None,
         )
 
     @property
@@ -81,6 +84,8 @@ class SourceTimes:
             at_s=self.at_s / times,
             promise_stimulus_s=self.promise_stimulus_s / times,
             pace=self.pace * times,
+            ends_s=None if self.ends_s is None else self.ends_s / times,
+            period_s=None if self.period_s is None else self.period_s / times,
         )
 
     @property
@@ -92,23 +97,28 @@ class SourceTimes:
         """Return rows and promises as they came."""
         count = np.full(len(self.event_s), float(self.stands_for))
         rows = Rows(self.event_s, self.stimulus_s, self.stimulus_s, self.at_s, count)
-        return Series(rows, self._promises(self.promise_s, self.promise_stimulus_s, self.at_s))
+        promised = _promises(self.promise_s, self.promise_stimulus_s, self.at_s, self.ends_s)
+        return Series(rows, promised)
 
-    def ahead(self, arrivals: FloatArray, width_s: float, *, beyond: int = 0) -> Series:
+    def ahead(
+        self, arrivals: FloatArray, width_s: float, *, beyond: int = 0, as_it_came: bool = False
+    ) -> Series:
         """Return rows and promises over a time ahead, with the lags that these had.
 
         Args:
             arrivals: shape (d,), rows of each subinterval.
             width_s: how long it is.
             beyond: subintervals behind these of which rows and promises are wanted, too.
+            as_it_came: whether these are the arrivals that it had, so that it ends as it did.
         """
-        more = np.full(beyond, arrivals.mean() if len(arrivals) else 0.0)
+        ends_s = self.ends_s if as_it_came and self._lasts(len(arrivals) * width_s) else None
+        more = np.full(beyond, arrivals.mean() if len(arrivals) and ends_s is None else 0.0)
         stimulus_s, count = _placed(np.concatenate([arrivals, more]), width_s)
         if not len(self.stimulus_s):
-            return Series(Rows(stimulus_s, stimulus_s, stimulus_s, stimulus_s, count), _none())
+            none = Rows(stimulus_s, stimulus_s, stimulus_s, stimulus_s, count)
+            return Series(none, _promises(np.zeros(0), np.zeros(0), np.zeros(0), ends_s))
         # Over and over, and not back again: who falls behind slowly may catch up at once.
-        span_s = max(float(self.stimulus_s[-1] - self.stimulus_s[0]), 1e-9)
-        turned = stimulus_s % span_s + self.stimulus_s[0] if span_s < stimulus_s[-1] else stimulus_s
+        turned = self._turned(stimulus_s)
         of = np.searchsorted(self.stimulus_s, turned).clip(max=len(self.stimulus_s) - 1)
         moved_s = (stimulus_s - self.stimulus_s[of]) * self.pace
         waits_s = (self.at_s - self.stimulus_s)[of]
@@ -117,25 +127,35 @@ class SourceTimes:
             lag_s = np.interp(turned, self.stimulus_s, self.lag_s)
             event_s = promise_s = np.maximum.accumulate((stimulus_s - lag_s) * self.pace)
         at_s = stimulus_s + waits_s
-        promised = self._promises(promise_s, stimulus_s, stimulus_s)
+        promised = _promises(promise_s, stimulus_s, stimulus_s, ends_s)
         return Series(Rows(event_s, stimulus_s, stimulus_s, at_s, count), promised)
 
-    def _promises(
-        self, promise_s: FloatArray, stimulus_s: FloatArray, at_s: FloatArray
-    ) -> Promises:
-        newest_s = np.maximum.accumulate(promise_s)
-        moved = newest_s > np.concatenate([[-np.inf], newest_s[:-1]])
-        event_s, stimuli_s = newest_s[moved], stimulus_s[moved]
-        told_s = np.maximum.accumulate(at_s)[moved]
-        if self.ends and len(at_s):
-            last_s = float(self.stimulus_s[-1])
-            event_s, stimuli_s = np.append(event_s, np.inf), np.append(stimuli_s, last_s)
-            told_s = np.append(told_s, max(last_s, float(np.max(told_s, initial=0.0))))
-        return Promises(event_s, stimuli_s, stimuli_s, told_s)
+    def _lasts(self, horizon_s: float) -> bool:
+        """Whether what was seen lasts so long, and it had ended by then."""
+        until_s = np.inf if self.period_s is None else self.period_s * (1 + 1e-9)
+        return self.ends_s is not None and self.ends_s <= horizon_s <= until_s
+
+    def _turned(self, stimulus_s: FloatArray) -> FloatArray:
+        """Return the times in what was seen that stand for these."""
+        if self.period_s is not None:  # its rows are known by when they came in it
+            return np.asarray(stimulus_s % self.period_s)
+        first_s = float(self.stimulus_s[0])
+        span_s = max(float(self.stimulus_s[-1]) - first_s, 1e-9)
+        known = not len(stimulus_s) or stimulus_s[-1] <= span_s
+        return stimulus_s if known else np.asarray(stimulus_s % span_s + first_s)
 
 
-def _none() -> Promises:
-    return Promises(*[np.zeros(0)] * 4)
+def _promises(
+    promise_s: FloatArray, stimulus_s: FloatArray, at_s: FloatArray, ends_s: float | None
+) -> Promises:
+    newest_s = np.maximum.accumulate(promise_s)
+    moved = newest_s > np.concatenate([[-np.inf], newest_s[:-1]])[: len(newest_s)]
+    event_s, stimuli_s = newest_s[moved], stimulus_s[moved]
+    told_s = np.maximum.accumulate(at_s)[moved]
+    if ends_s is not None:
+        event_s, stimuli_s = np.append(event_s, np.inf), np.append(stimuli_s, ends_s)
+        told_s = np.append(told_s, max(ends_s, float(np.max(told_s, initial=0.0))))
+    return Promises(event_s, stimuli_s, stimuli_s, told_s)
 
 
 def _placed(arrivals: FloatArray, width_s: float) -> tuple[FloatArray, FloatArray]:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ import slackwater as sw
 from actors.tuning.job_records import MOST_BYTES, read_record
 from actors.tuning.sample_history import JOBS, SampleHistory, job_files
 from runtime.control import FlowGraph
+from runtime.errors import SettingError
 from runtime.measure.samples import StageSample
 from runtime.model import ReleaseRule
 from runtime.plan.plan import Plan
@@ -48,7 +51,6 @@ def test_a_record_says_of_which_version_of_the_flow_it_is(tmp_path: Path) -> Non
     SampleHistory(tmp_path, graph, most=1_000).save(samples(0, 1), job="1")
     (path,) = job_files(tmp_path, graph.flow)
     record = read_record(path)
-    assert record is not None
     assert record.versions == stage_versions(kept.stages)
     assert record.versions.keys() == {"fast", "slow", "gate", "out"}
     assert record.samples == samples(0, 1)
@@ -59,7 +61,6 @@ def test_a_record_of_an_earlier_release_has_no_version_and_still_teaches(tmp_pat
     (path,) = job_files(tmp_path, "late: 1/2")
     path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
     record = read_record(path)
-    assert record is not None
     assert record.versions == {}
     assert history(tmp_path).load()[0] == samples(0, 1)
 
@@ -67,7 +68,48 @@ def test_a_record_of_an_earlier_release_has_no_version_and_still_teaches(tmp_pat
 @pytest.mark.parametrize("job", ['{"job": 1}', '{"job": {"versions": {"a": 1}}}', '{"job": {}}'])
 def test_a_record_whose_versions_are_none_is_no_record(tmp_path: Path, job: str) -> None:
     (tmp_path / "1.jsonl").write_text(job + "\n")
-    assert read_record(tmp_path / "1.jsonl") is None
+    with pytest.raises(SettingError, match=r"file 1\.jsonl has no sample in line 1 of 1"):
+        read_record(tmp_path / "1.jsonl")
+
+
+def test_a_file_that_is_not_read_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    history(tmp_path).save(samples(0, 1), job="1")
+    (path,) = job_files(tmp_path, "late: 1/2")
+    text = path.read_text()
+    link = path.parent / "2.jsonl"
+    link.symlink_to(path)
+    with pytest.raises(SettingError, match=r"file 2\.jsonl is not read: .* is a link"):
+        read_record(link)
+    path.write_text(text[:-20])
+    lines = len(text.splitlines())
+    with pytest.raises(SettingError, match=rf"no sample in line {lines} of {lines}, half a file"):
+        read_record(path)
+    path.write_text(text)
+    monkeypatch.setattr("actors.tuning.job_records.MOST_BYTES", 10)
+    with pytest.raises(SettingError, match="is longer than 10 bytes"):
+        read_record(path)
+    monkeypatch.setattr("os.geteuid", lambda: 4_321)
+    with pytest.raises(SettingError, match="not of ours"):
+        read_record(path)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"interval_ns": 0},
+        {"rows": -1},
+        {"rows": 2**61},
+        {"busy_ns": -1},
+        {"arrived": [[0, 2**61]]},
+        {"arrived": [[0, -1]]},
+        {"ended": 1},
+    ],
+)
+def test_counts_that_no_job_has_are_no_record(tmp_path: Path, odd: dict[str, Any]) -> None:
+    (sample,) = samples(0)[:1]
+    (tmp_path / "1.jsonl").write_text(json.dumps({**sample.to_json(), **odd}) + "\n")
+    with pytest.raises(SettingError, match="has no sample in line 1"):
+        read_record(tmp_path / "1.jsonl")
 
 
 def test_records_are_told_the_newest_first(tmp_path: Path) -> None:
