@@ -16,6 +16,7 @@ from slackwater.provisioning import fewest_nodes
 from slackwater.sampling import sample_flow
 
 SECONDS, RATE = 30, 40
+FOREVER = sw.col("ts") - sw.duration("10h")
 COST = CostModel(per_slice_ns=0, per_row_ns=1_000)
 
 
@@ -161,6 +162,65 @@ def test_a_gate_that_waits_for_longer_than_the_time_ahead_says_how_long(
     if waits_s is not None:
         assert made.worst_s == pytest.approx(waits_s, abs=0.3)
     assert made.keeps_deadline is (waits_s is not None)
+
+
+def test_a_gate_that_lets_its_first_rows_go_and_holds_the_rest_keeps_no_deadline() -> None:
+    """One of two sources is in time for 15 s, and then 1,000 s late."""
+    flow = sw.Dataflow("stops", deadline="5s")
+    ts = (np.arange(600) + 0.5) / 20
+    sides = []
+    for name, late_s in (("late", 1_000.0), ("prompt", 0.0)):
+        came = ts + late_s * (ts > 15)
+        columns = {
+            key: pa.array((each * 1e9).astype("int64"), pa.timestamp("ns"))
+            for key, each in (("ts", ts), ("came", came))
+        }
+        table = sw.table(pa.table(columns))
+        sides.append(flow.source(name, table, event_time="ts", arrival="came", speed=1))
+    merged = sides[0].merge(sides[1], name="both", slack=None)
+    merged.sink("out", sw.collect_sink())
+    made = sw.Simulation(nodes=1, cost=COST).predict(
+        flow, {"late": 20, "prompt": 20}, sample=600, horizon="1min"
+    )
+    assert made.gates is not None
+    assert [(one.name, one.waits_for) for one in made.gates.never] == [("both", "late")]
+    assert made.keeps_deadline is False
+    assert "both holds its rows for some 16.7 min, longer than is looked ahead" in made.text()
+
+
+@pytest.mark.parametrize("every", ["20s", "2s"])
+def test_what_waits_for_a_window_to_end_is_looked_at_until_it_does(every: str) -> None:
+    """Rows of one side wait for the next window of the other: for longer than sources are late."""
+    rng = np.random.default_rng(1)
+    flow = sw.Dataflow("windows")
+    a, b = (
+        flow.source(
+            name, sw.table(stream(rng, late_s=0.0)), event_time="ts", arrival="came", speed=1
+        )
+        for name in ("a", "b")
+    )
+    window = sw.tumbling(every)
+    counts = a.aggregate(by="k", window=window, n=sw.count(), name="counts")
+    b.join(counts, on="k", within="2s", name="pairs").sink("out", sw.collect_sink())
+    made = sw.Simulation(nodes=1, cost=COST).predict(flow, {"a": RATE, "b": RATE}, horizon="50s")
+    assert made.gates is not None
+    assert made.gates.never == ()
+
+
+def test_slacks_in_a_row_are_looked_ahead_for_all_together_by_the_clock() -> None:
+    """Event time goes at half the pace of the clock: a slack of 5 s is 10 s there, three are 30."""
+    rng = np.random.default_rng(1)
+    flow = sw.Dataflow("slow")
+    rows = flow.source(
+        "a", sw.table(stream(rng, late_s=0.0)), event_time="ts", speed=0.5, promise=FOREVER
+    )
+    for name in ("one", "two", "three"):
+        rows = rows.merge(name=name, slack="5s")
+    rows.sink("out", sw.collect_sink())
+    made = sw.Simulation(nodes=1, cost=COST).predict(flow, RATE / 2, horizon="1min", sample=600)
+    assert made.gates is not None
+    assert made.gates.never == ()
+    assert made.worst_s == pytest.approx(30.0, abs=1.0)
 
 
 def test_where_no_gate_holds_anything_back_nothing_is_said_of_gates() -> None:
