@@ -259,12 +259,12 @@ def _held(gated: Mapping[str, GatedOperator], hold_s: float) -> dict[str, GatedO
 
 
 def _longest_held_s(gated: Mapping[str, GatedOperator], plan: Plan, *, pace: float) -> float:
-    """Return how long gates in a row may hold a row by slacks and windows, by the clock."""
+    """Return how long gates in a row may hold a row by their slacks, by the clock."""
     held_s: dict[str, float] = {}
     for stage in plan.stages:
         held_s[stage.name] = max((held_s[channel.source] for channel in stage.inputs), default=0.0)
         if gate := gated.get(stage.name):
-            held_s[stage.name] += (gate.rule.slack_ns or 0) / NS_PER_SECOND + gate.slide_s
+            held_s[stage.name] += (gate.rule.slack_ns or 0) / NS_PER_SECOND
     return max(held_s.values()) / pace
 
 
