@@ -164,10 +164,14 @@ def searched_placement(made: Prediction, slots: Sequence[str], *, seed: int = 0)
 
 def better_of(rule: Prediction, search: Prediction) -> Prediction:
     """Return the one with the lower worst latency, the rule's where they are alike."""
-    considered = {"simple rule": _worst_s(rule), "search": _worst_s(search)}
-    least_s = considered["simple rule"] * (1 - SEARCH_GAIN)
-    is_better = considered["search"] < least_s
-    return replace(search if is_better else rule, considered=considered)
+    both = {"simple rule": rule, "search": search}
+    each = {way: _worst_s(made) for way, made in both.items()}
+    # One that falls behind is worse than one in which a gate holds rows that never count.
+    mine, its = ((each[way] == float("inf"), made.estimate.is_held) for way, made in both.items())
+    is_less = each["search"] < each["simple rule"] * (1 - SEARCH_GAIN)
+    is_better = its < mine or (its == mine and is_less)
+    told = {way: float("inf") if both[way].estimate.is_held else each[way] for way in both}
+    return replace(search if is_better else rule, considered=told)
 
 
 def _worst_s(made: Prediction) -> float:

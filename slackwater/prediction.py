@@ -111,7 +111,11 @@ class Prediction:
     def too_much(self) -> str | None:
         """Why it does not fit on the slots there are, and what to do; None: it may."""
         return why_it_does_not_fit(
-            self.plan, self.estimate, self.cores_by, is_searched=bool(self.considered)
+            self.plan,
+            self.estimate,
+            self.cores_by,
+            machines=self.machines,
+            is_searched=bool(self.considered),
         )
 
     @property
@@ -128,7 +132,7 @@ class Prediction:
     @property
     def is_unbounded(self) -> bool:
         """Whether latency grows for ever: a slot falls behind, or a gate waits for an end."""
-        return self.estimate.is_unbounded or bool(self.gates and self.gates.never)
+        return self.estimate.lasting_worst_s == float("inf")
 
     @property
     def keeps_deadline(self) -> bool | None:
@@ -144,8 +148,7 @@ class Prediction:
         Of rates that are traces no more than the traces is known, so no more is asked.
         """
         is_endless = self.estimate.is_unbounded and not self.is_trace
-        waits_for_ever = bool(self.gates and self.gates.never)
-        return not is_endless and not waits_for_ever and self.estimate.worst_s <= deadline_s
+        return not is_endless and not self.estimate.is_held and self.estimate.worst_s <= deadline_s
 
     def check_is_of(self, plan: Plan) -> None:
         """Check that this is a prediction of these stages.
@@ -286,7 +289,7 @@ def _lines(made: Prediction) -> list[str]:
             "could do"
         )
     else:
-        of_what = "of what leaves by then: " if made.gates and made.gates.never else ""
+        of_what = "of what leaves by then: " if found.is_held else ""
         lines.append(
             f"latency     {of_what}worst {format_s(found.worst_s)} (between {format_s(lower)} and "
             f"{format_s(upper)}), p99 {format_s(found.quantile_s(0.99))}, mean "

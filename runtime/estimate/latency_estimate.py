@@ -67,6 +67,8 @@ class LatencyEstimate:
         epsilon_s: ε of [mace] Theorem 2: one event of each input of each operator; or one slice, or
             one message, if it was said how work is cut.
         nodes: as they were given.
+        is_held: whether a gate holds rows for longer than is looked ahead, so that `held_up_s` is
+            that of the others.
         spread_s: what the upper bound is wider by where ways come back to a node they have left:
             `runtime/estimate/circles.py`.
     """
@@ -80,6 +82,7 @@ class LatencyEstimate:
     epsilon_s: float
     nodes: tuple[NodeEstimate, ...]
     spread_s: float = 0.0
+    is_held: bool = False
 
     @property
     def worst_s(self) -> float:
@@ -138,13 +141,19 @@ class LatencyEstimate:
         return any(node.load > 1 for node in self.nodes)
 
     @property
+    def lasting_worst_s(self) -> float:
+        """The worst latency for as long as rates stay; inf: it grows, or a gate holds rows."""
+        return float("inf") if self.is_unbounded or self.is_held else self.worst_s
+
+    @property
     def sustainable(self) -> float:
         """How many times the rates could be before a node falls behind for ever.
 
         If load grows as they do; where it does not: `runtime.estimate.sustainable`.
         """
         own = [(node.load - node.others, 1 - node.others) for node in self.nodes]
-        return min((room / load for load, room in own if load > 0), default=float("inf"))
+        # Where others take more than there is, no rate is low enough.
+        return min((max(room, 0.0) / load for load, room in own if load > 0), default=float("inf"))
 
     @property
     def _of_results(self) -> FloatArray:

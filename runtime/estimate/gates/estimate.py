@@ -179,17 +179,22 @@ def estimate_gated(
         worst_s = abs(float(latency_s.max(initial=0.0) - before_s.max(initial=0.0)))
         if max(worst_s, float(np.abs(latency_s - before_s).mean())) <= AGREED * width_s:
             break
+    gates = tuple(
+        _wait(gate, _feeds_of(flow, gate), found, d * width_s)
+        for gate in flow.gated.values()
+        if gate.gate is None
+    )
+    # Whatever waits, work is not done earlier than it comes: no order of it beats Mace.
+    held_up_s = np.maximum(latency_s, _of_results(base))
+    latency = replace(
+        base,
+        held_up_s=held_up_s,
+        # Of work in finer parts; this is not: the bound is no lower than that of work alone.
+        spread_s=max(base.worst_s + base.spread_s - float(held_up_s.max(initial=0.0)), 0.0),
+        is_held=any(np.isinf(one.longest_s) for one in gates),
+    )
     return GatedEstimate(
-        # Whatever waits, work is not done earlier than it comes: no order of it beats Mace.
-        latency=replace(base, held_up_s=np.maximum(latency_s, _of_results(base))),
-        gate_s=gate_s,
-        work_s=base.held_up_s,
-        gates=tuple(
-            _wait(gate, _feeds_of(flow, gate), found, d * width_s)
-            for gate in flow.gated.values()
-            if gate.gate is None
-        ),
-        work=work,
+        latency=latency, gate_s=gate_s, work_s=base.held_up_s, gates=gates, work=work
     )
 
 
