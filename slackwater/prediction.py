@@ -126,8 +126,9 @@ class Prediction:
     @property
     def has_backlog(self) -> bool:
         """Whether work ever waits for longer than a subinterval."""
-        worst_s = max(node.worst_s for node in self.estimate.nodes)
-        return self.estimate.is_unbounded or worst_s > self.work.width_s
+        found = self.estimate
+        longest_s = max(found.behind_s, *(node.worst_s for node in found.nodes))
+        return found.is_unbounded or longest_s > self.work.width_s
 
     @property
     def is_unbounded(self) -> bool:
@@ -236,7 +237,7 @@ class Prediction:
                 "mean_s": found.mean_s,
                 "mace_s": found.mace_worst_s,
                 "least_s": lower,
-                "most_s": upper,
+                "most_s": None if np.isinf(upper) else upper,
             },
             "gates": None if self.gates is None else self.gates.to_json(),
             "keeps_deadline": self.keeps_deadline,
@@ -290,10 +291,13 @@ def _lines(made: Prediction) -> list[str]:
         )
     else:
         of_what = "of what leaves by then: " if found.is_held else ""
+        between = f"between {format_s(lower)} and {format_s(upper)}"
+        if np.isinf(upper):
+            between = f"at least {format_s(lower)}; upper bound not known: ways come back"
         lines.append(
-            f"latency     {of_what}worst {format_s(found.worst_s)} (between {format_s(lower)} and "
-            f"{format_s(upper)}), p99 {format_s(found.quantile_s(0.99))}, mean "
-            f"{format_s(found.mean_s)}; Mace {format_s(found.mace_worst_s)}"
+            f"latency     {of_what}worst {format_s(found.worst_s)} ({between}), p99 "
+            f"{format_s(found.quantile_s(0.99))}, mean {format_s(found.mean_s)}; Mace "
+            f"{format_s(found.mace_worst_s)}"
         )
     if made.too_much is not None:
         lines.append(f"too much    {made.too_much}")

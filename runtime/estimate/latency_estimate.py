@@ -70,7 +70,9 @@ class LatencyEstimate:
         is_held: whether a gate holds rows for longer than is looked ahead, so that `held_up_s` is
             that of the others.
         spread_s: what the upper bound is wider by where ways come back to a node they have left:
-            `runtime/estimate/circles.py`.
+            `runtime/estimate/circles.py`; inf: there is no upper bound.
+        behind_s: the longest that any event waits for work, all the way; what it travels, and what
+            it waits in gates, left out.
     """
 
     width_s: float
@@ -82,6 +84,7 @@ class LatencyEstimate:
     epsilon_s: float
     nodes: tuple[NodeEstimate, ...]
     spread_s: float = 0.0
+    behind_s: float = 0.0
     is_held: bool = False
 
     @property
@@ -113,7 +116,8 @@ class LatencyEstimate:
 
         From below the largest Mace + P_min of a node; from above the largest Mace + P_max, or what
         comes of held-up work if that is more, and w + ε on top. Where ways come back to a node,
-        held-up work counts with its spread; no proof stands behind that, only random graphs.
+        held-up work counts with its spread; no proof stands behind that, only random graphs. Where
+        finer parts would be too many there is no upper bound: inf.
 
         Arrivals that are even within a subinterval (A-2) are needed from below only: from above
         all of them may as well come at its start, which is what w is there for (Lemma 1).
@@ -169,6 +173,7 @@ def estimate_latency(
     hop_s: Mapping[tuple[str, str], float] | None = None,
     least_hop_s: Mapping[tuple[str, str], float] | None = None,
     slices: Slices = ONE_EVENT,
+    in_parts: bool = True,
 ) -> LatencyEstimate:
     """Return what the latency will be.
 
@@ -181,6 +186,8 @@ def estimate_latency(
         hop_s: {(from node, to node): how long an event travels, at most}; None: no time.
         least_hop_s: the same, at least; None: always as long.
         slices: how work is cut; unless said, as [mace] has it, one event at a time.
+        in_parts: whether work is laid out in finer parts where ways come back to a node. False:
+            that is left out, which takes most of the time, and the upper bound is not one there.
 
     Raises:
         SettingError: an operator has no node, or one that is not there.
@@ -201,9 +208,9 @@ def estimate_latency(
     backlog_s = float(excess_by_time.max(initial=0.0))
     if hopeless:
         waits_s = np.full(len(places), backlog_s)
-        laid = Laid(latency_s=excess_by_time, waits_s=waits_s, spread_s=0.0)
+        laid = Laid(latency_s=excess_by_time, waits_s=waits_s, spread_s=0.0, behind_s=backlog_s)
     else:
-        laid = laid_over_time(graph, work, places, speed, backlog_s=backlog_s, hop_s=hops)
+        laid = laid_over_time(graph, work, places, speed, hop_s=hops, in_parts=in_parts)
     given = [work.arrivals[name] > 0 for name in graph.sinks]
     return LatencyEstimate(
         width_s=work.width_s,
@@ -214,6 +221,7 @@ def estimate_latency(
         has_result=np.any(given, axis=0),
         epsilon_s=epsilon_s(graph, work, speed[places], slices, waits_s=laid.waits_s),
         spread_s=laid.spread_s,
+        behind_s=max(laid.behind_s, backlog_s),
         nodes=tuple(
             NodeEstimate(
                 name=name,

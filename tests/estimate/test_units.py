@@ -12,7 +12,6 @@ from runtime.estimate.units import ONE_EVENT, Slices, epsilon_s
 from tests.estimate.cases import random_case
 
 
-
 def chain(*costs_s: float, selectivity: float = 1.0) -> QueryGraph:
     names = ("s", "a", "b", "c")
     operators = [

@@ -148,6 +148,7 @@ class LiveEstimate:
             layout.capacity,
             hop_s=layout.hop_s,
             least_hop_s=layout.least_hop_s,
+            in_parts=False,  # of which only the bounds would be told
         )
         found = with_shared_cores(found, graph, work, layout.places, self._expected.machines)
         # Who comes first in an interval finds what was behind at the end of the one before.
