@@ -109,10 +109,8 @@ def predict(  # noqa: PLR0913 - each by name
 def on_machines(made: Prediction, machines: Sequence[SharedCores]) -> Prediction:
     """Return a prediction for machines that may have fewer cores than slots, as they are now."""
     found = with_shared_cores(made.alone, made.graph, made.work, made.plan.slots, machines)
-    names = {node.name for node in found.nodes}
-    shared = tuple(one for one in machines if one.name in names)
     outlook = replace(made.outlook, machines=tuple(machines))
-    return replace(made, estimate=found, machines=shared, outlook=outlook)
+    return replace(made, estimate=found, outlook=outlook)
 
 
 def subintervals(horizon: Duration, width: Duration) -> tuple[float, int]:

@@ -45,7 +45,6 @@ class Prediction:
         gates: what gates hold back, which is in `estimate`; None: they hold back nothing.
         considered: {how stages were placed: the worst latency of that, seconds}.
         alone: the estimate with a core for each slot.
-        machines: those that have fewer cores than slots in use; each is among the nodes, too.
         beside: flows that run on the same cores, of which nothing was predicted.
         breaks: which deadlines of flows that run already it would break, in words.
         is_trace: whether rates are events counted, and not what may go on for ever.
@@ -62,7 +61,6 @@ class Prediction:
     work: Workload
     gates: GatePart | None = None
     considered: Mapping[str, float] = field(default_factory=dict)
-    machines: tuple[SharedCores, ...] = ()
     breaks: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     is_trace: bool = False
@@ -73,8 +71,10 @@ class Prediction:
         return self.estimate.worst_s
 
     @property
-    def _shared(self) -> set[str]:
-        return {one.name for one in self.machines}
+    def machines(self) -> tuple[SharedCores, ...]:
+        """Those that have fewer cores than slots in use; each is among the nodes, too."""
+        names = {node.name for node in self.estimate.nodes}
+        return tuple(one for one in self.outlook.machines if one.name in names)
 
     @property
     def relief(self) -> str:
@@ -85,8 +85,8 @@ class Prediction:
         heaviest = most.operators[0] if most.operators else next(iter(self.cores_by))
         if heaviest not in self.cores_by:
             return link_relief(self.plan, most)
-        if most.name in self._shared:
-            taken = next(one.taken for one in self.machines if one.name == most.name)
+        if machine := next((one for one in self.machines if one.name == most.name), None):
+            taken = machine.taken
             others = f"; flows that run there already take {taken:.2f} cores" if taken else ""
             return f"more cores for {most.name}, or more machines{others}"
         cores = self.cores_by[heaviest]
