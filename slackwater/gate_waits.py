@@ -212,10 +212,16 @@ def _above(graph: QueryGraph, name: str) -> set[str]:
 
 
 def _promise_lag_s(times: SourceTimes, *, none_s: float = float("inf")) -> float:
-    """Return how far a source's promises are behind the clock at most; `none_s`: it has none."""
+    """Return how far a source's promises are behind the clock at most; `none_s`: it has none.
+
+    That is most just before the next one: what is newer than the last has waited for it till then.
+    """
     known = np.isfinite(times.promise_s)
-    behind_s = times.promise_stimulus_s[known] - times.promise_s[known] / times.pace
-    return float(behind_s.max()) if len(behind_s) else none_s
+    told_s, promised_s = times.promise_stimulus_s[known], times.promise_s[known]
+    if not len(told_s):
+        return none_s
+    before_s = np.maximum.accumulate(np.append(promised_s[:1], promised_s[:-1]))
+    return float((told_s - before_s / times.pace).max())
 
 
 def _at_speed(

@@ -187,6 +187,24 @@ def test_a_gate_that_lets_its_first_rows_go_and_holds_the_rest_keeps_no_deadline
     assert "both holds its rows for some 16.7 min, longer than is looked ahead" in made.text()
 
 
+def test_a_source_that_promises_now_and_then_is_looked_at_until_it_does() -> None:
+    """Promises come every seven seconds, up to then: so long rows wait, and no longer."""
+    at_ms = np.arange(SECONDS * RATE) * 1_000 // RATE
+    columns = {"ts": pa.array(at_ms, pa.timestamp("ms"))}
+    columns["told"] = pa.array(at_ms // 7_000 * 7_000, pa.timestamp("ms"))
+    flow = sw.Dataflow("seldom", deadline="8s")
+    table, promise = sw.table(pa.table(columns)), sw.col("told")
+    rows = flow.source("a", table, event_time="ts", promise=promise, speed=1)
+    rows.merge(name="one", slack=None).sink("out", sw.collect_sink())
+    made = sw.Simulation(nodes=1, cost=COST).predict(
+        flow, RATE, sample=SECONDS * RATE, horizon="8s"
+    )
+    assert made.gates is not None
+    assert made.gates.never == ()
+    assert made.worst_s == pytest.approx(7.0, abs=0.2)
+    assert made.keeps_deadline is True
+
+
 @pytest.mark.parametrize(("speed", "waits_s"), [(1, 15.0), (0.5, 30.0)])
 def test_slacks_in_a_row_are_looked_ahead_for_all_together_by_the_clock(
     speed: float, waits_s: float

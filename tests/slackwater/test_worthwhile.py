@@ -178,5 +178,5 @@ def test_a_move_is_weighed_with_what_rows_wait_in_gates() -> None:
     assert made.worst_s == pytest.approx(10.0, abs=0.2)
     found = worthwhile_moves(made, HERE)
     assert isinstance(found, Replaced)
-    said = "it is not worth it: the worst latency ahead is 10.0 s as the flow runs, 9.99 s then"
+    said = "it is not worth it: the worst latency ahead is 10.0 s as the flow runs, 10.0 s then"
     assert said in (found.problem or "")
