@@ -126,7 +126,7 @@ def _against(made: Prediction) -> str | None:
     reasons = []
     if made.gates is not None and (never := made.gates.never):
         reasons.append(f"gate {made.gates.never_text(never[0])}")
-    elif made.estimate.is_unbounded and not made.is_trace:
+    elif made.is_behind:
         could = made.sustainable
         kept = ", ".join(f"{name} {rate * could:,.0f}/s" for name, rate in made.rates.items())
         too_much = "" if made.too_much is None else f"; {made.too_much}"

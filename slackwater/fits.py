@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from runtime.estimate import LatencyEstimate
+from runtime.estimate.shared_cores import SharedCores
 from runtime.plan.plan import Plan, Stage
 from runtime.plan.step import GatedStep
 
@@ -18,7 +19,12 @@ TOLD = 3
 
 
 def why_it_does_not_fit(
-    plan: Plan, found: LatencyEstimate, cores_by: Mapping[str, float], *, is_searched: bool = False
+    plan: Plan,
+    found: LatencyEstimate,
+    cores_by: Mapping[str, float],
+    *,
+    machines: Sequence[SharedCores] = (),
+    is_searched: bool = False,
 ) -> str | None:
     """Return why no number of slots, or not so few, does the work of a flow; None: they could.
 
@@ -26,6 +32,7 @@ def why_it_does_not_fit(
         plan: of the flow.
         found: what is predicted of it.
         cores_by: {stage: cores that it needs at these rates}.
+        machines: those that have fewer cores than slots in use.
         is_searched: whether a search has looked for a better placement.
     """
     if not found.is_unbounded:
@@ -35,6 +42,10 @@ def why_it_does_not_fit(
         each = "; ".join(_alone(plan, name, -cores) for cores, name in heavy[:TOLD])
         return f"{each}. More nodes do not help: a stage runs on one core"
     needed, offered = sum(cores_by.values()), plan.offered
+    for machine in machines:
+        here = sum(cores_by[name] for name in cores_by if plan.slots[name] in machine.slots)
+        if here + machine.taken > machine.cores and machine.cores - machine.taken <= offered:
+            return _too_few_cores(machine, here)
     if needed > offered > 0:
         slots = "is 1 slot" if offered == 1 else f"are {offered} slots"
         least = math.ceil(needed / ROOM)
@@ -52,6 +63,17 @@ def why_it_does_not_fit(
     return None
 
 
+def _too_few_cores(machine: SharedCores, needed: float) -> str:
+    cores = "1 core" if machine.cores == 1 else f"{machine.cores:g} cores"
+    others = f", of which flows that run there take {machine.taken:.2f}" if machine.taken else ""
+    least = math.ceil((needed + machine.taken) / ROOM)
+    return (
+        f"its stages on {machine.name} need {needed:.2f} cores at these rates, and it has "
+        f"{cores}{others}, however many slots it offers: give it {least} cores or more, or more "
+        "machines, or lower rates"
+    )
+
+
 def divided(plan: Plan, stage: Stage, cores: float) -> str | None:
     """Return what to write so that replicas share the work of a stage; None: it has none.
 
@@ -60,6 +82,8 @@ def divided(plan: Plan, stage: Stage, cores: float) -> str | None:
         stage: that has so much to do.
         cores: how much it needs by itself.
     """
+    if stage.part == "gate":
+        return None  # all rows go through it, however many replicas are behind it
     is_one = stage.replica is not None
     if not is_one and not (isinstance(stage.step, GatedStep) and stage.step.span_ns):
         return None

@@ -26,6 +26,7 @@ __all__ = ["GatePart", "gate_lines", "gate_part", "relief_by_slack"]
 
 KEPT_BACK, MOST_KEPT_BACK_S = 0.025, 0.15
 """Of a deadline, what the rules of a tuner keep back."""
+_TOO_LATE = ("some of its rows", "too late for them")
 TRIES = 4
 """Holds that are tried, of gates that a deadline tunes."""
 
@@ -58,9 +59,11 @@ class GatePart:
                 f"{wait.name} holds its rows for some {format_ns(round(waits_s * NS_PER_SECOND))}, "
                 f"longer than is looked ahead: {wait.waits_for} promises that late"
             )
+        # Nothing of the sample says that they stay for so long: some of them do, for another cause.
+        which, why = ("its rows", "nothing that lets them go") if np.isinf(waits_s) else _TOO_LATE
         return (
-            f"{wait.name} holds its rows for longer than the time ahead: {wait.waits_for} promises "
-            "nothing that lets them go"
+            f"{wait.name} holds {which} for longer than the time ahead: {wait.waits_for} promises "
+            f"{why}"
         )
 
     def _by_sample_s(self, wait: GateWait) -> float:
@@ -90,7 +93,7 @@ class GatePart:
 
     @property
     def never(self) -> tuple[GateWait, ...]:
-        """Gates that hold their rows for longer than the time ahead."""
+        """Gates that hold rows, if only some, for longer than the time ahead."""
         return tuple(one for one in self.made.gates if one.longest_s == float("inf"))
 
     @property
@@ -147,8 +150,9 @@ def gate_part(
     there = [one for one in times.values() if len(one.stimulus_s)]
     latest_s = [max(float(one.lag_s.max()), _promise_lag_s(one, none_s=0.0)) for one in there]
     spread_s = max(latest_s) - min(float(one.lag_s.min()) for one in there)
-    slack_s = max((gate.rule.slack_ns or 0) / NS_PER_SECOND for gate in gated.values())
-    beyond = min(2 * d, int((spread_s + slack_s) / width_s) + 50)
+    further_s = spread_s + _longest_held_s(gated, plan, pace=min(one.pace for one in there))
+    further_s += _longest_gap_s(series, width_s)
+    beyond = min(2 * d, int(further_s / width_s) + 50)
     flow = GatedFlow(
         graph=layout.graph,
         gated=gated,
@@ -209,10 +213,16 @@ def _above(graph: QueryGraph, name: str) -> set[str]:
 
 
 def _promise_lag_s(times: SourceTimes, *, none_s: float = float("inf")) -> float:
-    """Return how far a source's promises are behind the clock at most; `none_s`: it has none."""
+    """Return how far a source's promises are behind the clock at most; `none_s`: it has none.
+
+    That is most just before the next one: what is newer than the last has waited for it till then.
+    """
     known = np.isfinite(times.promise_s)
-    behind_s = times.promise_stimulus_s[known] - times.promise_s[known] / times.pace
-    return float(behind_s.max()) if len(behind_s) else none_s
+    told_s, promised_s = times.promise_stimulus_s[known], times.promise_s[known]
+    if not len(told_s):
+        return none_s
+    before_s = np.maximum.accumulate(np.append(promised_s[:1], promised_s[:-1]))
+    return float((told_s - before_s / times.pace).max())
 
 
 def _is_as_it_came(sample: FlowSample, series: Mapping[str, FloatArray], width_s: float) -> bool:
@@ -269,6 +279,22 @@ def _held(gated: Mapping[str, GatedOperator], hold_s: float) -> dict[str, GatedO
     return {
         name: replace(gate, rule=rule) if gate.is_tuned else gate for name, gate in gated.items()
     }
+
+
+def _longest_held_s(gated: Mapping[str, GatedOperator], plan: Plan, *, pace: float) -> float:
+    """Return how long gates in a row may hold a row by their slacks, by the clock."""
+    held_s: dict[str, float] = {}
+    for stage in plan.stages:
+        held_s[stage.name] = max((held_s[channel.source] for channel in stage.inputs), default=0.0)
+        if gate := gated.get(stage.name):
+            held_s[stage.name] += (gate.rule.slack_ns or 0) / NS_PER_SECOND
+    return max(held_s.values()) / pace
+
+
+def _longest_gap_s(series: Mapping[str, FloatArray], width_s: float) -> float:
+    """Return how long the rarest source is silent at most, if its rows come evenly: twice over."""
+    least = min((float(counts.mean()) for counts in series.values() if counts.any()), default=1.0)
+    return 2 * width_s / least
 
 
 def _tuned_in_a_row(gated: Mapping[str, GatedOperator], plan: Plan) -> int:

@@ -94,7 +94,7 @@ def estimate_placed(
         layout.capacity,
         hop_s=layout.hop_s,
         least_hop_s=layout.least_hop_s,
-        slices=slices,
+        slices=layout.slices,
     )
     return PlacedEstimate(latency=found, work=_of_stages(linked, layout, graph), gates=None)
 

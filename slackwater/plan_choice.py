@@ -94,7 +94,7 @@ class Considered:
 
     @property
     def worst_s(self) -> float:
-        """The worst latency predicted; inf: it grows without bound."""
+        """The worst latency predicted; inf: it grows without bound, or a gate holds rows."""
         return self.prediction.compared_s
 
     @property
@@ -290,7 +290,8 @@ def _sampler(rows: int) -> Sampler:
 
 def _rank(one: Considered) -> tuple[float, float]:
     """Latency counts where rows wait for longer than a subinterval; else work does."""
-    return (one.worst_s if one.prediction.has_backlog else 0.0, one.cores)
+    counts = one.prediction.has_backlog or one.prediction.is_unbounded
+    return (one.worst_s if counts else 0.0, one.cores)
 
 
 def _lines(choice: PlanChoice) -> list[str]:

@@ -114,10 +114,8 @@ def predict(  # noqa: PLR0913 - each by name
 def on_machines(made: Prediction, machines: Sequence[SharedCores]) -> Prediction:
     """Return a prediction for machines that may have fewer cores than slots, as they are now."""
     found = with_shared_cores(made.alone, made.graph, made.work, made.plan.slots, machines)
-    names = {node.name for node in found.nodes}
-    shared = tuple(one for one in machines if one.name in names)
     outlook = replace(made.outlook, machines=tuple(machines))
-    return replace(made, estimate=found, machines=shared, outlook=outlook)
+    return replace(made, estimate=found, outlook=outlook)
 
 
 def subintervals(horizon: Duration, width: Duration) -> tuple[float, int]:
@@ -184,7 +182,11 @@ def coarser(made: Prediction, *, most: int = SEARCH_STEPS) -> Prediction:
 
 def better_of(rule: Prediction, search: Prediction) -> Prediction:
     """Return the one with the lower worst latency, the rule's where they are alike."""
-    considered = {"simple rule": rule.compared_s, "search": search.compared_s}
-    least_s = considered["simple rule"] * (1 - SEARCH_GAIN)
-    is_better = considered["search"] < least_s
-    return replace(search if is_better else rule, considered=considered)
+    both = {"simple rule": rule, "search": search}
+    each = {way: float("inf") if one.is_behind else one.worst_s for way, one in both.items()}
+    # One that falls behind is worse than one in which a gate holds rows that never count.
+    mine, its = ((one.is_behind, one.estimate.is_held) for one in both.values())
+    is_less = each["search"] < each["simple rule"] * (1 - SEARCH_GAIN)
+    is_better = its < mine or (its == mine and is_less)
+    told = {way: one.compared_s for way, one in both.items()}
+    return replace(search if is_better else rule, considered=told)

@@ -47,7 +47,6 @@ class Prediction:
         gates: what gates hold back, which is in `estimate`; None: they hold back nothing.
         considered: {how stages were placed: the worst latency of that, seconds}.
         alone: the estimate with a core for each slot.
-        machines: those that have fewer cores than slots in use; each is among the nodes, too.
         beside: flows that run on the same cores, of which nothing was predicted.
         breaks: which deadlines of flows that run already it would break, in words.
         is_trace: whether rates are events counted, and not what may go on for ever.
@@ -64,7 +63,6 @@ class Prediction:
     work: Workload
     gates: GatePart | None = None
     considered: Mapping[str, float] = field(default_factory=dict)
-    machines: tuple[SharedCores, ...] = ()
     breaks: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     is_trace: bool = False
@@ -75,8 +73,10 @@ class Prediction:
         return self.estimate.worst_s
 
     @property
-    def _shared(self) -> set[str]:
-        return {one.name for one in self.machines}
+    def machines(self) -> tuple[SharedCores, ...]:
+        """Those that have fewer cores than slots in use; each is among the nodes, too."""
+        names = {node.name for node in self.estimate.nodes}
+        return tuple(one for one in self.outlook.machines if one.name in names)
 
     @property
     def relief(self) -> str:
@@ -87,8 +87,8 @@ class Prediction:
         heaviest = most.operators[0] if most.operators else next(iter(self.cores_by))
         if heaviest not in self.cores_by:
             return link_relief(self.plan, most)
-        if most.name in self._shared:
-            taken = next(one.taken for one in self.machines if one.name == most.name)
+        if machine := next((one for one in self.machines if one.name == most.name), None):
+            taken = machine.taken
             others = f"; flows that run there already take {taken:.2f} cores" if taken else ""
             return f"more cores for {most.name}, or more machines{others}"
         cores = self.cores_by[heaviest]
@@ -113,7 +113,11 @@ class Prediction:
     def too_much(self) -> str | None:
         """Why it does not fit on the slots there are, and what to do; None: it may."""
         return why_it_does_not_fit(
-            self.plan, self.estimate, self.cores_by, is_searched=bool(self.considered)
+            self.plan,
+            self.estimate,
+            self.cores_by,
+            machines=self.machines,
+            is_searched=bool(self.considered),
         )
 
     @property
@@ -124,22 +128,28 @@ class Prediction:
     @property
     def has_backlog(self) -> bool:
         """Whether work ever waits for longer than a subinterval, or than `BACKLOG_S` if less."""
-        worst_s = max(node.worst_s for node in self.estimate.nodes)
-        return self.estimate.is_unbounded or worst_s > min(self.work.width_s, BACKLOG_S)
+        found = self.estimate
+        longest_s = max(found.behind_s, *(node.worst_s for node in found.nodes))
+        return found.is_unbounded or longest_s > min(self.work.width_s, BACKLOG_S)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether latency grows for as long as the rates stay; a trace ends, and so does that."""
+        return self.estimate.is_unbounded and not self.is_trace
 
     @property
     def compared_s(self) -> float:
-        """The worst latency that placements and plans are compared by; inf: without bound.
+        """The worst latency that placements and plans are compared by.
 
-        A trace ends, so whoever is behind by then is behind by so much, and others by less.
+        inf: it grows without bound, or a gate holds rows for longer than is looked ahead.
         """
         found = self.estimate
-        return float("inf") if found.is_unbounded and not self.is_trace else found.worst_s
+        return float("inf") if self.is_behind or found.is_held else found.worst_s
 
     @property
     def is_unbounded(self) -> bool:
         """Whether latency grows for ever: a slot falls behind, or a gate waits for an end."""
-        return self.estimate.is_unbounded or bool(self.gates and self.gates.never)
+        return self.estimate.lasting_worst_s == float("inf")
 
     @property
     def keeps_deadline(self) -> bool | None:
@@ -154,9 +164,7 @@ class Prediction:
 
         Of rates that are traces no more than the traces is known, so no more is asked.
         """
-        is_endless = self.estimate.is_unbounded and not self.is_trace
-        waits_for_ever = bool(self.gates and self.gates.never)
-        return not is_endless and not waits_for_ever and self.estimate.worst_s <= deadline_s
+        return not self.is_behind and not self.estimate.is_held and self.worst_s <= deadline_s
 
     def check_is_of(self, plan: Plan) -> None:
         """Check that this is a prediction of these stages.
@@ -244,7 +252,7 @@ class Prediction:
                 "mean_s": found.mean_s,
                 "mace_s": found.mace_worst_s,
                 "least_s": lower,
-                "most_s": upper,
+                "most_s": None if np.isinf(upper) else upper,
             },
             "gates": None if self.gates is None else self.gates.to_json(),
             "keeps_deadline": self.keeps_deadline,
@@ -304,11 +312,14 @@ def _lines(made: Prediction) -> list[str]:
             "could do"
         )
     else:
-        of_what = "of what leaves by then: " if made.gates and made.gates.never else ""
+        of_what = "of what leaves by then: " if found.is_held else ""
+        between = f"between {format_s(lower)} and {format_s(upper)}"
+        if np.isinf(upper):
+            between = f"at least {format_s(lower)}; upper bound not known: ways come back"
         lines.append(
-            f"latency     {of_what}worst {format_s(found.worst_s)} (between {format_s(lower)} and "
-            f"{format_s(upper)}), p99 {format_s(found.quantile_s(0.99))}, mean "
-            f"{format_s(found.mean_s)}; Mace {format_s(found.mace_worst_s)}"
+            f"latency     {of_what}worst {format_s(found.worst_s)} ({between}), p99 "
+            f"{format_s(found.quantile_s(0.99))}, mean {format_s(found.mean_s)}; Mace "
+            f"{format_s(found.mace_worst_s)}"
         )
     if made.too_much is not None and not (made.is_trace and made.keeps_deadline):
         lines.append(f"too much    {made.too_much}")

@@ -148,7 +148,7 @@ def _worse(made: Prediction) -> tuple[bool, float]:
 def _say(made: Prediction) -> str:
     found = made.estimate
     busiest = found.bottleneck
-    if found.is_unbounded and not made.is_trace:
+    if made.is_behind:
         return f"{busiest.name} would fall behind, with {busiest.load:.0%} of what it can do"
     worst = format_ns(round(found.worst_s * 1e9))
     when = " by the end of what is on record" if found.is_unbounded else ""

@@ -15,7 +15,7 @@ parts there, and by how much that changes the worst latency is added to the uppe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,8 +27,8 @@ __all__ = ["Laid", "goes_round", "laid_over_time"]
 PARTS = 4
 """Of a subinterval, where ways go round. With more of them it was not nearer on random graphs."""
 MOST_STEPS = 400_000
-"""Of the pass over parts and operators: seconds of work. Beyond it parts stay as long as they are,
-and nothing is known of how far off that is."""
+"""Of the pass over parts and operators: seconds of work. Beyond it there are fewer parts; where two
+are too many, nothing is known of how far off the estimate is, and there is no upper bound."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -39,12 +39,15 @@ class Laid:
         latency_s: shape (d,), of the last result of each subinterval.
         waits_s: shape (m,), the longest that work waits at an operator, and before it.
         spread_s: what the upper bound is wider by: above the larger worst latency of the two, with
-            parts and without, once more what lies between them. 0 where no way goes round.
+            parts and without, once more what lies between them. 0 where no way goes round; infinite
+            where that was not looked at, though one does.
+        behind_s: the longest that any event waits, all the way, what it travels left out.
     """
 
     latency_s: FloatArray
     waits_s: FloatArray
     spread_s: float
+    behind_s: float
 
 
 def laid_over_time(
@@ -53,8 +56,8 @@ def laid_over_time(
     places: list[int],
     speed: FloatArray,
     *,
-    backlog_s: float,
     hop_s: FloatArray | None,
+    in_parts: bool = True,
 ) -> Laid:
     """Return what `held_up` says, of finer parts of a subinterval where ways go round.
 
@@ -63,18 +66,20 @@ def laid_over_time(
         work: what there is to do.
         places: shape (m,), the number of each operator's node.
         speed: shape (n,), C_i of each node.
-        backlog_s: the largest that any node has by itself; up to a subinterval there is no pace to
-            lose, and nothing is laid out twice.
         hop_s: shape (n, n), how long an event travels; None: no time.
+        in_parts: whether finer parts are wanted; they are not where no bound is asked for.
     """
     coarse = _laid(graph, work, places, speed, hop_s, parts=1)
-    is_calm = backlog_s <= work.width_s
-    if is_calm or PARTS * work.load_s.size > MOST_STEPS or not goes_round(graph, places):
+    # Where nothing waits for longer than a subinterval there is no pace to lose.
+    if not in_parts or coarse.behind_s <= work.width_s or not goes_round(graph, places):
         return coarse
-    fine = _laid(graph, _in_parts(work), places, speed, hop_s, parts=PARTS)
+    parts = min(PARTS, MOST_STEPS // work.load_s.size)
+    if parts < 2:
+        return replace(coarse, spread_s=float("inf"))
+    fine = _laid(graph, _in_parts(work, parts), places, speed, hop_s, parts=parts)
     worst_s, whole_s = (float(each.latency_s.max(initial=0.0)) for each in (fine, coarse))
     spread_s = max(worst_s, whole_s) + abs(worst_s - whole_s) - worst_s
-    return Laid(latency_s=fine.latency_s, waits_s=fine.waits_s, spread_s=spread_s)
+    return replace(fine, spread_s=spread_s)
 
 
 def goes_round(graph: QueryGraph, places: Sequence[int]) -> bool:
@@ -97,11 +102,11 @@ def goes_round(graph: QueryGraph, places: Sequence[int]) -> bool:
     return bool(left)
 
 
-def _in_parts(work: Workload) -> Workload:
+def _in_parts(work: Workload, parts: int) -> Workload:
     """Return the same, even within a subinterval ([mace] A-2), in shorter ones."""
-    arrivals = {name: np.repeat(each / PARTS, PARTS) for name, each in work.arrivals.items()}
-    load_s = np.repeat(work.load_s / PARTS, PARTS, axis=1)
-    return Workload(work.width_s / PARTS, arrivals, load_s)
+    arrivals = {name: np.repeat(each / parts, parts) for name, each in work.arrivals.items()}
+    load_s = np.repeat(work.load_s / parts, parts, axis=1)
+    return Workload(work.width_s / parts, arrivals, load_s)
 
 
 def _laid(
@@ -119,4 +124,5 @@ def _laid(
         latency_s=found.latency_s.reshape(-1, parts).max(axis=1),
         waits_s=np.maximum(found.finished_s - ends_s, 0.0).max(axis=1, initial=0.0),
         spread_s=0.0,
+        behind_s=found.behind_s(work.width_s),
     )

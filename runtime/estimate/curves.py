@@ -50,6 +50,12 @@ class JoinCurve:
         met = left * _before(right, self.within_s, width_s)
         return np.asarray(met + right * _before(left, self.within_s, width_s))
 
+    def results_of_one(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        """Return how many results an event of each input has as it comes, shape (inputs, d)."""
+        left, right = (_before(side, self.within_s, width_s) for side in self._sides(arrivals))
+        met = np.stack([right, left]) if len(arrivals) == 2 else right[None]
+        return np.asarray(self.share * self.result * met)
+
     def at_speed(self, speed: float) -> JoinCurve:
         """Return the same where event time goes so many times faster than the clock."""
         return replace(self, within_s=self.within_s / speed)

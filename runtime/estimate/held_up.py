@@ -63,6 +63,14 @@ class HeldUp:
     took_s: Sequence[FloatArray] = field(default=())
     parts: Sequence[Sequence[Sequence[_Part]]] = field(default=())
 
+    def behind_s(self, width_s: float) -> float:
+        """Return the longest that any event has waited, all the way, what it travels left out."""
+        most_s = 0.0
+        for p, each in enumerate(self.parts):
+            waits_s = [part.last_s - part.way_s for parts in each for part in parts]
+            most_s = max(most_s, max(waits_s, default=0.0) - (p + 1) * width_s)
+        return most_s
+
 
 @dataclass(frozen=True, eq=False)
 class HeldBack:

@@ -67,8 +67,12 @@ class LatencyEstimate:
         epsilon_s: ε of [mace] Theorem 2: one event of each input of each operator; or one slice, or
             one message, if it was said how work is cut.
         nodes: as they were given.
+        is_held: whether a gate holds rows for longer than is looked ahead, so that `held_up_s` is
+            that of the others.
         spread_s: what the upper bound is wider by where ways come back to a node they have left:
-            `runtime/estimate/circles.py`.
+            `runtime/estimate/circles.py`; inf: there is no upper bound.
+        behind_s: the longest that any event waits for work, all the way; what it travels, and what
+            it waits in gates, left out.
     """
 
     width_s: float
@@ -80,6 +84,8 @@ class LatencyEstimate:
     epsilon_s: float
     nodes: tuple[NodeEstimate, ...]
     spread_s: float = 0.0
+    behind_s: float = 0.0
+    is_held: bool = False
 
     @property
     def worst_s(self) -> float:
@@ -110,7 +116,8 @@ class LatencyEstimate:
 
         From below the largest Mace + P_min of a node; from above the largest Mace + P_max, or what
         comes of held-up work if that is more, and w + ε on top. Where ways come back to a node,
-        held-up work counts with its spread; no proof stands behind that, only random graphs.
+        held-up work counts with its spread; no proof stands behind that, only random graphs. Where
+        finer parts would be too many there is no upper bound: inf.
 
         Arrivals that are even within a subinterval (A-2) are needed from below only: from above
         all of them may as well come at its start, which is what w is there for (Lemma 1).
@@ -138,13 +145,19 @@ class LatencyEstimate:
         return any(node.load > 1 for node in self.nodes)
 
     @property
+    def lasting_worst_s(self) -> float:
+        """The worst latency for as long as rates stay; inf: it grows, or a gate holds rows."""
+        return float("inf") if self.is_unbounded or self.is_held else self.worst_s
+
+    @property
     def sustainable(self) -> float:
         """How many times the rates could be before a node falls behind for ever.
 
         If load grows as they do; where it does not: `runtime.estimate.sustainable`.
         """
         own = [(node.load - node.others, 1 - node.others) for node in self.nodes]
-        return min((room / load for load, room in own if load > 0), default=float("inf"))
+        # Where others take more than there is, no rate is low enough.
+        return min((max(room, 0.0) / load for load, room in own if load > 0), default=float("inf"))
 
     @property
     def _of_results(self) -> FloatArray:
@@ -160,6 +173,7 @@ def estimate_latency(
     hop_s: Mapping[tuple[str, str], float] | None = None,
     least_hop_s: Mapping[tuple[str, str], float] | None = None,
     slices: Slices = ONE_EVENT,
+    in_parts: bool = True,
 ) -> LatencyEstimate:
     """Return what the latency will be.
 
@@ -172,6 +186,8 @@ def estimate_latency(
         hop_s: {(from node, to node): how long an event travels, at most}; None: no time.
         least_hop_s: the same, at least; None: always as long.
         slices: how work is cut; unless said, as [mace] has it, one event at a time.
+        in_parts: whether work is laid out in finer parts where ways come back to a node. False:
+            that is left out, which takes most of the time, and the upper bound is not one there.
 
     Raises:
         SettingError: an operator has no node, or one that is not there.
@@ -192,9 +208,9 @@ def estimate_latency(
     backlog_s = float(excess_by_time.max(initial=0.0))
     if hopeless:
         waits_s = np.full(len(places), backlog_s)
-        laid = Laid(latency_s=excess_by_time, waits_s=waits_s, spread_s=0.0)
+        laid = Laid(latency_s=excess_by_time, waits_s=waits_s, spread_s=0.0, behind_s=backlog_s)
     else:
-        laid = laid_over_time(graph, work, places, speed, backlog_s=backlog_s, hop_s=hops)
+        laid = laid_over_time(graph, work, places, speed, hop_s=hops, in_parts=in_parts)
     given = [work.arrivals[name] > 0 for name in graph.sinks]
     return LatencyEstimate(
         width_s=work.width_s,
@@ -205,6 +221,7 @@ def estimate_latency(
         has_result=np.any(given, axis=0),
         epsilon_s=epsilon_s(graph, work, speed[places], slices, waits_s=laid.waits_s),
         spread_s=laid.spread_s,
+        behind_s=max(laid.behind_s, backlog_s),
         nodes=tuple(
             NodeEstimate(
                 name=name,

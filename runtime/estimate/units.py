@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from runtime.config import Limits
+from runtime.estimate.curves import JoinCurve, WindowCurve
 from runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator, Workload
 from runtime.model import NS_PER_SECOND
 
@@ -36,12 +37,14 @@ class Slices:
         most_rows: what it has at most.
         gap_s: how long a source may not be asked again.
         cut: the stages that cut what they are handed, since they have a gate.
+        is_one_event: whether all of them do, to single events: [mace]'s own ε.
     """
 
     slice_s: float
     most_rows: int
     gap_s: float = 0.0
     cut: Collection[str] = ()
+    is_one_event: bool = False
 
     @classmethod
     def of(cls, limits: Limits, *, gated: Collection[str]) -> Slices:
@@ -59,7 +62,7 @@ class Slices:
         return float(min(self.most_rows, fit))
 
 
-ONE_EVENT = Slices(slice_s=0.0, most_rows=1)
+ONE_EVENT = Slices(slice_s=0.0, most_rows=1, is_one_event=True)
 """As [mace] has it."""
 
 
@@ -90,7 +93,7 @@ def epsilon_s(
     for j, one in enumerate(graph.operators):
         cost_s = _cost_s(one, work.load_s[j], work)
         span = int(np.ceil(float(waits_s[j]) / work.width_s - 1e-9)) + 1
-        is_cut = one.name in slices.cut
+        is_cut = one.name in slices.cut or slices.is_one_event
         rows = []
         for name, each in zip(one.inputs, cost_s, strict=True):
             taken = slices.rows(each) if is_cut or name not in known else handed[name]
@@ -98,16 +101,26 @@ def epsilon_s(
         if not known.intersection(one.inputs):
             total_s += slices.gap_s
         total_s += float(np.dot(rows, cost_s)) / float(speed[j])
-        handed[one.name] = _handed(one, rows, _most(work.arrivals[one.name], span))
+        made = max(n * each for n, each in zip(rows, _results(one, work), strict=True))
+        if isinstance(one.curve, WindowCurve):  # those of a window come all together
+            made = max(made, _most(work.arrivals[one.name], 1))
+        handed[one.name] = max(min(made, _most(work.arrivals[one.name], span)), 1.0)
     return total_s
 
 
-def _handed(one: QueryOperator, rows: Sequence[float], most: float) -> float:
-    """Return how many rows one message of an operator may have, of `most` that there may be."""
-    if one.curve is not None:
-        return max(most, 1.0)
-    made = max(n * each for n, each in zip(rows, one.selectivity, strict=True))
-    return min(max(made, 1.0), max(most, 1.0))
+def _results(one: QueryOperator, work: Workload) -> Sequence[float]:
+    """Return how many results an event of each input has at most: of a curve where it is densest.
+
+    Of a join that is how many partners it meets; of others the most of a subinterval for its rows.
+    """
+    if one.curve is None:
+        return one.selectivity
+    came = np.stack([work.arrivals[name] for name in one.inputs])
+    if isinstance(one.curve, JoinCurve):
+        return [float(each.max()) for each in one.curve.results_of_one(came, work.width_s)]
+    rows = came.sum(axis=0)
+    each = np.divide(work.arrivals[one.name], rows, out=np.zeros(len(rows)), where=rows > 0)
+    return (float(each.max()),) * len(one.inputs)
 
 
 def _cost_s(one: QueryOperator, load_s: FloatArray, work: Workload) -> Sequence[float]:

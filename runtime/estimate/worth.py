@@ -43,7 +43,7 @@ def move_worth(now: LatencyEstimate, then: LatencyEstimate, *, gap_s: float) -> 
     The measure is the worst latency, Mace_WC's own: behind the gap there is at most its length of
     work more in every queue, so no row waits for longer than `then` says and the gap on top. A slot
     that falls behind for ever is worth any gap, if no other one does then; where both do, nothing
-    is gained for good.
+    is gained for good. So it is with a gate that holds rows for longer than is looked ahead.
 
     Args:
         now: as the flow is placed.
@@ -55,8 +55,4 @@ def move_worth(now: LatencyEstimate, then: LatencyEstimate, *, gap_s: float) -> 
     """
     if gap_s < 0:
         raise SettingError(f"gap_s={gap_s:g} is how long slots stand still, and is at least 0")
-    return MoveWorth(now_s=_worst_s(now), then_s=_worst_s(then), gap_s=gap_s)
-
-
-def _worst_s(found: LatencyEstimate) -> float:
-    return float("inf") if found.is_unbounded else found.worst_s
+    return MoveWorth(now_s=now.lasting_worst_s, then_s=then.lasting_worst_s, gap_s=gap_s)

@@ -102,15 +102,15 @@ def test_statistics_without_a_step_are_refused() -> None:
     assert isinstance(flow.steps["ticks"], SourceStep)
 
 
-def counted(replicas: int) -> sw.Dataflow:
+def counted(replicas: int, *, others: int = 400) -> sw.Dataflow:
     """Pairs of two sides, counts of them by key, and a filter of few keys behind."""
     rng = np.random.default_rng(1)
     flow = sw.Dataflow("counted")
     sides = []
-    for name in "ab":
-        at_ms = np.sort(rng.integers(0, 10_000, 400))
-        ts, keys = pa.array(at_ms, pa.timestamp("ms")), rng.integers(0, 20, 400)
-        table = pa.table({"ts": ts, "k": keys, name: np.arange(400)})
+    for name, many in (("a", 400), ("b", others)):
+        at_ms = np.sort(rng.integers(0, 10_000, many))
+        ts, keys = pa.array(at_ms, pa.timestamp("ms")), rng.integers(0, 20, many)
+        table = pa.table({"ts": ts, "k": keys, name: np.arange(many)})
         sides.append(flow.source(name, sw.table(table), event_time="ts", speed=1))
     pairs = sides[0].join(sides[1], on="k", within="500ms", name="pairs", replicas=replicas)
     counts = pairs.key_by("k").aggregate(
@@ -132,7 +132,8 @@ def made_of(flow: sw.Dataflow, *rewrites: str, times: float) -> tuple[Workload, 
     graph = sample.graph.at_speed(1.0)
     steps = rewritten(flow, *rewrites).steps
     plan = carried(known, steps, {}, curves=step_curves(stages, graph))
-    arrivals = {arrivals_of(name): np.full(100, 4.0 * times) for name in "ab"}
+    rows = {name: count / 100 * times for name, count in sample.rows.items()}  # in 10 s
+    arrivals = {arrivals_of(name): np.full(100, count) for name, count in rows.items()}
     return Workload.of(graph, arrivals, 0.1), Workload.of(plan, arrivals, 0.1)
 
 
@@ -150,6 +151,33 @@ def test_a_plan_with_curves_makes_of_a_denser_stream_what_its_stages_make(replic
             assert float(steps.arrivals[name].sum()) == pytest.approx(put_out, rel=0.05)
         assert steps.load_s.sum() == pytest.approx(stages.load_s.sum(), rel=0.1)
     assert pairs[1] == pytest.approx(25 * pairs[0])
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_of_a_join_with_one_large_side_as_many_pairs_are_carried_over(replicas: int) -> None:
+    stages, steps = made_of(counted(replicas, others=40), times=1.0)
+    parts = [name for name in stages.arrivals if name in ("pairs", "pairs.1", "pairs.2")]
+    put_out = sum(float(stages.arrivals[name].sum()) for name in parts)
+    assert put_out > 50
+    assert float(steps.arrivals["pairs"].sum()) == pytest.approx(put_out, rel=0.05)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_of_a_stream_that_is_joined_with_itself_each_side_counts_once(replicas: int) -> None:
+    """As in the docs' own example: both sides come of one stage."""
+    rng = np.random.default_rng(1)
+    at_ms = np.sort(rng.integers(0, 10_000, 400))
+    columns = {"ts": pa.array(at_ms, pa.timestamp("ms")), "k": rng.integers(0, 20, 400)}
+    flow = sw.Dataflow("itself")
+    ticks = flow.source("ticks", sw.table(pa.table(columns)), event_time="ts", speed=1)
+    falling = ticks.filter(sw.col("k") < 15, name="falling")
+    pairs = falling.join(falling, on="k", within="500ms", name="pairs", replicas=replicas)
+    pairs.filter(sw.col("k") < 5, name="good").sink("out", sw.collect_sink())
+    for times in (1.0, 3.0):
+        stages, steps = made_of(flow, times=times)
+        put_out = float(stages.arrivals["good"].sum())
+        assert float(steps.arrivals["good"].sum()) == pytest.approx(put_out, rel=0.05)
+        assert steps.load_s.sum() == pytest.approx(stages.load_s.sum(), rel=0.1)
 
 
 def test_a_filter_of_keys_before_a_window_leaves_results_for_its_keys_alone() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from runtime.estimate import circles
 from runtime.estimate.circles import goes_round, laid_over_time
 from runtime.estimate.held_up import held_up
 from runtime.estimate.latency_estimate import LatencyEstimate, estimate_latency
@@ -185,10 +186,40 @@ def test_parts_of_a_subinterval_give_a_latency_for_each_subinterval() -> None:
     case = drawn(3)
     work = Workload.of(case.graph, case.counts, WIDTH_S)
     speed = np.ones(len(case.hop_s))
-    laid = laid_over_time(case.graph, work, case.nodes, speed, backlog_s=9.0, hop_s=case.hop_s)
+    laid = laid_over_time(case.graph, work, case.nodes, speed, hop_s=case.hop_s)
     whole = held_up(case.graph, work, case.nodes, speed, hop_s=case.hop_s)
     assert laid.latency_s.shape == whole.latency_s.shape
     assert laid.latency_s == pytest.approx(whole.latency_s, abs=2 * WIDTH_S)
     assert laid.waits_s.shape == (len(case.nodes),)
-    calm = laid_over_time(case.graph, work, case.nodes, speed, backlog_s=WIDTH_S, hop_s=case.hop_s)
-    assert calm.latency_s == pytest.approx(whole.latency_s)
+    once = laid_over_time(case.graph, work, case.nodes, speed, hop_s=case.hop_s, in_parts=False)
+    assert once.latency_s == pytest.approx(whole.latency_s)
+    assert once.spread_s == 0.0
+
+
+def test_where_ways_take_time_work_waits_though_no_node_has_a_backlog_by_mace() -> None:
+    """Each node could do all of it as it comes; but new work and what comes back do meet."""
+    case = chain((0.05, 0.07, 0.115, 0.095), there_s=3.5, back_s=0.3)
+    found = case.estimated()
+    assert found.mace_worst_s == 0.0
+    assert found.worst_s == pytest.approx(case.worst_s(), rel=0.05)
+    assert found.behind_s == pytest.approx(found.worst_s - 2 * 3.5 - 0.3)
+    assert found.spread_s > 0.5
+    calm = replace(case, counts={"s": [3] * 150}).estimated()
+    assert calm.behind_s <= WIDTH_S
+    assert calm.spread_s == 0.0
+
+
+def test_where_parts_would_be_too_many_there_are_fewer_and_then_no_upper_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    case = drawn(3)
+    size = len(case.nodes) * 150
+    four = case.estimated()
+    monkeypatch.setattr(circles, "MOST_STEPS", 4 * size - 1)
+    three = case.estimated()
+    assert 0 < three.spread_s < float("inf")
+    assert three.held_up_s != pytest.approx(four.held_up_s)
+    monkeypatch.setattr(circles, "MOST_STEPS", 2 * size - 1)
+    assert case.estimated().bounds_s[1] == float("inf")
+    one_way = chain((0.09, 0.07), there_s=1.95, back_s=0.1)
+    assert one_way.estimated().bounds_s[1] < 100

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from runtime.control import FlowGraph, StageNode
-from runtime.estimate import QueryGraph, QueryOperator
+from runtime.estimate import QueryGraph, QueryOperator, circles
+from runtime.estimate.held_up import HeldUp, held_up
 from runtime.estimate.layout import Network, Way
 from runtime.estimate.live import JobDeciders, LiveEstimate
 from runtime.estimate.query_graph import arrivals_of
@@ -94,6 +96,30 @@ def test_the_excess_of_what_arrived_is_what_it_says() -> None:
     # Work of 1.5 s a second is half a second behind after the first, one after the second.
     assert estimated_s(report) == pytest.approx([0.5, 1.0, 1.0, 0.5])
     assert {span.planned_ns for span in report.spans} == {0}
+
+
+def test_where_ways_come_back_work_is_laid_out_once_a_refresh(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Parts of a subinterval are for bounds, of which it tells none."""
+    back = StageNode(name="back", slot="a", inputs=("work",), is_sink=True)
+    graph = replace(GRAPH, stages=(GRAPH.stages[0], replace(GRAPH.stages[1], is_sink=False), back))
+    work = replace(COSTS.operators[1], name="back", inputs=("work",), cost_s=(0.0,))
+    costs = QueryGraph(COSTS.sources, (*COSTS.operators, work))
+    passes = list[float]()
+
+    def counted(*args: Any, **named: Any) -> HeldUp:
+        passes.append(args[1].width_s)
+        return held_up(*args, **named)
+
+    monkeypatch.setattr(circles, "held_up", counted)
+    one = LiveEstimate(graph, replace(EXPECTED, graph=costs))
+    for n in range(3):
+        idle = StageSample(stage="back", second=n, rows=150, came=150, handed=150, busy_ns=0)
+        one.heard([*second(n, rows=150, busy_s=1.5), idle])
+    one.refresh()
+    assert max(estimated_s(one.report)) >= 1.0
+    assert passes == [1.0]
 
 
 def test_rows_that_get_dearer_leave_what_was_before_as_it_was() -> None:

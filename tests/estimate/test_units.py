@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from runtime.config import Limits
-from runtime.estimate.query_graph import QueryGraph, QueryOperator, Workload
+from runtime.estimate.curves import JoinCurve, WindowCurve
+from runtime.estimate.query_graph import CostCurve, QueryGraph, QueryOperator, Workload
 from runtime.estimate.units import ONE_EVENT, Slices, epsilon_s
 from tests.estimate.cases import random_case
-
-NO_WAIT = np.zeros(3)
 
 
 def chain(*costs_s: float, selectivity: float = 1.0) -> QueryGraph:
@@ -67,3 +66,51 @@ def test_a_message_has_what_comes_of_a_slice() -> None:
         epsilon(chain(0.0, 0.001, selectivity=each), slices, [5.0, 5.0]) for each in (0.5, 2.0)
     )
     assert (half, more) == pytest.approx((20 * 0.001, 80 * 0.001))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_event_is_one_event_however_many_come_of_it(seed: int) -> None:
+    """[mace]'s ε is a sum of costs: an operator may be interrupted between two events."""
+    rng = np.random.default_rng(seed)
+    costs_s = rng.uniform(0.001, 0.1, 3)
+    graph = chain(*costs_s, selectivity=float(rng.uniform(1, 9)))
+    found = epsilon(graph, ONE_EVENT, rng.uniform(0, 5, 3).tolist())
+    assert found == pytest.approx(float(costs_s.sum()))
+
+
+def joined(curve: CostCurve, counts: dict[str, list[float]], *, within: str = "p") -> float:
+    """Return ε of two sources, a gate that cuts what it gets, and a stage that costs 1 s a row."""
+    operators = [
+        QueryOperator(name=name, inputs=(f"of {name}",), cost_s=(0.0,), selectivity=(1.0,))
+        for name in counts
+    ]
+    operators += [
+        QueryOperator(
+            name=within,
+            inputs=tuple(counts),
+            cost_s=(0.0,) * len(counts),
+            selectivity=(0.0,) * len(counts),
+            curve=curve,
+        ),
+        QueryOperator(name="behind", inputs=(within,), cost_s=(1.0,), selectivity=(1.0,)),
+    ]
+    graph = QueryGraph(tuple(f"of {name}" for name in counts), tuple(operators))
+    work = Workload.of(graph, {f"of {name}": each for name, each in counts.items()}, 0.1)
+    many = len(operators)
+    cuts = Slices(slice_s=0.002, most_rows=2, cut={within})
+    return epsilon_s(graph, work, np.ones(many), cuts, waits_s=np.full(many, 5.0))
+
+
+def test_a_slice_of_a_join_has_the_results_of_its_own_rows() -> None:
+    """Of 60 rows on each side in 100 ms, each meets about 60 partners within 100 ms."""
+    curve = JoinCurve(within_s=0.1, row_s=(0.0, 0.0), pair_s=0.0, result=0.5)
+    bursts = ([60.0] * 5 + [0.0] * 20) * 2
+    assert joined(curve, {"a": bursts, "b": bursts}) == pytest.approx(2 * 60 * 0.5)
+    few = [one / 60 for one in bursts]  # each of the few meets all of the many
+    assert joined(curve, {"a": bursts, "b": few}) == pytest.approx(2 * 60 * 0.5)
+
+
+def test_a_slice_that_closes_a_window_has_all_of_its_results() -> None:
+    curve = WindowCurve(size_s=1.0, slide_s=1.0, keys=40.0, row_s=0.0, result_s=0.0)
+    found = joined(curve, {"a": [100.0] * 50}, within="counts")
+    assert found == pytest.approx(40.0)  # and not those of six windows

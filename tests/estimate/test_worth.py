@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,19 @@ def test_what_falls_behind_for_ever_is_worth_any_gap_unless_it_would_do_so_there
     assert move_worth(behind, fine, gap_s=3_600.0).is_worth
     assert not move_worth(fine, behind, gap_s=0.0).is_worth
     assert not move_worth(behind, estimate(1.0, load=1.1), gap_s=0.0).is_worth
+
+
+def test_a_gate_that_holds_rows_for_ever_is_worse_than_any_latency() -> None:
+    held, fine = replace(estimate(0.1), is_held=True), estimate(0.5)
+    assert held.lasting_worst_s == float("inf")
+    assert move_worth(held, fine, gap_s=3_600.0).is_worth
+    assert not move_worth(fine, held, gap_s=0.0).is_worth
+
+
+def test_where_others_take_more_than_there_is_no_rate_is_low_enough() -> None:
+    (node,) = estimate(9.0, load=1.75).nodes
+    found = replace(estimate(9.0), nodes=(replace(node, others=1.25),))
+    assert found.sustainable == 0.0
 
 
 def test_a_gap_below_zero_is_refused() -> None:

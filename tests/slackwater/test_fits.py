@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 import slackwater as sw
 from runtime.errors import FlowError
+from runtime.estimate.shared_cores import SharedCores
+from slackwater.predicting import on_machines
 from slackwater.provisioning import fewest_nodes
 from slackwater.sampling import FlowSample, sample_flow
 from tests.support.known_work import MS, sampled, times
@@ -91,6 +95,33 @@ def test_more_work_than_there_are_cores_says_how_many_it_takes() -> None:
         flow, 100, sample=sample, costs=costs, placement={"*": "node-1"}
     )
     assert "there is 1 slot of a core" in (by_hand.too_much or "")
+
+
+def test_on_a_machine_of_fewer_cores_than_slots_it_is_cores_that_are_too_few() -> None:
+    """Three steps of 0.5 of a core each, on two slots of a machine of one core."""
+    flow = chain()
+    costs = dict.fromkeys(("one", "two", "three"), "5ms")
+    ahead = sw.Simulation(nodes=2).predict(flow, 100, sample=sample_flow(flow), costs=costs)
+    assert ahead.too_much is None
+    slots = frozenset({"node-1", "node-2"})
+    machine = SharedCores(name="this machine", cores=1, slots=slots)
+    said = on_machines(ahead, [machine]).too_much or ""
+    assert "its stages on this machine need 1.50 cores at these rates, and it has 1 core," in said
+    assert "give it 2 cores or more, or more machines, or lower rates" in said
+    shared = replace(machine, cores=2, taken=0.75, others=1)
+    said = on_machines(ahead, [shared]).too_much or ""
+    assert "it has 2 cores, of which flows that run there take 0.75, however many slots" in said
+    assert "give it 3 cores or more" in said
+
+
+def test_more_replicas_are_no_way_out_for_their_own_gate() -> None:
+    """All rows go through it."""
+    flow, sample = counting(MS, replicas=2)
+    costs = {"counts.gate": "17ms"}
+    made = sw.Simulation(nodes=4).predict(flow, 100, sample=sample, costs=costs)
+    said = "stage counts.gate alone needs 1.70 cores at these rates: it cannot be divided"
+    assert said in (made.too_much or "")
+    assert "replicas" not in made.text()
 
 
 def test_the_rates_that_a_join_keeps_up_with_are_those_at_which_it_does() -> None:

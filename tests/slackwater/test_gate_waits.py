@@ -163,6 +163,72 @@ def test_a_gate_that_waits_for_longer_than_the_time_ahead_says_how_long(
     assert made.keeps_deadline is (waits_s is not None)
 
 
+def test_a_gate_that_lets_its_first_rows_go_and_holds_the_rest_keeps_no_deadline() -> None:
+    """One of two sources is in time for 15 s, and then 1,000 s late."""
+    flow = sw.Dataflow("stops", deadline="5s")
+    ts = (np.arange(600) + 0.5) / 20
+    sides = []
+    for name, late_s in (("late", 1_000.0), ("prompt", 0.0)):
+        came = ts + late_s * (ts > 15)
+        columns = {
+            key: pa.array((each * 1e9).astype("int64"), pa.timestamp("ns"))
+            for key, each in (("ts", ts), ("came", came))
+        }
+        table = sw.table(pa.table(columns))
+        sides.append(flow.source(name, table, event_time="ts", arrival="came", speed=1))
+    merged = sides[0].merge(sides[1], name="both", slack=None)
+    merged.sink("out", sw.collect_sink())
+    made = sw.Simulation(nodes=1, cost=COST).predict(
+        flow, {"late": 20, "prompt": 20}, sample=600, horizon="1min"
+    )
+    assert made.gates is not None
+    assert [(one.name, one.waits_for) for one in made.gates.never] == [("both", "late")]
+    assert made.keeps_deadline is False
+    assert "both holds its rows for some 16.7 min, longer than is looked ahead" in made.text()
+
+
+def test_a_source_that_promises_now_and_then_is_looked_at_until_it_does() -> None:
+    """Promises come every seven seconds, up to then: so long rows wait, and no longer."""
+    at_ms = np.arange(SECONDS * RATE) * 1_000 // RATE
+    columns = {"ts": pa.array(at_ms, pa.timestamp("ms"))}
+    columns["told"] = pa.array(at_ms // 7_000 * 7_000, pa.timestamp("ms"))
+    flow = sw.Dataflow("seldom", deadline="8s")
+    table, promise = sw.table(pa.table(columns)), sw.col("told")
+    rows = flow.source("a", table, event_time="ts", promise=promise, speed=1)
+    rows.merge(name="one", slack=None).sink("out", sw.collect_sink())
+    made = sw.Simulation(nodes=1, cost=COST).predict(
+        flow, RATE, sample=SECONDS * RATE, horizon="8s"
+    )
+    assert made.gates is not None
+    assert made.gates.never == ()
+    assert made.worst_s == pytest.approx(7.0, abs=0.2)
+    assert made.keeps_deadline is True
+
+
+@pytest.mark.parametrize(("speed", "waits_s"), [(1, 15.0), (0.5, 30.0)])
+def test_slacks_in_a_row_are_looked_ahead_for_all_together_by_the_clock(
+    speed: float, waits_s: float
+) -> None:
+    """A source that promises nothing: three slacks of 5 s, at half the pace of the clock 10 s."""
+    rng = np.random.default_rng(1)
+    flow = sw.Dataflow("slow")
+    rows = flow.source(
+        "a",
+        sw.table(stream(rng, late_s=0.0)),
+        event_time="ts",
+        arrival="came",
+        speed=speed,
+        writer="k",
+    )
+    for name in ("one", "two", "three"):
+        rows = rows.merge(name=name, slack="5s")
+    rows.sink("out", sw.collect_sink())
+    made = sw.Simulation(nodes=1, cost=COST).predict(flow, RATE * speed, horizon="1min")
+    assert made.gates is not None
+    assert made.gates.never == ()
+    assert made.worst_s == pytest.approx(waits_s, abs=1.0)
+
+
 def test_where_no_gate_holds_anything_back_nothing_is_said_of_gates() -> None:
     rng = np.random.default_rng(1)
     flow = sw.Dataflow("one")

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import slackwater as sw
 from runtime.errors import FlowError, SettingError
+from runtime.estimate import circles
 from runtime.estimate.rates import OnOff
 from runtime.estimate.sample_statistics import query_graph_of_sample
 from runtime.estimate.sampled import SampledStage
@@ -24,6 +25,7 @@ from slackwater.cli.main import app
 from slackwater.prediction import Prediction
 from slackwater.provisioning import fewest_nodes
 from slackwater.sampling import sample_flow
+from tests.support.known_work import times
 
 MS = 1_000_000
 ROW_BYTES = 32  # event time, stimulus time, and the two columns
@@ -310,3 +312,44 @@ def test_a_step_that_does_something_else_is_another_version_by_whatever_name() -
     ask(changed(mapped(counts.work)), 10, sample=held)
     with pytest.raises(SettingError, match="another version"):
         ask(changed(mapped(lambda columns: {"n": columns["n"] + 1})), 10, sample=held)
+
+
+def there_and_back() -> sw.Dataflow:
+    """Four steps behind a source, to be placed on two nodes by turns."""
+    flow = sw.Dataflow("round")
+    rows = flow.source("a", sw.table(times(1_000)), event_time="ts")
+    for name in ("one", "two", "three", "four"):
+        rows = rows.filter(sw.col("n") >= 0, name=name)
+    rows.sink("out", sw.collect_sink())
+    return flow
+
+
+def round_predicted(horizon: str) -> Prediction:
+    """What each node could do as it comes, if ways took no time."""
+    back = LinkModel(delay_ns=300 * MS)
+    link = LinkModel(delay_ns=3_500 * MS, between={("node-2", "node-1"): back})
+    return sw.Simulation(nodes=2).predict(
+        there_and_back(),
+        6,
+        costs={"one": 0.05, "two": 0.07, "three": 0.115, "four": 0.095},
+        placement={"*": "node-1", "two": "node-2", "four": "node-2", "out": "node-2"},
+        limits=sw.Limits(fuse=False),
+        link=link,
+        horizon=horizon,
+        width="1s",
+    )
+
+
+def test_work_that_meets_what_comes_back_is_a_backlog_that_mace_does_not_see() -> None:
+    made = round_predicted("80s")
+    assert made.estimate.mace_worst_s == 0.0
+    assert made.worst_s > 10
+    assert made.has_backlog
+    assert "none is needed" not in made.text()
+
+
+def test_where_no_upper_bound_is_known_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(circles, "MOST_STEPS", 900)
+    made = round_predicted("80s")
+    assert "; upper bound not known: ways come back)" in made.text()
+    assert json.loads(json.dumps(made.to_json(), allow_nan=False))["latency"]["most_s"] is None

@@ -10,6 +10,8 @@ import slackwater as sw
 from runtime.errors import SettingError
 from runtime.estimate import QueryGraph
 from runtime.placement.placement_text import placement_lines
+from slackwater.plan_choice import Considered
+from slackwater.predicting import better_of
 from slackwater.sampling import FlowSample, sample_flow
 from tests.support.known_work import MS, WorkClock, sampled, times
 
@@ -116,6 +118,22 @@ def test_work_that_the_sample_never_saw_is_said_at_submit() -> None:
     unseen = replace(sample, graph=QueryGraph(sample.graph.sources, tuple(operators)))
     (note,) = sw.Simulation(1).plan(flow, rates=10, sample=unseen).verdict.notes
     assert note.startswith("the sample shows no work of out, so it counts as none")
+
+
+def test_a_placement_in_which_no_gate_holds_rows_is_better_unless_it_falls_behind(
+    known: tuple[sw.Dataflow, FlowSample],
+) -> None:
+    flow, sample = known
+    slow = sw.Simulation(3).predict(flow, RATES, sample=sample)
+    behind = sw.Simulation(1).predict(flow, RATES, sample=sample)
+    held = replace(
+        slow, estimate=replace(slow.estimate, held_up_s=slow.estimate.held_up_s / 2, is_held=True)
+    )
+    for rule, search, better in ((held, slow, slow), (slow, held, slow), (behind, held, held)):
+        chosen = better_of(rule, search)
+        assert chosen.estimate is better.estimate
+        assert (chosen.considered["search"] == float("inf")) is (search is held)
+    assert Considered((), flow, held).worst_s == float("inf")
 
 
 def joined(**gate: str | int) -> sw.Dataflow:

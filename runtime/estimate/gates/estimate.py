@@ -72,7 +72,7 @@ class GateWait:
     Attributes:
         name: of the stage.
         rule: when it lets rows go, in words.
-        longest_s: the longest wait of a row.
+        longest_s: the longest wait of a row; infinite: some stay for longer than is looked ahead.
         mean_s: over its rows.
         waits_for: the input that promises last; what it feeds waits for it.
         late: share of the rows that come behind what has left.
@@ -179,17 +179,22 @@ def estimate_gated(
         worst_s = abs(float(latency_s.max(initial=0.0) - before_s.max(initial=0.0)))
         if max(worst_s, float(np.abs(latency_s - before_s).mean())) <= AGREED * width_s:
             break
+    gates = tuple(
+        _wait(gate, _feeds_of(flow, gate), found, d * width_s)
+        for gate in flow.gated.values()
+        if gate.gate is None
+    )
+    # Whatever waits, work is not done earlier than it comes: no order of it beats Mace.
+    held_up_s = np.maximum(latency_s, _of_results(base))
+    latency = replace(
+        base,
+        held_up_s=held_up_s,
+        # Of work in finer parts; this is not: the bound is no lower than that of work alone.
+        spread_s=max(base.worst_s + base.spread_s - float(held_up_s.max(initial=0.0)), 0.0),
+        is_held=any(np.isinf(one.longest_s) for one in gates),
+    )
     return GatedEstimate(
-        # Whatever waits, work is not done earlier than it comes: no order of it beats Mace.
-        latency=replace(base, held_up_s=np.maximum(latency_s, _of_results(base))),
-        gate_s=gate_s,
-        work_s=base.held_up_s,
-        gates=tuple(
-            _wait(gate, _feeds_of(flow, gate), found, d * width_s)
-            for gate in flow.gated.values()
-            if gate.gate is None
-        ),
-        work=work,
+        latency=latency, gate_s=gate_s, work_s=base.held_up_s, gates=gates, work=work
     )
 
 
@@ -314,25 +319,33 @@ def _wait(
     times = passed.gates[gate.name]
     waits: list[FloatArray] = []
     counts: list[FloatArray] = []
-    late = total = 0.0
+    late = total = held = 0.0
     for series, released_s in zip(times.inputs, times.released_s, strict=True):
         rows = series.rows
-        known = np.isfinite(released_s) & (rows.stimulus_s < until_s)
+        ahead = rows.stimulus_s < until_s
+        known = np.isfinite(released_s) & ahead
+        # What never comes to it is held by a gate further up.
+        held += float(rows.count[ahead & ~known & np.isfinite(rows.at_s)].sum())
         waits.append(released_s[known] - rows.at_s[known])
         counts.append(rows.count[known])
         passed_s = times.passed_s(rows.event_s[known] + 1 / NS_PER_SECOND)  # by what is newer
         late += float(counts[-1][passed_s < rows.at_s[known] - 1e-9].sum())
-        total += float(rows.count[rows.stimulus_s < until_s].sum())
+        total += float(rows.count[ahead].sum())
     all_s, weights = np.concatenate(waits), np.concatenate(counts)
-    never = total > 0 and not len(all_s)
+    never = held > 0 or (total > 0 and not len(all_s))
     return GateWait(
         name=gate.name,
         rule=times.rule.text,
         longest_s=np.inf if never else float(all_s.max(initial=0.0)),
         mean_s=float((all_s * weights).sum() / weights.sum()) if weights.sum() > 0 else 0.0,
-        waits_for=feeds[_slowest(times, until_s)][0],
+        waits_for=feeds[_last_promised(times) if never else _slowest(times, until_s)][0],
         late=late / total if total else 0.0,
     )
+
+
+def _last_promised(times: GateTimes) -> int:
+    """Return the input whose promises end first."""
+    return int(np.argmin([one.promises.event_s.max(initial=-np.inf) for one in times.inputs]))
 
 
 def _slowest(times: GateTimes, until_s: float) -> int:

@@ -121,9 +121,8 @@ class LiveEstimate:
         network = self._expected.network or Network()
         found = laid_out(self._planned, graph.slots, places, network)
         behind = {stage for _, stage in found.feeders}
-        self._statistics.shares = {
-            stage: share for stage, share in self._expected.shares.items() if stage in behind
-        }
+        shares = self._expected.shares
+        self._statistics.moved({one: share for one, share in shares.items() if one in behind})
         return found
 
     def _as_seen(self, laid: QueryOperator) -> QueryOperator:
@@ -148,6 +147,7 @@ class LiveEstimate:
             layout.capacity,
             hop_s=layout.hop_s,
             least_hop_s=layout.least_hop_s,
+            in_parts=False,  # of which only the bounds would be told
         )
         found = with_shared_cores(found, graph, work, layout.places, self._expected.machines)
         # Who comes first in an interval finds what was behind at the end of the one before.

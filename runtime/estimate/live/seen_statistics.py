@@ -71,13 +71,7 @@ class SeenStatistics:
         slots: {stage: its slot}.
         interval_s: how long an interval is.
         windows_s: {stage: how long rows stay in its state}.
-
-    Attributes:
-        shares: {stage: how many of the rows that its inputs put out come to it}, of those whose
-            rows may wait for a link: what came there is not what was put out meanwhile.
     """
-
-    shares: Mapping[str, float] = {}
 
     def __init__(
         self,
@@ -88,11 +82,21 @@ class SeenStatistics:
         windows_s: Mapping[str, float],
     ) -> None:
         self._graph, self._slots, self._interval_s = graph, slots, interval_s
+        self._shares: Mapping[str, float] = {}
         self._windows_s = windows_s
         longest_s = max([LONG_S, *(2 * one for one in windows_s.values())])
         self._keeps = self._intervals(longest_s)
         self._sources = {arrivals_of(name): name for name in graph.names}
         self._seen: dict[int, dict[str, StageSample]] = {}
+
+    def moved(self, shares: Mapping[str, float]) -> None:
+        """Take note of the stages whose rows may wait for a link.
+
+        Args:
+            shares: {stage: how many of the rows that its inputs put out come to it}, of those: what
+                came there is not what was put out meanwhile.
+        """
+        self._shares = shares
 
     def add(self, sample: StageSample) -> None:
         """Take what a stage did in an interval."""
@@ -167,7 +171,7 @@ class SeenStatistics:
             for name in operator.inputs
         ]
         found = np.array(fed, dtype=np.float64)
-        share = self.shares.get(operator.name, 0.0)
+        share = self._shares.get(operator.name, 0.0)
         if share <= 0 or not found.any():
             return found
         came = np.array([one[operator.name].came for one in seen], dtype=np.float64)

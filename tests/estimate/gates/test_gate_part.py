@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from runtime.errors import SettingError
-from runtime.estimate import QueryGraph, QueryOperator
+from runtime.estimate import QueryGraph, QueryOperator, estimate_latency
 from runtime.estimate.gates import (
     GatedEstimate,
     GatedFlow,
@@ -100,6 +100,36 @@ def test_work_behind_a_gate_comes_on_top_as_a_burst() -> None:
     assert found.latency.worst_s == pytest.approx(4.0, abs=0.15)  # the oldest leave first
     one_added = found.latency.mace_s + found.gate_s
     assert one_added[138:141].max() < at_14 + 0.1
+
+
+@pytest.mark.parametrize("waits_s", [0, 20])
+def test_where_ways_come_back_the_bound_is_that_of_work_alone_or_the_worst_with_gates(
+    waits_s: int,
+) -> None:
+    """Work is laid out in finer parts only without gates: its spread is above its own worst."""
+    costs_s = {"s": 0.0, "a": 0.09, "b": 0.07, "c": 0.16, "d": 0.095}
+    names = list(costs_s)
+    graph = QueryGraph(
+        (arrivals_of("s"),),
+        tuple(
+            operator(name, *names[max(j - 1, 0) : j], cost_s=costs_s[name])
+            for j, name in enumerate(names)
+        ),
+    )
+    placement = {"s": "n0", "a": "n0", "b": "n1", "c": "n0", "d": "n1"}
+    capacity, hop_s = {"n0": 1.0, "n1": 1.0}, {("n0", "n1"): 1.95, ("n1", "n0"): 0.1}
+    came_s = np.arange(78 * 6) / 6
+    rule = ReleaseRule.in_full(waits_s * SECOND_NS)
+    flow = GatedFlow(
+        graph=graph,
+        gated={"a": GatedOperator(name="a", feeds=(("s", 0),), rule=rule)},
+        sources={"s": SourceTimes.in_order(came_s, came_s, ends=True).series()},
+    )
+    found = estimate_gated(flow, placement, capacity, d=150, width_s=1.0, hop_s=hop_s)
+    alone = estimate_latency(graph, found.work, placement, capacity, hop_s=hop_s)
+    assert alone.spread_s > 0
+    upper_s = found.latency.worst_s + found.latency.spread_s
+    assert upper_s == pytest.approx(max(found.latency.worst_s, alone.worst_s + alone.spread_s))
 
 
 def test_a_source_that_never_promises_holds_rows_for_ever_and_is_named() -> None:
