@@ -345,8 +345,8 @@ def relief_by_slack(part: GatePart) -> str | None:
     }
     found = part.again(replace(part.flow, gated=gated))
     (wait,) = (one for one in found.gates if one.name == longest.name)
-    if found.latency.worst_s >= worst_s and not part.never:
-        return None
+    if found.latency.is_held or (found.latency.worst_s >= worst_s and not part.never):
+        return None  # it would not do
     ms = (slack.slack_ns or 0) // 1_000_000
     text = f"{ms // 1_000}s" if ms % 1_000 == 0 else f"{ms}ms"
     return (
