@@ -267,16 +267,21 @@ def test_a_source_that_puts_rows_in_order_hands_them_on_when_its_promise_lets_th
     assert (np.diff(times.event_s) >= 0).all()
 
 
-def two_gates() -> sw.Dataflow:
-    """A merge with a slack, and what leaves it joined with a third stream, under another."""
+def late_streams(flow: sw.Dataflow, **late_s: float) -> list[sw.Stream]:
+    """Streams of a flow that come so late, {name: seconds}, drawn one behind the other."""
     rng = np.random.default_rng(1)
-    flow = sw.Dataflow("two")
-    a, b, c = (
+    return [
         flow.source(
             name, sw.table(stream(rng, late_s=late)), event_time="ts", arrival="came", speed=1
         )
-        for name, late in (("a", 3.0), ("b", 0.0), ("c", 1.0))
-    )
+        for name, late in late_s.items()
+    ]
+
+
+def two_gates() -> sw.Dataflow:
+    """A merge with a slack, and what leaves it joined with a third stream, under another."""
+    flow = sw.Dataflow("two")
+    a, b, c = late_streams(flow, a=3.0, b=0.0, c=1.0)
     merged = a.merge(b, name="all", slack="1s")
     pairs = c.join(merged, on="k", within="2s", name="pairs", slack="500ms")
     pairs.sink("out", sw.collect_sink())
@@ -285,14 +290,8 @@ def two_gates() -> sw.Dataflow:
 
 def windows() -> sw.Dataflow:
     """Windows over a merge: a result counts from what has closed its window."""
-    rng = np.random.default_rng(1)
     flow = sw.Dataflow("windows")
-    a, b = (
-        flow.source(
-            name, sw.table(stream(rng, late_s=late)), event_time="ts", arrival="came", speed=1
-        )
-        for name, late in (("a", 3.0), ("b", 0.0))
-    )
+    a, b = late_streams(flow, a=3.0, b=0.0)
     counts = a.merge(b, name="all").aggregate(
         by="k", window=sw.tumbling("1s"), n=sw.count(), name="counts"
     )
@@ -302,14 +301,8 @@ def windows() -> sw.Dataflow:
 
 def replicas() -> sw.Dataflow:
     """A join whose gate is a stage of its own."""
-    rng = np.random.default_rng(1)
     flow = sw.Dataflow("replicas")
-    a, b = (
-        flow.source(
-            name, sw.table(stream(rng, late_s=late)), event_time="ts", arrival="came", speed=1
-        )
-        for name, late in (("a", 3.0), ("b", 0.0))
-    )
+    a, b = late_streams(flow, a=3.0, b=0.0)
     pairs = a.join(b, on="k", within="2s", name="pairs", slack="1s", replicas=2)
     pairs.sink("out", sw.collect_sink())
     return flow

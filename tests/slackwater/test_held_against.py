@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
 import slackwater as sw
 from runtime.errors import FlowError, SettingError
@@ -15,13 +14,13 @@ from runtime.estimate.shared_cores import SharedCores
 from runtime.measure import JobReport
 from runtime.simulate import CostModel
 from slackwater.admission import RunningFlow, broken_by
-from slackwater.cli.main import app
 from slackwater.predicting import predict
 from slackwater.report.picture import draw_latency
 from slackwater.report.render import report_text
 from slackwater.sampling import FlowSample
 from tests.slackwater.test_prediction import FLOW
 from tests.support.known_work import MS, bursts, counts_of, sampled, times
+from tests.support.typed import said
 
 S = 1_000_000_000
 
@@ -150,8 +149,8 @@ def test_a_machine_of_fewer_cores_than_slots_is_the_bottleneck_of_what_runs_ther
     both = on(1, taken=0.6, others=1)
     assert both.estimate.is_unbounded  # type: ignore[attr-defined]
     assert both.estimate.bottleneck.name == "this machine"  # type: ignore[attr-defined]
-    (said,) = broken_by(both, [running])  # type: ignore[arg-type]
-    assert said == "flow 'first' (deadline 2.00 s) then falls behind for ever"
+    (told,) = broken_by(both, [running])  # type: ignore[arg-type]
+    assert told == "flow 'first' (deadline 2.00 s) then falls behind for ever"
     roomy = on(2, taken=0.6, others=1)
     assert broken_by(roomy, [running]) == []  # type: ignore[arg-type]
 
@@ -159,11 +158,6 @@ def test_a_machine_of_fewer_cores_than_slots_is_the_bottleneck_of_what_runs_ther
 def test_the_command_line_explains_runs_and_refuses_by_a_rate(tmp_path: Path) -> None:
     (tmp_path / "flow.py").write_text(FLOW, encoding="utf-8")
     target = str(tmp_path / "flow.py")
-
-    def said(*words: str, code: int = 0) -> str:
-        done = CliRunner().invoke(app, [*words])
-        assert done.exit_code == code, done.output
-        return done.output
 
     text = said("explain", target, "--rate", "1000", "--nodes", "2")
     assert "bottleneck  node-" in text

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
 import slackwater as sw
 from runtime.errors import FlowError, SettingError
@@ -21,11 +20,11 @@ from runtime.estimate.rates import OnOff
 from runtime.estimate.sample_statistics import query_graph_of_sample
 from runtime.estimate.sampled import SampledStage
 from runtime.simulate import CostModel, LinkModel
-from slackwater.cli.main import app
 from slackwater.prediction import Prediction
 from slackwater.provisioning import fewest_nodes
 from slackwater.sampling import sample_flow
 from tests.support.known_work import times
+from tests.support.typed import FLOW, said
 
 MS = 1_000_000
 ROW_BYTES = 32  # event time, stimulus time, and the two columns
@@ -213,24 +212,9 @@ def test_more_nodes_are_never_said_to_be_worse_than_fewer() -> None:
     assert worst == sorted(worst, reverse=True)
 
 
-FLOW = """
-import numpy as np, pyarrow as pa
-import slackwater as sw
-ts = pa.array(np.arange(2000) * 1_000_000, pa.timestamp("ns"))
-flow = sw.Dataflow("typed", deadline="1s")
-rows = flow.source("a", sw.table(pa.table({"ts": ts, "n": np.arange(2000)})), event_time="ts")
-rows.merge(name="gate").sink("out", sw.collect_sink())
-"""
-
-
 def test_the_command_line_takes_links_and_costs(tmp_path: Path) -> None:
     (tmp_path / "flow.py").write_text(FLOW, encoding="utf-8")
     target = str(tmp_path / "flow.py")
-
-    def said(*words: str, code: int = 0) -> str:
-        done = CliRunner().invoke(app, [*words])
-        assert done.exit_code == code, done.output
-        return done.output
 
     apart = ("--placement", "a=node-1", "--placement", "gate=node-2", "--placement", "out=node-2")
     far = said("plan", target, "--rate", "1000", "--link-capacity", "16k", *apart)

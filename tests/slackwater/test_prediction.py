@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
 import slackwater as sw
 from runtime.errors import SettingError
 from runtime.simulate import CostModel
-from slackwater.cli.main import app
 from slackwater.provisioning import fewest_nodes
 from slackwater.sampling import sample_flow
 from tests.support.endless import EndlessInput
+from tests.support.keyed import keyed_pair
 from tests.support.known_work import MS, WorkClock, bursts, counts_of, sampled, times, working
+from tests.support.typed import FLOW, said
 
 
 def test_a_sample_finds_what_a_row_costs_and_how_many_come_of_it() -> None:
@@ -82,17 +82,7 @@ def test_bursts_are_predicted_as_the_simulator_then_measures_them(seed: int) -> 
 def pairs_of(work: Callable[[Any], Any], at_s: Any, keys: Any) -> sw.Dataflow:
     """Two streams with rows at these times, their pairs within a second, and work on each pair."""
     flow = sw.Dataflow("pairs")
-    stamps = pa.array((at_s * 1e9).astype("int64"), pa.timestamp("ns"))
-    sides = [
-        flow.source(
-            name,
-            sw.table(pa.table({"ts": stamps, "key": keys[n], f"{name}_n": np.arange(len(at_s))})),
-            event_time="ts",
-            arrival="ts",
-            speed=1,
-        )
-        for n, name in enumerate("ab")
-    ]
+    sides = keyed_pair(flow, at_s, keys)
     joined = sides[0].join(sides[1], on="key", within="1s", name="joined", slack="0s")
     each = joined.assign(n=sw.col("a_n")).select("n").merge(name="gate", slack="0s")
     each.map_batches(work, schema={"n": "int64"}, name="work").sink("out", sw.collect_sink())
@@ -230,24 +220,9 @@ def test_a_sample_of_another_version_is_refused() -> None:
         sw.Simulation().predict(other, 10, sample=sample)
 
 
-FLOW = """
-import numpy as np, pyarrow as pa
-import slackwater as sw
-ts = pa.array(np.arange(2000) * 1_000_000, pa.timestamp("ns"))
-flow = sw.Dataflow("typed", deadline="1s")
-rows = flow.source("a", sw.table(pa.table({"ts": ts, "n": np.arange(2000)})), event_time="ts")
-rows.merge(name="gate").sink("out", sw.collect_sink())
-"""
-
-
 def test_the_command_line_plans_and_provisions(tmp_path: Path) -> None:
     (tmp_path / "flow.py").write_text(FLOW, encoding="utf-8")
     target = str(tmp_path / "flow.py")
-
-    def said(*words: str, code: int = 0) -> str:
-        done = CliRunner().invoke(app, [*words])
-        assert done.exit_code == code, done.output
-        return done.output
 
     text = said("plan", target, "--nodes", "2", "--rate", "1000", "--sample", "500")
     assert text.startswith("flow typed: predicted from a sample of 500 rows; nothing was run")

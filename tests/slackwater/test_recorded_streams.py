@@ -14,6 +14,7 @@ from runtime.errors import SettingError
 from runtime.simulate import CostModel
 from tests.slackwater.test_recorded import tuning, worst_s
 from tests.support.flows import late_pair
+from tests.support.keyed import keyed_pair
 from tests.support.known_work import MS
 
 
@@ -35,17 +36,7 @@ def test_what_gates_wait_for_is_known_from_how_far_sources_were_behind(
 def pairs(at: np.ndarray, keys: np.ndarray) -> sw.Dataflow:
     """Two streams, their pairs within a second, and how many there were of each key."""
     flow = sw.Dataflow("pairs", deadline="30s")
-    stamps = pa.array((at * 1e9).astype("int64"), pa.timestamp("ns"))
-    sides = [
-        flow.source(
-            name,
-            sw.table(pa.table({"ts": stamps, "key": keys[n], f"{name}_n": np.arange(len(at))})),
-            event_time="ts",
-            arrival="ts",
-            speed=1,
-        )
-        for n, name in enumerate("ab")
-    ]
+    sides = keyed_pair(flow, at, keys)
     joined = sides[0].join(sides[1], on="key", within="1s", name="joined")
     counts = joined.aggregate(window=sw.tumbling("2s"), by="key", n=sw.count(), name="counts")
     counts.sink("out", sw.collect_sink())
