@@ -184,7 +184,7 @@ def gate_part(
         hold_s = (deadline_s - kept_s) / depth
         for _ in range(TRIES):
             worst_s = found.latency.worst_s
-            if worst_s <= deadline_s and not _waits_for_ever(found):
+            if worst_s <= deadline_s and not found.latency.is_held:
                 break
             over_s = 0.0 if flow.gated is gated else max(worst_s - deadline_s + kept_s, 0.0)
             hold_s = max(hold_s - over_s / depth, 0.0)
@@ -283,12 +283,8 @@ def _held(gated: Mapping[str, GatedOperator], hold_s: float) -> dict[str, GatedO
 
 def _longest_held_s(gated: Mapping[str, GatedOperator], plan: Plan, *, pace: float) -> float:
     """Return how long gates in a row may hold a row by their slacks, by the clock."""
-    held_s: dict[str, float] = {}
-    for stage in plan.stages:
-        held_s[stage.name] = max((held_s[channel.source] for channel in stage.inputs), default=0.0)
-        if gate := gated.get(stage.name):
-            held_s[stage.name] += (gate.rule.slack_ns or 0) / NS_PER_SECOND
-    return max(held_s.values()) / pace
+    slacks_s = {n: (gate.rule.slack_ns or 0) / NS_PER_SECOND for n, gate in gated.items()}
+    return _most_in_a_row(plan, slacks_s) / pace
 
 
 def _longest_gap_s(series: Mapping[str, FloatArray], width_s: float) -> float:
@@ -298,16 +294,16 @@ def _longest_gap_s(series: Mapping[str, FloatArray], width_s: float) -> float:
 
 
 def _tuned_in_a_row(gated: Mapping[str, GatedOperator], plan: Plan) -> int:
-    depth: dict[str, int] = {}
+    return max(1, round(_most_in_a_row(plan, {n: gate.is_tuned for n, gate in gated.items()})))
+
+
+def _most_in_a_row(plan: Plan, each: Mapping[str, float]) -> float:
+    """Return the largest sum along any way through the stages; those not named have 0."""
+    found: dict[str, float] = {}
     for stage in plan.stages:
-        before = max((depth[channel.source] for channel in stage.inputs), default=0)
-        gate = gated.get(stage.name)
-        depth[stage.name] = before + (gate is not None and gate.is_tuned)
-    return max(1, *depth.values())
-
-
-def _waits_for_ever(found: GatedEstimate) -> bool:
-    return any(np.isinf(one.longest_s) for one in found.gates)
+        before = max((found[channel.source] for channel in stage.inputs), default=0.0)
+        found[stage.name] = before + each.get(stage.name, 0.0)
+    return max(found.values())
 
 
 def gate_lines(part: GatePart) -> list[str]:

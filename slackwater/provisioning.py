@@ -142,7 +142,7 @@ def _is_too_long(gates: GatePart, deadline_s: float) -> bool:
 
 
 def _worse(made: Prediction) -> tuple[bool, float]:
-    return bool(made.gates and made.gates.never), made.compared_s
+    return made.estimate.is_held, made.compared_s
 
 
 def _say(made: Prediction) -> str:

@@ -37,18 +37,8 @@ def flow_of(
     *, slack: str | None = None, deadline: str | None = None, late_s: float = 3.0, seed: int = 1
 ) -> sw.Dataflow:
     """Two streams, one late in waves; pairs of them."""
-    rng = np.random.default_rng(seed)
     flow = sw.Dataflow("gates", deadline=deadline)
-    a, b = (
-        flow.source(
-            name,
-            sw.table(stream(rng, late_s=late)),
-            event_time="ts",
-            arrival="came",
-            speed=1,
-        )
-        for name, late in (("a", late_s), ("b", 0.0))
-    )
+    a, b = late_streams(flow, seed=seed, a=late_s, b=0.0)
     wait = {} if slack is None and deadline is not None else {"slack": slack}
     pairs = a.join(b, on="k", within="2s", name="pairs", **wait)
     pairs.sink("out", sw.collect_sink())
@@ -267,9 +257,9 @@ def test_a_source_that_puts_rows_in_order_hands_them_on_when_its_promise_lets_th
     assert (np.diff(times.event_s) >= 0).all()
 
 
-def late_streams(flow: sw.Dataflow, **late_s: float) -> list[sw.Stream]:
+def late_streams(flow: sw.Dataflow, *, seed: int = 1, **late_s: float) -> list[sw.Stream]:
     """Streams of a flow that come so late, {name: seconds}, drawn one behind the other."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     return [
         flow.source(
             name, sw.table(stream(rng, late_s=late)), event_time="ts", arrival="came", speed=1
