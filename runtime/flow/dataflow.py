@@ -25,11 +25,11 @@ from runtime.flow.stream import Stream
 from runtime.model import BY_DEADLINE, READY_ONLY, Duration, duration_ns
 from runtime.operators import FlowMethods
 from runtime.operators.ground.keep import checked_keep
+from runtime.order.reorder import OrderWord, Reorder
 from runtime.plan.graph import StepGraph, needed_columns
 from runtime.plan.slack import rule_of
 from runtime.plan.step import Keep, Step
 from runtime.plan.steps import SourceStep
-from runtime.sources.reorder import OrderWord, Reorder
 from runtime.sources.spec import Input, SourceSpec
 
 

@@ -1,15 +1,12 @@
 """Sources: Arrow blocks in, batches with times and promises out."""
 
 from runtime.sources.machine import SourceMachine
-from runtime.sources.reorder import Reorder, Reordering
 from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader, SourceSpec
 
 __all__ = [
     "END_OF_INPUT",
     "EndOfInput",
     "Input",
-    "Reorder",
-    "Reordering",
     "SourceMachine",
     "SourceReader",
     "SourceSpec",

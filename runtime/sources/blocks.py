@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from runtime.errors import IngestError, OrderError
 from runtime.model import START_NS, Batch, BoolArray, Columns, Int64Array, format_ns
+from runtime.order.reorder import Reordering
 from runtime.sources.columns import (
     check_source_columns,
     read_columns,
@@ -34,7 +35,6 @@ from runtime.sources.idle_writers import IdleWriters
 from runtime.sources.named_reader import NamedReader
 from runtime.sources.pacing import Pace, running_max
 from runtime.sources.promises import PromiseLine, spoken_promise_ns
-from runtime.sources.reorder import Reordering
 from runtime.sources.spec import EndOfInput, SourceReader, SourceSpec
 from runtime.sources.writers import WriterTable
 

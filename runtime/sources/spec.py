@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from runtime.errors import SettingError
 from runtime.expressions.expressions import Expr
-from runtime.sources.reorder import OrderWord, Reorder, reorder_of
+from runtime.order.reorder import OrderWord, Reorder, reorder_of
 
 
 class EndOfInput:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from runtime.errors import SchemaError, SettingError
 from runtime.model import START_NS, batch_of
+from runtime.order.sorting import SortBuffer
 from runtime.sources import END_OF_INPUT, writers
-from runtime.sources.sorting import SortBuffer
 from runtime.sources.writers import WriterTable
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from runtime.model import Batch, Int64Array
-from runtime.sources import Reordering
-from runtime.sources.sorting import SortBuffer
+from runtime.order import Reordering
+from runtime.order.sorting import SortBuffer
 
 HOUR_NS = 3_600 * 10**9
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from runtime.errors import SettingError
 from runtime.model import START_NS, Batch, Int64Array, format_ns
-from runtime.sources.sorting import SortBuffer
+from runtime.order.sorting import SortBuffer
 
 __all__ = [
     "OURS",

@@ -14,9 +14,10 @@ import slackwater as sw
 from runtime.errors import SettingError
 from runtime.measure import imbalances
 from runtime.model import END_NS
+from runtime.order import Reorder
+from runtime.order.reorder import AsTheyCome, OrderedOrRefused, SortedWithin
 from runtime.plan.flow_fingerprints import flow_fingerprints
-from runtime.sources import Reorder, SourceSpec
-from runtime.sources.reorder import AsTheyCome, OrderedOrRefused, SortedWithin
+from runtime.sources import SourceSpec
 from tests.support.flows import simulated
 from tests.support.reorders import Widening
 from tests.support.sources import NOW, drain, machine, times
