@@ -68,6 +68,7 @@ class Stretch:
         newest_ns: shape (rows + 1,), the newest event time before and with each.
         now_ns, end_ns: ticks in [now, end) are decided.
         first_kept: the first window that counts at all.
+        pending: the first window of which it is not sure yet that it is complete.
         first, last: the windows that are looked at; `first` is the first open one.
     """
 
@@ -76,6 +77,7 @@ class Stretch:
     now_ns: int
     end_ns: int
     first_kept: int
+    pending: int
     first: int
     last: int
 
@@ -86,9 +88,10 @@ def sure_of(stretch: Stretch, candidates: Candidates, windows: WindowEnds) -> Su
     if not len(step_ns):
         none = np.empty(0, dtype=np.int64)
         return Sure(step_ns, step_open, none, none.astype(np.bool_))
-    # A row that makes a window sure is past it: what counts is what had come before.
+    # The last row of the tick, which makes a window sure, is past it: what counts came before.
     before = np.searchsorted(stretch.rows.tick_ns, step_ns, side="left")
-    last_begun = windows.lasts_begun(stretch.newest_ns[before])
+    by_then = np.searchsorted(stretch.rows.tick_ns, step_ns, side="right")
+    last_begun = windows.lasts_begun(stretch.newest_ns[np.maximum(before, by_then - 1)])
     number = np.arange(stretch.first, int(step_open[-1]))
     step = np.searchsorted(step_open, number, side="right")
     return Sure(step_ns, step_open, step_ns[step], number <= last_begun[step])
@@ -123,7 +126,7 @@ def happenings_of(
     if len(late) or must:
         order = np.lexsort((one, kind, tick_ns))
         tick_ns, kind, one, two = tick_ns[order], kind[order], one[order], two[order]
-    opens = np.concatenate([[stretch.first], candidates.sure_open])
+    opens = np.concatenate([[stretch.pending], candidates.sure_open])
     # On whole ticks, "before this tick" is "by the nanosecond before it".
     step = np.searchsorted(candidates.sure_at_ns, tick_ns - (kind == LATE), side="right")
     by_then = np.searchsorted(rows.tick_ns, tick_ns, side="right")

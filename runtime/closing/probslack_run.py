@@ -116,6 +116,7 @@ class ProbSlackRun(GroundRun):
         if not len(self._newest_of) or (end_ns <= self._now_ns and not len(rows)):
             return None
         last = open_now + MOST_OPEN - 1
+        pending = self._settling.sure_open
         spans = spans_of(
             rows,
             newest_of_type_ns,
@@ -125,10 +126,10 @@ class ProbSlackRun(GroundRun):
             end_ns=end_ns,
         )
         candidates = self._knowledge.candidates(
-            spans, first=open_now, last=last, now_ns=self._now_ns, end_ns=end_ns
+            spans, pending=pending, first=open_now, last=last, now_ns=self._now_ns, end_ns=end_ns
         )
         stretch = Stretch(
-            rows, newest_ns, self._now_ns, end_ns, self._account.first, open_now, last
+            rows, newest_ns, self._now_ns, end_ns, self._account.first, pending, open_now, last
         )
         what = happenings_of(
             stretch,
@@ -174,7 +175,7 @@ class ProbSlackRun(GroundRun):
             end_ns=FAR_NS,
         )
         found = self._knowledge.candidates(
-            spans, first=first, last=first, now_ns=self._now_ns, end_ns=FAR_NS
+            spans, pending=first, first=first, last=first, now_ns=self._now_ns, end_ns=FAR_NS
         )
         ticks = self._forced(first, first, FAR_NS).at_ns.tolist() + found.sure_at_ns.tolist()
         if self._budget.allows():
@@ -224,7 +225,7 @@ class _InOrder:
             self._lines = self.fitting.lines(types, self._policy.bound(types))
 
     def candidates(
-        self, spans: Spans, *, first: int, last: int, now_ns: int, end_ns: int
+        self, spans: Spans, *, pending: int, first: int, last: int, now_ns: int, end_ns: int
     ) -> Candidates:
         del now_ns, end_ns
         return candidates_of(
@@ -232,6 +233,7 @@ class _InOrder:
             self._lines,
             self._windows,
             types=int(spans.types[-1]) + 1,
+            pending=pending,
             first=first,
             last=last,
             tick_ns=self._policy.tick_ns,
@@ -258,13 +260,14 @@ class _InDisorder:
         """Nothing is kept besides what was fitted."""
 
     def candidates(
-        self, spans: Spans, *, first: int, last: int, now_ns: int, end_ns: int
+        self, spans: Spans, *, pending: int, first: int, last: int, now_ns: int, end_ns: int
     ) -> Candidates:
         del spans
         return candidates_in_disorder(
             self.fitting.needs,
             self._policy.bound(1),
             self._windows,
+            pending=pending,
             first=first,
             last=last,
             tick_ns=self._policy.tick_ns,

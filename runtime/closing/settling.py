@@ -33,6 +33,9 @@ class Settling:
         account: what has closed. What counts as closed is for the caller to add.
         budget: what may close early.
         tick_ns: the resolution of the clock.
+
+    Attributes:
+        sure_open: the first window of which it is not sure yet that it is complete.
     """
 
     def __init__(
@@ -42,7 +45,7 @@ class Settling:
         self._account = account
         self._budget = budget
         self._tick_ns = tick_ns
-        self._sure_open = 0  # the first window that is not sure to be complete
+        self.sure_open = 0
         self._open_missed: set[int] = set()  # not sure, but known to have missed a row
         # Of one stretch:
         self._open = self._opened = 0  # the first open window, now and when it began
@@ -54,7 +57,7 @@ class Settling:
 
     def begin(self, window: int) -> None:
         """Take a window as the first."""
-        self._sure_open = window
+        self.sure_open = window
 
     def settle(self, stretch: Stretch, what: Happenings, sure: Sure, *, renewable: int) -> Settled:
         """Close windows.
@@ -77,7 +80,7 @@ class Settling:
                 self._ask_again(tick)
             if bounded:
                 self._close_by_slack(tick)
-            if sure_open > self._sure_open:
+            if sure_open > self.sure_open:
                 self._make_sure(sure_open)
             if self._open > stretch.last:
                 break
@@ -111,7 +114,7 @@ class Settling:
                 self._ask_again(end_ns)
             if self._budget.slack_ns is not None:
                 self._close_by_slack(end_ns)
-            if self._step_open and self._step_open[-1] > self._sure_open and self._open <= self._stretch.last:
+            if self._step_open and self._step_open[-1] > self.sure_open and self._open <= self._stretch.last:
                 self._make_sure(self._step_open[-1])
         return self._settled()
 
@@ -176,7 +179,7 @@ class Settling:
 
     def _make_sure(self, window: int) -> None:
         """Close what is open before a window: it is sure to be complete."""
-        if window <= self._sure_open:
+        if window <= self.sure_open:
             return
         if window > self._open:
             first = self._open - self._stretch.first
@@ -192,7 +195,7 @@ class Settling:
                 slack_ns = int((at_ns - self._windows.ends_ns(number)).sum())
                 self._budget.slack_sum_ns += slack_ns
             self._open = window
-        self._sure_open = window
+        self.sure_open = window
         if self._open_missed:
             self._open_missed = {one for one in self._open_missed if one >= window}
         self._budget.pending = self._open - window - len(self._open_missed)
@@ -209,8 +212,8 @@ class Settling:
         before = self._account.windows
         self._budget.missed += self._account.miss(first, last)
         self._budget.windows += self._account.windows - before  # those that had had no row
-        self._open_missed.update(range(max(first, self._sure_open), last + 1))
-        self._budget.pending = self._open - self._sure_open - len(self._open_missed)
+        self._open_missed.update(range(max(first, self.sure_open), last + 1))
+        self._budget.pending = self._open - self.sure_open - len(self._open_missed)
 
     def _settled(self) -> Settled:
         """Put together what closed early and, of the rest, what was sure."""
@@ -240,8 +243,8 @@ class Settling:
 
     def snapshot(self) -> list[Any]:
         """Return all state, as plain values."""
-        return [self._sure_open, sorted(self._open_missed)]
+        return [self.sure_open, sorted(self._open_missed)]
 
     def restore(self, state: list[Any]) -> None:
         """Continue from a snapshot."""
-        self._sure_open, self._open_missed = state[0], set(state[1])
+        self.sure_open, self._open_missed = state[0], set(state[1])
