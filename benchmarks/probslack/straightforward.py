@@ -87,7 +87,8 @@ def simulate(  # noqa: PLR0913 - the paper's parameters
     last: dict[int, int] = {}  # e_l.gts of each type
     kept: list[tuple[int, int | None, int]] = []
     fits: dict[int, Fit] = {}
-    first = k = (events[0][1] - size) // slide + 1
+    oldest = min(made for _, made, came in events if came == events[0][2])
+    first = k = (oldest - size) // slide + 1
     sure = k
     missed: set[int] = set()
     closed: list[tuple[int, int]] = []
