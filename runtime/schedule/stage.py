@@ -26,6 +26,7 @@ from runtime.schedule.outputs import StageOutputs
 from runtime.schedule.queues import path_queues
 from runtime.schedule.replicas import ReplicaOutputs
 from runtime.schedule.stage_sampler import StageSampler
+from runtime.sources.arrivals import ArrivalTeller
 from runtime.sources.machine import SourceMachine
 
 
@@ -59,6 +60,7 @@ class StageMachine:
                 writer_id=stage.number,
                 start_ns=start_ns,
                 needed=stage.needed,
+                teller=_teller_of(stage, stage.step),
             )
         self._queues = path_queues(stage.inputs, self._limits.order)
         self.report = StageReport(
@@ -106,6 +108,7 @@ class StageMachine:
         self._late = LateOutputs(late, start_ns=start_ns) if late else None
         results = [channel for channel in stage.outputs if channel.late is None]
         self._outputs = StageOutputs(results, start_ns=start_ns)
+        self._tells_arrivals = any(channel.tells_arrivals for channel in results)
         # Then it has nothing to do but what is queued; so most stages, and a slot asks often.
         self._is_passing = isinstance(self._intake, PassIntake) and self.source is None
         self._promise_ns = START_NS
@@ -254,7 +257,8 @@ class StageMachine:
         batch = self._apply_chain(message.batch, is_input=True)
         if batch is message.batch:
             return message
-        return Message(batch, message.promise_ns, message.promise_stimulus_ns)
+        told = message.promise_ns, message.promise_stimulus_ns
+        return Message(batch, *told, arrived=message.arrived)
 
     def _emit(self, released: GateRead, now_ns: int) -> Message | None:
         self.report.batches += 1
@@ -277,9 +281,12 @@ class StageMachine:
         self._promise_ns = max(promise_ns, self._promise_ns)
         if self._promise_ns == END_NS and not self._intake.more:
             self.is_finished = True
-        if batch is None and not (advanced or has_late) and self._replica_outputs is None:
+        arrived = released.arrived if self._tells_arrivals else None
+        is_news = advanced or has_late or arrived is not None
+        if batch is None and not is_news and self._replica_outputs is None:
             return None
-        return Message(batch, self._promise_ns, released.watermark_stimulus_ns)
+        told = self._promise_ns, released.watermark_stimulus_ns
+        return Message(batch, *told, arrived=arrived)
 
     def _apply_chain(self, batch: Batch | None, *, is_input: bool) -> Batch | None:
         before = 0 if batch is None else len(batch.event_time_ns)
@@ -396,3 +403,11 @@ class StageMachine:
         self._next_take_ns, self.rows_worked = state["next_take_ns"], state["rows_worked"]
         self._promise_ns, self._moved_ns = state["promise_ns"], state["moved_ns"]
         self.is_finished = state["is_finished"]
+
+
+def _teller_of(stage: Stage, step: SourceStep) -> ArrivalTeller | None:
+    """Return what tells of a source's arrivals; None: nobody goes by them."""
+    if stage.arrivals is None:
+        return None
+    every_ns, speed = stage.arrivals.every_ns, step.source.speed
+    return ArrivalTeller(every_ns, rank=stage.number, speed=speed)

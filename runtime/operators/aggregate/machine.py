@@ -31,10 +31,10 @@ from runtime.operators.aggregate.accumulators import (
     Pairs,
 )
 from runtime.operators.aggregate.cells import Cells
-from runtime.operators.aggregate.closing import CloseByWatermark, ClosingPolicy
+from runtime.operators.aggregate.closing import Closer, Segment, closer_of
 from runtime.operators.aggregate.late import Revisions, missed_windows
 from runtime.operators.aggregate.needs import Need, finished, needs_of
-from runtime.operators.aggregate.step import REVISION, AggregateStep
+from runtime.operators.aggregate.step import CHANCE, REVISION, AggregateStep
 from runtime.operators.aggregate.window import Windows
 from runtime.operators.ground.arrays import slices_of_weight, unfold
 from runtime.operators.ground.keys import KeyIndex
@@ -58,10 +58,11 @@ class AggregateMachine:
     Args:
         step: what it aggregates.
         most_kept_rows: beyond so many rows held for corrections the oldest windows are final.
-        closing: says when windows close.
+        closer: says when windows close; None: as the step says.
 
     Attributes:
         let_go: rows so far that went before the frontier let them, since there were too many.
+        late_used: rows so far that missed a window of theirs, and counted in another, or later.
     """
 
     def __init__(
@@ -69,10 +70,10 @@ class AggregateMachine:
         step: AggregateStep,
         *,
         most_kept_rows: int = Limits.most_kept_rows,
-        closing: ClosingPolicy | None = None,
+        closer: Closer | None = None,
     ) -> None:
         self._step = step
-        self._closing = closing or CloseByWatermark()
+        self._closer = closer or closer_of(step)
         self._most_kept_rows = most_kept_rows
         self._windows = Windows(step.window)
         (self._summary,) = step.summaries
@@ -97,7 +98,7 @@ class AggregateMachine:
         self._last_kept = START_NS  # the last window whose panes are gone, or may go
         self._revisions = Revisions()
         self._late: list[LateRows] = []
-        self.let_go = 0
+        self.let_go = self.late_used = 0
         self._rows_held = 0
         self._late_dropped = 0
 
@@ -106,21 +107,26 @@ class AggregateMachine:
 
         Before them, with late="correct", those of closed windows that late rows have changed.
         """
+        left: list[Batch] = []
+        for segment in self._closer.segments(released, now_ns):
+            self._work(segment, left)
+        return concat_batches(left) if left else None
+
+    def _work(self, segment: Segment, left: list[Batch]) -> None:
         late: list[Int64Array] = []  # the cells of rows
-        for batch in (*released.late, *released.ports):
+        for batch in segment.batches:
             if batch is not None and len(batch):
                 self._count(batch, late)
-        corrected = self._corrected(late) if late else None
-        until_ns = self._closing.until_ns(released, now_ns)
-        last = self._windows.last_closed(until_ns)
-        closed = self._close(last, released.watermark_stimulus_ns)
-        final_ns = min(released.frontier_ns, until_ns) if self._corrects else until_ns
+        if late and (corrected := self._corrected(late)) is not None:
+            left.append(corrected)
+        until_ns = segment.until_ns
+        closed = self._close(self._windows.last_closed(until_ns), segment.stimulus_ns)
+        if closed is not None:
+            left.append(closed)
+        final_ns = min(segment.final_ns, until_ns) if self._corrects else until_ns
         self._forget(self._windows.last_closed(final_ns))
         if self._corrects and self._rows_held > self._most_kept_rows:
             self._let_go()
-        if corrected is None or closed is None:
-            return closed if corrected is None else corrected
-        return concat_batches([corrected, closed])
 
     @property
     def _corrects(self) -> bool:
@@ -133,16 +139,16 @@ class AggregateMachine:
 
     def promise_ns(self, frontier_ns: int) -> int:
         """Return the end of the earliest window still open there: nothing older will leave."""
-        return self._summary.promise_ns(self._closing.sure_ns(frontier_ns))
+        return self._summary.promise_ns(self._closer.sure_ns(frontier_ns))
 
     def due_ns(self, now_ns: int) -> int | None:
         """Return when windows close by the clock."""
-        return self._closing.due_ns(now_ns)
+        return self._closer.due_ns(now_ns)
 
     @property
     def rows_held(self) -> int:
-        """Rows in panes of windows that are open, or may still be corrected."""
-        return self._rows_held
+        """Rows in panes of windows that are open, or may be corrected; or that wait for these."""
+        return self._rows_held + self._closer.rows_held
 
     @property
     def late_dropped(self) -> int:
@@ -162,6 +168,8 @@ class AggregateMachine:
                 return
             if len(in_time) < len(batch):
                 batch, panes = batch.take(in_time), panes.take(in_time)
+        if oldest < (whole := self._windows.first_whole_pane(self._last_closed)):
+            self.late_used += int(np.count_nonzero(panes < whole))
         keys = [batch.columns[name] for name in self._step.keys]
         codes = self._keys.codes(keys, len(batch))
         cells = self._cells.of(panes, codes, keys=max(1, len(self._keys)))
@@ -174,7 +182,7 @@ class AggregateMachine:
             row = "" if problem.place is None else f"\n{row_of(batch, problem.place)}"
             raise OperatorError(f"step {self._step.name!r}: {problem}{row}") from problem
         self._rows_held += len(batch)
-        if self._corrects and oldest < self._windows.first_whole_pane(self._last_closed):
+        if self._corrects and oldest < whole:
             late.append(cells)
 
     def _close(self, last: int, stimulus_time_ns: int) -> Batch | None:
@@ -298,6 +306,8 @@ class AggregateMachine:
         columns |= {"window_start": starts, "window_end": ends}
         for name, aggregate in self._step.aggregates.items():
             columns[name] = finished(self._step, name, aggregate, rows=rows, states=states)
+        if self._step.close is not None:
+            columns[CHANCE] = self._closer.chances(ends)
         if self._corrects:
             columns[REVISION] = np.zeros(len(ends), dtype=np.int64)
             if changed is not None:
@@ -379,8 +389,8 @@ class AggregateMachine:
             "revisions": self._revisions.snapshot(),
             "rows_held": self._rows_held,
             "late_dropped": self._late_dropped,
-            "let_go": self.let_go,
-            "closing": self._closing.snapshot(),
+            "counts": (self.let_go, self.late_used),
+            "closer": self._closer.snapshot(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -396,5 +406,5 @@ class AggregateMachine:
         self._cells.of_panes.drop_before(self._windows.first_open_pane(self._last_kept))
         self._rows_held = state["rows_held"]
         self._late_dropped = state["late_dropped"]
-        self.let_go = state["let_go"]
-        self._closing.restore(state["closing"])
+        self.let_go, self.late_used = state["counts"]
+        self._closer.restore(state["closer"])

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from runtime.errors import DuplicateName, FlowError, SettingError, TypeMismatch
 from runtime.expressions.result_types import family
-from runtime.operators.aggregate.step import REVISION, Aggregate, Late
+from runtime.operators.aggregate.step import CHANCE, REVISION, Aggregate, Late
 from runtime.operators.ground.checks import column_type, is_whole, key_types, unique_columns
 
 WINDOW_COLUMNS = ("window_start", "window_end")
@@ -57,6 +57,20 @@ def revised(schema: pa.Schema, late: Late, *, step: str) -> pa.Schema:
             "give that key or aggregate another name"
         )
     return schema.append(pa.field(REVISION, pa.int64()))
+
+
+def with_chance(schema: pa.Schema, *, step: str) -> pa.Schema:
+    """Return what leaves an aggregate whose windows close in time: with each one's chance.
+
+    Raises:
+        DuplicateName: there is a column of that name.
+    """
+    if CHANCE in schema.names:
+        raise DuplicateName(
+            f"step {step!r}: close= adds a column {CHANCE!r}, and there is one already; give that "
+            "key or aggregate another name"
+        )
+    return schema.append(pa.field(CHANCE, pa.float64()))
 
 
 def _aggregate_type(name: str, aggregate: Aggregate, schema: pa.Schema, step: str) -> pa.DataType:

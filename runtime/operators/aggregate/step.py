@@ -8,6 +8,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from runtime.closing import Closing
 from runtime.model import Release, format_ns
 from runtime.operators.ground.keep import replicas_text, silent_text
 from runtime.plan.promises import Summary
@@ -45,6 +46,35 @@ REVISION = "revision"
 """The column of late="correct": how often the row of a window and key had left before."""
 
 
+CHANCE = "chance_missing"
+"""The column of close=: the chance, when the window closed, that a row of it was still to come."""
+
+
+@dataclass(frozen=True)
+class CloseInTime:
+    """Windows close as a policy says, by the arrivals of rows, and not by the watermark.
+
+    Attributes:
+        policy: which.
+        type: the column that tells types of rows apart, each with its own delays; None: they are
+            of one type that are of one source.
+        every_ns: a slide of the windows, in ten parts: so often it is told how far arrivals have
+            come.
+        untold: why it goes by the clock of its slot instead: sources without an arrival column,
+            and steps whose rows are new events. Empty: it does not.
+    """
+
+    policy: Closing
+    type: str | None
+    every_ns: int
+    untold: tuple[str, ...] = ()
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether nobody tells it of arrivals."""
+        return bool(self.untold)
+
+
 @dataclass(frozen=True, kw_only=True)
 class AggregateStep(GatedStep):
     """Aggregates per key and window. A row leaves per key and window that had events.
@@ -60,6 +90,8 @@ class AggregateStep(GatedStep):
     release: Release
     replicas: int = 1
     late: Late = "drop"
+    close: CloseInTime | None = None
+    """None: by the watermark."""
     replica: Replica | None = None
     """In a plan: which of several this is; they share by keys."""
     keeps_late: bool = False
@@ -84,6 +116,8 @@ class AggregateStep(GatedStep):
         """The keys, and what is aggregated: needed or not."""
         del position, there, needed
         columns = {each.column for each in self.aggregates.values() if each.column}
+        if self.close is not None and self.close.type is not None:
+            columns.add(self.close.type)
         return columns | set(self.keys)
 
     @property
@@ -97,8 +131,11 @@ class AggregateStep(GatedStep):
         return (Summary(self.window.slide_ns, self.window.size_ns),)
 
     def names_before(self, column: str) -> tuple[str | None, ...]:
-        """As here, if it is a key: the rows of a key make its results."""
-        return (column if column in self.keys else None,)
+        """As here, if it is a key: the rows of a key make its results.
+
+        Not where windows close in time: when they do follows from the rows of all keys.
+        """
+        return (column if column in self.keys and self.close is None else None,)
 
     @property
     def passes_on(self) -> bool:
@@ -152,6 +189,8 @@ class AggregateStep(GatedStep):
         if self.late == "correct":
             yield "late     corrects: its window's row leaves again, with the next revision"
             yield f"keeps    {_panes_text(self, steps)}"
+        if self.close is not None:
+            yield from _close_text(self, self.close)
         yield f"gate     {self.release.text}"
         if self.replicas > 1:
             yield replicas_text(self.sharing)
@@ -163,12 +202,26 @@ class AggregateStep(GatedStep):
 
     @property
     def has_time(self) -> bool:
-        """It goes by event time only."""
-        return False
+        """It goes by the clock if its windows close in time and nobody tells of arrivals."""
+        return self.close is not None and self.close.by_clock
 
     def bare(self) -> AggregateStep:
         """Return it: all it has is ours."""
         return self
+
+
+def _close_text(step: AggregateStep, close: CloseInTime) -> Iterator[str]:
+    """Yield when windows close, and what that depends on."""
+    yield f"closes   {close.policy.text}"
+    if close.type is not None:
+        yield f"         a type of rows for each {close.type}"
+    if close.by_clock:
+        yield (
+            f"         by the clock of its slot, for {', '.join(close.untold)} tell no arrival: "
+            "results depend on when rows come"
+        )
+    if step.replicas > 1:
+        yield "         each replica by the rows of its own keys, with a budget of its own"
 
 
 def _panes_text(step: AggregateStep, steps: Mapping[str, Step]) -> str:

@@ -6,9 +6,11 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 
+from runtime.closing import Closing
 from runtime.errors import FlowError, TypeMismatch
+from runtime.operators.aggregate.close import close_of, no_slack
 from runtime.operators.aggregate.machine import AggregateMachine
-from runtime.operators.aggregate.schema import aggregated_schema, revised
+from runtime.operators.aggregate.schema import aggregated_schema, revised, with_chance
 from runtime.operators.aggregate.step import Aggregate, AggregateStep, Late, Window
 from runtime.operators.ground import checks
 from runtime.operators.ground.contract import Entry
@@ -36,6 +38,7 @@ class Aggregating(AnyStream):
         by: Names = (),
         slack: Slack = AS_FLOW,
         late: Late = "drop",
+        close: Closing | None = None,
         replicas: int = 1,
         share: Share | None = None,
         name: str | None = None,
@@ -52,6 +55,10 @@ class Aggregating(AnyStream):
                 counted. "correct": the window's row leaves again, with a column `revision` (0
                 the first time), as long as its source may still have sent it; no aggregate or
                 join can follow.
+            close: when windows close: probslack(miss=0.1), event_driven(), mean_delay() or
+                ignore(), by the arrivals of rows. Rows then leave its gate as they come, and with
+                each result is its window's chance of having missed some, as `chance_missing`.
+                None: when the gate has let all go that belongs to them.
             replicas: how many work on it, each on the rows of its keys; see `join`.
             share: goes with the next release: replicas of an aggregate share by keys.
             name: of the step.
@@ -65,6 +72,11 @@ class Aggregating(AnyStream):
         replicas, _ = checks.replicas(replicas, "keys", keys=keys, step=name)
         refuse_revised(self.flow, self.name, step=name)
         schema = aggregated_schema(self.schema, keys, aggregates, step=name)
+        release = self.flow.release_of(slack, step=name)
+        closes = None
+        if close is not None:
+            closes = close_of(close, self.flow.steps, self._in, window, self.schema, step=name)
+            release, schema = no_slack(slack, step=name), with_chance(schema, step=name)
         return self._add(
             AggregateStep(
                 name=name,
@@ -73,8 +85,9 @@ class Aggregating(AnyStream):
                 keys=keys,
                 window=window,
                 aggregates=aggregates,
-                release=self.flow.release_of(slack, step=name),
+                release=release,
                 late=late,
+                close=closes,
                 replicas=replicas,
             )
         )
@@ -93,6 +106,7 @@ class KeyedAggregating(AnyKeyed[A]):
         window: Window,
         slack: Slack = AS_FLOW,
         late: Late = "drop",
+        close: Closing | None = None,
         replicas: int = 1,
         share: Share | None = None,
         name: str | None = None,
@@ -106,6 +120,7 @@ class KeyedAggregating(AnyKeyed[A]):
             by=self.keys,
             slack=slack,
             late=late,
+            close=close,
             replicas=replicas,
             share=None,
             name=name,
