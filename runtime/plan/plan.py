@@ -33,11 +33,13 @@ from runtime.plan.expected import ExpectedLatency
 from runtime.plan.flow_fingerprints import FlowFingerprint
 from runtime.plan.graph import StepGraph, columns_read, needed_columns
 from runtime.plan.planned_stages import (
+    LateOf,
     PlannedStage,
     StagePart,
     check_names,
     expanded,
     holds_nothing,
+    late_of,
     output_traits,
 )
 from runtime.plan.promises import OutputTraits
@@ -56,19 +58,6 @@ source apart (SourceSpec.writer). So ties break alike wherever the stages run.""
 PlacedBy = Literal["rule", "feed", "placement", "search"]
 """Why a stage is in its slot: by the simple rule, with what feeds it, as the user said, or as the
 search for the least latency found."""
-
-
-@dataclass(frozen=True)
-class LateOf:
-    """What a channel carries of a step's late rows, beside what its schema says.
-
-    Attributes:
-        step: their step, as the user named it.
-        columns: for each port {column: name it came under}; None: its rows are left out.
-    """
-
-    step: str
-    columns: tuple[Mapping[str, str] | None, ...]
 
 
 @dataclass(frozen=True)
@@ -333,7 +322,7 @@ def _channels_into(
     origin, is_sink = target.origin, target.step.role is Role.SINK
     late, carried = None, origin.schema
     if isinstance(target.step, LateStep):
-        late = _late_of(target.step, needed[target.step.name])
+        late = late_of(target.step, needed[target.step.name])
         carried = _travelling(origin.schema, needed[origin.name])
     ports = origin.ports if isinstance(origin, GatedStep) else (0,) * len(origin.inputs)
     for position, name in enumerate(target.step.inputs):
@@ -395,14 +384,6 @@ def _channels_dealt(
         )
         for port, name in enumerate(gate.step.inputs)
     ]
-
-
-def _late_of(step: LateStep, wanted: frozenset[str]) -> LateOf:
-    ports = [
-        None if each is None else {new: old for new, old in each.items() if new in wanted}
-        for each in step.columns
-    ]
-    return LateOf(step.inputs[0], tuple(ports))
 
 
 def _travelling(schema: pa.Schema, read: frozenset[str]) -> pa.Schema:

@@ -8,10 +8,14 @@ b tells 8   ─┴▶ gate holds 7 ──▶   7                     b may send 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable
 from typing import Any
 
 from runtime.model import START_NS, Arrived, Batch, Message
+from runtime.plan.plan import Stage
+from runtime.plan.steps import SourceStep
+from runtime.sources.arrivals import ArrivalTeller
 
 
 class ArrivalFrontier:
@@ -24,6 +28,8 @@ class ArrivalFrontier:
     def __init__(self, writers: int) -> None:
         self._told_ns = [START_NS] * writers
         self._ended: set[int] = set()
+        # Of each the rows that it has sent ahead of all: (their newest arrival, how many).
+        self._ahead: list[deque[tuple[int, int]]] = [deque() for _ in range(writers)]
         self._stimulus_ns = START_NS
         self._reached_ns = START_NS
 
@@ -34,6 +40,13 @@ class ArrivalFrontier:
             self._stimulus_ns = max(self._stimulus_ns, arrived.stimulus_ns)
         if message.is_end:
             self._ended.add(writer)
+        if message.batch is not None and message.rows and message.batch.arrivals is not None:
+            newest_ns = int(message.batch.arrivals[:, 0].max())
+            self._ahead[writer].append((newest_ns, message.rows))
+
+    def rows_ahead(self, writer: int) -> int:
+        """Return about how many rows a writer has sent that wait for others to come as far."""
+        return sum([rows for _, rows in self._ahead[writer]])
 
     def holders(self, *, idle: Collection[int] = ()) -> list[int]:
         """Return the writers that everybody waits for; none if all have ended, or are idle."""
@@ -60,6 +73,9 @@ class ArrivalFrontier:
         if reached_ns <= self._reached_ns:
             return None
         self._reached_ns = reached_ns
+        for ahead in self._ahead:
+            while ahead and ahead[0][0] < reached_ns:
+                ahead.popleft()
         return Arrived(reached_ns, self._stimulus_ns)
 
     def _waited_for(self, idle: Collection[int]) -> dict[int, int]:
@@ -69,9 +85,23 @@ class ArrivalFrontier:
     def snapshot(self) -> dict[str, Any]:
         """Return all state."""
         times = (self._stimulus_ns, self._reached_ns)
-        return {"told_ns": list(self._told_ns), "ended": sorted(self._ended), "times": times}
+        return {
+            "told_ns": list(self._told_ns),
+            "ended": sorted(self._ended),
+            "ahead": [list(ahead) for ahead in self._ahead],
+            "times": times,
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self._told_ns, self._ended = list(state["told_ns"]), set(state["ended"])
+        self._ahead = [deque(map(tuple, ahead)) for ahead in state["ahead"]]
         self._stimulus_ns, self._reached_ns = state["times"]
+
+
+def teller_of(stage: Stage, step: SourceStep) -> ArrivalTeller | None:
+    """Return what tells of a source's arrivals; None: nobody goes by them."""
+    if stage.arrivals is None:
+        return None
+    every_ns, speed = stage.arrivals.every_ns, step.source.speed
+    return ArrivalTeller(every_ns, rank=stage.number, speed=speed)

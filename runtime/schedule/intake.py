@@ -312,6 +312,10 @@ class GateIntake(_Held):
         gate = self._gate
         held = gate.rows_held_of(writer)
         may = held < limits.gate_rows or writer in gate.holders()
+        if self._arrivals is not None and self._arrivals.rows_ahead(writer) >= limits.gate_rows:
+            idle = gate.idle if self._idle is not None else ()
+            holders = self._arrivals.holders(idle=idle)  # rows wait for these, not here
+            may = writer in holders or not holders
         if may and held >= limits.most_gate_rows:
             raise OrderError(self._overflow(writer, held, limits.most_gate_rows))
         if self._idle is not None:

@@ -19,6 +19,7 @@ from runtime.plan.plan import Channel, Stage
 from runtime.plan.step import GatedStep, Role
 from runtime.plan.steps import GateStep, SourceStep
 from runtime.schedule.accounts import count_source
+from runtime.schedule.arrivals import teller_of
 from runtime.schedule.chain import Chain, StageOperator, count_alone, restore_report, steps_counted
 from runtime.schedule.intake import GateIntake, Intake, PartitionedIntake, PassIntake
 from runtime.schedule.late import LateOutputs
@@ -26,7 +27,6 @@ from runtime.schedule.outputs import StageOutputs
 from runtime.schedule.queues import path_queues
 from runtime.schedule.replicas import ReplicaOutputs
 from runtime.schedule.stage_sampler import StageSampler
-from runtime.sources.arrivals import ArrivalTeller
 from runtime.sources.machine import SourceMachine
 
 
@@ -60,7 +60,7 @@ class StageMachine:
                 writer_id=stage.number,
                 start_ns=start_ns,
                 needed=stage.needed,
-                teller=_teller_of(stage, stage.step),
+                teller=teller_of(stage, stage.step),
             )
         self._queues = path_queues(stage.inputs, self._limits.order)
         self.report = StageReport(
@@ -269,6 +269,8 @@ class StageMachine:
             self.report.rows_out += self._replica_outputs.partition(released)
         elif (operator_at := self._operator_at) is not None:
             batch, kept = operator_at.work(released, now_ns)
+            if self._sampler is not None and (waited_ns := operator_at.waited_ns):
+                self._sampler.waited(waited_ns)
             self.report.counts[FILTERED] += kept
             if self._late is not None:
                 late = operator_at.operator.take_late()
@@ -403,11 +405,3 @@ class StageMachine:
         self._next_take_ns, self.rows_worked = state["next_take_ns"], state["rows_worked"]
         self._promise_ns, self._moved_ns = state["promise_ns"], state["moved_ns"]
         self.is_finished = state["is_finished"]
-
-
-def _teller_of(stage: Stage, step: SourceStep) -> ArrivalTeller | None:
-    """Return what tells of a source's arrivals; None: nobody goes by them."""
-    if stage.arrivals is None:
-        return None
-    every_ns, speed = stage.arrivals.every_ns, step.source.speed
-    return ArrivalTeller(every_ns, rank=stage.number, speed=speed)

@@ -11,7 +11,7 @@ from runtime.errors import SettingError, TypeMismatch
 from runtime.model import ON_ARRIVAL, Release
 from runtime.operators.aggregate.step import CloseInTime, Window
 from runtime.operators.ground.checks import key_types
-from runtime.plan.arrivals import WORDS_PER_SLIDE, goes_by_clock
+from runtime.plan.arrivals import WORDS_PER_SLIDE, goes_by_clock, sources_of
 from runtime.plan.slack import AsFlow, Slack
 from runtime.plan.step import Step
 
@@ -48,8 +48,10 @@ def close_of(
     if kind is not None:
         key_types(schema, [kind], step=step)
     untold = goes_by_clock(steps, inputs)
+    speeds = {one.source.speed for one in sources_of(steps, inputs)}
+    speed = speeds.pop() if len(speeds) == 1 else None
     every_ns = max(window.slide_ns // WORDS_PER_SLIDE, 1)
-    return CloseInTime(policy, kind, every_ns, tuple(untold))
+    return CloseInTime(policy, kind, 1.0 if untold else speed, every_ns, tuple(untold))
 
 
 def no_slack(slack: Slack, *, step: str) -> Release:

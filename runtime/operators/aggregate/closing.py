@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from runtime.closing import WindowEnds
+from runtime.closing import ClosingCounts, WindowEnds
 from runtime.model import (
     END_NS,
     PLACE_BITS,
@@ -32,6 +32,20 @@ from runtime.operators.aggregate.step import AggregateStep
 from runtime.operators.ground.keys import KeyIndex
 
 
+class Wait(NamedTuple):
+    """What is between the end of a window and what closes it, in the time of arrivals."""
+
+    arrival_ns: int
+    """How far arrivals had come."""
+    speed: float
+    """Arrivals go so many times faster than the clock."""
+
+    def since_ns(self, ends_ns: Int64Array) -> Int64Array:
+        """Return how long ago windows ended, by the clock; 0 for those that have not ended yet."""
+        behind: Int64Array = np.maximum(self.arrival_ns - np.minimum(ends_ns, self.arrival_ns), 0)
+        return behind if self.speed == 1 else (behind / self.speed).astype(np.int64)
+
+
 class Segment(NamedTuple):
     """Rows that come next, and then windows close."""
 
@@ -43,6 +57,22 @@ class Segment(NamedTuple):
     """When what closes them reached us."""
     final_ns: int
     """No row older than this will come, not even late."""
+    wait: Wait | None = None
+    """How long windows have waited, by the clock; None: that is not known, or not counted."""
+
+    def stimuli_ns(self, ends_ns: Int64Array) -> Int64Array | int:
+        """Return the stimulus of windows with these ends: what they waited for counts for them.
+
+        By the clock it is when the window ended, if it closed behind its end: from then on its
+        result was waited for.
+        """
+        if self.wait is None:
+            return self.stimulus_ns
+        return self.stimulus_ns - self.wait.since_ns(ends_ns)
+
+
+NOTHING = Segment((), START_NS, START_NS, START_NS)
+"""Closes none: for results that leave again, whose rows alone are their stimulus."""
 
 
 class Closer(Protocol):
@@ -68,8 +98,17 @@ class Closer(Protocol):
         """Rows that have come, and wait for their turn."""
         ...
 
+    @property
+    def waited_ns(self) -> int:
+        """How long a window that closed with the last read had waited by the clock, at most."""
+        ...
+
     def chances(self, ends_ns: Int64Array) -> npt.NDArray[np.float64]:
         """Return of windows that have closed each one's chance of missing a row, by its end."""
+        ...
+
+    def counts(self) -> ClosingCounts | None:
+        """Return what closing in time has come to; None: it does not."""
         ...
 
     def snapshot(self) -> dict[str, Any]:
@@ -89,7 +128,7 @@ def closer_of(step: AggregateStep) -> Closer:
 class ByWatermark:
     """Closes a window once what is released in order has come to its end."""
 
-    rows_held = 0
+    rows_held = waited_ns = 0
 
     def segments(self, released: GateRead, now_ns: int) -> Iterator[Segment]:
         """Yield the read as it is."""
@@ -112,6 +151,9 @@ class ByWatermark:
     def chances(self, ends_ns: Int64Array) -> npt.NDArray[np.float64]:
         """Return that nobody knows."""
         return np.full(len(ends_ns), np.nan)
+
+    def counts(self) -> None:
+        """Return None: nothing closes in time."""
 
     def snapshot(self) -> dict[str, Any]:
         """Return nothing: it has no state."""
@@ -143,6 +185,7 @@ class ByPolicy:
         self.rows_held = 0
         self._passed_ns = START_NS  # all that arrived before has been looked at
         self._closed_ns = START_NS
+        self.waited_ns = 0
         self._final_ns = START_NS
         self._ends: list[Int64Array] = []  # of the windows that have closed lately
         self._chances: list[npt.NDArray[np.float64]] = []
@@ -154,23 +197,25 @@ class ByPolicy:
         self.rows_held += sum(map(len, came))
         is_end = released.watermark_ns == END_NS
         told, stimulus_ns = self._told(released, now_ns)
+        self.waited_ns = 0
         if not self._corrects:
             self._ends, self._chances = [], []
         rows = self._due_rows(END_NS if is_end else told)
         last: Sequence[Batch] = ()
         if rows is not None:
-            types, arrival_ns = self._types_of(rows), self._arrival_ns(rows)
-            closed_ns = self.run.observe(types, rows.event_time_ns, arrival_ns)
+            arrival_ns = self._arrival_ns(rows)
+            closed_ns = self._observed(rows, arrival_ns)
             self._note_closings()
             for start, stop in _runs(closed_ns):
                 until_ns = closed_ns.item(start)
                 if until_ns > self._closed_ns:
                     self._closed_ns = until_ns
                     row_ns = rows.stimulus_time_ns.item(start)
-                    yield Segment(last, until_ns, row_ns, self._final_ns)
+                    wait = self._wait(arrival_ns.item(start))
+                    yield Segment(last, until_ns, row_ns, self._final_ns, wait)
                     last = ()
                 last = (*last, rows.slice(start, stop))
-        if told > self._passed_ns:
+        if told > self._passed_ns and self._closed_ns < END_NS:
             self._passed_ns = told
             self._closed_ns = max(self._closed_ns, self.run.pass_time(told))
         if is_end:
@@ -180,7 +225,17 @@ class ByPolicy:
             oldest = [int(batch.event_time_ns.min()) for batch in self._held]
             self._final_ns = max(self._final_ns, min([released.frontier_ns, *oldest]))
         self._note_closings()
-        yield Segment(last, self._closed_ns, stimulus_ns, self._final_ns)
+        wait = None if is_end else self._wait(told)
+        yield Segment(last, self._closed_ns, stimulus_ns, self._final_ns, wait)
+
+    def _observed(self, rows: Batch, arrival_ns: Int64Array) -> Int64Array:
+        if self._closed_ns == END_NS:  # nothing is open
+            return np.full(len(rows), END_NS, dtype=np.int64)
+        return self.run.observe(self._types_of(rows), rows.event_time_ns, arrival_ns)
+
+    def _wait(self, arrival_ns: int) -> Wait | None:
+        speed = self._close.speed
+        return None if speed is None else Wait(arrival_ns, speed)
 
     def _told(self, released: GateRead, now_ns: int) -> tuple[int, int]:
         """Return how far arrivals have come, and when that was known."""
@@ -235,6 +290,9 @@ class ByPolicy:
         if len(closed.end_ns):
             self._ends.append(closed.end_ns)
             self._chances.append(closed.chance_missing)
+            if (speed := self._close.speed) is not None:
+                waited_ns = int((closed.closed_at_ns - closed.end_ns).max() / speed)
+                self.waited_ns = max(self.waited_ns, waited_ns)
 
     def sure_ns(self, frontier_ns: int) -> int:
         """Return the end that has closed; where windows are corrected, what is final."""
@@ -259,6 +317,10 @@ class ByPolicy:
         is_same = known.take(places) == ends_ns.take(there)
         found[there[is_same]] = chances.take(places[is_same])
         return found
+
+    def counts(self) -> ClosingCounts:
+        """Return what it has come to."""
+        return self.run.counts()
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state."""

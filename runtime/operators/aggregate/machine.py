@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime.closing import ClosingCounts
 from runtime.config import Limits
 from runtime.errors import OperatorError
 from runtime.model import START_NS, Batch, Columns, GateRead, Int64Array, concat_batches
@@ -31,11 +32,11 @@ from runtime.operators.aggregate.accumulators import (
     Pairs,
 )
 from runtime.operators.aggregate.cells import Cells
-from runtime.operators.aggregate.closing import Closer, Segment, closer_of
+from runtime.operators.aggregate.closing import NOTHING, Closer, Segment, closer_of
 from runtime.operators.aggregate.late import Revisions, missed_windows
 from runtime.operators.aggregate.needs import Need, finished, needs_of
 from runtime.operators.aggregate.step import CHANCE, REVISION, AggregateStep
-from runtime.operators.aggregate.window import Windows
+from runtime.operators.aggregate.window import Windows, weights_of
 from runtime.operators.ground.arrays import slices_of_weight, unfold
 from runtime.operators.ground.keys import KeyIndex
 from runtime.operators.ground.late_rows import LateRows
@@ -75,6 +76,7 @@ class AggregateMachine:
         self._step = step
         self._closer = closer or closer_of(step)
         self._most_kept_rows = most_kept_rows
+        self._corrects = step.late == "correct"
         self._windows = Windows(step.window)
         (self._summary,) = step.summaries
         self._rows = FoldAccumulator(np.add, np.int64, 0, lambda _, cells: (cells, 1))
@@ -120,7 +122,7 @@ class AggregateMachine:
         if late and (corrected := self._corrected(late)) is not None:
             left.append(corrected)
         until_ns = segment.until_ns
-        closed = self._close(self._windows.last_closed(until_ns), segment.stimulus_ns)
+        closed = self._close(self._windows.last_closed(until_ns), segment)
         if closed is not None:
             left.append(closed)
         final_ns = min(segment.final_ns, until_ns) if self._corrects else until_ns
@@ -128,14 +130,20 @@ class AggregateMachine:
         if self._corrects and self._rows_held > self._most_kept_rows:
             self._let_go()
 
-    @property
-    def _corrects(self) -> bool:
-        return self._step.late == "correct"
-
     def take_late(self) -> list[LateRows]:
         """Return the rows that missed a window of theirs since the last call."""
         late, self._late = self._late, []
         return late
+
+    @property
+    def closing(self) -> ClosingCounts | None:
+        """What closing in time has come to; None: windows close by the watermark."""
+        return self._closer.counts()
+
+    @property
+    def waited_ns(self) -> int:
+        """How long a window that closed with the last read had waited by the clock, at most."""
+        return self._closer.waited_ns
 
     def promise_ns(self, frontier_ns: int) -> int:
         """Return the end of the earliest window still open there: nothing older will leave."""
@@ -185,7 +193,7 @@ class AggregateMachine:
         if self._corrects and oldest < whole:
             late.append(cells)
 
-    def _close(self, last: int, stimulus_time_ns: int) -> Batch | None:
+    def _close(self, last: int, by: Segment) -> Batch | None:
         """Return the results of the windows up to `last` that have not left yet."""
         if last <= self._last_closed:
             return None
@@ -202,7 +210,7 @@ class AggregateMachine:
             of_panes.cells(panes),
             after=after,
             until=last,
-            stimulus_time_ns=stimulus_time_ns,
+            by=by,
         )
 
     def _corrected(self, late: list[Int64Array]) -> Batch | None:
@@ -219,9 +227,7 @@ class AggregateMachine:
         changed, new_rows = np.unique(places * keys + codes.take(rows), return_counts=True)
         cells = self._cells.beside(of_rows, *self._windows.panes_of_windows(first, last))
         only = (changed, new_rows)
-        return self._left(
-            windows, cells, after=after, until=until, stimulus_time_ns=START_NS, only=only
-        )
+        return self._left(windows, cells, after=after, until=until, by=NOTHING, only=only)
 
     def _left(
         self,
@@ -230,7 +236,7 @@ class AggregateMachine:
         *,
         after: int,
         until: int,
-        stimulus_time_ns: int,
+        by: Segment,
         only: Changed | None = None,
     ) -> Batch | None:
         """Return the results of these windows, of those in (after, until]; `only` some of them.
@@ -244,15 +250,12 @@ class AggregateMachine:
         first, final = self._windows.covering(panes, after=after, until=until)
         first_at = windows.searchsorted(first)
         last_at = windows.searchsorted(final, "right")
-        weights = np.zeros(len(windows) + 1, dtype=np.int64)
-        inside = np.flatnonzero(last_at > first_at)
         load = np.ones(len(panes), dtype=np.int64)
         if self._keeps_values:
             load = self._rows.state.take(within)
-        np.add.at(weights, first_at[inside], load[inside])
-        np.subtract.at(weights, last_at[inside], load[inside])
+        weights = weights_of(first_at, last_at, load, windows=len(windows))
         results = []
-        for block in slices_of_weight(weights.cumsum()[:-1], _PAIRS_AT_ONCE):
+        for block in slices_of_weight(weights, _PAIRS_AT_ONCE):
             starts = np.maximum(first_at, block.start)
             counts = np.maximum(np.minimum(last_at, block.stop) - starts, 0)
             entries, places = unfold(starts, counts)
@@ -260,13 +263,12 @@ class AggregateMachine:
             if only is not None:
                 wanted = np.flatnonzero(np.isin(self._pairs_of(cells, places), only[0]))
                 cells, places = cells.take(wanted), places.take(wanted)
-            results.append(self._results(windows, cells, places, stimulus_time_ns, only))
+            results.append(self._results(windows, cells, places, by, only))
         return concat_batches(results) if results else None
 
     def _pairs_of(self, cells: Int64Array, places: Int64Array) -> Int64Array:
         """Return one number for each pair of a window's place and the key of a cell."""
-        pairs: Int64Array = places * max(1, len(self._keys)) + self._cells.codes.take(cells)
-        return pairs
+        return np.add(places * max(1, len(self._keys)), self._cells.codes.take(cells))
 
     @property
     def _keeps_values(self) -> bool:
@@ -277,7 +279,7 @@ class AggregateMachine:
         windows: Int64Array,
         cells: Int64Array,
         places: Int64Array,
-        stimulus_time_ns: int,
+        by: Segment,
         changed: Changed | None,
     ) -> Batch:
         """Return the rows of some windows; cell `cells[i]` is in window `windows[places[i]]`."""
@@ -319,7 +321,7 @@ class AggregateMachine:
                 )
                 marks = marked(REVISED, columns[REVISION] > 0, marks)
         columns = {name: columns[name] for name in self._step.schema.names}
-        stimuli = np.maximum(self._stimuli.combined(pairs), stimulus_time_ns)
+        stimuli = np.maximum(self._stimuli.combined(pairs), by.stimuli_ns(ends))
         return Batch(ends, stimuli, columns, None, marks)
 
     def _keys_of(self, cells: Int64Array) -> Columns:
@@ -349,9 +351,7 @@ class AggregateMachine:
         panes = self._cells.panes
         if not len(panes) or (len(panes) <= 2 * len(of_panes) + 1024 and len(of_panes)):
             return
-        kept = np.flatnonzero(panes >= first)
-        moved = np.full(len(panes), -1, dtype=np.int64)
-        moved[kept] = np.arange(len(kept))
+        kept, moved = self._cells.moved(first)
         for accumulator in self._all:
             accumulator.keep(kept, moved)
         codes = self._cells.codes[kept]
@@ -368,11 +368,8 @@ class AggregateMachine:
         """
         if self._last_closed <= self._last_kept:
             return
-        panes, of = np.unique(self._cells.panes, return_inverse=True)
-        newer = np.bincount(of, weights=self._rows.state)[::-1].cumsum()[::-1]
         most = self._most_kept_rows - self._most_kept_rows // 16
-        first = int(newer.size - newer[::-1].searchsorted(most, "right"))  # the first that stays
-        stays = panes.item(min(first, len(panes) - 1))
+        stays = self._cells.first_within(self._rows.state, most)
         before = self._rows_held
         self._forget(min(self._windows.last_without(stays), self._last_closed))
         self.let_go += before - self._rows_held
@@ -384,12 +381,10 @@ class AggregateMachine:
             "panes": self._cells.panes.copy(),
             "codes": self._cells.codes.copy(),
             "accumulators": [accumulator.snapshot() for accumulator in self._all],
-            "last_closed": self._last_closed,
-            "last_kept": self._last_kept,
+            "last": (self._last_closed, self._last_kept),
             "revisions": self._revisions.snapshot(),
             "rows_held": self._rows_held,
-            "late_dropped": self._late_dropped,
-            "counts": (self.let_go, self.late_used),
+            "counts": (self._late_dropped, self.let_go, self.late_used),
             "closer": self._closer.snapshot(),
         }
 
@@ -400,11 +395,9 @@ class AggregateMachine:
         self._cells.restore(state["panes"], state["codes"])
         for accumulator, own in zip(self._all, state["accumulators"], strict=True):
             accumulator.restore(own)
-        self._last_closed = state["last_closed"]
-        self._last_kept = state["last_kept"]
+        self._last_closed, self._last_kept = state["last"]
         self._revisions.restore(state["revisions"])
         self._cells.of_panes.drop_before(self._windows.first_open_pane(self._last_kept))
         self._rows_held = state["rows_held"]
-        self._late_dropped = state["late_dropped"]
-        self.let_go, self.late_used = state["counts"]
+        self._late_dropped, self.let_go, self.late_used = state["counts"]
         self._closer.restore(state["closer"])

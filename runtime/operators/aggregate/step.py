@@ -58,6 +58,8 @@ class CloseInTime:
         policy: which.
         type: the column that tells types of rows apart, each with its own delays; None: they are
             of one type that are of one source.
+        speed: how many times faster than the clock arrivals go; None: nobody knows, as its sources
+            are not replayed at one speed.
         every_ns: a slide of the windows, in ten parts: so often it is told how far arrivals have
             come.
         untold: why it goes by the clock of its slot instead: sources without an arrival column,
@@ -66,6 +68,7 @@ class CloseInTime:
 
     policy: Closing
     type: str | None
+    speed: float | None
     every_ns: int
     untold: tuple[str, ...] = ()
 

@@ -30,7 +30,7 @@ class Aggregating(AnyStream):
 
     _entry = Entry(AggregateStep, AggregateMachine)
 
-    def aggregate(
+    def aggregate(  # noqa: PLR0913 - each option is one word of what a window means
         self,
         columns: Mapping[str, Aggregate] | None = None,
         *,
