@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.closing import ClosedWindows, ClosingCounts, WindowEnds
+from runtime.closing.policy import ClosedWindows, ClosingCounts
+from runtime.closing.windows import WindowEnds
 from runtime.model import END_NS, START_NS, Int64Array
 
 

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from runtime.closing import ClosingCounts, WindowEnds
+from runtime.closing.policy import ClosingCounts
+from runtime.closing.windows import WindowEnds
 from runtime.model import (
     END_NS,
     PLACE_BITS,
@@ -192,15 +193,12 @@ class ByPolicy:
 
     def segments(self, released: GateRead, now_ns: int) -> Iterator[Segment]:
         """Yield the rows whose turn it is, cut where windows close; then as far as time is."""
-        came = released.batches
-        self._held += came
-        self.rows_held += sum(map(len, came))
         is_end = released.watermark_ns == END_NS
         told, stimulus_ns = self._told(released, now_ns)
         self.waited_ns = 0
         if not self._corrects:
             self._ends, self._chances = [], []
-        rows = self._due_rows(END_NS if is_end else told)
+        rows = self._due_rows(released.batches, END_NS if is_end else told)
         last: Sequence[Batch] = ()
         if rows is not None:
             arrival_ns = self._arrival_ns(rows)
@@ -245,21 +243,26 @@ class ByPolicy:
             return self._passed_ns, released.watermark_stimulus_ns
         return max(released.arrived.ns, self._passed_ns), released.arrived.stimulus_ns
 
-    def _due_rows(self, told_ns: int) -> Batch | None:
-        """Return the rows whose turn it is, by arrival, and keep the others; None: none."""
-        if not self._held:
+    def _due_rows(self, came: list[Batch], told_ns: int) -> Batch | None:
+        """Return the rows whose turn it is, by arrival, and hold the others; None: none."""
+        due: list[Batch] = []
+        held, self._held = [*self._held, *came], []
+        for place, batch in enumerate(held):
+            own_ns = self._own_arrivals(batch)
+            if self._close.by_clock or int(own_ns.max()) < told_ns:
+                due.append(batch)
+            elif int(own_ns.min()) < told_ns:
+                is_due = own_ns < told_ns
+                due.append(batch.keep(is_due))
+                self._held.append(batch.keep(~is_due))
+            else:  # what has just come is not ours: it may change
+                is_ours = place < len(held) - len(came)
+                self._held.append(batch if is_ours else batch.take(np.arange(len(batch))))
+        self.rows_held = sum(map(len, self._held))
+        if not due:
             return None
-        if self._close.by_clock or told_ns == END_NS:
-            rows, self._held, self.rows_held = concat_batches(self._held), [], 0
-            return rows.take(self._order(rows))
-        least_ns = min([int(self._own_arrivals(batch).min()) for batch in self._held])
-        if least_ns >= told_ns:
-            return None
-        rows = concat_batches(self._held)
-        is_due = self._own_arrivals(rows) < told_ns
-        due, rest = rows.keep(is_due), rows.keep(~is_due)
-        self._held, self.rows_held = [rest] if len(rest) else [], len(rest)
-        return due.take(self._order(due))
+        rows = concat_batches(due)
+        return rows.take(self._order(rows))
 
     def _own_arrivals(self, rows: Batch) -> Int64Array:
         if self._close.by_clock or rows.arrivals is None:

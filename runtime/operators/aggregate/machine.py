@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.closing import ClosingCounts
+from runtime.closing.policy import ClosingCounts
 from runtime.config import Limits
 from runtime.errors import OperatorError
 from runtime.model import START_NS, Batch, Columns, GateRead, Int64Array, concat_batches

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from runtime.closing import Closing
+from runtime.closing.policy import Closing
 from runtime.model import Release, format_ns
 from runtime.operators.ground.keep import replicas_text, silent_text
 from runtime.plan.promises import Summary

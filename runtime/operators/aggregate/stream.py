@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 
-from runtime.closing import Closing
+from runtime.closing.policy import Closing
 from runtime.errors import FlowError, TypeMismatch
 from runtime.operators.aggregate.close import close_of, no_slack
 from runtime.operators.aggregate.machine import AggregateMachine
