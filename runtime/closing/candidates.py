@@ -20,7 +20,7 @@ import numpy as np
 from runtime.closing.histograms import PolyLine
 from runtime.closing.policy import FloatArray
 from runtime.closing.windows import WindowEnds
-from runtime.model import Int64Array
+from runtime.model import BoolArray, Int64Array
 
 NONE = np.empty(0, dtype=np.int64)
 _SPAN = 1 << 50  # ns, above any g that matters: 13 days
@@ -76,7 +76,7 @@ class Lines:
         self.lines = lines
         self.of_type = of_type
 
-    def least_beta_ns(self, types: Int64Array, alpha_ns: Int64Array) -> tuple[Int64Array, Int64Array]:
+    def least_beta_ns(self, types: Int64Array, alpha_ns: Int64Array) -> tuple[Int64Array, BoolArray]:
         """Return the β from which on each type lets go, and whether it ever does; both (n,)."""
         if len(self.lines) == 1:
             found = self.of_type[types] if len(self.of_type) > 1 else np.zeros(len(types), np.int64)
@@ -121,6 +121,7 @@ def candidates_of(  # noqa: PLR0913 - each is one thing
     windows: WindowEnds,
     *,
     types: int,
+    pending: int,
     first: int,
     last: int,
     tick_ns: int,
@@ -132,24 +133,24 @@ def candidates_of(  # noqa: PLR0913 - each is one thing
         lines: of all types; none of a type: it lets go only when it is sure.
         windows: which there are.
         types: how many types there are.
+        pending: the first window of which it is not sure yet that it is complete, up to `first`.
         tick_ns: the resolution of the clock.
 
     Source: [probslack] Listing 1 and line 8, 10 and 11 of Listing 3, for all ticks at once.
     """
     index, window, at_ns = _let_go(spans, lines, windows, first=first, last=last, tick_ns=tick_ns)
-    passed_index, passed = _passed(spans, windows, first=first, last=last)
     if types == 1:
-        sure_open = windows.firsts_after(spans.newest_ns)
-        steps = np.flatnonzero(
-            (np.minimum(sure_open, last + 1) > np.concatenate([[first], sure_open[:-1]]))
-            & (sure_open > first)
-        )
-        sure_open = np.minimum(sure_open[steps], last + 1)
+        sure_open = np.minimum(windows.firsts_after(spans.newest_ns), last + 1)
+        before = np.maximum(np.concatenate([[pending], sure_open[:-1]]), pending)
+        steps = np.flatnonzero((sure_open > before) & (spans.begin_ns < spans.end_ns[-1]))
         return Candidates(
-            at_ns, window, spans.end_ns[index], spans.begin_ns[steps], sure_open
+            at_ns, window, spans.end_ns[index], spans.begin_ns[steps], sure_open[steps]
         )
+    passed_index, passed = _passed(spans, windows, first=pending, last=last)
     passed_at_ns = spans.begin_ns[passed_index]
-    sure_at_ns, sure_open = _all_passed(passed, passed_at_ns, types=types, first=first, last=last)
+    sure_at_ns, sure_open = _all_passed(passed, passed_at_ns, types=types, first=pending, last=last)
+    here = passed >= first
+    passed, passed_at_ns = passed[here], passed_at_ns[here]
     at, which, until = _all_let_go(
         np.concatenate([passed, window, window]),
         np.concatenate([passed_at_ns, at_ns, spans.end_ns[index]]),
@@ -186,12 +187,16 @@ def _let_go(
 def _passed(
     spans: Spans, windows: WindowEnds, *, first: int, last: int
 ) -> tuple[Int64Array, Int64Array]:
-    """Return (span, window) where a type has first had an event past the end of the window."""
+    """Return (span, window) where a type has first had an event past the end of the window.
+
+    Spans that begin where all end are left out: more rows may come at that tick.
+    """
     after = windows.firsts_after(spans.newest_ns)
     before = np.concatenate([[first], after[:-1]])
     low = np.where(spans.is_first, first, np.maximum(before, first))
     high = np.minimum(after - 1, last)
-    return unfolded(low, np.maximum(high - low + 1, 0))
+    counts = np.where(spans.begin_ns < spans.end_ns[-1], np.maximum(high - low + 1, 0), 0)
+    return unfolded(low, counts)
 
 
 def _all_passed(

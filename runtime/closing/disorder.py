@@ -78,6 +78,7 @@ def candidates_in_disorder(
     bound: float,
     windows: WindowEnds,
     *,
+    pending: int,
     first: int,
     last: int,
     tick_ns: int,
@@ -91,20 +92,21 @@ def candidates_in_disorder(
     Args:
         needs: what is known; None: nothing closes.
         bound: what the chance may be.
+        pending: the first window of which it is not sure yet that it is complete, up to `first`.
     """
     if needs is None:
         return Candidates(NONE, NONE, NONE, NONE, NONE)
     now_ns = -(-now_ns // tick_ns) * tick_ns
 
-    def from_on(slack_ns: int) -> tuple[Int64Array, Int64Array]:
+    def from_on(slack_ns: int, first: int) -> tuple[Int64Array, Int64Array]:
         window = np.arange(first, min(windows.first_after(end_ns - slack_ns), last + 1))
         due = -(-(windows.ends_ns(window) + slack_ns) // tick_ns) * tick_ns
         opens = ((windows.ends_ns(window) - windows.slide_ns) // tick_ns + 1) * tick_ns
         at_ns = np.maximum(np.maximum(due, opens), now_ns)
         return window[at_ns < end_ns], at_ns[at_ns < end_ns]
 
-    window, at_ns = from_on(needs.least_slack_ns(bound))
-    sure, sure_at_ns = from_on(needs.longest_ns)
+    window, at_ns = from_on(needs.least_slack_ns(bound), first)
+    sure, sure_at_ns = from_on(needs.longest_ns, pending)
     return Candidates(at_ns, window, np.full(len(window), end_ns), sure_at_ns, sure + 1)
 
 

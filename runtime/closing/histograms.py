@@ -23,6 +23,7 @@ from runtime.model import Int64Array
 MOST_VALUES = 256
 """Distinct values of g that are kept; beyond, neighbours share a bin, to the safe side."""
 _AT_ONCE = 1 << 20  # cells of a table computed at once
+_ROUNDING = 1e-9  # sums of shares are off by less
 NEVER_NS = -(2**62)
 """A β at and before which the chance is small enough: there is nothing to wait for."""
 
@@ -133,6 +134,7 @@ class Histograms:
         high = -(-(self.high_ns[-1] + self.delays_ns[-1]) // tick_ns)  # nothing is later
         low = (self.low_ns[0] + self.delays_ns[0]) // tick_ns - 1  # all is later
         lows, highs = np.full(len(classes), low), np.full(len(classes), high)
+        bound += _ROUNDING
         waits = self.chance(classes, lows * tick_ns) > bound
         while bool((highs - lows > 1).any()):
             middle = (lows + highs) // 2

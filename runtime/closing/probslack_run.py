@@ -17,7 +17,8 @@ from runtime.closing.disorder import candidates_in_disorder
 from runtime.closing.fitting import HistogramFitting, NeedsFitting
 from runtime.closing.ground import NOTHING, GroundRun, Seen, seen_of
 from runtime.closing.policy import FloatArray
-from runtime.closing.settling import Settling, happenings_of
+from runtime.closing.happenings import Forced, Stretch, happenings_of, sure_of
+from runtime.closing.settling import Settling
 from runtime.closing.tracking import Tracked, latest_of, spans_of, tracked_of
 from runtime.closing.windows import WindowEnds
 from runtime.model import START_NS, Int64Array
@@ -115,6 +116,7 @@ class ProbSlackRun(GroundRun):
         if not len(self._newest_of) or (end_ns <= self._now_ns and not len(rows)):
             return None
         last = open_now + MOST_OPEN - 1
+        pending = self._settling.sure_open
         spans = spans_of(
             rows,
             newest_of_type_ns,
@@ -124,26 +126,20 @@ class ProbSlackRun(GroundRun):
             end_ns=end_ns,
         )
         candidates = self._knowledge.candidates(
-            spans, first=open_now, last=last, now_ns=self._now_ns, end_ns=end_ns
+            spans, pending=pending, first=open_now, last=last, now_ns=self._now_ns, end_ns=end_ns
+        )
+        stretch = Stretch(
+            rows, newest_ns, self._now_ns, end_ns, self._account.first, pending, open_now, last
         )
         what = happenings_of(
-            rows,
-            newest_ns,
+            stretch,
             candidates,
             self._forced(open_now, last, end_ns),
             self._windows,
-            self._account,
             forced_slack_ns=self._policy.slack_ns,
         )
-        settled = self._settling.settle(
-            what,
-            rows,
-            newest_ns,
-            now_ns=self._now_ns,
-            end_ns=end_ns,
-            last=last,
-            renewable=renewable,
-        )
+        sure = sure_of(stretch, candidates, self._windows)
+        settled = self._settling.settle(stretch, what, sure, renewable=renewable)
         if len(settled.step_ns):
             self._steps.append((settled.step_ns, settled.step_open))
         if len(settled.windows):
@@ -156,16 +152,16 @@ class ProbSlackRun(GroundRun):
             self._account.close(settled.windows, settled.at_ns, chances, early=len(early))
         return settled.broken_ns
 
-    def _forced(self, first: int, last: int, end_ns: int) -> tuple[Int64Array, Int64Array]:
-        """Return the ticks at which windows close at the latest, before `end_ns`, and which."""
+    def _forced(self, first: int, last: int, end_ns: int) -> Forced:
+        """Return when windows close at the latest, before `end_ns`."""
         most_ns = self._policy.at_most_ns
         if most_ns is None:
-            return NOTHING, NOTHING
+            return Forced(NOTHING, NOTHING)
         window = np.arange(first, min(self._windows.first_after(end_ns - most_ns), last + 1))
         due_ns = (self._windows.ends_ns(window) + most_ns) // self._tick_ns * self._tick_ns
         now_ns = -(-self._now_ns // self._tick_ns) * self._tick_ns
         at_ns = np.maximum(due_ns, now_ns)
-        return at_ns[at_ns < end_ns], window[at_ns < end_ns]
+        return Forced(at_ns[at_ns < end_ns], window[at_ns < end_ns])
 
     def _next_tick_ns(self) -> int | None:
         first = self._account.open
@@ -179,9 +175,9 @@ class ProbSlackRun(GroundRun):
             end_ns=FAR_NS,
         )
         found = self._knowledge.candidates(
-            spans, first=first, last=first, now_ns=self._now_ns, end_ns=FAR_NS
+            spans, pending=first, first=first, last=first, now_ns=self._now_ns, end_ns=FAR_NS
         )
-        ticks = self._forced(first, first, FAR_NS)[0].tolist() + found.sure_at_ns.tolist()
+        ticks = self._forced(first, first, FAR_NS).at_ns.tolist() + found.sure_at_ns.tolist()
         if self._budget.allows():
             ticks += found.at_ns.tolist()
         if self._policy.slack_ns is not None:
@@ -229,7 +225,7 @@ class _InOrder:
             self._lines = self.fitting.lines(types, self._policy.bound(types))
 
     def candidates(
-        self, spans: Spans, *, first: int, last: int, now_ns: int, end_ns: int
+        self, spans: Spans, *, pending: int, first: int, last: int, now_ns: int, end_ns: int
     ) -> Candidates:
         del now_ns, end_ns
         return candidates_of(
@@ -237,6 +233,7 @@ class _InOrder:
             self._lines,
             self._windows,
             types=int(spans.types[-1]) + 1,
+            pending=pending,
             first=first,
             last=last,
             tick_ns=self._policy.tick_ns,
@@ -263,13 +260,14 @@ class _InDisorder:
         """Nothing is kept besides what was fitted."""
 
     def candidates(
-        self, spans: Spans, *, first: int, last: int, now_ns: int, end_ns: int
+        self, spans: Spans, *, pending: int, first: int, last: int, now_ns: int, end_ns: int
     ) -> Candidates:
         del spans
         return candidates_in_disorder(
             self.fitting.needs,
             self._policy.bound(1),
             self._windows,
+            pending=pending,
             first=first,
             last=last,
             tick_ns=self._policy.tick_ns,

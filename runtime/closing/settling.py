@@ -9,140 +9,33 @@ tick    7         7        7          9         12
         for k−1   to k−2   close,     close     did not allow it at 7, then at 9 at
                            until 12             the latest, should that have changed
 ```
+What is sure needs no step of its own: it is looked up when something else happens.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from runtime.closing.account import Account
 from runtime.closing.budget import Budget
-from runtime.closing.candidates import Candidates, unfolded
-from runtime.closing.ground import Seen
+from runtime.closing.happenings import EARLY, LATE, Happenings, Settled, Stretch, Sure
 from runtime.closing.windows import WindowEnds
-from runtime.model import Int64Array
-
-LATE, SURE, EARLY, FORCED = range(4)
-"""What happens at one tick, in this order."""
-
-
-@dataclass(frozen=True)
-class Happenings:
-    """All that may happen in a stretch of time, in its order. All of shape (happenings,).
-
-    Attributes:
-        tick_ns: when.
-        kind: LATE: a row is behind the windows `one` … `two`, if they have closed. SURE: all
-            before window `one` are complete. EARLY: window `one` may close, until `two`, a tick.
-            FORCED: window `one` closes, whatever the budget.
-        last_begun: the last window in which a row may lie that has come by then.
-    """
-
-    tick_ns: Int64Array
-    kind: Int64Array
-    one: Int64Array
-    two: Int64Array
-    last_begun: Int64Array
-
-
-@dataclass(frozen=True)
-class Settled:
-    """What came of a stretch of time.
-
-    Attributes:
-        windows, at_ns: shape (closed,), those that count, and when they closed.
-        is_early: shape (closed,), whether it was not sure.
-        step_ns, step_open: shape (steps,), from which tick on which window is the first open one.
-        broken_ns: the tick at which it stopped: the rest has to be looked at anew; None: nowhere.
-    """
-
-    windows: Int64Array
-    at_ns: Int64Array
-    is_early: Any
-    step_ns: Int64Array
-    step_open: Int64Array
-    broken_ns: int | None
-
-
-def happenings_of(
-    rows: Seen,
-    newest_ns: Int64Array,
-    candidates: Candidates,
-    forced: tuple[Int64Array, Int64Array],
-    windows: WindowEnds,
-    account: Account,
-    *,
-    forced_slack_ns: int | None,
-) -> Happenings:
-    """Return what may happen.
-
-    Args:
-        rows: that come.
-        newest_ns: shape (rows + 1,), the newest event time before and with each.
-        candidates: when windows may close.
-        forced: (tick, window), both (forced,): when windows must.
-        forced_slack_ns: what the budget may force is no earlier behind a window's end than that.
-    """
-    late, low, high = _perhaps_late(
-        rows, candidates, forced, windows, account, forced_slack_ns=forced_slack_ns
-    )
-    tick_ns = np.concatenate([rows.tick_ns[late], candidates.sure_at_ns, candidates.at_ns, forced[0]])
-    kind = np.repeat(
-        [LATE, SURE, EARLY, FORCED],
-        [len(late), len(candidates.sure_at_ns), len(candidates.at_ns), len(forced[0])],
-    )
-    one = np.concatenate([low, candidates.sure_open, candidates.window, forced[1]])
-    two = np.concatenate([high, np.zeros_like(candidates.sure_open), candidates.until_ns, forced[1]])
-    # A row that makes a window sure is past it: what counts is what had come before.
-    before = np.searchsorted(rows.tick_ns, tick_ns, side="left")
-    with_it = np.searchsorted(rows.tick_ns, tick_ns, side="right")
-    newest = newest_ns[np.where(kind == SURE, before, with_it)]
-    order = np.lexsort((one, kind, tick_ns))
-    return Happenings(
-        tick_ns[order], kind[order], one[order], two[order], windows.lasts_begun(newest)[order]
-    )
-
-
-def _perhaps_late(
-    rows: Seen,
-    candidates: Candidates,
-    forced: tuple[Int64Array, Int64Array],
-    windows: WindowEnds,
-    account: Account,
-    *,
-    forced_slack_ns: int | None,
-) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Return rows that are late if all closes that may, and the first and last window of each."""
-    assert account.open is not None
-    low = np.maximum(windows.firsts_after(rows.event_time_ns), account.first)
-    high = windows.lasts_begun(rows.event_time_ns)
-    most = np.full(len(rows), account.open - 1)
-    for ticks, last in (
-        (candidates.at_ns, candidates.window),
-        (candidates.sure_at_ns, candidates.sure_open - 1),
-        forced,
-    ):
-        if len(ticks):
-            so_far = np.concatenate([[account.open - 1], np.maximum.accumulate(last)])
-            most = np.maximum(most, so_far[np.searchsorted(ticks, rows.tick_ns, side="left")])
-    if forced_slack_ns is not None:
-        most = np.maximum(most, windows.firsts_after(rows.tick_ns - forced_slack_ns) - 1)
-    late = np.flatnonzero(low <= np.minimum(high, most))
-    return late, low[late], high[late]
 
 
 class Settling:
-    """Goes through what may happen; knows which windows are not sure yet.
+    """Goes through what may happen, window by window.
 
     Args:
         windows: which there are.
         account: what has closed. What counts as closed is for the caller to add.
         budget: what may close early.
         tick_ns: the resolution of the clock.
+
+    Attributes:
+        sure_open: the first window of which it is not sure yet that it is complete.
     """
 
     def __init__(
@@ -152,126 +45,165 @@ class Settling:
         self._account = account
         self._budget = budget
         self._tick_ns = tick_ns
-        self._sure_open = 0  # the first window that is not sure to be complete
+        self.sure_open = 0
         self._open_missed: set[int] = set()  # not sure, but known to have missed a row
-        self._open = 0
-        self._allowed_until: dict[int, int] = {}  # {window: tick}: the budget alone holds it
-        self._closed: list[tuple[int, int, int, bool]] = []  # (first, count, tick, early)
-        self._steps: list[tuple[int, int]] = []
+        # Of one stretch:
+        self._open = self._opened = 0  # the first open window, now and when it began
+        self._closed: list[int] = []  # windows that closed early, whether they count or not
+        self._closed_ns: list[int] = []
+        self._held: dict[int, int] = {}  # {window: until which tick}: held by the budget alone
+        self._again_ns: int | None = None  # when to ask for them again
+        self._stop_ns: int | None = None  # stops behind the rows of this tick
 
     def begin(self, window: int) -> None:
         """Take a window as the first."""
-        self._sure_open = window
+        self.sure_open = window
 
-    def settle(
-        self,
-        what: Happenings,
-        rows: Seen,
-        newest_ns: Int64Array,
-        *,
-        now_ns: int,
-        end_ns: int,
-        last: int,
-        renewable: int,
-    ) -> Settled:
-        """Close windows at ticks in [now_ns, end_ns).
+    def settle(self, stretch: Stretch, what: Happenings, sure: Sure, *, renewable: int) -> Settled:
+        """Close windows.
 
         Args:
+            stretch: where.
             what: may happen.
-            rows: that come.
-            newest_ns: shape (rows + 1,), the newest event time before and with each.
-            last: the last window that `what` looks at; it stops once that has closed.
+            sure: when windows are complete.
             renewable: after how many of the rows a budget that is spent stops it.
         """
-        assert self._account.open is not None
-        self._open = self._account.open
-        self._allowed_until.clear()
-        arrivals = rows.tick_ns.tolist()
-        begun = self._windows.lasts_begun(newest_ns).tolist()
-        bounded = self._budget.slack_ns is not None
-        stop_ns = ask_ns = None  # stops behind the rows of this tick; asks for those allowed at it
-        columns = (what.tick_ns, what.kind, what.one, what.two, what.last_begun)
-        for tick, kind, one, two, last_begun in zip(*(c.tolist() for c in columns), strict=True):
-            if ask_ns is not None and (tick > ask_ns or kind >= EARLY):
-                if stop_ns is not None:
-                    break
-                self._close_allowed(ask_ns, begun[bisect_right(arrivals, ask_ns)])
-                ask_ns = None
+        self._enter(stretch, sure)
+        budget, bounded = self._budget, self._budget.slack_ns is not None
+        columns = (what.tick_ns, what.kind, what.one, what.two, what.sure_open, what.last_begun)
+        for tick, kind, one, two, sure_open, begun in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
+            if self._stop_ns is not None and (tick > self._stop_ns or kind != LATE):
+                break
+            if self._again_ns is not None:
+                self._ask_again(tick)
             if bounded:
-                self._close_by_slack(now_ns, tick, last, arrivals, begun)
-            if self._open > last:
+                self._close_by_slack(tick)
+            if sure_open > self.sure_open:
+                self._make_sure(sure_open)
+            if self._open > stretch.last:
                 break
             if kind == EARLY:
-                if one == self._open and self._budget.allows():
-                    self._close_early(tick, last_begun)
-                    self._close_allowed(tick, last_begun)
+                if one == self._open and budget.allows():
+                    self._close_early(tick, begun)
                 elif one >= self._open:
-                    self._allowed_until[one] = two
-            elif kind == FORCED:
-                while self._open <= one:
-                    self._close_early(tick, last_begun)
+                    self._hold(one, tick, two)
+            elif kind == LATE:
+                self._miss(one, min(two, self._open - 1))
+                if budget.is_spent and self._rows_by(tick) >= renewable:
+                    self._stop_ns = tick
             else:
-                ask_ns = tick
-                if kind == SURE:
-                    self._make_sure(one, tick, last_begun)
-                else:
-                    self._miss(one, min(two, self._open - 1))
-                    if self._budget.is_spent and bisect_right(arrivals, tick) >= renewable:
-                        stop_ns = tick
-        if stop_ns is None and ask_ns is not None:
-            self._close_allowed(ask_ns, begun[bisect_right(arrivals, ask_ns)])
-        if stop_ns is None and bounded:
-            self._close_by_slack(now_ns, end_ns, last, arrivals, begun)
-        if stop_ns is None and self._open > last:
-            stop_ns = self._steps[-1][0]
-        return self._settled(stop_ns)
+                while self._open <= one:
+                    self._close_early(tick, begun)
+        return self._leave(stretch.end_ns)
+
+    def _enter(self, stretch: Stretch, sure: Sure) -> None:
+        self._stretch, self._sure = stretch, sure
+        self._open = self._opened = stretch.first
+        # How many windows before each count, of those that are sure.
+        self._counted = [0, *np.cumsum(sure.counts).tolist()]
+        self._step_ns, self._step_open = sure.step_ns.tolist(), sure.step_open.tolist()
+        self._closed, self._closed_ns = [], []
+        self._held.clear()
+        self._again_ns = self._stop_ns = None
+
+    def _leave(self, end_ns: int) -> Settled:
+        if self._stop_ns is None:
+            if self._again_ns is not None:
+                self._ask_again(end_ns)
+            if self._budget.slack_ns is not None:
+                self._close_by_slack(end_ns)
+            if self._step_open and self._step_open[-1] > self.sure_open and self._open <= self._stretch.last:
+                self._make_sure(self._step_open[-1])
+        return self._settled()
+
+    def _rows_by(self, tick_ns: int) -> int:
+        return int(np.searchsorted(self._stretch.rows.tick_ns, tick_ns, side="right"))
+
+    def _begun_by(self, tick_ns: int) -> int:
+        """Return the last window in which a row may lie that has come by a tick."""
+        return self._windows.last_begun(int(self._stretch.newest_ns[self._rows_by(tick_ns)]))
 
     def _close_early(self, tick_ns: int, last_begun: int) -> None:
         window = self._open
-        if window <= last_begun:
-            self._count(window, 1, tick_ns)
-            self._closed.append((window, 1, tick_ns, True))
-        else:
-            self._account.leap(window, window)
-        self._steps.append((tick_ns, window + 1))
+        self._closed.append(window)
+        self._closed_ns.append(tick_ns)
         self._open = window + 1
         self._budget.pending += 1
+        if window <= last_begun:
+            self._budget.windows += 1
+            if self._budget.slack_ns is not None:
+                self._budget.slack_sum_ns += tick_ns - self._windows.end_ns(window)
+        else:
+            self._account.leap(window, window)
 
-    def _close_allowed(self, tick_ns: int, last_begun: int) -> None:
-        """Close what may close early at this tick, and was held by the budget alone."""
-        while self._allowed_until.get(self._open, tick_ns) > tick_ns and self._budget.allows():
-            self._close_early(tick_ns, last_begun)
+    def _hold(self, window: int, tick_ns: int, until_ns: int) -> None:
+        """Remember that a window may close until a tick, if the budget comes to allow it."""
+        self._held[window] = until_ns
+        if self._again_ns is None:
+            self._again_ns = self._next_step_ns(tick_ns, until_ns)
 
-    def _close_by_slack(
-        self, now_ns: int, before_ns: int, last: int, arrivals: list[int], begun: list[int]
-    ) -> None:
-        """Close what the bound on slack wants closed before a tick."""
-        while self._open <= last:
+    def _next_step_ns(self, tick_ns: int, until_ns: int) -> int | None:
+        """Return the next tick before `until_ns` that makes windows sure: budgets change there."""
+        at = bisect_right(self._step_ns, tick_ns)
+        found = at < len(self._step_ns) and self._step_ns[at] < until_ns
+        return self._step_ns[at] if found else None
+
+    def _ask_again(self, before_ns: int) -> None:
+        """Close what the budget held and now allows, at ticks before one."""
+        while self._again_ns is not None and self._again_ns < before_ns:
+            tick_ns = self._again_ns
+            self._make_sure(self._step_open[bisect_right(self._step_ns, tick_ns) - 1])
+            while self._held.get(self._open, tick_ns) > tick_ns and self._budget.allows():
+                self._close_early(tick_ns, self._begun_by(tick_ns))
+            until_ns = self._held.get(self._open, tick_ns)
+            self._again_ns = self._next_step_ns(tick_ns, until_ns)
+
+    def _close_by_slack(self, before_ns: int) -> None:
+        """Close what the bound on slack wants closed, at ticks before one."""
+        now_ns = -(-self._stretch.now_ns // self._tick_ns) * self._tick_ns
+        while self._open <= self._stretch.last:
             slack_ns = self._budget.longest_slack_ns(self._windows.slide_ns)
             due_ns = (self._windows.end_ns(self._open) + slack_ns) // self._tick_ns * self._tick_ns
-            due_ns = max(due_ns, -(-now_ns // self._tick_ns) * self._tick_ns)
-            if self._steps:
-                due_ns = max(due_ns, self._steps[-1][0])
-            if due_ns >= before_ns:
+            due_ns = max(due_ns, now_ns, self._closed_ns[-1] if self._closed_ns else now_ns)
+            at = bisect_right(self._step_open, self._open)
+            if at < len(self._step_ns) and self._step_ns[at] <= due_ns:
+                if self._step_ns[at] >= before_ns:
+                    return
+                self._make_sure(self._step_open[at])
+            elif due_ns >= before_ns:
                 return
-            self._close_early(due_ns, begun[bisect_right(arrivals, due_ns)])
+            else:
+                self._close_early(due_ns, self._begun_by(due_ns))
 
-    def _make_sure(self, window: int, tick_ns: int, last_begun: int) -> None:
+    def _make_sure(self, window: int) -> None:
         """Close what is open before a window: it is sure to be complete."""
+        if window <= self.sure_open:
+            return
         if window > self._open:
-            counted = min(max(last_begun + 1 - self._open, 0), window - self._open)
-            if counted:
-                self._count(self._open, counted, tick_ns)
-                self._closed.append((self._open, counted, tick_ns, False))
-            if self._open + counted < window:
-                self._account.leap(self._open + counted, window - 1)
+            first = self._open - self._stretch.first
+            last = window - self._stretch.first
+            counted = self._counted[last] - self._counted[first]
+            self._budget.windows += counted
+            if counted < last - first:
+                self._leap_sure(first, last)
+            if self._budget.slack_ns is not None:
+                part = slice(first, last)
+                number = np.arange(self._open, window)[self._sure.counts[part]]
+                at_ns = self._sure.at_ns[part][self._sure.counts[part]]
+                slack_ns = int((at_ns - self._windows.ends_ns(number)).sum())
+                self._budget.slack_sum_ns += slack_ns
             self._open = window
-            self._steps.append((tick_ns, window))
-        if window > self._sure_open:
-            self._sure_open = window
-            if self._open_missed:
-                self._open_missed = {one for one in self._open_missed if one >= window}
-            self._budget.pending = self._open - window - len(self._open_missed)
+        self.sure_open = window
+        if self._open_missed:
+            self._open_missed = {one for one in self._open_missed if one >= window}
+        self._budget.pending = self._open - window - len(self._open_missed)
+
+    def _leap_sure(self, first: int, last: int) -> None:
+        gone = self._stretch.first + first + np.flatnonzero(~self._sure.counts[first:last])
+        for one in np.split(gone, np.flatnonzero(np.diff(gone) > 1) + 1):
+            self._account.leap(int(one[0]), int(one[-1]))
 
     def _miss(self, first: int, last: int) -> None:
         """Note that a row was behind these windows."""
@@ -280,32 +212,39 @@ class Settling:
         before = self._account.windows
         self._budget.missed += self._account.miss(first, last)
         self._budget.windows += self._account.windows - before  # those that had had no row
-        self._open_missed.update(range(max(first, self._sure_open), last + 1))
-        self._budget.pending = self._open - self._sure_open - len(self._open_missed)
+        self._open_missed.update(range(max(first, self.sure_open), last + 1))
+        self._budget.pending = self._open - self.sure_open - len(self._open_missed)
 
-    def _count(self, first: int, count: int, tick_ns: int) -> None:
-        ends_ns = count * self._windows.end_ns(first)
-        ends_ns += self._windows.slide_ns * (count * (count - 1) // 2)
-        self._budget.windows += count
-        self._budget.slack_sum_ns += count * tick_ns - ends_ns
-
-    def _settled(self, broken_ns: int | None) -> Settled:
+    def _settled(self) -> Settled:
+        """Put together what closed early and, of the rest, what was sure."""
+        first = self._opened
+        early = np.array(self._closed, dtype=np.int64)
+        at_ns = np.empty(self._open - first, dtype=np.int64)
+        counts = np.ones(len(at_ns), dtype=np.bool_)
+        known = min(len(self._sure.at_ns), len(at_ns))
+        at_ns[:known], counts[:known] = self._sure.at_ns[:known], self._sure.counts[:known]
+        at_ns[early - first] = self._closed_ns
+        is_early = np.zeros(len(at_ns), dtype=np.bool_)
+        is_early[early - first] = True
+        if len(early):
+            by_then = np.searchsorted(
+                self._stretch.rows.tick_ns, at_ns[early - first], side="right"
+            )
+            begun = self._windows.lasts_begun(self._stretch.newest_ns[by_then])
+            counts[early - first] = early <= begun
+        numbers = np.arange(first, self._open)
+        stop_ns = self._stop_ns
+        if stop_ns is None and self._open > self._stretch.last:
+            stop_ns = int(at_ns[-1])
         self._account.open = self._open
-        first, counts, ticks, early = (
-            np.array([part[n] for part in self._closed], dtype=np.int64) for n in range(4)
-        )
-        index, windows = unfolded(first, counts)
-        steps = np.array(self._steps, dtype=np.int64).reshape(-1, 2)
-        self._closed.clear()
-        self._steps.clear()
         return Settled(
-            windows, ticks[index], early[index] == 1, steps[:, 0], steps[:, 1], broken_ns
+            numbers[counts], at_ns[counts], is_early[counts], at_ns, numbers + 1, stop_ns
         )
 
     def snapshot(self) -> list[Any]:
         """Return all state, as plain values."""
-        return [self._sure_open, sorted(self._open_missed)]
+        return [self.sure_open, sorted(self._open_missed)]
 
     def restore(self, state: list[Any]) -> None:
         """Continue from a snapshot."""
-        self._sure_open, self._open_missed = state[0], set(state[1])
+        self.sure_open, self._open_missed = state[0], set(state[1])
