@@ -187,6 +187,7 @@ class ByPolicy:
         self._passed_ns = START_NS  # all that arrived before has been looked at
         self._closed_ns = START_NS
         self.waited_ns = 0
+        self._has_begun = False  # a policy hears of time once there are windows
         self._final_ns = START_NS
         self._ends: list[Int64Array] = []  # of the windows that have closed lately
         self._chances: list[npt.NDArray[np.float64]] = []
@@ -215,7 +216,8 @@ class ByPolicy:
                 last = (*last, rows.slice(start, stop))
         if told > self._passed_ns and self._closed_ns < END_NS:
             self._passed_ns = told
-            self._closed_ns = max(self._closed_ns, self.run.pass_time(told))
+            if self._has_begun:
+                self._closed_ns = max(self._closed_ns, self.run.pass_time(told))
         if is_end:
             self.run.finish()
             self._closed_ns = self._final_ns = END_NS
@@ -229,6 +231,7 @@ class ByPolicy:
     def _observed(self, rows: Batch, arrival_ns: Int64Array) -> Int64Array:
         if self._closed_ns == END_NS:  # nothing is open
             return np.full(len(rows), END_NS, dtype=np.int64)
+        self._has_begun = True
         return self.run.observe(self._types_of(rows), rows.event_time_ns, arrival_ns)
 
     def _wait(self, arrival_ns: int) -> Wait | None:
@@ -331,6 +334,7 @@ class ByPolicy:
             "run": self.run.snapshot(),
             "types": self._types.snapshot(),
             "held": to_plain(self._held),
+            "has_begun": self._has_begun,
             "times": (self._passed_ns, self._closed_ns, self._final_ns),
             "ends": [one.copy() for one in self._ends],
             "chances": [one.copy() for one in self._chances],
@@ -343,6 +347,7 @@ class ByPolicy:
         self._types.restore(state["types"])
         self._held = from_plain(state["held"])
         self.rows_held = sum(map(len, self._held))
+        self._has_begun = state["has_begun"]
         self._passed_ns, self._closed_ns, self._final_ns = state["times"]
         self._ends, self._chances = list(state["ends"]), list(state["chances"])
 
