@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from runtime.expressions.expressions import col
 from runtime.model import END_NS, READY_ONLY, START_NS, Batch, GateRead
 from runtime.operators import make_operator
+from runtime.operators.aggregate.schema import with_three
 from runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
 from runtime.operators.dedupe.step import DedupeStep
 from runtime.operators.ground import Operator
+from runtime.operators.ground.drift import Drift
 from runtime.operators.join.step import JoinStep
 from runtime.operators.process.step import ProcessStep
 from runtime.plan.step import Replica, Step
@@ -64,6 +66,11 @@ AGGREGATE = AggregateStep(
     window=Window(10, 10),
     aggregates={"mean": Aggregate("mean", "delay"), "n": Aggregate("count")},
     release=READY_ONLY,
+)
+THREE = replace(
+    AGGREGATE,
+    schema=with_three(AGGREGATE.schema, AGGREGATE.aggregates, Drift(4), step="minutes"),
+    drift=Drift(4),
 )
 QUANTILES = replace(
     AGGREGATE,
@@ -133,6 +140,12 @@ CASES = [
     Case("sliding", replace(AGGREGATE, window=Window(12, 5)), 1),
     Case("tumbling quantiles", QUANTILES, 1),
     Case("sliding quantiles", replace(QUANTILES, window=Window(20, 4)), 1),
+    Case("three windows", THREE, 1),
+    Case(
+        "three sliding windows, each row with a bound of its own",
+        replace(THREE, window=Window(12, 5), drift=Drift(3, "area")),
+        1,
+    ),
     Case("join", JOIN, 2),
     Case(
         "join on text, with a predicate",

@@ -62,6 +62,12 @@ ONE: dict[str, Callable[[sw.Stream], sw.Stream]] = {
     "aggregate that corrects": lambda s: s.aggregate(
         by=("line", "key"), window=sw.tumbling("10ms"), late="correct", s=sw.sum("value")
     ),
+    "aggregate that allows for clocks": lambda s: s.aggregate(
+        by="line", window=sw.sliding("20ms", "5ms"), n=sw.count(), m=sw.mean("value"), drift="2ms"
+    ),
+    "aggregate that allows for clocks and corrects": lambda s: s.aggregate(
+        by="line", window=sw.tumbling("10ms"), late="correct", n=sw.min("value"), drift="key"
+    ),
     "dedupe": lambda s: s.dedupe("key", within="6ms"),
     "dedupe by two": lambda s: s.dedupe(("key", "line"), within="30ms"),
     "process": lambda s: s.key_by("key").process(Gaps, GAPS, within="8ms"),

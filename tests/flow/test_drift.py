@@ -1,0 +1,116 @@
+"""What `drift=` may be, what columns it gives, and what `explain` says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from runtime.errors import ColumnError, DuplicateName, SettingError, SlackwaterError, TypeMismatch
+
+MS = 1_000_000
+TABLE = pa.table(
+    {
+        "ts": pa.array([1, 99, 103, 250], pa.int64()),
+        "line": ["a", "a", "a", "b"],
+        "speed": [1.0, 2.0, 6.0, 4.0],
+        "stops": [3, 4, 5, 6],
+        "off": [0, 2 * MS, 90 * MS, 0],
+        "x": [0.5, 0.5, 0.5, 0.5],
+    }
+)
+
+
+def buses(flow: sw.Dataflow | None = None) -> sw.Stream:
+    flow = flow or sw.Dataflow("clocks", slack=None)
+    return flow.source("buses", sw.table(TABLE), event_time="ts", time_unit="ms")
+
+
+def averages(stream: sw.Stream, **given: Any) -> sw.Stream:
+    return stream.aggregate(
+        by="line", window=sw.tumbling("100ms"), v=sw.mean("speed"), least=sw.min("stops"), **given
+    )
+
+
+@pytest.mark.parametrize(
+    ("drift", "error", "words"),
+    [
+        ("-5ms", SettingError, "drift='-5ms' is not a length of time"),
+        (-1, SettingError, "must be zero or more"),
+        (True, SettingError, "is not a length of time"),
+        ([5], SettingError, "is not a length of time"),
+        ("5 parsecs", SettingError, "write a number and one of"),
+        ("51ms", SettingError, "more than half of window=100 ms.*T_a.*lengthen it"),
+        ("of", ColumnError, "neither a length such as '5ms' nor a column.*there are: ts, line"),
+        ("x", TypeMismatch, r"drift='x' is double, and a bound is whole nanoseconds; cast"),
+        ("line", TypeMismatch, "drift='line' is string"),
+        (sw.clock_bound("off", most="51ms"), SettingError, "more than half"),
+        (sw.clock_bound("offs", most="1ms"), ColumnError, "drift='offs'"),
+        (sw.clock_bound("off", most="soon"), SettingError, r"clock_bound\(most\)='soon'"),
+    ],
+)
+def test_what_is_no_drift_is_refused_with_the_rule(
+    drift: Any, error: type[SlackwaterError], words: str
+) -> None:
+    with pytest.raises(error, match=words) as problem:
+        averages(buses(), drift=drift)
+    assert "step 'aggregate-1'" in str(problem.value)
+
+
+def test_an_aggregate_named_as_one_that_drift_adds_is_refused() -> None:
+    with pytest.raises(DuplicateName, match=r"v_low.*give the aggregate another name"):
+        averages(buses(), v_low=sw.count(), drift="1ms")
+
+
+def test_each_aggregate_has_four_columns_and_only_a_middle_that_may_be_null_changes_its_type() -> (
+    None
+):
+    made = averages(buses(), n=sw.count(), drift="5ms")
+    assert [(one.name, str(one.type)) for one in made.schema][3:] == [
+        *[(name, "double") for name in ("v", "v_mean", "v_low", "v_high")],
+        ("least", "double"),
+        ("least_mean", "double"),
+        ("least_low", "int64"),
+        ("least_high", "int64"),
+        ("n", "int64"),
+        ("n_mean", "double"),
+        ("n_low", "int64"),
+        ("n_high", "int64"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("drift", "text"),
+    [
+        ("5ms", "drift    ± 5.00 ms: of the window as it is, and moved either way"),
+        ("off", "drift    ± off, at most 50.0 ms:"),
+        (sw.clock_bound("off", most="20ms"), "drift    ± off, at most 20.0 ms:"),
+    ],
+)
+def test_explain_says_how_far_clocks_may_be_off(drift: Any, text: str) -> None:
+    stream = averages(buses(), drift=drift)
+    stream.sink("out", sw.collect_sink())
+    assert text in stream.flow.explain()
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_flow_gives_the_interval_and_counts_bounds_that_were_cut(replicas: int) -> None:
+    flow = sw.Dataflow("clocks", slack=None)
+    given = sw.clock_bound("off", most="4ms")
+    averages(buses(flow), drift=given, replicas=replicas, name="means").sink(
+        "out", sw.collect_sink()
+    )
+    job = sw.Simulation().submit(flow)
+    report = job.wait()
+    columns = ["line", "v", "v_mean", "v_low", "v_high", "least", "least_low", "least_high"]
+    rows = job.result("out").select(columns).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [
+        ("a", 1.5, pytest.approx((1 + 1.5 + 3) / 3), 1.0, 3.0, 3.0, 3, 3),
+        ("a", 6.0, pytest.approx((4 + 6) / 2), 4.0, 6.0, 5.0, 4, 5),
+        ("b", 4.0, 4.0, 4.0, 4.0, 6.0, 6, 6),
+    ]
+    assert report.ledger.is_balanced
+    counted = [one.counted for one in report.stages if one.kind == "aggregate"]
+    assert sum(one["bounds_cut"] for one in counted) == 1
