@@ -100,6 +100,9 @@ JOIN = JoinStep(
     right_names={"line": "other", "delay": "other_delay"},
     release=READY_ONLY,
 )
+UNCERTAIN = replace(
+    JOIN, schema=JOIN.schema.append(pa.field("certain", pa.bool_())), drift=Drift(2)
+)
 DEDUPE = DedupeStep(
     name="first", inputs=("rows",), schema=ROWS, on=("line",), within_ns=6, release=READY_ONLY
 )
@@ -153,6 +156,12 @@ CASES = [
         2,
     ),
     Case("join that keeps rows by slack", replace(JOIN, keep="slack"), 2),
+    Case("join that allows for clocks", UNCERTAIN, 2),
+    Case(
+        "a share of a join, each row with a bound of its own",
+        replace(UNCERTAIN, drift=Drift(3, "area"), replica=Replica(1, 3, "all")),
+        2,
+    ),
     Case("a share of a join", replace(JOIN, replica=Replica(1, 3, "all")), 2),
 ]
 every_operator = pytest.mark.parametrize("case", CASES, ids=str)

@@ -114,3 +114,70 @@ def test_a_flow_gives_the_interval_and_counts_bounds_that_were_cut(replicas: int
     assert report.ledger.is_balanced
     counted = [one.counted for one in report.stages if one.kind == "aggregate"]
     assert sum(one["bounds_cut"] for one in counted) == 1
+
+
+def pairs(flow: sw.Dataflow, **given: Any) -> sw.Stream:
+    """Return pairs of a bus and an alarm 10 ms apart at most; alarms at 0, 115 and 300 ms."""
+    alarms = flow.source(
+        "alarms",
+        sw.table(pa.table({"ts": [0, 115, 300], "line": ["a", "a", "b"], "off": [0, MS, 0]})),
+        event_time="ts",
+        time_unit="ms",
+    )
+    return buses(flow).join(
+        alarms.select("line", "off"), on="line", within="10ms", name="pairs", **given
+    )
+
+
+@pytest.mark.parametrize(
+    ("drift", "error", "words"),
+    [
+        ("6ms", SettingError, "drift of 6.00 ms is more than half of within=10.0 ms"),
+        ("stops", ColumnError, r"drift='stops'.*there are: line, off"),  # of the right only
+        ("x", TypeMismatch, "drift='x' is double"),
+    ],
+)
+def test_a_join_refuses_what_is_no_drift_of_both_its_sides(
+    drift: Any, error: type[SlackwaterError], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        pairs(sw.Dataflow("clocks", slack=None), drift=drift)
+
+
+def test_a_join_with_drift_takes_the_name_of_its_own_column() -> None:
+    flow = sw.Dataflow("clocks", slack=None)
+    stream = buses(flow).assign(certain=sw.col("x") > 0)
+    with pytest.raises(DuplicateName, match=r"'certain'; drift= adds one of that name"):
+        stream.join(buses_again(flow), on="line", within="10ms", drift="1ms")
+
+
+def buses_again(flow: sw.Dataflow) -> sw.Stream:
+    return flow.source("again", sw.table(TABLE), event_time="ts", time_unit="ms")
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("wanted", ["certain", "speed"])
+def test_a_flow_keeps_pairs_that_may_be_near_enough_and_counts_them_at_the_sink(
+    replicas: int, wanted: str
+) -> None:
+    flow = sw.Dataflow("clocks", slack=None)
+    pairs(flow, drift="2ms", replicas=replicas).select(wanted).sink("out", sw.collect_sink())
+    job = sw.Simulation().submit(flow)
+    report = job.wait()
+    # 0 and 1 ms: surely; 103 and 115 ms are 12 apart: perhaps 10. 99 and 115 are not.
+    assert job.result("out")[wanted].to_pylist() == (
+        [True, False] if wanted == "certain" else [1.0, 6.0]
+    )
+    (sink,) = report.sinks
+    assert sink.marked == {"uncertain": 1}
+    assert report.ledger.is_balanced
+
+
+def test_a_filter_on_what_is_certain_stays_behind_its_join() -> None:
+    flow = sw.Dataflow("clocks", slack=None)
+    made = pairs(flow, drift="2ms").filter(sw.col("certain"))
+    assert flow.steps["pairs"].names_before("certain") == (None, None)
+    made.sink("out", sw.collect_sink())
+    job = sw.Simulation().submit(flow)
+    assert job.wait().ledger.is_balanced
+    assert job.result("out")["speed"].to_pylist() == [1.0]

@@ -76,6 +76,7 @@ ONE: dict[str, Callable[[sw.Stream], sw.Stream]] = {
 TWO: dict[str, Callable[[sw.Stream, sw.Stream], sw.Stream]] = {
     "merge": lambda a, b: a.merge(b),
     "join": lambda a, b: a.join(b, on="key", within="4ms"),
+    "join that allows for clocks": lambda a, b: a.join(b, on="key", within="4ms", drift="1ms"),
     "join by slack": lambda a, b: a.join(b, on="line", within="9ms", keep="slack"),
 }
 
