@@ -22,6 +22,7 @@ from runtime.operators.dedupe.step import DedupeStep
 from runtime.operators.ground import Operator
 from runtime.operators.ground.drift import Drift
 from runtime.operators.join.step import JoinStep
+from runtime.operators.pattern.step import PatternStep
 from runtime.operators.process.step import ProcessStep
 from runtime.plan.step import Replica, Step
 from tests.operators.literal import Leaves, Segment, any_row, leaves_of, reads_of, run, streams
@@ -108,6 +109,24 @@ DEDUPE = DedupeStep(
 )
 
 
+PATTERN = PatternStep(
+    name="jumps",
+    inputs=("rows",),
+    schema=pa.schema(
+        {"line": pa.string(), "first_delay": pa.float64(), "then_delay": pa.float64()}
+    ),
+    keys=("line",),
+    first=col("delay") < 0.2,
+    then=col("delay") > 0.1,
+    within_ns=8,
+    release=READY_ONLY,
+)
+
+
+def with_certain(step: PatternStep, drift: Drift) -> PatternStep:
+    return replace(step, schema=step.schema.append(pa.field("certain", pa.bool_())), drift=drift)
+
+
 class Sums:
     """What comes in at one time, added up; and all of it, 4 behind the last row."""
 
@@ -138,6 +157,13 @@ PROCESS = ProcessStep(
 CASES = [
     Case("dedupe", DEDUPE, 1),
     Case("dedupe by two keys, for long", replace(DEDUPE, on=("line", "area"), within_ns=30), 1),
+    Case("pattern", PATTERN, 1),
+    Case("pattern that allows for clocks", with_certain(PATTERN, Drift(2)), 1),
+    Case(
+        "pattern of two keys, each row with a bound of its own",
+        replace(with_certain(PATTERN, Drift(4, "area")), keys=("line", "area"), within_ns=20),
+        1,
+    ),
     Case("an operator of one's own", PROCESS, 1),
     Case("tumbling", AGGREGATE, 1),
     Case("sliding", replace(AGGREGATE, window=Window(12, 5)), 1),

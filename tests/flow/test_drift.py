@@ -181,3 +181,90 @@ def test_a_filter_on_what_is_certain_stays_behind_its_join() -> None:
     job = sw.Simulation().submit(flow)
     assert job.wait().ledger.is_balanced
     assert job.result("out")["speed"].to_pylist() == [1.0]
+
+
+def follows(stream: sw.Stream, **given: Any) -> sw.Stream:
+    wanted: dict[str, Any] = {
+        "first": sw.col("speed") <= 2,
+        "then": sw.col("speed") > 2,
+        "within": "10ms",
+        "by": "line",
+        "name": "jumps",
+    }
+    return stream.followed_by(**(wanted | given))
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"first": sw.col("speed")}, TypeMismatch, "first .*must be true or false"),
+        ({"then": 3}, TypeMismatch, "then .*must be true or false"),
+        ({"then": sw.col("sped") > 1}, ColumnError, "sped"),
+        ({"within": 0}, SettingError, "within=0 must be more than zero"),
+        ({"by": "x"}, TypeMismatch, "key 'x' is double"),
+        ({"drift": "5.1ms"}, SettingError, "more than half of within=10.0 ms"),
+        ({"drift": "later"}, ColumnError, "drift='later' is neither a length"),
+        ({"by": (), "replicas": 2}, SlackwaterError, "replicas=2 share its rows by key"),
+    ],
+)
+def test_followed_by_refuses_what_cannot_be(
+    given: dict[str, Any], error: type[SlackwaterError], words: str
+) -> None:
+    with pytest.raises(error, match=words) as problem:
+        follows(buses(), **given)
+    assert "'jumps'" in str(problem.value)
+
+
+def test_explain_says_what_is_to_follow_what() -> None:
+    stream = follows(buses(), drift="2ms")
+    stream.sink("out", sw.collect_sink())
+    text = stream.flow.explain()
+    for line in (
+        "by       line",
+        'then     col("speed") > 2, within 10.0 ms',
+        "drift    ± 2.00 ms: each match that may be one, marked",
+    ):
+        assert line in text
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("is_keyed", [False, True])
+def test_a_flow_keeps_matches_of_which_clocks_leave_the_order_open(
+    replicas: int, is_keyed: bool
+) -> None:
+    flow = sw.Dataflow("clocks", slack=None)
+    given: dict[str, Any] = {
+        "first": sw.col("speed") <= 2,
+        "then": sw.col("speed") > 2,
+        "within": "10ms",
+        "drift": "2ms",
+        "replicas": replicas,
+    }
+    stream = buses(flow)
+    found = (
+        stream.key_by("line").followed_by(**given)
+        if is_keyed
+        else stream.followed_by(by="line", **given)
+    )
+    found.sink("out", sw.collect_sink())
+    found.late().sink("late", sw.collect_sink())
+    job = sw.Simulation().submit(flow)
+    report = job.wait()
+    columns = ["line", "first_ts", "then_ts", "then_stops", "certain"]
+    rows = job.result("out").select(columns).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [("a", 99, 103, 5, False)]
+    (sink, late) = report.sinks
+    assert sink.marked == {"uncertain": 1}
+    assert late.rows == 0
+    assert report.ledger.is_balanced
+
+
+def test_what_follows_can_be_followed_by_steps_and_filters_on_its_key_go_first() -> None:
+    flow = sw.Dataflow("clocks", slack=None)
+    found = follows(buses(flow)).filter(sw.col("line") == "a").select("line", after="then_ts")
+    assert flow.steps["jumps"].names_before("line") == ("line",)
+    assert flow.steps["jumps"].names_before("then_ts") == (None,)
+    found.sink("out", sw.collect_sink())
+    job = sw.Simulation().submit(flow)
+    job.wait()
+    assert job.result("out").to_pylist() == [{"line": "a", "after": 103}]

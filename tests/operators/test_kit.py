@@ -70,6 +70,12 @@ ONE: dict[str, Callable[[sw.Stream], sw.Stream]] = {
     ),
     "dedupe": lambda s: s.dedupe("key", within="6ms"),
     "dedupe by two": lambda s: s.dedupe(("key", "line"), within="30ms"),
+    "followed by": lambda s: s.followed_by(
+        first=sw.col("value") < 0.4, then=sw.col("value") > 0.3, within="8ms", by="line"
+    ),
+    "followed by, as far as clocks tell": lambda s: s.key_by("key").followed_by(
+        first=sw.col("value") < 0.4, then=sw.col("value") > 0.3, within="8ms", drift="2ms"
+    ),
     "process": lambda s: s.key_by("key").process(Gaps, GAPS, within="8ms"),
     "process by two": lambda s: s.key_by("key", "line").process(Gaps(), GAPS, within="30ms"),
 }
