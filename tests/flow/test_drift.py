@@ -44,10 +44,11 @@ def averages(stream: sw.Stream, **given: Any) -> sw.Stream:
         ("5 parsecs", SettingError, "write a number and one of"),
         ("51ms", SettingError, "more than half of window=100 ms.*T_a.*lengthen it"),
         ("of", ColumnError, "neither a length such as '5ms' nor a column.*there are: ts, line"),
-        ("x", TypeMismatch, r"drift='x' is double, and a bound is whole nanoseconds; cast"),
+        ("x", TypeMismatch, r"drift='x' is double, and a bound is a whole number; cast"),
         ("line", TypeMismatch, "drift='line' is string"),
         (sw.clock_bound("off", most="51ms"), SettingError, "more than half"),
         (sw.clock_bound("offs", most="1ms"), ColumnError, "drift='offs'"),
+        (sw.clock_bound("off", most="1ms", unit="h"), SettingError, "must be 'ns', 'us', 'ms' or"),
         (sw.clock_bound("off", most="soon"), SettingError, r"clock_bound\(most\)='soon'"),
     ],
 )

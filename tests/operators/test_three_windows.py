@@ -294,5 +294,20 @@ def test_a_bound_of_an_events_own_that_is_more_than_the_most_counts_as_the_most(
 def test_a_bound_less_than_zero_is_an_error_that_names_the_row() -> None:
     machine = make_operator(replace(COUNTS, drift=Drift(10, "off")))
     batch = batch_of([50, 95], {"off": [3, -4]})
-    with pytest.raises(OperatorError, match=r"drift='off'.*zero nanoseconds or more(.|\n)*-4"):
+    with pytest.raises(OperatorError, match=r"drift='off'.*zero or more(.|\n)*-4"):
         machine.process(GateRead([batch], [None], END_NS, 0, END_NS), now_ns=0)
+
+
+@pytest.mark.parametrize("kind", [np.int16, np.int64, np.uint64])
+def test_bounds_of_another_unit_are_cut_before_they_could_overflow(kind: Any) -> None:
+    drift = Drift(2_500_000, "off", 1_000_000)
+    most = np.iinfo(kind).max
+    bounds, cut = drift.bounds_ns(
+        batch_of([1, 2, 3, 4], {"off": np.array([0, 2, 3, most], kind)}), step="x"
+    )
+    assert bounds.tolist() == [0, 2_000_000, 2_500_000, 2_500_000]
+    assert cut == 2
+    nanoseconds, _ = Drift(2_500_000, "off").bounds_ns(
+        batch_of([1], {"off": np.array([7], kind)}), step="x"
+    )
+    assert nanoseconds.tolist() == [7]

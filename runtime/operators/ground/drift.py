@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from runtime.errors import ColumnError, OperatorError, SettingError, TypeMismatch
 from runtime.expressions.nearest import listed
-from runtime.model import Batch, Duration, Int64Array, duration_ns, format_ns
+from runtime.model import NS_PER_SECOND, Batch, Duration, Int64Array, duration_ns, format_ns
 from runtime.operators.ground.checks import column_type, is_whole
 from runtime.operators.ground.user_code import row_of
 
@@ -36,11 +36,13 @@ class Drift:
 
     Attributes:
         most_ns: at most so far; of every event, where there is no column.
-        column: has each event's own bound, whole nanoseconds.
+        column: has each event's own bound, as whole numbers.
+        unit_ns: of those.
     """
 
     most_ns: int
     column: str | None = None
+    unit_ns: int = 1
 
     @property
     def columns(self) -> frozenset[str]:
@@ -72,11 +74,12 @@ class Drift:
         if len(own) and own.dtype.kind == "i" and own.min() < 0:
             raise OperatorError(
                 f"step {step!r}: drift={self.column!r} says how far an event's time may be off, "
-                f"either way: zero nanoseconds or more, not less; mend the column\n"
+                f"either way: zero or more, not less; mend the column\n"
                 f"{row_of(batch, int(own.argmin()))}"
             )
-        is_cut = own > self.most_ns
-        bounds = np.minimum(own, self.most_ns).astype(np.int64)
+        is_cut = own > self.most_ns // self.unit_ns  # in that unit, so that nothing overflows
+        known = np.where(is_cut, 0, own).astype(np.int64) * self.unit_ns
+        bounds = np.where(is_cut, self.most_ns, known)
         return bounds, int(np.count_nonzero(is_cut))
 
 
@@ -86,24 +89,28 @@ class ClockBound:
 
     column: str
     most: Duration
+    unit: Unit = "ns"
 
 
+Unit: TypeAlias = Literal["ns", "us", "ms", "s"]
+_UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}
 DriftGiven: TypeAlias = Duration | ClockBound | None
 """What a user writes: a length, a column's name, or `clock_bound(column, most=…)`."""
 
 
-def clock_bound(column: str, *, most: Duration) -> ClockBound:
-    """Return what `drift=` takes for a column whose values are known to be small.
+def clock_bound(column: str, *, most: Duration, unit: Unit = "ns") -> ClockBound:
+    """Return what `drift=` takes for a column whose values are small, or are no nanoseconds.
 
-    Results of a window wait for `most`; with the column's name alone they wait for half a window.
+    Results of a window wait for `most`: with a column's name alone, for half a window.
 
     Args:
-        column: each event's own bound: how far its time may be off, either way; whole
-            nanoseconds, 0 or more. A source with `clock=` has one.
+        column: each event's own bound: how far its time may be off, either way; a whole number,
+            0 or more. A source with `clock=` has one.
         most: no event counts as further off than this. One whose bound is more stands as if it
             were this, and is counted as `bounds_cut` in the report.
+        unit: of the column.
     """
-    return ClockBound(column, most)
+    return ClockBound(column, most, unit)
 
 
 def checked_drift(
@@ -128,7 +135,13 @@ def checked_drift(
     if isinstance(given, ClockBound):
         column = _column(given.column, schemas, step=step)
         most_ns = duration_ns(given.most, what=f"step {step!r}: clock_bound(most)")
-        return _at_most(Drift(most_ns, column), half_ns, span_ns, span, step=step)
+        if given.unit not in _UNIT_NS:
+            raise SettingError(
+                f"step {step!r}: clock_bound(unit={given.unit!r}) must be 'ns', 'us', 'ms' or 's', "
+                "that of the column"
+            )
+        drift = Drift(most_ns, column, _UNIT_NS[given.unit])
+        return _at_most(drift, half_ns, span_ns, span, step=step)
     try:
         most_ns = duration_ns(given, what=f"step {step!r}: drift")
     except SettingError:
@@ -163,7 +176,7 @@ def _column(name: Any, schemas: Sequence[pa.Schema], *, step: str) -> str:
         kind = column_type(schema, name, step=step)
         if not is_whole(kind):
             raise TypeMismatch(
-                f"step {step!r}: drift={name!r} is {kind}, and a bound is whole nanoseconds; cast "
+                f"step {step!r}: drift={name!r} is {kind}, and a bound is a whole number; cast "
                 f"it, such as .assign({name}=col({name!r}).cast('int64'))"
             )
     found: str = name
