@@ -11,6 +11,7 @@ from pathlib import Path
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data" / "bus-warsaw-2024"
 WEB_BESIDE = BESIDE.parent / "web-tracking-us-2019"
 TICKS_BESIDE = BESIDE.parent / "stocks-us-ticks-2013"
+SOCCER_BESIDE = BESIDE.parent / "soccer-tromso-zxy-2013"
 WANTED = "needs real data (see CONTRIBUTING, DATA=)"
 
 
@@ -43,6 +44,15 @@ def stock_ticks() -> Path:
         NoRealData: no such file there; says how to name another folder.
     """
     return _folder(TICKS_BESIDE, "trades_2013-10-07.parquet")
+
+
+def soccer() -> Path:
+    """Return the folder with positions of soccer players: tromso_anzhi_10min.parquet.
+
+    Raises:
+        NoRealData: no such file there; says how to name another folder.
+    """
+    return _folder(SOCCER_BESIDE, "tromso_anzhi_10min.parquet")
 
 
 def _folder(beside: Path, wanted: str) -> Path:

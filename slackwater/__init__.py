@@ -43,6 +43,7 @@ from runtime.measure import JobReport
 from runtime.measure.samples import StageSample
 from runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
 from runtime.old_names import old_names
+from runtime.operators.ground.drift import clock_bound
 from runtime.schedule import (
     CoarseStimulus,
     FifoOrder,
@@ -108,6 +109,7 @@ __all__ = [
     "__version__",
     "blocks",
     "callback_sink",
+    "clock_bound",
     "col",
     "collect_sink",
     "count",

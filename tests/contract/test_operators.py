@@ -16,10 +16,13 @@ from hypothesis import strategies as st
 from runtime.expressions.expressions import col
 from runtime.model import END_NS, ON_ARRIVAL, READY_ONLY, START_NS, Batch, GateRead
 from runtime.operators import make_operator
+from runtime.operators.aggregate.schema import with_three
 from runtime.operators.aggregate.step import Aggregate, AggregateStep, CloseInTime, Window
 from runtime.operators.dedupe.step import DedupeStep
 from runtime.operators.ground import Operator
+from runtime.operators.ground.drift import Drift
 from runtime.operators.join.step import JoinStep
+from runtime.operators.pattern.step import PatternStep
 from runtime.operators.process.step import ProcessStep
 from runtime.plan.step import Replica, Step
 from tests.operators.literal import (
@@ -83,6 +86,11 @@ AGGREGATE = AggregateStep(
     aggregates={"mean": Aggregate("mean", "delay"), "n": Aggregate("count")},
     release=READY_ONLY,
 )
+THREE = replace(
+    AGGREGATE,
+    schema=with_three(AGGREGATE.schema, AGGREGATE.aggregates, Drift(4), step="minutes"),
+    drift=Drift(4),
+)
 QUANTILES = replace(
     AGGREGATE,
     schema=pa.schema(
@@ -118,9 +126,30 @@ IN_TIME = replace(
     release=ON_ARRIVAL,
     close=CloseInTime(EndAndAWhile(-20), None, None, every_ns=1),
 )
+UNCERTAIN = replace(
+    JOIN, schema=JOIN.schema.append(pa.field("certain", pa.bool_())), drift=Drift(2)
+)
 DEDUPE = DedupeStep(
     name="first", inputs=("rows",), schema=ROWS, on=("line",), within_ns=6, release=READY_ONLY
 )
+
+
+PATTERN = PatternStep(
+    name="jumps",
+    inputs=("rows",),
+    schema=pa.schema(
+        {"line": pa.string(), "first_delay": pa.float64(), "then_delay": pa.float64()}
+    ),
+    keys=("line",),
+    first=col("delay") < 0.2,
+    then=col("delay") > 0.1,
+    within_ns=8,
+    release=READY_ONLY,
+)
+
+
+def with_certain(step: PatternStep, drift: Drift) -> PatternStep:
+    return replace(step, schema=step.schema.append(pa.field("certain", pa.bool_())), drift=drift)
 
 
 class Sums:
@@ -153,6 +182,13 @@ PROCESS = ProcessStep(
 CASES = [
     Case("dedupe", DEDUPE, 1),
     Case("dedupe by two keys, for long", replace(DEDUPE, on=("line", "area"), within_ns=30), 1),
+    Case("pattern", PATTERN, 1),
+    Case("pattern that allows for clocks", with_certain(PATTERN, Drift(2)), 1),
+    Case(
+        "pattern of two keys, each row with a bound of its own",
+        replace(with_certain(PATTERN, Drift(4, "area")), keys=("line", "area"), within_ns=20),
+        1,
+    ),
     Case("an operator of one's own", PROCESS, 1),
     Case("tumbling", AGGREGATE, 1),
     Case("sliding", replace(AGGREGATE, window=Window(12, 5)), 1),
@@ -164,6 +200,12 @@ CASES = [
         replace(IN_TIME, close=CloseInTime(EndAndAWhile(-20), "area", None, every_ns=1)),
         1,
     ),
+    Case("three windows", THREE, 1),
+    Case(
+        "three sliding windows, each row with a bound of its own",
+        replace(THREE, window=Window(12, 5), drift=Drift(3, "area")),
+        1,
+    ),
     Case("join", JOIN, 2),
     Case(
         "join on text, with a predicate",
@@ -171,6 +213,12 @@ CASES = [
         2,
     ),
     Case("join that keeps rows by slack", replace(JOIN, keep="slack"), 2),
+    Case("join that allows for clocks", UNCERTAIN, 2),
+    Case(
+        "a share of a join, each row with a bound of its own",
+        replace(UNCERTAIN, drift=Drift(3, "area"), replica=Replica(1, 3, "all")),
+        2,
+    ),
     Case("a share of a join", replace(JOIN, replica=Replica(1, 3, "all")), 2),
 ]
 every_operator = pytest.mark.parametrize("case", CASES, ids=str)

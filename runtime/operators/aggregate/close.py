@@ -11,6 +11,7 @@ from runtime.errors import SettingError, TypeMismatch
 from runtime.model import ON_ARRIVAL, Release
 from runtime.operators.aggregate.step import CloseInTime, Window
 from runtime.operators.ground.checks import key_types
+from runtime.operators.ground.drift import Drift
 from runtime.plan.arrivals import WORDS_PER_SLIDE, goes_by_clock, sources_of
 from runtime.plan.slack import AsFlow, Slack
 from runtime.plan.step import Step
@@ -52,6 +53,19 @@ def close_of(
     speed = speeds.pop() if len(speeds) == 1 else None
     every_ns = max(window.slide_ns // WORDS_PER_SLIDE, 1)
     return CloseInTime(policy, kind, 1.0 if untold else speed, every_ns, tuple(untold))
+
+
+def refuse_drift(drift: Drift | None, *, step: str) -> None:
+    """Check that windows that close in time do not allow for clocks as well.
+
+    Raises:
+        SettingError: they do.
+    """
+    if drift is not None:
+        raise SettingError(
+            f"step {step!r}: close= and drift= cannot be had together: what closes a window early "
+            "would have to know where the moved ones end; write two aggregates, or leave one away"
+        )
 
 
 def no_slack(slack: Slack, *, step: str) -> Release:

@@ -34,7 +34,7 @@ from runtime.operators.aggregate.accumulators import (
 from runtime.operators.aggregate.cells import Cells
 from runtime.operators.aggregate.closing import NOTHING, Closer, Segment, closer_of
 from runtime.operators.aggregate.late import Revisions, missed_windows
-from runtime.operators.aggregate.needs import Need, finished, needs_of
+from runtime.operators.aggregate.needs import accumulators_of, finished
 from runtime.operators.aggregate.step import CHANCE, REVISION, AggregateStep
 from runtime.operators.aggregate.window import Windows, weights_of
 from runtime.operators.ground.arrays import slices_of_weight, unfold
@@ -83,14 +83,11 @@ class AggregateMachine:
         self._stimuli = FoldAccumulator(
             np.maximum, np.int64, START_NS, lambda batch, cells: (cells, batch.stimulus_time_ns)
         )
-        self._accumulators: dict[Need, Accumulator] = {  # {what is needed: who has it}
-            need: need.accumulator()
-            for name, aggregate in step.aggregates.items()
-            for need in needs_of(step, name, aggregate)
-        }
+        self._accumulators = accumulators_of(step)
         self._marks = MarkAccumulator()
-        own: list[Accumulator] = [self._rows, self._stimuli, self._marks]
-        self._all = [*own, *self._accumulators.values()]
+        self._own: list[Accumulator] = [self._rows, self._stimuli, self._marks]
+        self._all = [*self._own, *self._accumulators.values()]
+        self._held = self._rows  # by cell: the rows that it holds
         self._start()
 
     def _start(self) -> None:
@@ -291,11 +288,9 @@ class AggregateMachine:
         else:
             first, pairs = self._grouped(cells, places)
         starts, ends = self._windows.bounds_ns(windows.take(places.take(first)))
+        rows, marks = self._rows.combined(pairs), self._marks.combined(pairs)
         try:
-            states: dict[Need, Any] = {
-                need: accumulator.combined(pairs)
-                for need, accumulator in self._accumulators.items()
-            }
+            columns = self._aggregated(pairs, rows)
         except OperatorError as problem:
             place = problem.place or 0
             (key,) = rows_of_columns(self._keys_of(cells.take(first[place : place + 1]))) or ({},)
@@ -303,11 +298,7 @@ class AggregateMachine:
                 f"step {self._step.name!r}: {problem}\nwindow that starts at {starts[place]}"
                 f"{f', of key {key}' if key else ''}"
             ) from problem
-        rows = self._rows.combined(pairs)
-        marks, columns = self._marks.combined(pairs), self._keys_of(cells.take(first))
-        columns |= {"window_start": starts, "window_end": ends}
-        for name, aggregate in self._step.aggregates.items():
-            columns[name] = finished(self._step, name, aggregate, rows=rows, states=states)
+        columns |= {**self._keys_of(cells.take(first)), "window_start": starts, "window_end": ends}
         if self._step.close is not None:
             columns[CHANCE] = self._closer.chances(ends)
         if self._corrects:
@@ -323,6 +314,14 @@ class AggregateMachine:
         columns = {name: columns[name] for name in self._step.schema.names}
         stimuli = np.maximum(self._stimuli.combined(pairs), by.stimuli_ns(ends))
         return Batch(ends, stimuli, columns, None, marks)
+
+    def _aggregated(self, pairs: Pairs, rows: Int64Array) -> Columns:
+        """Return the aggregates of each result; `rows` has how many it is made of."""
+        states = {need: one.combined(pairs) for need, one in self._accumulators.items()}
+        return {
+            name: finished(self._step, name, aggregate, rows=rows, states=states)
+            for name, aggregate in self._step.aggregates.items()
+        }
 
     def _keys_of(self, cells: Int64Array) -> Columns:
         """Return the key columns of these cells."""
@@ -347,7 +346,7 @@ class AggregateMachine:
         self._last_kept = last
         self._revisions.forget(last)
         of_panes, first = self._cells.of_panes, self._windows.first_open_pane(last)
-        self._rows_held -= int(self._rows.state.take(of_panes.drop_before(first)).sum())
+        self._rows_held -= int(self._held.state.take(of_panes.drop_before(first)).sum())
         panes = self._cells.panes
         if not len(panes) or (len(panes) <= 2 * len(of_panes) + 1024 and len(of_panes)):
             return
@@ -369,7 +368,7 @@ class AggregateMachine:
         if self._last_closed <= self._last_kept:
             return
         most = self._most_kept_rows - self._most_kept_rows // 16
-        stays = self._cells.first_within(self._rows.state, most)
+        stays = self._cells.first_within(self._held.state, most)
         before = self._rows_held
         self._forget(min(self._windows.last_without(stays), self._last_closed))
         self.let_go += before - self._rows_held

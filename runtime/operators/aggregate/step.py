@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from runtime.closing.policy import Closing
 from runtime.model import Release, format_ns
+from runtime.operators.ground.drift import Drift
 from runtime.operators.ground.keep import replicas_text, silent_text
 from runtime.plan.promises import Summary
 from runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
@@ -83,7 +84,8 @@ class AggregateStep(GatedStep):
     """Aggregates per key and window. A row leaves per key and window that had events.
 
     Columns that leave: the keys, `window_start` and `window_end` (timestamp[ns]), then the
-    aggregates. Its event time is the window's end. Rows leave by window end, then by key in
+    aggregates. Its event time is the window's end, or, with drift, that of the last of the three
+    windows: the bound behind it. Rows leave by window end, then by key in
     order of first appearance in the window's stream order.
     """
 
@@ -95,6 +97,7 @@ class AggregateStep(GatedStep):
     late: Late = "drop"
     close: CloseInTime | None = None
     """None: by the watermark."""
+    drift: Drift | None = None
     replica: Replica | None = None
     """In a plan: which of several this is; they share by keys."""
     keeps_late: bool = False
@@ -121,17 +124,21 @@ class AggregateStep(GatedStep):
         columns = {each.column for each in self.aggregates.values() if each.column}
         if self.close is not None and self.close.type is not None:
             columns.add(self.close.type)
-        return columns | set(self.keys)
+        return columns | set(self.keys) | (self.drift.columns if self.drift else set())
 
     @property
     def span_ns(self) -> int:
-        """As long as a window."""
-        return self.window.size_ns
+        """As long as a window; and from where a clock may be behind to where it may be ahead."""
+        return self.window.size_ns + 2 * self._wait_ns
+
+    @property
+    def _wait_ns(self) -> int:
+        return self.drift.most_ns if self.drift else 0
 
     @property
     def summaries(self) -> tuple[Summary, ...]:
-        """The end of the earliest window that is still open."""
-        return (Summary(self.window.slide_ns, self.window.size_ns),)
+        """The end of the earliest window that is still open; with drift that of the high one."""
+        return (Summary(self.window.slide_ns, self.window.size_ns + self._wait_ns),)
 
     def names_before(self, column: str) -> tuple[str | None, ...]:
         """As here, if it is a key: the rows of a key make its results.
@@ -179,7 +186,7 @@ class AggregateStep(GatedStep):
     @property
     def counters(self) -> tuple[str, ...]:
         """Rows that went too soon, there being too many."""
-        return ("let_go",)
+        return ("let_go", *(self.drift.counters if self.drift else ()))
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield its keys, window, columns, and how it takes late rows."""
@@ -189,6 +196,8 @@ class AggregateStep(GatedStep):
         yield f"window   {format_ns(window.size_ns)}{slide}"
         for name, aggregate in self.aggregates.items():
             yield f"gives    {name} = {_text(aggregate)}"
+        if self.drift:
+            yield f"drift    {self.drift.text}: of the window as it is, and moved either way"
         if self.late == "correct":
             yield "late     corrects: its window's row leaves again, with the next revision"
             yield f"keeps    {_panes_text(self, steps)}"
