@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
 from ingest import blocks, csv, jsonl, parquet, table
+from runtime.closing import event_driven, ignore, mean_delay, probslack
 from runtime.config import Limits, Tuning
 from runtime.control import Command, FlowGraph, SetRelease, Warn
 from runtime.errors import SlackwaterError
@@ -115,15 +116,19 @@ __all__ = [
     "count",
     "csv",
     "duration",
+    "event_driven",
     "event_time",
+    "ignore",
     "jsonl",
     "jsonl_sink",
     "lit",
     "max",
     "mean",
+    "mean_delay",
     "min",
     "parquet",
     "parquet_sink",
+    "probslack",
     "quantile",
     "rewritten",
     "sliding",

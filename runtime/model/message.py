@@ -73,6 +73,13 @@ class Message:
         """Whether the stream ends with this message."""
         return self.promise_ns == END_NS
 
+    def with_batch(self, batch: Batch | None) -> Message:
+        """Return a message of other rows that says the same besides; this one if they are its own."""
+        if batch is self.batch:
+            return self
+        told = self.promise_ns, self.promise_stimulus_ns
+        return Message(batch, *told, self.tag, self.arrived)
+
     def halves(self, known: tuple[int, int]) -> tuple[Message, Message]:
         """Return two messages of half the rows each, at least one, that mean the same.
 

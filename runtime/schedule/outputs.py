@@ -10,11 +10,16 @@ from runtime.plan.plan import Channel
 
 
 class StageOutputs:
-    """The output channels of a stage, and when each last carried something."""
+    """The output channels of a stage, and when each last carried something.
+
+    Attributes:
+        tells_arrivals: whether one of them tells how far arrivals have come.
+    """
 
     def __init__(self, outputs: Sequence[Channel], *, start_ns: int) -> None:
         # (channel, names of its columns, its place in `_sent_ns`)
         self._outputs = [(c, c.schema.names, at) for at, c in enumerate(outputs)]
+        self.tells_arrivals = any(channel.tells_arrivals for channel in outputs)
         self._sent_ns = [start_ns] * len(outputs)
         self._promise_ns = START_NS  # of the last message
 

@@ -108,7 +108,6 @@ class StageMachine:
         self._late = LateOutputs(late, start_ns=start_ns) if late else None
         results = [channel for channel in stage.outputs if channel.late is None]
         self._outputs = StageOutputs(results, start_ns=start_ns)
-        self._tells_arrivals = any(channel.tells_arrivals for channel in results)
         # Then it has nothing to do but what is queued; so most stages, and a slot asks often.
         self._is_passing = isinstance(self._intake, PassIntake) and self.source is None
         self._promise_ns = START_NS
@@ -254,11 +253,7 @@ class StageMachine:
         self.report.batches += 1
         self.report.counts[READY] += message.rows
         self.is_finished = message.promise_ns == END_NS
-        batch = self._apply_chain(message.batch, is_input=True)
-        if batch is message.batch:
-            return message
-        told = message.promise_ns, message.promise_stimulus_ns
-        return Message(batch, *told, arrived=message.arrived)
+        return message.with_batch(self._apply_chain(message.batch, is_input=True))
 
     def _emit(self, released: GateRead, now_ns: int) -> Message | None:
         self.report.batches += 1
@@ -283,12 +278,10 @@ class StageMachine:
         self._promise_ns = max(promise_ns, self._promise_ns)
         if self._promise_ns == END_NS and not self._intake.more:
             self.is_finished = True
-        arrived = released.arrived if self._tells_arrivals else None
-        is_news = advanced or has_late or arrived is not None
-        if batch is None and not is_news and self._replica_outputs is None:
+        arrived = released.arrived if self._outputs.tells_arrivals else None
+        if batch is None and not (advanced or has_late or arrived or self._replica_outputs):
             return None
-        told = self._promise_ns, released.watermark_stimulus_ns
-        return Message(batch, *told, arrived=arrived)
+        return Message(batch, self._promise_ns, released.watermark_stimulus_ns, arrived=arrived)
 
     def _apply_chain(self, batch: Batch | None, *, is_input: bool) -> Batch | None:
         before = 0 if batch is None else len(batch.event_time_ns)

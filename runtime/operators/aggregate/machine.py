@@ -382,8 +382,7 @@ class AggregateMachine:
             "accumulators": [accumulator.snapshot() for accumulator in self._all],
             "last": (self._last_closed, self._last_kept),
             "revisions": self._revisions.snapshot(),
-            "rows_held": self._rows_held,
-            "counts": (self._late_dropped, self.let_go, self.late_used),
+            "counts": (self._rows_held, self._late_dropped, self.let_go, self.late_used),
             "closer": self._closer.snapshot(),
         }
 
@@ -397,6 +396,5 @@ class AggregateMachine:
         self._last_closed, self._last_kept = state["last"]
         self._revisions.restore(state["revisions"])
         self._cells.of_panes.drop_before(self._windows.first_open_pane(self._last_kept))
-        self._rows_held = state["rows_held"]
-        self._late_dropped, self.let_go, self.late_used = state["counts"]
+        self._rows_held, self._late_dropped, self.let_go, self.late_used = state["counts"]
         self._closer.restore(state["closer"])

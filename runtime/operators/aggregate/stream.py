@@ -120,7 +120,7 @@ A = TypeVar("A", bound=Aggregating)
 class KeyedAggregating(AnyKeyed[A]):
     """Keyed streams can be aggregated."""
 
-    def aggregate(
+    def aggregate(  # noqa: PLR0913 - as Stream.aggregate
         self,
         columns: Mapping[str, Aggregate] | None = None,
         *,

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from runtime.closing.typed import Typed
 from runtime.control.graph import FlowGraph
 from runtime.model import format_ns
 from runtime.plan.arrivals import closes_of
@@ -77,6 +78,9 @@ def _close_of(stage: Stage) -> Any:
 
 def _within(policy: Any, at_most_ns: int) -> Any:
     """Return a policy under which no window waits longer; None: it has no such bound."""
+    if isinstance(policy, Typed):
+        bounded = _within(policy.policy, at_most_ns)
+        return None if bounded is None else replace(policy, policy=bounded)
     if not hasattr(policy, "at_most_ns"):
         return None
     own_ns = policy.at_most_ns

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from actors.wire.buffers import FEW_ROWS
 from actors.wire.frames import HEADER, FrameCodec, FrameTooLongError, GrantFrame
 from runtime.errors import ColumnError, FrameError, SchemaError
-from runtime.model import END_NS, START_NS, Arrived, Batch, Message, ReadTag, batch_of
+from runtime.model import END_NS, START_NS, Batch, Message, ReadTag, batch_of
 from runtime.model.row_marks import all_bits
 from tests.support.tampering import tampered_frame
 
@@ -189,39 +189,6 @@ def test_a_batch_of_another_schema_is_not_sent(column: str, values: Any, claim: 
 def test_writers_travel_exactly_where_the_channel_has_them() -> None:
     with pytest.raises(FrameError, match="writers"):
         codec(with_writers=True).encode(Message(batch_with(3), 0, 0), sent_at_ns=0)
-
-
-@given(rows=st.integers(1, 70), tag=st.booleans(), data=st.data())
-def test_arrivals_travel_with_rows_and_how_far_they_are_without(
-    rows: int, tag: bool, data: st.DataObject
-) -> None:
-    both = codec(with_arrivals=True)
-    sent = batch_with(rows)
-    sent.arrivals = np.array(
-        data.draw(st.lists(st.tuples(INT64S, INT64S), min_size=rows, max_size=rows)), np.int64
-    ).reshape(rows, 2)
-    arrived = data.draw(st.none() | st.builds(Arrived, INT64S, INT64S))
-    read = ReadTag(3, rows, 0, 8) if tag else None
-    for batch in (sent, None):
-        message = Message(batch, 5, 6, read, arrived)
-        got, _ = both.decode(both.encode(message, sent_at_ns=7))
-        assert_same(got.batch, batch)
-        assert (got.tag, got.arrived) == (read, arrived)
-
-
-@pytest.mark.parametrize("arrivals", [None, np.zeros((3, 1), np.int64), np.zeros((3, 2))])
-def test_rows_without_sound_arrivals_are_not_sent_where_the_channel_has_them(
-    arrivals: Any,
-) -> None:
-    batch = batch_with(3)
-    batch.arrivals = arrivals
-    with pytest.raises(FrameError, match="arrivals"):
-        codec(with_arrivals=True).encode(Message(batch, 0, 0), sent_at_ns=0)
-
-
-def test_the_ends_of_a_channel_must_agree_on_arrivals() -> None:
-    with pytest.raises(FrameError, match="arrivals"):
-        codec().check_hello(codec(with_arrivals=True).encode_hello())
 
 
 def test_a_type_that_does_not_travel_is_refused_when_the_codec_is_made() -> None:
