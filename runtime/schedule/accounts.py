@@ -67,6 +67,7 @@ def count_closing(report: StageReport, operator: Any) -> None:
 def count_reads(report: StageReport, reads: ReplicaReads, *, queued: int, dropped: int) -> None:
     """Fill in what a replica has gone on with of what it got, and what it still holds."""
     report.ready, report.late, report.late_dropped = reads.ready, reads.late - dropped, dropped
+    report.slack_ready = 0  # that is its gate's to say
     report.in_flight = queued + reads.rows_held
     report.frontier_ns = reads.promise_ns
 
