@@ -283,8 +283,7 @@ class GateIntake(_Held):
     ) -> GateRead | None:
         """Say with a read, or one that has no rows, how far arrivals have come."""
         gate = self._gate
-        held = gate.held() if gate.rows_held else ()
-        arrived = arrivals.advance(held, idle=gate.idle if self._idle is not None else ())
+        arrived = arrivals.advance(gate.held() if gate.rows_held else (), idle=gate.idle)
         if arrived is None:
             return released
         released = released or gate.nothing_new()
@@ -313,8 +312,7 @@ class GateIntake(_Held):
         held = gate.rows_held_of(writer)
         may = held < limits.gate_rows or writer in gate.holders()
         if self._arrivals is not None and self._arrivals.rows_ahead(writer) >= limits.gate_rows:
-            idle = gate.idle if self._idle is not None else ()
-            holders = self._arrivals.holders(idle=idle)  # rows wait for these, not here
+            holders = self._arrivals.holders(idle=gate.idle)  # rows wait for these, not here
             may = writer in holders or not holders
         if may and held >= limits.most_gate_rows:
             raise OrderError(self._overflow(writer, held, limits.most_gate_rows))
@@ -335,6 +333,9 @@ class GateIntake(_Held):
         """Fill in what the gate has let go, and whom it went on without."""
         names = self._sources
         count_gate(self._report, self._gate, queued=self._queues.rows, dropped=dropped, names=names)
+        if self._arrivals is not None:  # on the way to who puts rows in order: none is late here
+            self._report.slack_ready += self._report.late
+            self._report.late = 0
         if self._idle is not None:
             self._report.idle_marks = dict(self._idle.marks)
 
