@@ -12,6 +12,7 @@ BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data" / "bus-warsaw-2
 WEB_BESIDE = BESIDE.parent / "web-tracking-us-2019"
 TICKS_BESIDE = BESIDE.parent / "stocks-us-ticks-2013"
 SOCCER_BESIDE = BESIDE.parent / "soccer-tromso-zxy-2013"
+PHONES_BESIDE = BESIDE.parent / "iot-umts-ooo-2014"
 WANTED = "needs real data (see CONTRIBUTING, DATA=)"
 
 
@@ -53,6 +54,15 @@ def soccer() -> Path:
         NoRealData: no such file there; says how to name another folder.
     """
     return _folder(SOCCER_BESIDE, "tromso_anzhi_10min.parquet")
+
+
+def numbered_phones() -> Path:
+    """Return the folder with numbered messages of phones over UMTS: umts_d1_d5.parquet.
+
+    Raises:
+        NoRealData: no such file there; says how to name another folder.
+    """
+    return _folder(PHONES_BESIDE, "umts_d1_d5.parquet")
 
 
 def _folder(beside: Path, wanted: str) -> Path:
