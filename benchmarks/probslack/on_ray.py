@@ -51,7 +51,15 @@ def run(options: Options) -> Result:
     """Run each data set under both policies on Ray, and once more in the simulator."""
     result = Result(
         f"replayed on {NODES} local nodes{', a part of it' if options.quick else ''}; δ {MISS}",
-        ["data", "policy", "windows", "missed", "MER", "mean slack, s", "result by the clock, mean, s"],
+        [
+            "data",
+            "policy",
+            "windows",
+            "missed",
+            "MER",
+            "mean slack, s",
+            "result by the clock, mean, s",
+        ],
     )
     with sw.Cluster.local(nodes=NODES) as cluster:
         for name, case in cases(quick=options.quick).items():

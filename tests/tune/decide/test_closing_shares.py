@@ -60,7 +60,7 @@ def test_without_a_gate_a_window_may_wait_for_all_that_is_not_kept_back() -> Non
     plan, policy = prepared(flow_of(sw.probslack(0.1)))
     assert isinstance(policy, ProbSlack)
     assert policy.at_most_ns is not None
-    assert 970 * MS <= policy.at_most_ns <= 975 * MS  # 2.5 % are kept back, and a look of the source
+    assert 970 * MS <= policy.at_most_ns <= 975 * MS  # 2.5 % are kept back
     (note,) = plan.verdict.notes
     assert "windows of 'counts' close at most 97" in note
 
