@@ -71,7 +71,11 @@ class Reordering(Protocol):
         ...
 
     def held(self) -> Iterable[Batch]:
-        """Return what is held, in no order, without letting go of it."""
+        """Return what is held, in no order, without letting go of it.
+
+        Only windows that close in time ask for it. Without it they hear no more of arrivals as long
+        as anything is held.
+        """
         ...
 
     def snapshot(self) -> Any:

@@ -12,6 +12,7 @@ How rows were cut into blocks and takes shows in no row, no order and no verdict
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -330,7 +331,9 @@ class SourceMachine:
             if block.due_ns is not None and block.due_ns[self._position] > now_ns:
                 clock = self._blocks.arrival_ns(now_ns, start_ns=self._start_ns)
         ready = [] if self._ready is None else [self._ready]
-        held = () if self._reached_ns == END_NS else self._order.held()
+        held = self._rows_in_order()
+        if held is None:
+            return None
         return self._teller.word(
             now_ns,
             consumed=self._arrived_ns,
@@ -339,6 +342,15 @@ class SourceMachine:
             clock=clock,
             held=[*held, *ready],
         )
+
+    def _rows_in_order(self) -> Iterable[Batch] | None:
+        """Return what the order policy holds; None: it holds some, and does not say which."""
+        if self._reached_ns == END_NS:
+            return ()
+        if hasattr(self._order, "held"):  # a policy of the user's own may have none
+            return self._order.held()
+        ready = 0 if self._ready is None else len(self._ready)
+        return None if self.held > self.early_held + ready else ()
 
     def _hand_over(self, limit: int, now_ns: int) -> Message:
         batch, rest = self._ready, None

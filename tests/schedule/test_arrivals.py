@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -172,3 +173,14 @@ def test_others_are_sent_no_more_messages_and_no_arrivals() -> None:
         sent[closes] = {c.name: c.messages for c in report.channels}
     assert sent[True]["rows→plain"] == sent[False]["rows→plain"]
     assert sent[True]["rows→other"] > sent[False]["rows→other"] + 200  # 31 s, ten words a second
+
+
+def test_an_order_policy_that_does_not_say_what_it_holds_holds_arrivals_back() -> None:
+    rows = sw.table(pa.table({"ts": [5, 9, 4], "at": [5, 9, 20]}))
+    source = source_of(rows, every_ns=S, speed=None, out_of_order="sort", disorder="5s")
+    own: Any = source._order
+    source._order = SimpleNamespace(promised_ns=own.promised_ns, put=own.put, rest=own.rest)
+    assert source.take(5).arrived is None  # it holds rows of 5 and 9
+    last = source.take(6)
+    assert last.is_end
+    assert last.arrived == Arrived(20 * S, 6)
