@@ -56,6 +56,9 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "sltuner-three": ("sltuner.three", "three gates in a diamond that share a deadline of 6 s"),
     "sltuner-ablation": ("sltuner.ablation", "what the forecast and each model of the tuner add"),
     "sltuner-ray": ("sltuner.on_ray", "the four flows with a deadline on Ray, a minute each"),
+    "drift-windows": ("order.drift_windows", "windows that allow for clocks: 100 draws (DATA=)"),
+    "drift-patterns": ("order.drift_patterns", "e1 followed by e2, 44 ms apart by two clocks"),
+    "probslack-ray": ("probslack.on_ray", "windows that close in time on Ray, real arrivals"),
 }
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
 from ingest import blocks, csv, jsonl, parquet, table
+from runtime.closing import event_driven, ignore, mean_delay, probslack
 from runtime.config import Limits, Tuning
 from runtime.control import Command, FlowGraph, SetRelease, Warn
 from runtime.errors import SlackwaterError
@@ -43,6 +44,7 @@ from runtime.measure import JobReport
 from runtime.measure.samples import StageSample
 from runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
 from runtime.old_names import old_names
+from runtime.operators.ground.drift import clock_bound
 from runtime.schedule import (
     CoarseStimulus,
     FifoOrder,
@@ -108,20 +110,25 @@ __all__ = [
     "__version__",
     "blocks",
     "callback_sink",
+    "clock_bound",
     "col",
     "collect_sink",
     "count",
     "csv",
     "duration",
+    "event_driven",
     "event_time",
+    "ignore",
     "jsonl",
     "jsonl_sink",
     "lit",
     "max",
     "mean",
+    "mean_delay",
     "min",
     "parquet",
     "parquet_sink",
+    "probslack",
     "quantile",
     "rewritten",
     "sliding",

@@ -115,7 +115,7 @@ class Lines:
         return chances
 
 
-def candidates_of(  # noqa: PLR0913 - each is one thing
+def candidates_of(
     spans: Spans,
     lines: Lines,
     windows: WindowEnds,

@@ -158,6 +158,7 @@ class GroundRun:
             together = rows.tick_ns == rows.tick_ns[0]
             oldest_ns = int(rows.event_time_ns[together].min())
             self._account.begin(self._windows.first_after(oldest_ns))
+            self._frontier_ns = int(rows.tick_ns[0])  # nothing closes before the first rows
         if self._account.open is not None:
             self._decide(rows, until_ns)
         if count:

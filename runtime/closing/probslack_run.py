@@ -16,8 +16,8 @@ from runtime.closing.candidates import Candidates, Lines, Spans, candidates_of
 from runtime.closing.disorder import candidates_in_disorder
 from runtime.closing.fitting import HistogramFitting, NeedsFitting
 from runtime.closing.ground import NOTHING, GroundRun, Seen, seen_of
-from runtime.closing.policy import FloatArray
 from runtime.closing.happenings import Forced, Stretch, happenings_of, sure_of
+from runtime.closing.policy import FloatArray
 from runtime.closing.settling import Settling
 from runtime.closing.tracking import Tracked, latest_of, spans_of, tracked_of
 from runtime.closing.windows import WindowEnds

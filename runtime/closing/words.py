@@ -7,6 +7,7 @@ from typing import Any
 from runtime.closing.policy import Closing
 from runtime.closing.probslack import ProbSlack
 from runtime.closing.simple import ByTime, EventDriven
+from runtime.closing.typed import Typed
 from runtime.errors import SettingError
 from runtime.model import Duration, duration_ns
 
@@ -27,13 +28,16 @@ def ignore(*, tick: Duration = "1ms") -> Closing:
     return ByTime(0, tick_ns=duration_ns(tick, what="tick", positive=True))
 
 
-def event_driven(*, disorder: Duration = 0, tick: Duration = "1ms") -> Closing:
+def event_driven(
+    *, disorder: Duration = 0, type: str | None = None, tick: Duration = "1ms"  # noqa: A002
+) -> Closing:
     """Close a window once each type of event has had one past its end: nothing is missed.
 
     That holds where events of a type come in order. A type that falls silent holds windows open.
 
     Args:
         disorder: how far events of a type may be out of order: it waits for one that much later.
+        type: the column that tells types of events apart; left away: those of a source are one.
         tick: the resolution of clocks.
 
     Raises:
@@ -41,10 +45,11 @@ def event_driven(*, disorder: Duration = 0, tick: Duration = "1ms") -> Closing:
 
     Source: [probslack] §2, *event-driven*.
     """
-    return EventDriven(
+    policy = EventDriven(
         duration_ns(disorder, what="disorder"),
         tick_ns=duration_ns(tick, what="tick", positive=True),
     )
+    return policy if type is None else Typed(policy, type)
 
 
 def mean_delay(slack: Duration | None = None, *, tick: Duration = "1ms") -> Closing:
@@ -70,6 +75,7 @@ def probslack(
     *,
     slack: Duration | None = None,
     at_most: Duration | None = None,
+    type: str | None = None,  # noqa: A002 - as one says it
     tick: Duration = "1ms",
     **settings: Any,
 ) -> Closing:
@@ -80,6 +86,8 @@ def probslack(
             is bounded.
         slack: the mean slack that is not to be passed, instead: as little as may be is missed.
         at_most: the slack that no window may pass; what that costs in misses is counted.
+        type: the column that tells types of events apart, each with delays and rates of its own;
+            left away: those of a source are of one type.
         tick: the resolution of clocks: times are counted in these.
         settings: `ordered=False` where events of a type come in any order; `fit_rows`,
             `first_rows`, `sliding`, `together`: what estimates are made of; `scale`, `guard`: how
@@ -97,13 +105,14 @@ def probslack(
         )
     if miss is None and slack is None:
         miss = DEFAULT_MISS
-    return ProbSlack(
+    policy = ProbSlack(
         miss,
         slack_ns=None if slack is None else duration_ns(slack, what="slack"),
         at_most_ns=None if at_most is None else duration_ns(at_most, what="at_most"),
         tick_ns=duration_ns(tick, what="tick", positive=True),
         **settings,
     )
+    return policy if type is None else Typed(policy, type)
 
 
 _SETTINGS = {"ordered", "fit_rows", "first_rows", "sliding", "together", "scale", "guard"}

@@ -22,6 +22,7 @@ import pyarrow as pa
 from runtime.errors import IngestError, OrderError
 from runtime.model import START_NS, Batch, BoolArray, Columns, Int64Array, format_ns
 from runtime.order.reorder import Reordering
+from runtime.sources.arrivals import ArrivalTeller
 from runtime.sources.columns import (
     check_source_columns,
     read_columns,
@@ -109,6 +110,7 @@ class BlockReader:
         order: puts its rows in order; says what they promise.
         rank: its rank in the plan.
         needed: the columns to carry; None: all.
+        teller: gives each row its arrival, for those who go by it; None: nobody does.
 
     Attributes:
         has_ended: whether the input has said that nothing will follow.
@@ -126,20 +128,23 @@ class BlockReader:
         order: Reordering,
         rank: int,
         needed: frozenset[str] | None,
+        teller: ArrivalTeller | None = None,
     ) -> None:
         check_source_columns(source, spec, schema, sorted(needed or ()))
         self.has_ended = False
         self._source = source
         self._spec, self._reorder = spec, spec.reorder
         self._carried = [name for name in schema.names if needed is None or name in needed]
-        self._schema = _schema_to_read(spec, schema, self._carried)
+        self._teller = teller
+        self._uses_arrival = _uses_arrival(spec) or teller is not None
+        arrival = spec.arrival if self._uses_arrival else None
+        self._schema = _schema_to_read(spec, schema, [*self._carried, arrival])
         self._pace = None if spec.speed is None else Pace(spec.speed)
         self._promises = PromiseLine(spec, order)
         self._idle_writers: IdleWriters | None = None
         if spec.waits_for_each_writer and spec.idle_ns is not None:
             self._idle_writers = IdleWriters(spec.idle_ns)
         self._early = None if spec.ahead_ns is None else EarlyRows(spec.ahead_ns)
-        self._uses_arrival = _uses_arrival(spec)
         self._writers = None if spec.writer is None else WriterTable(source, rank)
         self._newest_ns = START_NS
         self._rows_read = 0  # of the input: where a new reader is to go on
@@ -219,6 +224,10 @@ class BlockReader:
         ):
             if own is not None:
                 own.restore(state[name])
+
+    def arrival_ns(self, now_ns: int, *, start_ns: int) -> int | None:
+        """Return the arrival that a paced source replays now; None: there is none."""
+        return None if self._pace is None else self._pace.arrival_ns(now_ns, start_ns=start_ns)
 
     def _has_more(self) -> bool:
         """Poll until there are rows, or none right now; return False at the end."""
@@ -311,8 +320,12 @@ class BlockReader:
         if self._pace is not None:
             due_ns = self._pace.due_ns(rows.arrival_ns, start_ns=start_ns)
         carried = {name: rows.columns[name] for name in self._carried}
+        arrivals = None
+        if self._teller is not None:
+            arrivals = self._teller.of_rows(rows.arrival_ns, rows.row)
+        stimulus_time_ns = event_time_ns if due_ns is None else due_ns
         return Block(
-            Batch(event_time_ns, event_time_ns if due_ns is None else due_ns, carried, ids),
+            Batch(event_time_ns, stimulus_time_ns, carried, ids, arrivals=arrivals),
             len(event_time_ns),
             None if due_ns is None else due_ns.data,
             newest_ns.data,
@@ -355,10 +368,8 @@ class BlockReader:
         )
 
 
-def _schema_to_read(spec: SourceSpec, schema: pa.Schema, carried: list[str]) -> pa.Schema:
-    wanted = {*carried, spec.event_time, spec.writer}
-    if _uses_arrival(spec):
-        wanted.add(spec.arrival)
+def _schema_to_read(spec: SourceSpec, schema: pa.Schema, read: list[str | None]) -> pa.Schema:
+    wanted = {*read, spec.event_time, spec.writer}
     if spec.promise is not None:
         wanted |= spec.promise.columns()
     return pa.schema([field for field in schema if field.name in wanted])

@@ -12,13 +12,15 @@ How rows were cut into blocks and takes shows in no row, no order and no verdict
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from runtime.errors import OrderError
-from runtime.model import END_NS, START_NS, Batch, Message, concat_batches
+from runtime.model import END_NS, START_NS, Arrived, Batch, Message, concat_batches
+from runtime.sources.arrivals import ArrivalTeller
 from runtime.sources.blocks import Block, BlockReader
 from runtime.sources.spec import SourceSpec
 
@@ -40,6 +42,7 @@ class SourceMachine:
             of the writers within it.
         start_ns: wall clock at which the first row of a paced source is due.
         needed: the columns to carry; None: all.
+        teller: what it tells of arrivals, to those who go by them; None: nobody does.
 
     Attributes:
         late_dropped: rows that were older than promised, and dropped.
@@ -61,6 +64,7 @@ class SourceMachine:
         writer_id: int,
         start_ns: int,
         needed: frozenset[str] | None = None,
+        teller: ArrivalTeller | None = None,
     ) -> None:
         self.name = name
         self._taken = 0  # rows of the blocks
@@ -72,8 +76,10 @@ class SourceMachine:
         self._start_ns = start_ns
         self._order = spec.reorder.begin()
         self._blocks = BlockReader(
-            name, spec, schema, order=self._order, rank=writer_id, needed=needed
+            name, spec, schema, order=self._order, rank=writer_id, needed=needed, teller=teller
         )
+        self._teller = teller
+        self._arrived_ns = START_NS  # the newest arrival of the rows consumed
         self._block: Block | None = None
         self._position = 0  # rows of the block consumed
         self._next_due_ns: int | None = None  # due time of the row there; None: not looked up
@@ -129,6 +135,13 @@ class SourceMachine:
         Raises:
             IngestError: as `take`.
         """
+        due_ns = self._row_due_ns(now_ns)
+        if self._teller is None or self._ready is not None:
+            return due_ns
+        word_ns = self._teller.due_ns(self._next_due_ns)
+        return due_ns if word_ns is None else word_ns
+
+    def _row_due_ns(self, now_ns: int) -> int | None:
         if self._next_due_ns is not None and self._ready is None:
             return self._next_due_ns
         if self.is_ended or self._is_closed:
@@ -173,7 +186,7 @@ class SourceMachine:
             if block is not None:
                 stop = self._due_until(block, now_ns, limit)
                 if stop <= self._position:
-                    return None
+                    return self._word(now_ns)
                 self._taken += stop - self._position
                 self.newest_ns = block.newest_ns[stop - 1]
                 self.late_dropped += self._consume(block, stop, now_ns)
@@ -181,7 +194,7 @@ class SourceMachine:
                 self._finish(now_ns)
             else:
                 return None
-        return self._hand_over(limit)
+        return self._hand_over(limit, now_ns)
 
     def close(self) -> None:
         """Let go of the input. Safe to call twice; nothing is handed over afterwards."""
@@ -209,6 +222,8 @@ class SourceMachine:
             "block": self._block.rest(self._position) if is_left and self._block else None,
             "order": self._order.snapshot(),
             "ready": self._ready,
+            "arrived_ns": self._arrived_ns,
+            "teller": None if self._teller is None else self._teller.snapshot(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -228,6 +243,9 @@ class SourceMachine:
         self._block = None if state["block"] is None else Block.of_rest(state["block"])
         self._order.restore(state["order"])
         self._ready = state["ready"]
+        self._arrived_ns = state["arrived_ns"]
+        if self._teller is not None:
+            self._teller.restore(state["teller"])
 
     def _current_block(self) -> Block | None:
         if self._block is None or self._position >= self._block.rows:
@@ -258,7 +276,8 @@ class SourceMachine:
         rows = block.batch.slice(start, stop)
         if block.due_ns is None:
             stimulus_time_ns = np.full(stop - start, now_ns, dtype=np.int64)
-            rows = Batch(rows.event_time_ns, stimulus_time_ns, rows.columns, rows.writers)
+            times = rows.event_time_ns, stimulus_time_ns
+            rows = Batch(*times, rows.columns, rows.writers, arrivals=rows.arrivals)
         else:
             self._last_due_ns = block.due_ns[stop - 1]
             if stop < block.rows:
@@ -271,6 +290,8 @@ class SourceMachine:
                     raised_by = bisect_left(block.promised_ns, reached_ns, start, stop)
                     self._reached_stimulus_ns = block.due_ns[raised_by]
 
+        if rows.arrivals is not None:
+            self._arrived_ns = int(rows.arrivals[-1, 0])
         late = 0
         if block.late is not None:
             late = int(np.count_nonzero(block.late[start:stop]))
@@ -292,7 +313,46 @@ class SourceMachine:
             return
         self._ready = rows if self._ready is None else concat_batches([self._ready, rows])
 
-    def _hand_over(self, limit: int) -> Message:
+    def _word(self, now_ns: int) -> Message | None:
+        """Return a message that only says how far arrivals have come; None: no further."""
+        arrived = self._arrived(now_ns)
+        if arrived is None:
+            return None
+        return Message(None, self.promise_ns, self._reached_stimulus_ns, arrived=arrived)
+
+    def _arrived(self, now_ns: int) -> Arrived | None:
+        if self._teller is None:
+            return None
+        next_row = clock = None
+        block = self._block
+        if block is not None and self._position < block.rows:
+            assert block.batch.arrivals is not None
+            next_row = block.batch.arrivals.item(self._position, 0)
+            if block.due_ns is not None and block.due_ns[self._position] > now_ns:
+                clock = self._blocks.arrival_ns(now_ns, start_ns=self._start_ns)
+        ready = [] if self._ready is None else [self._ready]
+        held = self._rows_in_order()
+        if held is None:
+            return None
+        return self._teller.word(
+            now_ns,
+            consumed=self._arrived_ns,
+            stimulus_ns=now_ns if self._last_due_ns is None else self._last_due_ns,
+            next_row=next_row,
+            clock=clock,
+            held=[*held, *ready],
+        )
+
+    def _rows_in_order(self) -> Iterable[Batch] | None:
+        """Return what the order policy holds; None: it holds some, and does not say which."""
+        if self._reached_ns == END_NS:
+            return ()
+        if hasattr(self._order, "held"):  # a policy of the user's own may have none
+            return self._order.held()
+        ready = 0 if self._ready is None else len(self._ready)
+        return None if self.held > self.early_held + ready else ()
+
+    def _hand_over(self, limit: int, now_ns: int) -> Message:
         batch, rest = self._ready, None
         if batch is not None:
             rows = len(batch.event_time_ns)
@@ -306,4 +366,5 @@ class SourceMachine:
             first_ns = min(int(rest.event_time_ns[0]), self._reached_ns, END_NS - 1)
             self.promise_ns = max(before_ns, first_ns)
         self.is_ended = self.promise_ns == END_NS
-        return Message(batch, self.promise_ns, self._reached_stimulus_ns)
+        arrived = None if self._teller is None else self._arrived(now_ns)
+        return Message(batch, self.promise_ns, self._reached_stimulus_ns, arrived=arrived)

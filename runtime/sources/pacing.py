@@ -46,6 +46,12 @@ class Pace:
         due: Int64Array = np.minimum(scaled, _LONGEST_NS).astype(np.int64) + start_ns
         return due
 
+    def arrival_ns(self, now_ns: int, *, start_ns: int) -> int | None:
+        """Return the arrival that is due now; None before the first is known, or the start."""
+        if self._first_ns is None or now_ns < start_ns:
+            return None
+        return self._first_ns + int((now_ns - start_ns) * self._speed)
+
     def snapshot(self) -> dict[str, Any]:
         """Return the first arrival and the newest."""
         return {"first_ns": self._first_ns, "newest_ns": self._newest_ns}

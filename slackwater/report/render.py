@@ -57,6 +57,7 @@ def render_report(report: JobReport, console: Console) -> None:
     else:
         tabulate(console, "Stages (times per event)", [*where, *times])
     tabulate(console, "Where rows took another way", _gate_columns(report.stages))
+    tabulate(console, "Windows that close in time", _closing_columns(report.stages))
     tabulate(console, "Channels", _channel_columns(report.channels))
     tabulate(console, "Sinks (latency: egress − stimulus)", _sink_columns(report.sinks))
     tabulate(console, "Clocks", _clock_columns(report.clocks))
@@ -172,6 +173,21 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
         named = [", ".join(f"{name} ×{format_count(n)}" for name, n in own) for own in marks]
         columns.append(("went on without", named))
     return columns
+
+
+def _closing_columns(stages: Sequence[StageReport]) -> list[Column]:
+    """Return what closing has come to, of each stage whose windows close in time."""
+    told = [(stage.name, stage.closing) for stage in stages if stage.closing is not None]
+    promised = ["–" if one.promised is None else f"at most {one.promised:.3g}" for _, one in told]
+    return [
+        ("stage", [name for name, _ in told]),
+        ("windows", [format_count(one.windows) for _, one in told]),
+        ("closed\nearly", [format_count(one.early) for _, one in told]),
+        ("missed\nsomething", [format_count(one.missed) for _, one in told]),
+        ("share", [f"{one.missed_share:.3g}" for _, one in told]),
+        ("promised", promised),
+        ("mean slack", [format_ns(one.mean_slack_ns) for _, one in told]),
+    ]
 
 
 def _outcome_columns(stages: Sequence[StageReport], *places: LedgerPlace) -> list[Column]:
