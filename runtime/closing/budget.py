@@ -57,6 +57,13 @@ class Budget:
             return False
         return self.missed >= self._share * self.windows > 0
 
+    @property
+    def is_almost_spent(self) -> bool:
+        """Whether it may be spent soon."""
+        if self._share is None or self._guard == "none":
+            return False
+        return self.missed >= 0.9 * self._share * self.windows > 0
+
     def longest_slack_ns(self, slide_ns: int) -> int:
         """Return the longest slack of the next window that keeps the mean; with a bound on slack.
 

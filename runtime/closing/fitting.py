@@ -128,7 +128,7 @@ class Fitting:
         """Estimate anew from what has come of late, the budget being spent; return True."""
         self._fit(self.renewable_from if self._settings.sliding else self.rows)
         self._reset()
-        self._full = False
+        self._full = True
         return True
 
     def _reset(self) -> None:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 MOST_OPEN = 4_096
 """So many windows are looked at together."""
-MOST_ROWS, LEAST_ROWS = 8_192, 512
-"""So many rows are looked at together: the less, the more often estimates may change."""
+MOST_ROWS, LEAST_ROWS = 8_192, 640
+"""So many rows are looked at together; the few where estimates may change before."""
 FAR_NS = 2**62
 """After any time that is asked for; a window may be added to it."""
 
@@ -68,8 +68,8 @@ class ProbSlackRun(GroundRun):
             new_type = self._next_new_type(rows, begin)
             due = fitted + fitting.rows_till_due() - 1
             # What is computed ahead is in vain where a budget that is spent breaks off.
-            most = fitting.renewable_from if self._budget.is_spent else MOST_ROWS
-            stop = min(new_type, due, begin + max(most, LEAST_ROWS), len(rows))
+            most = LEAST_ROWS if self._budget.is_almost_spent else MOST_ROWS
+            stop = min(new_type, due, begin + most, len(rows))
             end_ns = int(rows.tick_ns[stop]) if stop < len(rows) else until_ns
             part = slice(begin, stop)
             renewable = fitting.renewable_from - fitting.rows + fitted - begin

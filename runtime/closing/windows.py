@@ -85,6 +85,13 @@ class Ranges:
         """Add first … last; return how many of them are new."""
         if last < first:
             return 0
+        if not self._lasts or first > self._lasts[-1] + 1:  # as mostly
+            self._append(first, last)
+            return last - first + 1
+        if first >= self._firsts[-1]:
+            new = max(0, last - self._lasts[-1])
+            self._lasts[-1] += new
+            return new
         begin = bisect_left(self._lasts, first - 1)  # the first range that these touch
         stop = bisect_right(self._firsts, last + 1)
         new = last - first + 1
@@ -97,9 +104,13 @@ class Ranges:
             last = max(last, self._lasts[stop - 1])
         self._firsts[begin:stop] = [first]
         self._lasts[begin:stop] = [last]
-        if len(self._firsts) > MOST_RANGES:
-            del self._firsts[: MOST_RANGES // 2], self._lasts[: MOST_RANGES // 2]
         return new
+
+    def _append(self, first: int, last: int) -> None:
+        if len(self._firsts) >= MOST_RANGES:
+            del self._firsts[: MOST_RANGES // 2], self._lasts[: MOST_RANGES // 2]
+        self._firsts.append(first)
+        self._lasts.append(last)
 
     def within(self, first: int, last: int) -> list[tuple[int, int]]:
         """Return the parts of it in first … last, each as its first and last number."""
