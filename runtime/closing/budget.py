@@ -50,6 +50,14 @@ class Budget:
             return self.missed + 1 <= self._share * (self.windows + 1) + 1e-9
         return self.missed < self._share * max(self.windows, 1)
 
+    def allows_all(self, more: int) -> bool:
+        """Return whether so many more may be missed, and it would still allow and not be spent."""
+        if self._share is None:
+            return False
+        if self._guard == "none":
+            return True
+        return self.missed + self.pending + more + 1 <= self._share * self.windows
+
     @property
     def is_spent(self) -> bool:
         """Whether as many windows are known to have missed something as may: it renews the fit."""

@@ -69,7 +69,9 @@ class ProbSlackRun(GroundRun):
             due = fitted + fitting.rows_till_due() - 1
             # What is computed ahead is in vain where a budget that is spent breaks off.
             most = LEAST_ROWS if self._budget.is_almost_spent else MOST_ROWS
-            stop = min(new_type, due, begin + most, len(rows))
+            far_ns = self._now_ns + MOST_OPEN // 4 * self._windows.slide_ns
+            in_sight = int(np.searchsorted(rows.tick_ns[begin : begin + most], far_ns))
+            stop = min(new_type, due, begin + max(in_sight, 1), len(rows))
             end_ns = int(rows.tick_ns[stop]) if stop < len(rows) else until_ns
             part = slice(begin, stop)
             renewable = fitting.renewable_from - fitting.rows + fitted - begin

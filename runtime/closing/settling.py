@@ -22,7 +22,8 @@ import numpy as np
 from runtime.closing.account import Account
 from runtime.closing.budget import Budget
 from runtime.closing.happenings import EARLY, LATE, Happenings, Settled, Stretch, Sure
-from runtime.closing.windows import WindowEnds
+from runtime.closing.windows import WindowEnds, merged
+from runtime.model import Int64Array
 
 
 class Settling:
@@ -69,6 +70,8 @@ class Settling:
             renewable: after how many of the rows a budget that is spent stops it.
         """
         self._enter(stretch, sure)
+        if self._settle_at_once(what):
+            return self._settled()
         budget, bounded = self._budget, self._budget.slack_ns is not None
         columns = (what.tick_ns, what.kind, what.one, what.two, what.sure_open, what.last_begun)
         for tick, kind, one, two, sure_open, begun in zip(
@@ -107,6 +110,45 @@ class Settling:
         self._closed, self._closed_ns = [], []
         self._held.clear()
         self._again_ns = self._stop_ns = None
+
+    def _settle_at_once(self, what: Happenings) -> bool:
+        """Close all that may, if the budget has room for whatever comes of it; else do nothing.
+
+        Returns whether it was so: then nothing is to be decided window by window.
+        """
+        stretch, sure = self._stretch, self._sure
+        late = what.kind == LATE
+        closes = np.where(late, stretch.first, what.one + 1)
+        closed = np.maximum.accumulate(np.concatenate([[stretch.first], closes]))
+        open_then = np.maximum(closed[:-1], what.sure_open)
+        early = np.flatnonzero(~late & (what.one == open_then))
+        low, high = what.one[late], np.minimum(what.two, open_then - 1)[late]
+        missed = int(np.maximum(high - low + 1, 0).sum())
+        sure_open = max(self._step_open[-1] if self._step_open else self.sure_open, self.sure_open)
+        after = max(int(closed[-1]), sure_open)
+        if (
+            not self._budget.allows_all(len(early) + missed)
+            or after > stretch.last
+            or bool((~late & (what.one > open_then)).any())
+        ):
+            return False
+        windows, counts = what.one[early], what.one[early] <= what.last_begun[early]
+        self._closed, self._closed_ns = windows.tolist(), what.tick_ns[early].tolist()
+        by_time = np.ones(after - stretch.first, dtype=np.bool_)
+        by_time[windows - stretch.first] = False
+        rest = np.flatnonzero(by_time)  # of those that were sure before they could close early
+        self._leap(windows[~counts])
+        self._leap(stretch.first + rest[~sure.counts[rest]])
+        before = self._account.windows
+        self._open, self.sure_open = after, sure_open
+        self._open_missed = {one for one in self._open_missed if one >= sure_open}
+        for first, last in zip(*merged(low, high), strict=True):
+            self._budget.missed += self._account.miss(first, last)
+            self._open_missed.update(range(max(first, sure_open), last + 1))
+        more = int(counts.sum()) + int(sure.counts[rest].sum())
+        self._budget.windows += more + self._account.windows - before
+        self._budget.pending = after - sure_open - len(self._open_missed)
+        return True
 
     def _leave(self, end_ns: int) -> Settled:
         if self._stop_ns is None:
@@ -187,7 +229,7 @@ class Settling:
             counted = self._counted[last] - self._counted[first]
             self._budget.windows += counted
             if counted < last - first:
-                self._leap_sure(first, last)
+                self._leap(self._open + np.flatnonzero(~self._sure.counts[first:last]))
             if self._budget.slack_ns is not None:
                 part = slice(first, last)
                 number = np.arange(self._open, window)[self._sure.counts[part]]
@@ -200,10 +242,11 @@ class Settling:
             self._open_missed = {one for one in self._open_missed if one >= window}
         self._budget.pending = self._open - window - len(self._open_missed)
 
-    def _leap_sure(self, first: int, last: int) -> None:
-        gone = self._stretch.first + first + np.flatnonzero(~self._sure.counts[first:last])
-        for one in np.split(gone, np.flatnonzero(np.diff(gone) > 1) + 1):
-            self._account.leap(int(one[0]), int(one[-1]))
+    def _leap(self, windows: Int64Array) -> None:
+        """Note windows, ascending, that closed without a row."""
+        for one in np.split(windows, np.flatnonzero(np.diff(windows) > 1) + 1):
+            if len(one):
+                self._account.leap(int(one[0]), int(one[-1]))
 
     def _miss(self, first: int, last: int) -> None:
         """Note that a row was behind these windows."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from runtime.closing.ground import GroundRun, Seen
 from runtime.closing.policy import ClosingRun, FloatArray
-from runtime.closing.windows import WindowEnds
+from runtime.closing.windows import WindowEnds, merged
 from runtime.errors import SettingError
 from runtime.model import START_NS, Int64Array, format_ns
 
@@ -128,14 +128,7 @@ class _SimpleRun(GroundRun):
         """Note what rows missed; `opens` is (rows,), the first open window when each came."""
         low = np.maximum(self._windows.firsts_after(rows.event_time_ns), self._account.first)
         high = np.minimum(opens - 1, self._windows.lasts_begun(rows.event_time_ns))
-        late = np.flatnonzero(low <= high)
-        if not len(late):
-            return
-        late = late[np.argsort(low[late], kind="stable")]
-        low, high = low[late], np.maximum.accumulate(high[late])
-        starts = np.flatnonzero(np.concatenate([[True], low[1:] > high[:-1] + 1]))
-        lasts = np.concatenate([high[starts[1:] - 1], high[-1:]])
-        for first, last in zip(low[starts].tolist(), lasts.tolist(), strict=True):
+        for first, last in zip(*merged(low, high), strict=True):
             self._account.miss(first, last)
 
     _sure = False

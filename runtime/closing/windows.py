@@ -12,6 +12,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
+import numpy as np
+
 from runtime.errors import SettingError
 from runtime.model import Int64Array
 
@@ -62,6 +64,21 @@ class WindowEnds:
         """Return the last window that begins at or before each time; any shape."""
         lasts: Int64Array = event_time_ns // self.slide_ns
         return lasts
+
+
+def merged(firsts: Int64Array, lasts: Int64Array) -> tuple[list[int], list[int]]:
+    """Return the union of ranges as ranges that do not touch, ascending; empty ones are left out.
+
+    Args:
+        firsts, lasts: shape (ranges,), of each, inclusive.
+    """
+    order = np.argsort(firsts, kind="stable")
+    order = order[firsts[order] <= lasts[order]]
+    if not len(order):
+        return [], []
+    firsts, lasts = firsts[order], np.maximum.accumulate(lasts[order])
+    starts = np.flatnonzero(np.concatenate([[True], firsts[1:] > lasts[:-1] + 1]))
+    return firsts[starts].tolist(), lasts[[*(starts[1:] - 1), -1]].tolist()
 
 
 MOST_RANGES = 65_536
