@@ -125,6 +125,7 @@ def candidates_of(
     first: int,
     last: int,
     tick_ns: int,
+    lead_ns: int,
 ) -> Candidates:
     """Return when windows `first` … `last` may close.
 
@@ -135,10 +136,13 @@ def candidates_of(
         types: how many types there are.
         pending: the first window of which it is not sure yet that it is complete, up to `first`.
         tick_ns: the resolution of the clock.
+        lead_ns: a window closes after its end less this: f, or as good as nothing.
 
     Source: [probslack] Listing 1 and line 8, 10 and 11 of Listing 3, for all ticks at once.
     """
-    index, window, at_ns = _let_go(spans, lines, windows, first=first, last=last, tick_ns=tick_ns)
+    index, window, at_ns = _let_go(
+        spans, lines, windows, first=first, last=last, tick_ns=tick_ns, lead_ns=lead_ns
+    )
     if types == 1:
         sure_open = np.minimum(windows.firsts_after(spans.newest_ns), last + 1)
         before = np.maximum(np.concatenate([[pending], sure_open[:-1]]), pending)
@@ -164,21 +168,28 @@ def candidates_of(
 
 
 def _let_go(
-    spans: Spans, lines: Lines, windows: WindowEnds, *, first: int, last: int, tick_ns: int
+    spans: Spans,
+    lines: Lines,
+    windows: WindowEnds,
+    *,
+    first: int,
+    last: int,
+    tick_ns: int,
+    lead_ns: int,
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Return (span, window, from which tick on) where a type lets go before it is sure."""
     if not lines.lines:
         return NONE, NONE, NONE
     low = np.maximum(windows.firsts_after(spans.newest_ns), first)
     high = np.minimum(
-        (spans.end_ns - 1 + windows.slide_ns - windows.size_ns) // windows.slide_ns, last
+        (spans.end_ns - 1 + lead_ns - windows.size_ns) // windows.slide_ns, last
     )
     counts = np.where(spans.end_ns > spans.begin_ns, np.maximum(high - low + 1, 0), 0)
     index, window = unfolded(low, counts)
     ends_ns = windows.ends_ns(window)
     known_ns = spans.known_ns[index]
     least_ns, ever = lines.least_beta_ns(spans.types[index], ends_ns - known_ns)
-    opens_ns = ((ends_ns - windows.slide_ns) // tick_ns + 1) * tick_ns  # t > (k − 1)·f
+    opens_ns = ((ends_ns - lead_ns) // tick_ns + 1) * tick_ns  # t > (k − 1)·f
     at_ns = np.maximum(np.maximum(opens_ns, known_ns + least_ns), spans.begin_ns[index])
     good = ever & (at_ns < spans.end_ns[index])
     return index[good], window[good], at_ns[good]

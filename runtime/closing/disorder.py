@@ -82,6 +82,7 @@ def candidates_in_disorder(
     first: int,
     last: int,
     tick_ns: int,
+    lead_ns: int,
     now_ns: int,
     end_ns: int,
 ) -> Candidates:
@@ -101,7 +102,7 @@ def candidates_in_disorder(
     def from_on(slack_ns: int, first: int) -> tuple[Int64Array, Int64Array]:
         window = np.arange(first, min(windows.first_after(end_ns - slack_ns), last + 1))
         due = -(-(windows.ends_ns(window) + slack_ns) // tick_ns) * tick_ns
-        opens = ((windows.ends_ns(window) - windows.slide_ns) // tick_ns + 1) * tick_ns
+        opens = ((windows.ends_ns(window) - lead_ns) // tick_ns + 1) * tick_ns
         at_ns = np.maximum(np.maximum(due, opens), now_ns)
         return window[at_ns < end_ns], at_ns[at_ns < end_ns]
 

@@ -79,12 +79,18 @@ class Fitting:
 
     def rows_till_due(self) -> int:
         """Return how many rows are to be added before `fit_if_due` may do something: > 0."""
-        marks = [self.renewable_from, self._settings.rows]
+        twentieth = self.renewable_from
+        marks = [(self.rows // twentieth + 1) * twentieth, self._settings.rows]
         if self._settings.sliding:
             marks.append((self.rows // self._eighth + 1) * self._eighth)
         if not self._full:
             marks.append(self._early_mark(self.rows + 1))
         return min(mark for mark in marks if mark > self.rows) - self.rows
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether a whole number of T/20 rows has come since the last reset."""
+        return self.rows % self.renewable_from == 0
 
     def _early_mark(self, rows: int) -> int:
         """Return the first of FIRST, 2·FIRST, … that is at least so many."""
@@ -116,7 +122,7 @@ class Fitting:
             else:
                 self._reset()
             return True
-        if self._settings.sliding and self._full:
+        if self._settings.sliding and self._full and self.rows % self._eighth == 0:
             self._fit(self._settings.rows)
             return True
         if not self._full and self.rows == self._early_mark(self.rows):

@@ -26,10 +26,13 @@ class ProbSlack:
         miss: δ, the share of windows that may miss something; None where slack is bounded.
         slack_ns: Δ, the mean slack that is not to be passed; None where misses are bounded.
         at_most_ns: the slack that no window may pass; None: none.
-        scale: ε, in (0, 1]: the chance is held under ε·δ.
+        scale: ε, in (0, 1]: the chance is held under ε·δ. None: fitted, so that the share of
+            windows that miss something comes near δ (`Aim`); the guard stands behind it.
         guard: see `Budget`.
         ordered: whether events of a type come in order. Else it is asked for any event, not for
             the next of each type.
+        early: whether a window may close before its end, though not before that of the one
+            before; else at its end at the earliest.
         fit_rows: T, of how many rows estimates are made.
         first_rows: after how many the first is; T for [probslack] as it is.
         sliding: whether estimates are of the last T rows, renewed often; else of each T in turn.
@@ -48,9 +51,10 @@ class ProbSlack:
     miss: float | None = 0.1
     slack_ns: int | None = None
     at_most_ns: int | None = None
-    scale: float = 1.0
+    scale: float | None = 1.0
     guard: GuardWord = "strict"
     ordered: bool = True
+    early: bool = True
     fit_rows: int = FIT_ROWS
     first_rows: int = FIRST_ROWS
     sliding: bool = False
@@ -68,8 +72,8 @@ class ProbSlack:
                 f"miss={self.miss!r} must be a share of windows above 0 and below 1; for none at "
                 "all write event_driven(), and to wait for nothing ignore()"
             )
-        if not 0 < self.scale <= 1:
-            raise SettingError(f"scale={self.scale!r} must be above 0 and at most 1")
+        if self.scale is not None and not 0 < self.scale <= 1:
+            raise SettingError(f"scale={self.scale!r} must be above 0 and at most 1, or None")
         if self.guard not in GUARDS:
             raise SettingError(f"guard={self.guard!r} must be one of {', '.join(GUARDS)}")
         for what, length_ns in (("slack", self.slack_ns), ("at_most", self.at_most_ns)):
@@ -104,11 +108,6 @@ class ProbSlack:
             tick_ns=self.tick_ns,
             at_most_ns=self.at_most_ns,
         )
-
-    def bound(self, types: int) -> float:
-        """Return what the chance of each of so many types may be."""
-        whole = self.scale * (self.miss if self.miss is not None else 0.1)
-        return float(1.0 - (1.0 - whole) ** (1.0 / types))
 
     def begin(self, windows: WindowEnds) -> ClosingRun:
         """Return what closes these windows."""

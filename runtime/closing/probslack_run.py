@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from runtime.closing.aim import Aim
 from runtime.closing.budget import Budget
 from runtime.closing.candidates import Candidates, Lines, Spans, candidates_of
 from runtime.closing.disorder import candidates_in_disorder
@@ -52,6 +53,7 @@ class ProbSlackRun(GroundRun):
         )
         self._budget = Budget(policy.miss, policy.guard, slack_ns=policy.slack_ns)
         self._settling = Settling(windows, self._account, self._budget, tick_ns=policy.tick_ns)
+        self._aim = Aim(policy.miss, policy.scale, policy.slack_ns, slide_ns=windows.slide_ns)
         self._newest_of = NOTHING  # (types,), event time
         self._now_ns = START_NS  # all ticks before it are decided
 
@@ -90,18 +92,25 @@ class ProbSlackRun(GroundRun):
                 fitted = max(fitted, stop)
                 if self._budget.is_spent and fitting.rows >= fitting.renewable_from:
                     fitting.renew()
-                    self._knowledge.learn(len(self._newest_of))
+                    self._learn()
                 continue
             if stop == len(rows):
                 fitting.add(sample, fitted, stop)
                 return
             if stop == new_type:
                 self._newest_of = np.append(self._newest_of, START_NS)
-                self._knowledge.learn(len(self._newest_of))
+                self._learn()
             fitting.add(sample, fitted, stop + (stop == due))
             fitted = max(fitted, stop + (stop == due))
-            if stop == due and fitting.fit_if_due(spent=self._budget.is_spent):
-                self._knowledge.learn(len(self._newest_of))
+            if stop == due:
+                aimed = fitting.is_marked and self._aim.fit(self._budget)
+                if fitting.fit_if_due(spent=self._budget.is_spent) or aimed:
+                    self._learn()
+
+    def _learn(self) -> None:
+        """Take up what is known by now, for the types that there are."""
+        types = len(self._newest_of)
+        self._knowledge.learn(types, self._aim.of_each(types) if types else 0.0)
 
     def _next_new_type(self, rows: Seen, begin: int) -> int:
         """Return the first row from `begin` on of a type that has had none."""
@@ -197,6 +206,7 @@ class ProbSlackRun(GroundRun):
             **super().snapshot(),
             "fitting": self._knowledge.fitting.snapshot(),
             "budget": self._budget.snapshot(),
+            "aim": self._aim.snapshot(),
             "settling": self._settling.snapshot(),
             "newest_of": self._newest_of,
             "now_ns": self._now_ns,
@@ -210,7 +220,8 @@ class ProbSlackRun(GroundRun):
         self._settling.restore(state["settling"])
         self._newest_of = state["newest_of"]
         self._now_ns = state["now_ns"]
-        self._knowledge.learn(len(self._newest_of))
+        self._aim.restore(state["aim"])
+        self._learn()
 
 
 class _InOrder:
@@ -225,10 +236,10 @@ class _InOrder:
     def sample(self, rows: Seen, tracked: Tracked) -> tuple[Int64Array, Int64Array, Int64Array]:
         return rows.types, tracked.gap_ns, tracked.delay_ns
 
-    def learn(self, types: int) -> None:
-        """Draw the poly-lines anew: of what is known, for so many types."""
+    def learn(self, types: int, bound: float) -> None:
+        """Draw the poly-lines anew: for so many types, each with that chance."""
         if types:
-            self._lines = self.fitting.lines(types, self._policy.bound(types))
+            self._lines = self.fitting.lines(types, bound)
 
     def candidates(
         self, spans: Spans, *, pending: int, first: int, last: int, now_ns: int, end_ns: int
@@ -243,6 +254,7 @@ class _InOrder:
             first=first,
             last=last,
             tick_ns=self._policy.tick_ns,
+            lead_ns=self._windows.slide_ns if self._policy.early else 1,
         )
 
     def chances(self, spans: Spans, windows: Int64Array, at_ns: Int64Array) -> FloatArray:
@@ -257,13 +269,15 @@ class _InDisorder:
         self._policy = policy
         self._windows = windows
         self.fitting = NeedsFitting(policy.fit_settings)
+        self._bound = 0.0
 
     def sample(self, rows: Seen, tracked: Tracked) -> tuple[Int64Array, Int64Array, Int64Array]:
         del tracked
         return rows.types, rows.event_time_ns, rows.tick_ns
 
-    def learn(self, types: int) -> None:
-        """Nothing is kept besides what was fitted."""
+    def learn(self, types: int, bound: float) -> None:
+        """Take up a bound: of all types together."""
+        self._bound = 1.0 - (1.0 - bound) ** types
 
     def candidates(
         self, spans: Spans, *, pending: int, first: int, last: int, now_ns: int, end_ns: int
@@ -271,12 +285,13 @@ class _InDisorder:
         del spans
         return candidates_in_disorder(
             self.fitting.needs,
-            self._policy.bound(1),
+            self._bound,
             self._windows,
             pending=pending,
             first=first,
             last=last,
             tick_ns=self._policy.tick_ns,
+            lead_ns=self._windows.slide_ns if self._policy.early else 1,
             now_ns=now_ns,
             end_ns=end_ns,
         )

@@ -91,7 +91,7 @@ def probslack(
         tick: the resolution of clocks: times are counted in these.
         settings: `ordered=False` where events of a type come in any order; `fit_rows`,
             `first_rows`, `sliding`, `together`: what estimates are made of; `scale`, `guard`: how
-            careful it is. See `ProbSlack`.
+            careful it is; `early=False`: no window closes before its end. See `ProbSlack`.
 
     Raises:
         SettingError: one is out of its range, or there is none of that name.
@@ -115,4 +115,4 @@ def probslack(
     return policy if type is None else Typed(policy, type)
 
 
-_SETTINGS = {"ordered", "fit_rows", "first_rows", "sliding", "together", "scale", "guard"}
+_SETTINGS = {"ordered", "fit_rows", "first_rows", "sliding", "together", "scale", "guard", "early"}
