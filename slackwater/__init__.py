@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
 from ingest import blocks, csv, jsonl, parquet, table
+from ingest.timesync import TimeServer, TimeSync, synced
 from runtime.config import Limits, Tuning
 from runtime.control import Command, FlowGraph, SetRelease, Warn
 from runtime.errors import SlackwaterError
@@ -55,6 +56,7 @@ from runtime.schedule import (
 )
 from runtime.simulate import CostModel, LinkModel
 from runtime.sinks import Output, OutputContext, SinkWriter
+from runtime.sources.clock_columns import clock_columns
 from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader, SourceSpec
 from slackwater.cluster import Cluster
 from slackwater.jobs import Job
@@ -103,11 +105,14 @@ __all__ = [
     "StageView",
     "StimulusOrder",
     "Stream",
+    "TimeServer",
+    "TimeSync",
     "Tuning",
     "Warn",
     "__version__",
     "blocks",
     "callback_sink",
+    "clock_columns",
     "col",
     "collect_sink",
     "count",
@@ -128,6 +133,7 @@ __all__ = [
     "spark",
     "spark_stream",
     "sum",
+    "synced",
     "table",
     "tumbling",
     "where",

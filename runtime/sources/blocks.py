@@ -22,6 +22,7 @@ import pyarrow as pa
 from runtime.errors import IngestError, OrderError
 from runtime.model import START_NS, Batch, BoolArray, Columns, Int64Array, format_ns
 from runtime.order.reorder import Reordering
+from runtime.sources.clock import SourceClock
 from runtime.sources.columns import (
     check_source_columns,
     read_columns,
@@ -112,6 +113,7 @@ class BlockReader:
 
     Attributes:
         has_ended: whether the input has said that nothing will follow.
+        clock: what is known of the clocks of its writers.
 
     Raises:
         SchemaError: the settings name columns that are missing or of the wrong type.
@@ -141,6 +143,7 @@ class BlockReader:
         self._early = None if spec.ahead_ns is None else EarlyRows(spec.ahead_ns)
         self._uses_arrival = _uses_arrival(spec)
         self._writers = None if spec.writer is None else WriterTable(source, rank)
+        self.clock = SourceClock(source, spec)
         self._newest_ns = START_NS
         self._rows_read = 0  # of the input: where a new reader is to go on
         self._to_skip = 0  # of these, those that the open reader has still to pass over
@@ -204,6 +207,7 @@ class BlockReader:
             "idle_writers": None if self._idle_writers is None else self._idle_writers.snapshot(),
             "early": None if self._early is None else self._early.snapshot(),
             "writers": None if self._writers is None else self._writers.snapshot(),
+            "clock": self.clock.snapshot(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -216,6 +220,7 @@ class BlockReader:
             ("idle_writers", self._idle_writers),
             ("early", self._early),
             ("writers", self._writers),
+            ("clock", self.clock),
         ):
             if own is not None:
                 own.restore(state[name])
@@ -262,12 +267,19 @@ class BlockReader:
         if row == 0 and spec.time_unit is None:
             is_whole = pa.types.is_integer(self._schema.field(spec.event_time).type)
             refuse_another_unit(source, spec.event_time, event_time_ns, is_whole=is_whole)
+        arrival_ns = None if arrival is None else self._time_ns(columns, arrival)
+        spoken_ns = spoken_promise_ns(source, spec, columns, event_time_ns, row=row)
+        right = self.clock.correct(columns, event_time_ns, spoken_ns, row=row)
+        writers = None
+        if self._writers is not None and spec.writer is not None:
+            writers = self._writers.number(columns[spec.writer])
+        self.clock.keep(right, writers)
         return Rows(
             columns,
-            event_time_ns,
-            event_time_ns if arrival is None else self._time_ns(columns, arrival),
-            spoken_promise_ns(source, spec, columns, event_time_ns, row=row),
-            self._writers.number(columns[spec.writer]) if self._writers and spec.writer else None,
+            right.event_time_ns,
+            right.event_time_ns if arrival_ns is None else arrival_ns,
+            right.spoken_ns,
+            writers,
             np.arange(row, row + len(arrow)),
         )
 
@@ -361,6 +373,8 @@ def _schema_to_read(spec: SourceSpec, schema: pa.Schema, carried: list[str]) -> 
         wanted.add(spec.arrival)
     if spec.promise is not None:
         wanted |= spec.promise.columns()
+    if spec.clock is not None:
+        wanted.update(spec.clock.names)
     return pa.schema([field for field in schema if field.name in wanted])
 
 

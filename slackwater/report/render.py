@@ -60,6 +60,7 @@ def render_report(report: JobReport, console: Console) -> None:
     tabulate(console, "Channels", _channel_columns(report.channels))
     tabulate(console, "Sinks (latency: egress − stimulus)", _sink_columns(report.sinks))
     tabulate(console, "Clocks", _clock_columns(report.clocks))
+    tabulate(console, "Clocks of sources", _source_clock_columns(report.stages))
     if report.tuning is not None:
         _render_tuning(report, report.tuning, console)
     elif kept_words := results_kept(report):
@@ -245,6 +246,24 @@ def _clock_columns(clocks: Sequence[ClockReport]) -> list[Column]:
         ("round trip", ["–" if c.is_reference else format_ns(c.round_trip_ns) for c in told]),
         ("exchanges", [format_count(clock.exchanges) for clock in told]),
         ("refused", [format_count(clock.refused) for clock in told]),
+    ]
+
+
+def _source_clock_columns(stages: Sequence[StageReport]) -> list[Column]:
+    """Return how far off the clocks of sources were that are put right."""
+    told = [(stage.name, stage.source_clock) for stage in stages if stage.source_clock]
+    clocks = [clock for _, clock in told]
+
+    def times(name: str) -> list[str]:
+        return [format_ns(clock[name]) if name in clock else "–" for clock in clocks]
+
+    return [
+        ("source", [name for name, _ in told]),
+        ("writers", [format_count(clock.get("writers", 0)) for clock in clocks]),
+        ("offset\nfrom", times("smallest_offset_ns")),
+        ("to", times("largest_offset_ns")),
+        ("± at most", times("largest_bound_ns")),
+        ("jumps", [format_count(clock.get("jumps", 0)) for clock in clocks]),
     ]
 
 
