@@ -43,13 +43,19 @@ def serve(
 ) -> None:
     """Say what time it is by this host's clock, to whoever has the key, until Ctrl-C."""
     asked_to_end = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: asked_to_end.set())
-    with errors_told(as_json=as_json), TimeServer(key, host=host, port=port) as server:
-        echo(f"the time is told at {server.endpoint} (UDP), until Ctrl-C", err=as_json)
-        asked_to_end.wait()
-        told = {"answered": server.answered, "refused": server.refused}
+    before = {
+        number: signal.signal(number, lambda *_: asked_to_end.set())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        with errors_told(as_json=as_json), TimeServer(key, host=host, port=port) as server:
+            echo(f"the time is told at {server.endpoint} (UDP), until Ctrl-C", err=as_json)
+            asked_to_end.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     if as_json:
+        told = {"answered": server.answered, "refused": server.refused}
         print_json({"endpoint": server.endpoint, **told})
     else:
         echo(f"{server.answered:,} questions answered; {_refused(server.refused)}")
