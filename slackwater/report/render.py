@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -38,7 +38,7 @@ Column = tuple[str, Sequence[str]]
 """(heading, cells); names are left-aligned, all else right."""
 _NAMES = frozenset(
     {"stage", "kind", "gate", "set by", "node", "slot", "channel", "sink", "to"}
-    | {"link", "from", "job", "flow", "state", "submitted by", "nodes"}
+    | {"source", "link", "from", "job", "flow", "state", "submitted by", "nodes"}
 )
 _WHOLE = frozenset({"job", "state", "at"})  # to be copied, or too short to break
 
@@ -254,16 +254,16 @@ def _source_clock_columns(stages: Sequence[StageReport]) -> list[Column]:
     told = [(stage.name, stage.source_clock) for stage in stages if stage.source_clock]
     clocks = [clock for _, clock in told]
 
-    def times(name: str) -> list[str]:
-        return [format_ns(clock[name]) if name in clock else "–" for clock in clocks]
+    def told_as(name: str, text: Callable[[int], str] = format_ns) -> list[str]:
+        return [text(clock[name]) if name in clock else "–" for clock in clocks]
 
     return [
         ("source", [name for name, _ in told]),
-        ("writers", [format_count(clock.get("writers", 0)) for clock in clocks]),
-        ("offset\nfrom", times("smallest_offset_ns")),
-        ("to", times("largest_offset_ns")),
-        ("± at most", times("largest_bound_ns")),
-        ("jumps", [format_count(clock.get("jumps", 0)) for clock in clocks]),
+        ("writers", told_as("writers", format_count)),
+        ("offset\nfrom", told_as("smallest_offset_ns")),
+        ("offset\nto", told_as("largest_offset_ns")),
+        ("± at most", told_as("largest_bound_ns")),
+        ("jumps", told_as("jumps", format_count)),
     ]
 
 

@@ -95,7 +95,7 @@ def test_of_a_series_the_quickest_counts_and_the_truth_is_within_half_its_round_
     """[thesis] Eq. 3.14, minimum filter: for any delays, as far as the clocks do not drift."""
     clocks = Clocks(ahead_ns)
     estimate = OffsetEstimate()
-    assert all([estimate.add(clocks.exchange(*steps)) for steps in series])
+    assert all(estimate.add(clocks.exchange(*steps)) for steps in series)
     aged_ns = (clocks.local_ns - NOW) * DRIFT_PPM // 1_000_000
     assert estimate.round_trip_ns <= min(there + back for there, _, back in series) + 2 * aged_ns
     assert abs(estimate.offset_ns - ahead_ns) <= estimate.round_trip_ns // 2 + 1

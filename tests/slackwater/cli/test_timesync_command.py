@@ -1,4 +1,4 @@
-"""`slackwater timesync`: a key is made, a server answers until Ctrl-C, a client says how far off."""
+"""`slackwater timesync`: a key is made, a server answers until Ctrl-C, a client is told."""
 
 from __future__ import annotations
 
