@@ -69,9 +69,12 @@ def read_key(path: str) -> TimeKey:
             holds no key.
     """
     try:
-        with Path(path).expanduser().open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            text = file.read(_MOST_BYTES + 1)
+        file = os.open(Path(path).expanduser(), os.O_RDONLY | os.O_NONBLOCK)  # it may be a pipe
+        try:
+            mode = os.fstat(file).st_mode
+            text = os.read(file, _MOST_BYTES) if stat.S_ISREG(mode) else b""
+        finally:
+            os.close(file)
     except OSError as problem:
         raise SettingError(
             f"the time key {path} cannot be read: {problem.strerror}; copy it from the host of the "

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import ingest
 import slackwater as sw
+from examples.real_data import phone_network
 from runtime.errors import OrderError, SchemaError, SettingError
 from runtime.model import LATEST_NS, LONGEST_NS
 from tests.support.sources import drain, machine, times
@@ -108,6 +110,24 @@ def test_a_clock_that_jumps_back_makes_rows_late_and_none_are_lost() -> None:
     source = machine(data, clock=WITHIN, out_of_order="late")
     assert times(drain(source)) == [100, 150]
     assert (source.rows_in, source.late_dropped, source.clock_told["jumps"]) == (3, 1, 1)
+
+
+@pytest.mark.data
+def test_phones_whose_clocks_were_wrong_by_half_a_minute_have_the_servers_time() -> None:
+    table = pq.read_table(phone_network() / "umts_d1_d5.parquet")
+    right_ms, offset_ms = (table[name].to_numpy() for name in ("detect_time_ms", "ntp_offset_ms"))
+    data = {"t": right_ms - offset_ms, "off": offset_ms, "w": table["device"]}
+    source = machine(
+        pa.table(data),
+        clock=sw.clock_columns("off", unit="ms"),
+        time_unit="ms",
+        out_of_order="late",
+        disorder_ns=3_600 * 10**9,
+    )
+    assert times(drain(source)) == (right_ms * 10**6).tolist()
+    told = source.clock_told
+    assert told["smallest_offset_ns"] == -29_942 * 10**6
+    assert told["largest_offset_ns"] == 1_388 * 10**6
 
 
 writers = st.integers(0, 3)

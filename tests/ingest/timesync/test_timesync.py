@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
@@ -301,6 +302,13 @@ def test_a_file_that_holds_no_key_is_refused_without_telling_what_it_holds(
     ) as refused:
         read_key(str(path))
     assert not text or text not in str(refused.value)
+
+
+def test_a_pipe_and_a_folder_are_no_key_and_nobody_waits_for_them(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe", mode=0o600)
+    for path in (tmp_path / "pipe", tmp_path):
+        with pytest.raises(SettingError, match="must be a file that only its owner"):
+            read_key(str(path))
 
 
 def test_a_key_that_is_not_there_is_said_so(tmp_path: Path) -> None:
