@@ -255,6 +255,27 @@ def test_a_jump_of_our_own_clock_shows_in_the_next_offset_without_an_exchange(ke
     assert sync.contradictions == 0
 
 
+def test_a_stall_between_the_two_clocks_that_are_read_is_in_the_bound(key: str) -> None:
+    later_ns = [0]
+
+    def wall_ns() -> int:
+        now_ns = time.time_ns() + later_ns[0]
+        later_ns[0] += SECOND  # the process sleeps, behind the reading of this one
+        return now_ns
+
+    with TimeServer(key) as server:
+        sync = TimeSync(
+            server.endpoint,
+            key,
+            wall_ns=wall_ns,
+            steady_ns=lambda: time.monotonic_ns() + later_ns[0],
+        )
+        sync.ask()
+        now = sync.now()
+        sync.close()
+    assert SECOND // 4 < abs(now.offset_ns) <= now.bound_ns
+
+
 def test_a_server_that_falls_silent_leaves_what_is_known_and_its_bound_grows(key: str) -> None:
     later_ns = [0]
     with TimeServer(key) as server:
