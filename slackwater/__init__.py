@@ -44,6 +44,7 @@ from runtime.measure import JobReport
 from runtime.measure.samples import StageSample
 from runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
 from runtime.old_names import old_names
+from runtime.order.sequence import BySequence, by_sequence
 from runtime.schedule import (
     CoarseStimulus,
     FifoOrder,
@@ -72,6 +73,7 @@ __all__ = [
     "END_OF_INPUT",
     "ON_ARRIVAL",
     "READY_ONLY",
+    "BySequence",
     "Cluster",
     "CoarseStimulus",
     "Command",
@@ -111,6 +113,7 @@ __all__ = [
     "Warn",
     "__version__",
     "blocks",
+    "by_sequence",
     "callback_sink",
     "clock_columns",
     "col",

@@ -33,7 +33,7 @@ def check_source_columns(
 
     Raises:
         SchemaError: a column is missing, a time is neither timestamp nor integer, or a
-            writer neither integer nor text.
+            writer neither integer nor text, or a sequence no integer.
     """
     for name in [*carried, *(spec.promise.columns() if spec.promise is not None else ())]:
         _field(source, schema, name, role="carried")
@@ -46,6 +46,13 @@ def check_source_columns(
             raise SchemaError(
                 f"source {source!r}: clock column {name!r} has type {kind}, and offsets and bounds "
                 "are integers: a float could not hold nanoseconds; round it, and name its unit"
+            )
+    if spec.sequence is not None:
+        sequence = _field(source, schema, spec.sequence, role="sequence")
+        if not pa.types.is_integer(sequence.type):
+            raise SchemaError(
+                f"source {source!r}: sequence column {sequence.name!r} has type {sequence.type}, "
+                "and a number in a sequence is an integer, each one above the one before; cast it"
             )
     if spec.writer is not None:
         writer = _field(source, schema, spec.writer, role="writer")

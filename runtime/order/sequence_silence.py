@@ -1,0 +1,158 @@
+"""What several numbered writers promise together: the least that was released of those that speak.
+
+```
+clock      0    10   20   30   31   40     b's timeout is 15
+a          1         21   29        39
+b               12             (silent)
+promised   -    1    12   12   29   39     at 31 b has been silent for longer than its timeout
+```
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.model import END_NS, START_NS, BoolArray, Int64Array
+from runtime.order.newest import least_over
+
+
+class Silence:
+    """Who is silent when. Source: [thesis] §3.2.2, the flag of a source that has timed out.
+
+    Differs: of writers that have not been heard of nobody knows; they are waited for until
+    `longest_ns` behind the first arrival.
+
+    Args:
+        longest_ns: the longest that anybody is waited for.
+
+    Attributes:
+        released_ns: shape (writers,), the newest event time released of each.
+    """
+
+    def __init__(self, longest_ns: int) -> None:
+        self._longest_ns = longest_ns
+        self._first_ns: int | None = None
+        self.released_ns = np.empty(0, dtype=np.int64)
+        self._silent_ns = np.empty(0, dtype=np.int64)  # when each is silent if nothing follows
+        self._is_silent = np.empty(0, dtype=np.bool_)
+
+    def make_room(self, writers: int) -> None:
+        """Know so many writers."""
+        new = writers - len(self.released_ns)
+        if new > 0:
+            never = np.full(new, START_NS, dtype=np.int64)
+            self.released_ns = np.append(self.released_ns, never)
+            self._silent_ns = np.append(self._silent_ns, never)
+            self._is_silent = np.append(self._is_silent, np.ones(new, dtype=np.bool_))
+
+    def ends(
+        self,
+        writers: Int64Array,
+        clock_ns: Int64Array,
+        silent_ns: Int64Array,
+        until_ns: int,
+    ) -> tuple[Int64Array, Int64Array]:
+        """Return (when a writer was silent for too long, which), of all that are before `until_ns`.
+
+        Args:
+            writers: shape (rows,), in the order by writer, and of coming within each.
+            clock_ns: shape (rows,), the newest arrival up to each row.
+            silent_ns: shape (rows,), when its writer is silent if nothing follows it.
+            until_ns: how far arrivals have come.
+        """
+        if self._first_ns is None and len(clock_ns):
+            self._first_ns = int(clock_ns.min())
+        is_last = np.append(writers[1:] != writers[:-1], True)[: len(writers)]
+        is_first = np.append(True, is_last[:-1])[: len(writers)]
+        next_ns = np.where(is_last, until_ns, np.append(clock_ns[1:], 0)[: len(writers)])
+        within = silent_ns < next_ns
+        # Those that spoke in earlier pieces, up to their first row in this one.
+        first_ns = np.full(len(self._silent_ns), until_ns, dtype=np.int64)
+        first_ns[writers[is_first]] = clock_ns[is_first]
+        before: BoolArray = ~self._is_silent & (self._silent_ns < first_ns)
+        self._is_silent |= before
+        spoke = writers[is_last]
+        self._is_silent[spoke] = within[is_last]
+        fallen = before.nonzero()[0]
+        return (
+            np.concatenate((self._silent_ns[fallen], silent_ns[within])),
+            np.concatenate((fallen, writers[within])),
+        )
+
+    def least_ns(
+        self,
+        spoken: tuple[Int64Array, Int64Array, Int64Array],
+        left: tuple[Int64Array, Int64Array, Int64Array],
+        time_ns: Int64Array,
+    ) -> Int64Array:
+        """Return the least over the writers that are not silent, at each step, and remember them.
+
+        Args:
+            spoken: (writer, step, when it is silent if nothing follows) of each row read, by
+                writer and in the order of coming within each.
+            left: (writer, step, newest event time of its writer up to there) of each that left.
+            time_ns: shape (steps,).
+
+        Returns:
+            Shape (steps,); START_NS where nobody speaks.
+        """
+        steps, known = len(time_ns), len(self.released_ns)
+        rows, leaving = len(spoken[0]), len(left[0])
+        writer = np.concatenate((np.arange(known), spoken[0], left[0]))
+        step = np.concatenate((np.zeros(known, dtype=np.int64), spoken[1], left[1]))
+        value = np.concatenate((self.released_ns, np.zeros(rows, dtype=np.int64), left[2]))
+        silent = np.concatenate((self._silent_ns, spoken[2], np.zeros(leaving, dtype=np.int64)))
+        is_value = np.repeat([True, False, True], (known, rows, leaving))
+        is_spoken = np.repeat([True, True, False], (known, rows, leaving))
+
+        order = np.argsort(writer * np.int64(steps + 1) + step, kind="stable")
+        writer, step = writer[order], step[order]
+        value = value[order][_latest(is_value[order])]
+        silent = silent[order][_latest(is_spoken[order])]
+        is_last = np.append(writer[1:] != writer[:-1], True)
+        next_step = np.where(is_last, steps, np.append(step[1:], steps))
+        stop = np.minimum(next_step, time_ns.searchsorted(silent, side="right"))
+        stop = np.maximum(stop, step)
+        waited_until = 0
+        if self._first_ns is not None:
+            unknown_ns = self._first_ns + self._longest_ns
+            waited_until = int(time_ns.searchsorted(unknown_ns, side="right"))
+        promised_ns = least_over(
+            np.append(step, 0),
+            np.append(stop, waited_until),
+            np.append(value, START_NS),
+            rows=steps,
+        )
+        self.released_ns = value[is_last]
+        self._silent_ns = silent[is_last]
+        promised_ns[promised_ns == END_NS] = START_NS
+        return promised_ns
+
+    def next_ns(self) -> int | None:
+        """Return when the next writer is silent if nothing comes; None: none is waited for."""
+        waited = self._silent_ns[~self._is_silent]
+        return int(waited.min()) if len(waited) else None
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state."""
+        return {
+            "first_ns": self._first_ns,
+            "released_ns": self.released_ns.copy(),
+            "silent_ns": self._silent_ns.copy(),
+            "is_silent": self._is_silent.copy(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot, in a new one."""
+        self._first_ns = state["first_ns"]
+        self.released_ns = state["released_ns"].copy()
+        self._silent_ns = state["silent_ns"].copy()
+        self._is_silent = state["is_silent"].copy()
+
+
+def _latest(is_told: BoolArray) -> Int64Array:
+    """Return for each position the latest up to it that is told; a writer's first one is."""
+    latest: Int64Array = np.maximum.accumulate(np.where(is_told, np.arange(len(is_told)), 0))
+    return latest
