@@ -141,6 +141,15 @@ class SyncedReader:
             sync.close()
             raise
 
+    @property
+    def clock_counts(self) -> dict[str, int]:
+        """What a report says of the exchanges: {what: how often}."""
+        return {
+            "unanswered_rounds": self.unanswered_rounds,
+            "refused": sum(self.sync.refused.values()),
+            "contradictions": self.sync.contradictions,
+        }
+
     def poll(self) -> pa.RecordBatch | EndOfInput | None:
         """Return what the input returns, rows with the two columns.
 

@@ -38,7 +38,7 @@ from runtime.sources.named_reader import NamedReader
 from runtime.sources.numbered import NumberedBlocks
 from runtime.sources.pacing import Pace
 from runtime.sources.promises import PromiseLine, spoken_promise_ns
-from runtime.sources.spec import EndOfInput, SourceReader, SourceSpec
+from runtime.sources.spec import EndOfInput, SourceSpec
 from runtime.sources.writers import WriterTable
 
 _PIECE_ROWS = 65_536
@@ -95,7 +95,7 @@ class BlockReader:
         self._newest_ns = START_NS
         self._rows_read = 0  # of the input: where a new reader is to go on
         self._to_skip = 0  # of these, those that the open reader has still to pass over
-        self._reader: SourceReader | None = None
+        self._reader: NamedReader | None = None
         self._rest: pa.RecordBatch | None = None
 
     def holder(self) -> str | None:
@@ -151,6 +151,10 @@ class BlockReader:
     def early(self) -> EarlyRows | None:
         """Rows that cannot have happened yet; None: nobody looks."""
         return self._early
+
+    def clock_told(self) -> dict[str, int]:
+        """Return what is known of its clocks, and what a reader that compares them has counted."""
+        return self.clock.told() | ({} if self._reader is None else self._reader.clock_counts)
 
     def close(self) -> None:
         """Let go of the input. Safe to call twice."""

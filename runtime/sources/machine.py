@@ -111,7 +111,7 @@ class SourceMachine:
     @property
     def clock_told(self) -> dict[str, int]:
         """What a report says of its writers' clocks; empty: they are taken to be right."""
-        return self._blocks.clock.told()
+        return self._blocks.clock_told()
 
     @property
     def held(self) -> int:

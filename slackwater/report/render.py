@@ -264,6 +264,11 @@ def _source_clock_columns(stages: Sequence[StageReport]) -> list[Column]:
         ("offset\nto", told_as("largest_offset_ns")),
         ("± at most", told_as("largest_bound_ns")),
         ("jumps", told_as("jumps", format_count)),
+        *(
+            (name.replace("_", "\n"), told_as(name, format_count))
+            for name in ("unanswered_rounds", "refused", "contradictions")
+            if any(name in clock for clock in clocks)
+        ),
     ]
 
 

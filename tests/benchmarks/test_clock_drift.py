@@ -19,7 +19,8 @@ def test_the_truth_is_within_the_bound_at_any_time(seed: int, ahead_ns: int) -> 
     times_ns = np.linspace(0, 3 * EVERY_NS, 50).astype(np.int64)
     offset_ns, bound_ns = known.at(times_ns)
     assert (np.abs(offset_ns + ahead_ns) <= bound_ns).all()
-    assert (known.from_ns[0] <= 0) and len(known.from_ns) >= 4
+    assert known.from_ns[0] <= 0
+    assert len(known.from_ns) >= 4
 
 
 def test_a_bound_grows_until_the_next_round() -> None:

@@ -85,5 +85,6 @@ def test_events_of_two_hosts_have_the_servers_time_within_their_bounds(
         assert began_ns + HOUR - bound_ns <= row["at"] <= ended_ns + HOUR + bound_ns
     told = [stage.source_clock for stage in report.stages if stage.kind == "source"]
     assert [(one["writers"], one["jumps"]) for one in told] == [(1, 0)] * 2
+    assert [one["unanswered_rounds"] for one in told] == [0, 0]  # read in threads of their own
     assert server.answered >= 20
     assert server.refused == {}
