@@ -202,10 +202,10 @@ class Numbering:
             fates.silent_ns[rows] = piece.clock_ns[start:stop] + self._silence_ns(after_ns)
         self.expected = number + stop - start
         if self._held:
-            last, now_ns = int(rows[-1]), clock[stop - 1]
-            if self._held[0].first == self.expected:
-                self._fill(last, now_ns, fates)
             self._spoke(rows, piece.clock_ns[start:stop], fates)
+            if self._held[0].first == self.expected:
+                self._fill(int(rows[-1]), clock[stop - 1], fates)
+                self._spoke(rows[-1:], piece.clock_ns[stop - 1 : stop], fates)
         return stop
 
     def _fill(self, at: int, now_ns: int, fates: Fates) -> None:
