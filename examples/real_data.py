@@ -11,6 +11,7 @@ from pathlib import Path
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data" / "bus-warsaw-2024"
 WEB_BESIDE = BESIDE.parent / "web-tracking-us-2019"
 TICKS_BESIDE = BESIDE.parent / "stocks-us-ticks-2013"
+PHONES_BESIDE = BESIDE.parent / "iot-umts-ooo-2014"
 WANTED = "needs real data (see CONTRIBUTING, DATA=)"
 
 
@@ -43,6 +44,15 @@ def stock_ticks() -> Path:
         NoRealData: no such file there; says how to name another folder.
     """
     return _folder(TICKS_BESIDE, "trades_2013-10-07.parquet")
+
+
+def numbered_phones() -> Path:
+    """Return the folder with numbered messages of phones over UMTS: umts_d1_d5.parquet.
+
+    Raises:
+        NoRealData: no such file there; says how to name another folder.
+    """
+    return _folder(PHONES_BESIDE, "umts_d1_d5.parquet")
 
 
 def _folder(beside: Path, wanted: str) -> Path:
