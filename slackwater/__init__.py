@@ -44,7 +44,7 @@ from runtime.measure import JobReport
 from runtime.measure.samples import StageSample
 from runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
 from runtime.old_names import old_names
-from runtime.order.sequence import BySequence, by_sequence
+from runtime.order.sequence import by_sequence
 from runtime.schedule import (
     CoarseStimulus,
     FifoOrder,
@@ -73,7 +73,6 @@ __all__ = [
     "END_OF_INPUT",
     "ON_ARRIVAL",
     "READY_ONLY",
-    "BySequence",
     "Cluster",
     "CoarseStimulus",
     "Command",

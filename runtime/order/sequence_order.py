@@ -19,9 +19,10 @@ from runtime.model import END_NS, START_NS, Batch, BoolArray, Int64Array
 from runtime.order.newest import by_writer, newest_before, running_max
 from runtime.order.sequence import BySequence
 from runtime.order.sequence_merge import SequenceMerge
-from runtime.order.sequence_pool import Leaving, Pool, StepLine
-from runtime.order.sequence_silence import Silence
+from runtime.order.sequence_pool import Leaving, Pool
+from runtime.order.sequence_silence import Ends, Silence
 from runtime.order.sequence_writer import Fates, Numbering, Piece
+from runtime.order.step_line import StepLine
 from runtime.order.steps import (
     DUPLICATE,
     GIVEN_UP,
@@ -104,12 +105,14 @@ class SequenceOrder:
             for writer in sorted(self._has_gap):
                 self._writers[writer].finish(at, fates)
         self._has_gap = {one for one in self._has_gap if self._writers[one].due_ns is not None}
-        ended = None
+        ends = None
         if self._silence is not None and fates.silent_ns is not None:
             silent_ns = fates.silent_ns[piece.rows]
-            ended = self._silence.ends(writers, piece.clock_ns, silent_ns, until_ns)
-        line = StepLine(rows.clock_ns, fates.moments, ended)
-        return self._steps(rows, (piece, writers), fates, line, is_end=is_end)
+            ends = self._silence.ends(writers, piece.clock_ns, silent_ns, until_ns)
+        silences = None if ends is None else (ends.ended_ns, ends.who)
+        line = StepLine(rows.clock_ns, fates.moments, silences)
+        spoken = (writers, line.of_row[piece.rows])
+        return self._steps(rows, fates, line, spoken, ends, is_end=is_end)
 
     def due_ns(self) -> int | None:
         """Return up to when arrivals may come and no wait ends; None: for ever."""
@@ -211,9 +214,10 @@ class SequenceOrder:
     def _steps(
         self,
         rows: NumberedRows,
-        by_writer_rows: tuple[Piece, Int64Array],
         fates: Fates,
         line: StepLine,
+        spoken: tuple[Int64Array, Int64Array],
+        ends: Ends | None,
         *,
         is_end: bool,
     ) -> Steps:
@@ -234,15 +238,12 @@ class SequenceOrder:
         if self._policy.passes_late and fates.late:
             leaving.is_late = np.isin(leaving.ids, [row for _, row in fates.late])
         newest_ns = self._keep_in_time(leaving, tally)
-        if self._silence is None:
+        if self._silence is None or ends is None:
             last = leaving.at.searchsorted(np.arange(len(line.time_ns)), side="right")
             promised_ns = np.append(self._promised_ns, newest_ns)[last]
         else:
-            piece, writers = by_writer_rows
-            assert fates.silent_ns is not None, "it has writers"
-            spoken = (writers, line.of_row[piece.rows], fates.silent_ns[piece.rows])
             left = (leaving.writers, leaving.at, newest_ns)
-            promised_ns = self._silence.least_ns(spoken, left, line.time_ns)
+            promised_ns = self._silence.least_ns(spoken, left, ends, line)
         before_ns = self._promised_ns
         promised_ns = running_max(np.minimum(promised_ns, END_NS - 1), before_ns)
         if len(promised_ns):

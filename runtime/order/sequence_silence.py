@@ -10,12 +10,32 @@ promised   -    1    12   12   29   39     at 31 b has been silent for longer th
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from runtime.model import END_NS, START_NS, BoolArray, Int64Array
 from runtime.order.newest import least_over
+from runtime.order.step_line import StepLine
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Whose silence was too long, in a piece of the input.
+
+    Attributes:
+        ended_ns: when, of those that spoke before, then of those that spoke in it; `who`, likewise.
+        was_silent: shape (writers,), who was before.
+        fallen: those of the writers that had spoken before the piece.
+        within: the rows, by writer, behind which one fell silent.
+    """
+
+    ended_ns: Int64Array
+    who: Int64Array
+    was_silent: BoolArray
+    fallen: Int64Array
+    within: Int64Array
 
 
 class Silence:
@@ -53,8 +73,8 @@ class Silence:
         clock_ns: Int64Array,
         silent_ns: Int64Array,
         until_ns: int,
-    ) -> tuple[Int64Array, Int64Array]:
-        """Return (when a writer was silent for too long, which), of all that are before `until_ns`.
+    ) -> Ends:
+        """Return when writers were silent for too long, before `until_ns`, and remember who is.
 
         Args:
             writers: shape (rows,), in the order by writer, and of coming within each.
@@ -67,66 +87,68 @@ class Silence:
         is_last = np.append(writers[1:] != writers[:-1], True)[: len(writers)]
         is_first = np.append(True, is_last[:-1])[: len(writers)]
         next_ns = np.where(is_last, until_ns, np.append(clock_ns[1:], 0)[: len(writers)])
-        within = silent_ns < next_ns
+        within = (silent_ns < next_ns).nonzero()[0]
         # Those that spoke in earlier pieces, up to their first row in this one.
         first_ns = np.full(len(self._silent_ns), until_ns, dtype=np.int64)
         first_ns[writers[is_first]] = clock_ns[is_first]
-        before: BoolArray = ~self._is_silent & (self._silent_ns < first_ns)
-        self._is_silent |= before
+        was_silent = self._is_silent.copy()
+        fallen = (~was_silent & (self._silent_ns < first_ns)).nonzero()[0]
+        ended_ns = np.concatenate((self._silent_ns[fallen], silent_ns[within]))
+        who = np.concatenate((fallen, writers[within]))
         spoke = writers[is_last]
-        self._is_silent[spoke] = within[is_last]
-        fallen = before.nonzero()[0]
-        return (
-            np.concatenate((self._silent_ns[fallen], silent_ns[within])),
-            np.concatenate((fallen, writers[within])),
-        )
+        self._is_silent[fallen] = True
+        self._is_silent[spoke] = silent_ns[is_last] < until_ns
+        self._silent_ns[spoke] = silent_ns[is_last]
+        return Ends(ended_ns, who, was_silent, fallen, within)
 
     def least_ns(
         self,
-        spoken: tuple[Int64Array, Int64Array, Int64Array],
+        spoken: tuple[Int64Array, Int64Array],
         left: tuple[Int64Array, Int64Array, Int64Array],
-        time_ns: Int64Array,
+        ends: Ends,
+        line: StepLine,
     ) -> Int64Array:
-        """Return the least over the writers that are not silent, at each step, and remember them.
+        """Return the least over the writers that are not silent, at each step, and remember it.
 
         Args:
-            spoken: (writer, step, when it is silent if nothing follows) of each row read, by
-                writer and in the order of coming within each.
+            spoken: (writer, step) of each row read, as `ends` was given them.
             left: (writer, step, newest event time of its writer up to there) of each that left.
-            time_ns: shape (steps,).
+            ends: what `ends` returned.
+            line: the steps.
 
         Returns:
             Shape (steps,); START_NS where nobody speaks.
         """
-        steps, known = len(time_ns), len(self.released_ns)
-        rows, leaving = len(spoken[0]), len(left[0])
+        steps, known = len(line.time_ns), len(self.released_ns)
+        rows, leaving, fallen = len(spoken[0]), len(left[0]), len(ends.fallen)
+        speaks_until = np.full(known + rows + leaving, steps)
+        speaks_until[:known][ends.was_silent] = 0
+        speaks_until[ends.fallen] = line.of_silence[:fallen]
+        speaks_until[known + ends.within] = line.of_silence[fallen:]
         writer = np.concatenate((np.arange(known), spoken[0], left[0]))
         step = np.concatenate((np.zeros(known, dtype=np.int64), spoken[1], left[1]))
         value = np.concatenate((self.released_ns, np.zeros(rows, dtype=np.int64), left[2]))
-        silent = np.concatenate((self._silent_ns, spoken[2], np.zeros(leaving, dtype=np.int64)))
         is_value = np.repeat([True, False, True], (known, rows, leaving))
         is_spoken = np.repeat([True, True, False], (known, rows, leaving))
 
         order = np.argsort(writer * np.int64(steps + 1) + step, kind="stable")
         writer, step = writer[order], step[order]
         value = value[order][_latest(is_value[order])]
-        silent = silent[order][_latest(is_spoken[order])]
+        speaks_until = speaks_until[order][_latest(is_spoken[order])]
         is_last = np.append(writer[1:] != writer[:-1], True)
         next_step = np.where(is_last, steps, np.append(step[1:], steps))
-        stop = np.minimum(next_step, time_ns.searchsorted(silent, side="right"))
-        stop = np.maximum(stop, step)
-        waited_until = 0
+        stop = np.maximum(np.minimum(next_step, speaks_until), step)
+        unknown_until = 0
         if self._first_ns is not None:
             unknown_ns = self._first_ns + self._longest_ns
-            waited_until = int(time_ns.searchsorted(unknown_ns, side="right"))
+            unknown_until = int(line.time_ns.searchsorted(unknown_ns, side="right"))
         promised_ns = least_over(
             np.append(step, 0),
-            np.append(stop, waited_until),
+            np.append(stop, unknown_until),
             np.append(value, START_NS),
             rows=steps,
         )
         self.released_ns = value[is_last]
-        self._silent_ns = silent[is_last]
         promised_ns[promised_ns == END_NS] = START_NS
         return promised_ns
 

@@ -202,10 +202,10 @@ class Numbering:
             fates.silent_ns[rows] = piece.clock_ns[start:stop] + self._silence_ns(after_ns)
         self.expected = number + stop - start
         if self._held:
-            last, now_ns = int(rows[-1]), clock[stop - 1]
-            if self._held[0].first == self.expected:
-                self._fill(last, now_ns, fates)
             self._spoke(rows, piece.clock_ns[start:stop], fates)
+            if self._held[0].first == self.expected:
+                self._fill(int(rows[-1]), clock[stop - 1], fates)
+                self._spoke(rows[-1:], piece.clock_ns[stop - 1 : stop], fates)
         return stop
 
     def _fill(self, at: int, now_ns: int, fates: Fates) -> None:
@@ -248,6 +248,9 @@ class Numbering:
             return start + 1
         if place < len(held):
             stop = min(stop, start + held[place].first - number)
+        elif self._began_ns > START_NS:
+            of_before = piece.event_ns[start:stop] < self._began_ns
+            stop = start + int(of_before.argmax()) if of_before.any() else stop
         now_ns, timeout_ns = piece.clock[start], self.timeout.timeout_ns
         opened_ns = held[place].opened_ns if place < len(held) else now_ns
         deadline_ns = held[place].deadline_ns if place < len(held) else now_ns + timeout_ns
