@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import ingest
@@ -20,6 +20,7 @@ from runtime.errors import SchemaError, SettingError
 from runtime.model import END_NS, START_NS
 from runtime.order.sequence import by_sequence
 from runtime.sources import SourceMachine
+from tests.support.examples import a_third
 from tests.support.readers import JitterInput
 from tests.support.sources import block, drain, machine, times
 
@@ -231,7 +232,7 @@ def test_without_arrivals_a_gap_is_given_up_by_the_clock() -> None:
     assert times([source.take(140)]) == [5]
 
 
-@settings(max_examples=25)
+@a_third
 @given(st.integers(0, 2**32), st.booleans(), st.booleans(), st.sampled_from([None, 1.0, 0.7]))
 def test_however_it_is_read_taken_paced_and_restored_the_same_rows_leave(
     seed: int, merge: bool, has_writers: bool, speed: float | None
