@@ -43,6 +43,7 @@ from runtime.measure import JobReport
 from runtime.measure.samples import StageSample
 from runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
 from runtime.old_names import old_names
+from runtime.order import aq_k_slack, error_within, k_slack, ldop, mp_k_slack
 from runtime.schedule import (
     CoarseStimulus,
     FifoOrder,
@@ -106,6 +107,7 @@ __all__ = [
     "Tuning",
     "Warn",
     "__version__",
+    "aq_k_slack",
     "blocks",
     "callback_sink",
     "col",
@@ -113,13 +115,17 @@ __all__ = [
     "count",
     "csv",
     "duration",
+    "error_within",
     "event_time",
     "jsonl",
     "jsonl_sink",
+    "k_slack",
+    "ldop",
     "lit",
     "max",
     "mean",
     "min",
+    "mp_k_slack",
     "parquet",
     "parquet_sink",
     "quantile",

@@ -26,7 +26,6 @@ from runtime.model import START_NS, Batch, Int64Array, format_ns
 from runtime.order.sorting import SortBuffer
 
 __all__ = [
-    "OURS",
     "AsTheyCome",
     "OrderWord",
     "OrderedOrRefused",
@@ -228,10 +227,6 @@ def _refuse_no_reorder(given: Any) -> None:
             f"out_of_order={given!r} is no Reorder: {what}; write 'error', 'sort' or 'late', or "
             "give an object with all that a Reorder has"
         )
-
-
-OURS = (OrderedOrRefused, AsTheyCome, SortedWithin)
-"""Those that call no code of the user's."""
 
 
 class _Passing:
