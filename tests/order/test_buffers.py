@@ -7,17 +7,20 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
 from runtime.errors import SettingError
+from runtime.measure import imbalances
 from runtime.model import END_NS, START_NS
 from runtime.order import Reorder
 from runtime.order.buffer import Buffering
 from runtime.order.largest_delay import LargestDelay
 from tests.support.buffers import buffered, largest_delays, left, rest
+from tests.support.flows import simulated
 from tests.support.sources import Stuttering, block, drain, machine, times
 from tests.support.states import canonical, differences
 
@@ -140,6 +143,21 @@ def test_a_policy_travels_and_says_what_it_does_with_late_rows(policy: Any) -> N
     assert again == policy
     assert policy.passes_late == policy.may_mix == policy.text.endswith("late rows go on")
     assert differences(again.begin(), policy.begin()) == []
+
+
+@pytest.mark.parametrize("policy", [one for one in POLICIES if not one.may_mix], ids=repr)
+def test_a_flow_with_a_buffer_runs_balances_and_says_so(policy: Any) -> None:
+    rng = np.random.default_rng(7)
+    rows = pa.table({"t": np.arange(500) + rng.integers(0, 15, 500)})
+    flow = sw.Dataflow("buffered")
+    source = flow.source("events", sw.table(rows), event_time="t", out_of_order=policy)
+    source.aggregate(window=sw.tumbling("50ns"), n=sw.count()).sink("n", sw.collect_sink())
+    assert policy.text in flow.explain()
+    assert not flow.steps["events"].runs_users_code
+    job, report = simulated(flow)
+    assert not imbalances(report)
+    (of,) = [stage for stage in report.stages if stage.kind == "source"]
+    assert sum(job.result("n")["n"].to_pylist()) == 500 - of.late_dropped
 
 
 def test_what_makes_no_buffer_is_refused() -> None:
