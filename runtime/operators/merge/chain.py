@@ -39,7 +39,8 @@ def k_slack_chain(stream: S, *slacks: Duration) -> tuple[S, ...]:
         SettingError: none, zero, no length of time, or not ascending.
     """
     lengths_ns = _ascending_ns(slacks)
-    flow, made = stream.flow, []
+    flow = stream.flow
+    made: list[S] = []
     for before_ns, slack_ns in pairwise([0, *lengths_ns]):
         # A gate lets a row go once the newest is *more* than its slack ahead: hence 1 ns less.
         step = MergeStep(
