@@ -43,7 +43,7 @@ from runtime.measure import JobReport
 from runtime.measure.samples import StageSample
 from runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
 from runtime.old_names import old_names
-from runtime.order import aq_k_slack, error_within, k_slack, ldop, mp_k_slack
+from runtime.order import aq_k_slack, by_sequence, error_within, k_slack, ldop, mp_k_slack
 from runtime.schedule import (
     CoarseStimulus,
     FifoOrder,
@@ -109,6 +109,7 @@ __all__ = [
     "__version__",
     "aq_k_slack",
     "blocks",
+    "by_sequence",
     "callback_sink",
     "col",
     "collect_sink",

@@ -5,16 +5,16 @@ arrivals", on average 0.1 to 0.3 ms, 750 to 1000 ms at most; dataset 2 a "much w
 less than 1 ms on average, less than 2 s at most; dataset 3 1 to 7 ms, up to 30 s. Table 5.2 has how
 many events are out of order. Ours draw so:
 
-| | dataset 1 | dataset 2 | dataset 3 |
-| --- | --- | --- | --- |
-| late rows | at random, as many as give the table's number out of order | as 1 | as 1 |
-| delay of most | one row's spacing and an exponential; the mean is drawn anew for each second, | | |
-| ... evenly in | 0.1–0.3 ms | 0.2–0.9 ms | 1–7 ms |
-| far delays | 2 and 3 rows a third and two thirds through, evenly in 750–1000 ms | one a second, by \
-the logarithm evenly in 10 ms–1.8 s | one each 3 s, by the logarithm evenly in 30 ms–30 s |
+| dataset | mean delay of a second's late rows | far delays |
+| --- | --- | --- |
+| 1 | evenly in 0.1–0.3 ms | 2 and 3 rows, a third and two thirds through, evenly in 750–1000 ms |
+| 2 | evenly in 0.2–0.9 ms | one a second, by the logarithm evenly in 10 ms–1.8 s |
+| 3 | evenly in 1–7 ms | one each 3 s, by the logarithm evenly in 30 ms–30 s |
 
-The largest far delay is the maximum itself. The rows are those of a soccer match, sped up to 15,000
-a second, its two breaks closed, and repeated, time going on; numbers follow event time.
+Late rows are drawn at random, as many as give the table's number out of order; their delay is one
+row's spacing, and beyond it exponential. The largest far delay is the maximum itself. The rows are
+those of a soccer match, sped up to 15,000 a second, its two breaks closed, and repeated, time going
+on; numbers follow event time.
 """
 
 from __future__ import annotations
@@ -71,9 +71,7 @@ class Dataset:
 
 
 DATASETS = (
-    Dataset(
-        "dataset 1", 499_982, 62_473, (0.1, 0.3), (750, 1_000), peaks=((1 / 3, 2), (2 / 3, 3))
-    ),
+    Dataset("dataset 1", 499_982, 62_473, (0.1, 0.3), (750, 1_000), peaks=((1 / 3, 2), (2 / 3, 3))),
     Dataset("dataset 2", 499_499, 62_409, (0.2, 0.9), (10, 1_800), every_s=1),
     Dataset("dataset 3", 999_499, 83_212, (1, 7), (30, 30_000), every_s=3),
 )
@@ -114,7 +112,7 @@ def steps_back(event_ns: Int64Array) -> int:
 
 
 def match_times(rows: int) -> Int64Array:
-    """Return the event times of a match at 15,000 rows a second, repeated; shape (rows,), ascending.
+    """Return the ascending event times of a match at 15,000 rows a second; shape (rows,).
 
     Raises:
         NoRealData: there is no match.
@@ -129,7 +127,8 @@ def match_times(rows: int) -> Int64Array:
     place = (played * (once_ns - SPACING_NS) / played[-1]).astype(np.int64)
     times = -(-rows // len(place))
     laps = np.arange(times, dtype=np.int64)[:, None] * once_ns
-    return (laps + place[None, :]).reshape(-1)[:rows]
+    repeated: Int64Array = (laps + place[None, :]).reshape(-1)[:rows]
+    return repeated
 
 
 def imitated(dataset: Dataset, event_ns: Int64Array, rng: np.random.Generator) -> Arrivals:

@@ -1,19 +1,17 @@
 """How a source's rows are put in order: the policies, and what they hold."""
 
-from runtime.order.aq_k_slack import AqKSlack, aq_k_slack
+from runtime.order.aq_k_slack import aq_k_slack
 from runtime.order.coverage import error_within
-from runtime.order.k_slack import KSlack, MpKSlack, k_slack, mp_k_slack
-from runtime.order.ldop import Ldop, ldop
-from runtime.order.reorder import AsTheyCome, OrderedOrRefused, Reorder, Reordering, SortedWithin
-
-OURS = (OrderedOrRefused, AsTheyCome, SortedWithin, KSlack, MpKSlack, AqKSlack, Ldop)
-"""Those that call no code of the user's."""
+from runtime.order.k_slack import k_slack, mp_k_slack
+from runtime.order.ldop import ldop
+from runtime.order.reorder import Reorder, Reordering
+from runtime.order.sequence import by_sequence
 
 __all__ = [
-    "OURS",
     "Reorder",
     "Reordering",
     "aq_k_slack",
+    "by_sequence",
     "error_within",
     "k_slack",
     "ldop",

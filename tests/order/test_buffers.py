@@ -33,6 +33,7 @@ POLICIES: list[Any] = [
     sw.aq_k_slack(window="10ns", coverage=0.8, at_most="20ns", late="pass"),
     sw.aq_k_slack(window="10ns", coverage=sw.error_within(0.1), at_most="20ns"),
     sw.ldop(window="4ns", factor=1.5, at_most="20ns"),
+    sw.mp_k_slack(at_most="20ns", late="pass"),
 ]
 rows = st.lists(st.integers(-5, 60), min_size=1, max_size=80).map(
     lambda shifts: [2 * place - shift // 3 for place, shift in enumerate(shifts)]
@@ -119,18 +120,23 @@ def test_a_snapshot_between_any_two_rows_changes_nothing(
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda one: one.text)
-@given(given_rows=rows, where=cuts)
+@given(given_rows=rows, where=cuts, at_once=st.integers(1, 30))
 def test_a_source_with_a_buffer_keeps_promises_and_loses_nothing(
-    policy: Reorder, given_rows: list[int], where: list[int]
+    policy: Reorder, given_rows: list[int], where: list[int], at_once: int
 ) -> None:
+    order = policy.begin()
+    out, late, _ = left(order, given_rows)
+    out += rest(order)
     pieces = np.split(np.array(given_rows), sorted({min(one, len(given_rows)) for one in where}))
     source = machine(Stuttering(*(block(t=one) for one in pieces)), out_of_order=policy)
-    taken = drain(source, max_rows=7)
-    if policy.may_mix:
+    taken = drain(source, max_rows=at_once)
+    if policy.passes_late:
+        assert times(taken) == out, "late rows leave where they came, however rows are cut"
+        assert (source.late, source.late_dropped) == (len(late), 0)
         return
+    assert sorted([*times(taken), *late]) == sorted(given_rows)
     assert times(taken) == sorted(times(taken))
-    assert sorted([*times(taken), *left(policy.begin(), given_rows)[1]]) == sorted(given_rows)
-    assert len(times(taken)) + source.late_dropped == len(given_rows)
+    assert (source.late, source.late_dropped) == (0, len(late))
     promised_ns = START_NS
     for message in taken:
         assert min(times([message]), default=END_NS) >= promised_ns
