@@ -250,6 +250,9 @@ class Numbering:
             return start + 1
         if place < len(held):
             stop = min(stop, start + held[place].first - number)
+        elif self._began_ns > START_NS:
+            of_before = piece.event_ns[start:stop] < self._began_ns
+            stop = start + int(of_before.argmax()) if of_before.any() else stop
         now_ns, timeout_ns = piece.clock[start], self.timeout.timeout_ns
         opened_ns = held[place].opened_ns if place < len(held) else now_ns
         deadline_ns = held[place].deadline_ns if place < len(held) else now_ns + timeout_ns

@@ -139,7 +139,7 @@ class PlainSequence:
             one.silent_ns = max(one.silent_ns, due_ns, last)
         self.step(row.clock_ns, left)
 
-    def place(self, at: int, row: Row, one: Writer) -> list[int]:
+    def place(self, at: int, row: Row, one: Writer) -> list[int]:  # noqa: PLR0911, PLR0912 - Fig. 4.2
         """Return what leaves with a row."""
         assert one.expected is not None
         number, highest = row.number, max(one.buffer, default=one.expected - 1)
