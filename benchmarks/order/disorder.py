@@ -189,3 +189,30 @@ def _far(
     if left_ms[0] > most:
         far_ms[0] = most
     return at, (MS * far_ms).astype(np.int64)
+
+
+SHIFT_NS = 3 * MS
+"""How much later each source sends than the one before it. Source: [thesis] §5.1.2."""
+
+
+def from_several(
+    dataset: Dataset, event_ns: Int64Array, rng: np.random.Generator, *, sources: int
+) -> Arrivals:
+    """Return a dataset sent by several sources, each with delays of its own.
+
+    Args:
+        dataset: what each source sends.
+        event_ns: shape (dataset.rows,), ascending, of source 0; source i sends the same 3 ms · i
+            later.
+        rng: draws the delays.
+        sources: how many, at least 1.
+    """
+    each = [imitated(dataset, event_ns + SHIFT_NS * one, rng) for one in range(sources)]
+    arrival_ns = np.concatenate([one.arrival_ns for one in each])
+    order = np.argsort(arrival_ns, kind="stable")
+    return Arrivals(
+        np.concatenate([one.event_ns for one in each])[order],
+        arrival_ns[order],
+        np.concatenate([one.number for one in each])[order],
+        np.repeat(np.arange(sources), [len(one.number) for one in each])[order],
+    )

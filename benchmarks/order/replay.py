@@ -7,6 +7,7 @@ its latency; that it was behind when it came is the dataset's doing. Both are to
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,8 @@ class Outcome:
         since_event_ms: from event time to release, on average.
         out_of_order: rows that leave behind a newer one that left just before, or not at all.
         accuracy: of the rows that came out of order, the share that was mended, in percent.
+        rows: of the stream.
+        came_out_of_order: rows that came behind a newer one that came just before.
     """
 
     name: str
@@ -37,6 +40,8 @@ class Outcome:
     since_event_ms: float
     out_of_order: int
     accuracy: float
+    rows: int
+    came_out_of_order: int
 
     @classmethod
     def of(cls, name: str, stream: Arrivals, left_ns: Int64Array, order: Int64Array) -> Outcome:
@@ -57,6 +62,8 @@ class Outcome:
             float(((left_ns - stream.event_ns) / MS).mean()),
             out_of_order,
             100 * (1 - out_of_order / stream.out_of_order),
+            rows=len(left_ns),
+            came_out_of_order=stream.out_of_order,
         )
 
     def figures(self) -> dict[str, Any]:
@@ -68,6 +75,23 @@ class Outcome:
             "out_of_order": self.out_of_order,
             "accuracy": self.accuracy,
         }
+
+
+def pooled(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return what a policy made of several streams together; at least one."""
+    rows = sum(one.rows for one in outcomes)
+    came = sum(one.came_out_of_order for one in outcomes)
+    left = sum(one.out_of_order for one in outcomes)
+    return Outcome(
+        outcomes[0].name,
+        sum(one.mean_ms * one.rows for one in outcomes) / rows,
+        max(one.most_ms for one in outcomes),
+        sum(one.since_event_ms * one.rows for one in outcomes) / rows,
+        left,
+        100 * (1 - left / came),
+        rows=rows,
+        came_out_of_order=came,
+    )
 
 
 def buffered(name: str, policy: Reorder, stream: Arrivals) -> Outcome:
