@@ -25,7 +25,7 @@ COLOURS = {
 
 def draw_single(curves: Mapping[str, Mapping[str, Sequence[Outcome]]], *, folder: Path) -> Path:
     """Draw a panel for each dataset; return the path of the picture."""
-    figure = Figure(figsize=(13.0, 4.6), dpi=110, layout="constrained")
+    figure = Figure(figsize=(13.0, 4.9), dpi=110, layout="constrained")
     panels = figure.subplots(1, len(curves), sharey=True)
     for panel, (dataset, each) in zip(panels, curves.items(), strict=True):
         for name, outcomes in each.items():
@@ -34,7 +34,9 @@ def draw_single(curves: Mapping[str, Mapping[str, Sequence[Outcome]]], *, folder
         panel.set_title(dataset, fontsize=10, loc="left")
         _axes(panel)
     panels[0].set_ylabel("rows out of order that stay so, %")
-    panels[-1].legend(fontsize=7, loc="lower left")
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=6
+    )
     figure.suptitle(
         "reorder-single: each point a setting; dotted: 99.97 % mended; ring: MP-K-slack as it is",
         fontsize=11,
@@ -71,16 +73,16 @@ def draw_many(found: Mapping[int, Sequence[Outcome]], *, folder: Path) -> Path:
 
 def _points(panel: Axes, name: str, outcomes: Sequence[Outcome]) -> None:
     first = outcomes[0]
-    line = "" if name == rivals.AQ else "-"
     x = [one.mean_ms for one in outcomes]
     y = [max(100 - one.accuracy, LEAST_MISSED) for one in outcomes]
     if name == rivals.MP:
         panel.plot(x[:1], y[:1], "o", markersize=9, fillstyle="none", color=COLOURS[name])
     label = f"sequence, {name}" if name in rivals.READINGS else first.name.partition(",")[0]
     start = int(name == rivals.MP)
-    panel.plot(
-        x[start:], y[start:], line, marker=".", color=COLOURS[name], label=label, linewidth=0.9
-    )
+    (drawn,) = panel.plot(x[start:], y[start:], marker=".", color=COLOURS[name], label=label)
+    drawn.set_linewidth(0.9)
+    if name == rivals.AQ:
+        drawn.set_linestyle("none")
 
 
 def _axes(panel: Axes) -> None:
