@@ -96,26 +96,22 @@ def simulate(  # noqa: PLR0913 - the paper's parameters
     above: Callable[[int, int, int], bool] | None = None
     at, renewable = 0, max(fit_rows // 20, 1)
     for tick in range(events[0][2], until):
-        renews = False
+        spent = len(missed) >= share * (k - first) > 0 and guard != "none"
+        before, late = len(kept), set()
         while at < len(events) and events[at][2] <= tick:
-            kind, generated, received = events[at]
-            begun = generated // slide
-            gap = generated - last[kind] if kind in last else None
-            kept.append((kind, gap, received - generated))
+            kind, made, received = events[at]
+            kept.append((kind, made - last[kind] if kind in last else None, received - made))
             above = above if kind in last else None
-            last[kind] = max(generated, last.get(kind, generated))
+            last[kind] = max(made, last.get(kind, made))
+            low, high = (made - size) // slide + 1, min(k - 1, made // slide)
+            late |= set(range(max(low, first), high + 1))
             at += 1
-            spent = len(missed) >= share * (k - first) > 0 and guard != "none"
-            if len(kept) == fit_rows or (spent and len(kept) == renewable):
-                fits, above = _fits(kept), None
-                kept.clear()
-            late = set(range(max((generated - size) // slide + 1, first), min(k - 1, begun) + 1))
-            missed |= late
-            if late and guard != "none" and len(missed) >= share * (k - first):
-                renews = True
-        if renews and len(kept) >= renewable:
-            fits, above = _fits(kept), None
-            kept.clear()
+        if len(kept) >= fit_rows or (spent and before < renewable <= len(kept)):
+            fits, above, kept = _fits(kept[-fit_rows:]), None, []
+        missed |= late
+        spent = len(missed) >= share * (k - first) > 0 and guard != "none"
+        if late and spent and len(kept) >= renewable:
+            fits, above, kept = _fits(kept), None, []
         bound = 1 - (1 - share) ** (1 / len(last))
         if above is None and fits:
             above = _asked(fits, bound, cached=cached)

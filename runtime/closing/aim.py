@@ -42,26 +42,34 @@ class Aim:
         self._slack_ns = slack_ns
         self._slide_ns = slide_ns
         self._is_fitted = share is None or scale is None
-        self._seen = [0, 0, 0]  # windows, missed, slack when it was fitted last
+        self._seen = self._state_of(None)  # of the budget, when it was fitted last
 
     def fit(self, budget: Budget) -> bool:
         """Follow what windows have come to; return whether the bound is another."""
-        windows = budget.windows - self._seen[0]
+        now = self._state_of(budget)
+        windows, missed, slack_ns, early, denied = (
+            new - old for new, old in zip(now, self._seen, strict=True)
+        )
         if not self._is_fitted or windows < _LEAST_WINDOWS:
             return False
         if self._share is not None:
-            # Late rows tell of misses afterwards: of the windows before, too, and smoothed so.
-            recent = (budget.missed - self._seen[1]) / windows
-            off = 1.0 - recent / (_USED * self._share)
+            # What the share would be without the guard: of those that it held as many had missed.
+            wanted = missed / windows * (1.0 + denied / max(early, 1))
+            off = 1.0 - wanted / (_USED * self._share)
         else:
             assert self._slack_ns is not None
-            recent = (budget.slack_sum_ns - self._seen[2]) / windows
             spare_ns = max(self._slack_ns, self._slide_ns) / 4
-            off = (recent - _USED * self._slack_ns) / spare_ns
-        self._seen = [budget.windows, budget.missed, budget.slack_sum_ns]
+            off = (slack_ns / windows - _USED * self._slack_ns) / spare_ns
+        self._seen = now
         bound = min(max(self.bound * exp(_STEP * min(max(off, -1.0), 1.0)), _LEAST), _MOST)
         changed, self.bound = bound != self.bound, bound
         return changed
+
+    @staticmethod
+    def _state_of(budget: Budget | None) -> list[int]:
+        if budget is None:
+            return [0] * 5
+        return [budget.windows, budget.missed, budget.slack_sum_ns, budget.early, budget.denied]
 
     def of_each(self, types: int) -> float:
         """Return what the chance of each of so many types may be: 1 − Π (1 − P) is the bound."""

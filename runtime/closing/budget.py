@@ -28,7 +28,8 @@ class Budget:
 
     Attributes:
         windows, missed, pending: how many have closed and count; have missed something; may have.
-        slack_sum_ns: the slack of them all.
+        slack_sum_ns: the slack of them all; only counted where it is bounded.
+        early, denied: how many closed early; how many would have, but for the budget.
 
     Source: [probslack] §3.1, the guarding mechanism, Listing 3, lines 5-9; Problem 3.3. Differs:
     (ME + 1)/k, not ME/(k − 1); and what is pending.
@@ -39,6 +40,7 @@ class Budget:
         self._guard = guard
         self.slack_ns = slack_ns
         self.windows = self.missed = self.pending = self.slack_sum_ns = 0
+        self.early = self.denied = 0
 
     def allows(self) -> bool:
         """Return whether the next window may close early."""
@@ -88,8 +90,15 @@ class Budget:
 
     def snapshot(self) -> list[int]:
         """Return all state, as plain values."""
-        return [self.windows, self.missed, self.pending, self.slack_sum_ns]
+        return [
+            self.windows,
+            self.missed,
+            self.pending,
+            self.slack_sum_ns,
+            self.early,
+            self.denied,
+        ]
 
     def restore(self, state: list[int]) -> None:
         """Continue from a snapshot."""
-        self.windows, self.missed, self.pending, self.slack_sum_ns = state
+        self.windows, self.missed, self.pending, self.slack_sum_ns, self.early, self.denied = state

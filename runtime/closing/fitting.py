@@ -70,6 +70,7 @@ class Fitting:
         self._eighth = max(settings.rows // 8, 1)
         self._kept: list[Sample] = []
         self.rows = 0  # since the last reset
+        self._before = 0  # the same, before rows were added last
         self._full = False  # whether T rows have been there once
         self.renewable_from = max(settings.rows // _RENEWED, 1)
 
@@ -87,11 +88,6 @@ class Fitting:
             marks.append(self._early_mark(self.rows + 1))
         return min(mark for mark in marks if mark > self.rows) - self.rows
 
-    @property
-    def is_marked(self) -> bool:
-        """Whether a whole number of T/20 rows has come since the last reset."""
-        return self.rows % self.renewable_from == 0
-
     def _early_mark(self, rows: int) -> int:
         """Return the first of FIRST, 2·FIRST, … that is at least so many."""
         mark = self._settings.first
@@ -100,11 +96,21 @@ class Fitting:
         return mark
 
     def add(self, sample: Sample, first: int, last: int) -> None:
-        """Take rows `first` … `last` − 1 of a sample; no more than till something is due."""
+        """Take rows `first` … `last` − 1 of a sample: till something is due, or a few more."""
+        self._before = self.rows
         if last > first:
             types, one, two = sample
             self._kept.append((types[first:last], one[first:last], two[first:last]))
             self.rows += last - first
+
+    def _passed(self, every: int) -> bool:
+        """Return whether the rows added last have made another so many full."""
+        return self.rows // every > self._before // every
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether the rows added last have made another T/20 full."""
+        return self._passed(self.renewable_from)
 
     def fit_if_due(self, *, spent: bool) -> bool:
         """Estimate anew if the rows added last made it due; return whether they did.
@@ -112,7 +118,7 @@ class Fitting:
         Args:
             spent: whether the budget is spent.
         """
-        if spent and self.rows == self.renewable_from:
+        if spent and self._before < self.renewable_from <= self.rows:
             return self.renew()
         if self.rows >= self._settings.rows:
             self._full = True
@@ -122,10 +128,10 @@ class Fitting:
             else:
                 self._reset()
             return True
-        if self._settings.sliding and self._full and self.rows % self._eighth == 0:
+        if self._settings.sliding and self._full and self._passed(self._eighth):
             self._fit(self._settings.rows)
             return True
-        if not self._full and self.rows == self._early_mark(self.rows):
+        if not self._full and self._before < self._early_mark(self._before + 1) <= self.rows:
             self._fit(self.rows)
             return True
         return False

@@ -67,13 +67,8 @@ class ProbSlackRun(GroundRun):
         sample = self._knowledge.sample(rows, tracked)
         begin = fitted = 0  # rows that have been seen, and those that estimates count
         while True:
-            new_type = self._next_new_type(rows, begin)
             due = fitted + fitting.rows_till_due() - 1
-            # What is computed ahead is in vain where a budget that is spent breaks off.
-            most = LEAST_ROWS if self._budget.is_almost_spent else MOST_ROWS
-            far_ns = self._now_ns + MOST_OPEN // 4 * self._windows.slide_ns
-            in_sight = int(np.searchsorted(rows.tick_ns[begin : begin + most], far_ns))
-            stop = min(new_type, due, begin + max(in_sight, 1), len(rows))
+            stop = self._next_stop(rows, begin, due)
             end_ns = int(rows.tick_ns[stop]) if stop < len(rows) else until_ns
             part = slice(begin, stop)
             renewable = fitting.renewable_from - fitting.rows + fitted - begin
@@ -86,26 +81,51 @@ class ProbSlackRun(GroundRun):
                 self._newest_of, rows.types[begin:stop], tracked.newest_ns[begin:stop]
             )
             self._now_ns = end_ns if broken_ns is None else broken_ns
-            begin = stop
+            fitting.add(sample, fitted, stop)
+            begin, fitted = stop, max(fitted, stop)
             if broken_ns is not None:
-                fitting.add(sample, fitted, stop)
-                fitted = max(fitted, stop)
                 if self._budget.is_spent and fitting.rows >= fitting.renewable_from:
                     fitting.renew()
                     self._learn()
                 continue
             if stop == len(rows):
-                fitting.add(sample, fitted, stop)
                 return
-            if stop == new_type:
-                self._newest_of = np.append(self._newest_of, START_NS)
+            # What changes at a tick holds for it: it counts all rows that come at it.
+            together = int(np.searchsorted(rows.tick_ns, end_ns, side="right"))
+            new_types = int(rows.types[stop:together].max()) + 1 - len(self._newest_of)
+            if new_types > 0:
+                self._newest_of = np.append(self._newest_of, np.full(new_types, START_NS))
+            changed = new_types > 0
+            if due < together:
+                fitting.add(sample, fitted, together)
+                fitted = max(fitted, together)
+                changed |= fitting.is_marked and self._aim.fit(self._budget)
+                changed |= fitting.fit_if_due(spent=self._budget.is_spent)
+            if changed:
                 self._learn()
-            fitting.add(sample, fitted, stop + (stop == due))
-            fitted = max(fitted, stop + (stop == due))
-            if stop == due:
-                aimed = fitting.is_marked and self._aim.fit(self._budget)
-                if fitting.fit_if_due(spent=self._budget.is_spent) or aimed:
-                    self._learn()
+
+    def _next_stop(self, rows: Seen, begin: int, due: int) -> int:
+        """Return the row before which to stop: the first of a tick, or one behind all.
+
+        It is the next of a type that has had none, or what estimates wait for; or what is as far
+        as should be looked at together.
+        """
+        # What is computed ahead is in vain where a budget that is spent breaks off.
+        most = LEAST_ROWS if self._budget.is_almost_spent else MOST_ROWS
+        far_ns = self._now_ns + MOST_OPEN // 4 * self._windows.slide_ns
+        ticks = rows.tick_ns[begin : begin + most + 1]
+        in_sight = min(max(int(np.searchsorted(ticks, far_ns)), 1), most)
+        stop = min(begin + in_sight, len(rows))
+        new = rows.types[begin:stop] >= len(self._newest_of)
+        wanted = min(due, begin + int(np.argmax(new)) if new.any() else stop)
+        if wanted < stop:
+            return int(np.searchsorted(rows.tick_ns, rows.tick_ns[wanted]))
+        if stop == len(rows):
+            return stop
+        first = int(np.searchsorted(rows.tick_ns, rows.tick_ns[stop]))
+        if first > begin:
+            return first
+        return int(np.searchsorted(rows.tick_ns, rows.tick_ns[stop], side="right"))
 
     def _learn(self) -> None:
         """Take up what is known by now, for the types that there are."""

@@ -146,6 +146,7 @@ class Settling:
             self._budget.missed += self._account.miss(first, last)
             self._open_missed.update(range(max(first, sure_open), last + 1))
         more = int(counts.sum()) + int(sure.counts[rest].sum())
+        self._budget.early += len(windows)
         self._budget.windows += more + self._account.windows - before
         self._budget.pending = after - sure_open - len(self._open_missed)
         return True
@@ -173,6 +174,7 @@ class Settling:
         self._closed_ns.append(tick_ns)
         self._open = window + 1
         self._budget.pending += 1
+        self._budget.early += 1
         if window <= last_begun:
             self._budget.windows += 1
             if self._budget.slack_ns is not None:
@@ -228,6 +230,9 @@ class Settling:
             last = window - self._stretch.first
             counted = self._counted[last] - self._counted[first]
             self._budget.windows += counted
+            if self._held:
+                held = range(self._open, window)
+                self._budget.denied += sum(1 for one in held if one in self._held)
             if counted < last - first:
                 self._leap(self._open + np.flatnonzero(~self._sure.counts[first:last]))
             if self._budget.slack_ns is not None:
