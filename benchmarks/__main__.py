@@ -58,6 +58,9 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "sltuner-ray": ("sltuner.on_ray", "the four flows with a deadline on Ray, a minute each"),
     "drift-windows": ("order.drift_windows", "windows that allow for clocks: 100 draws (DATA=)"),
     "drift-patterns": ("order.drift_patterns", "e1 followed by e2, 44 ms apart by two clocks"),
+    "probslack-distributions": ("probslack.distributions", "windows closed early: Fig. 6, MER, slack"),
+    "probslack-f": ("probslack.frequency", "the same over f, beside the oracle: Fig. 7"),
+    "probslack-budget": ("probslack.budget", "the same over δ: Fig. 8"),
     "probslack-ray": ("probslack.on_ray", "windows that close in time on Ray, real arrivals"),
 }
 
