@@ -45,6 +45,7 @@ from runtime.measure.samples import StageSample
 from runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
 from runtime.old_names import old_names
 from runtime.operators.ground.drift import clock_bound
+from runtime.order import aq_k_slack, by_sequence, error_within, k_slack, ldop, mp_k_slack
 from runtime.schedule import (
     CoarseStimulus,
     FifoOrder,
@@ -108,7 +109,9 @@ __all__ = [
     "Tuning",
     "Warn",
     "__version__",
+    "aq_k_slack",
     "blocks",
+    "by_sequence",
     "callback_sink",
     "clock_bound",
     "col",
@@ -116,16 +119,20 @@ __all__ = [
     "count",
     "csv",
     "duration",
+    "error_within",
     "event_driven",
     "event_time",
     "ignore",
     "jsonl",
     "jsonl_sink",
+    "k_slack",
+    "ldop",
     "lit",
     "max",
     "mean",
     "mean_delay",
     "min",
+    "mp_k_slack",
     "parquet",
     "parquet_sink",
     "probslack",

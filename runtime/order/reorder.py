@@ -15,9 +15,9 @@ leaves                                3 5 4 9   3 5 4 9 8      3 4 5, at the end
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,17 +26,12 @@ from runtime.model import START_NS, Batch, Int64Array, format_ns
 from runtime.order.sorting import SortBuffer
 
 __all__ = [
-    "OURS",
     "AsTheyCome",
-    "OrderWord",
     "OrderedOrRefused",
     "Reorder",
     "Reordering",
     "SortedWithin",
-    "reorder_of",
 ]
-
-OrderWord = Literal["error", "sort", "late"]
 
 
 class Reordering(Protocol):
@@ -57,7 +52,10 @@ class Reordering(Protocol):
         ...
 
     def put(self, rows: Batch, promised_ns: int) -> Batch | None:
-        """Take rows that are not late, and return those that may leave now; None: none.
+        """Take rows, and return those that may leave now; None: none.
+
+        None of them is late, unless the policy passes late rows on: then these are among them, and
+        leave at once, being older than what is promised.
 
         Args:
             rows: behind all that were put before; their stimulus times are their arrivals.
@@ -111,6 +109,11 @@ class Reorder(Protocol):
         ...
 
     @property
+    def passes_late(self) -> bool:
+        """Whether a row behind the promise goes on, counted, rather than being dropped."""
+        ...
+
+    @property
     def longest_ns(self) -> int:
         """How far a row may be behind the newest without being late, at most, in event time.
 
@@ -127,6 +130,7 @@ class _Within:
     """What ours have in common: how far a row may be out is a setting of theirs."""
 
     disorder_ns: int
+    passes_late = False
 
     @property
     def longest_ns(self) -> int:
@@ -197,49 +201,6 @@ class SortedWithin(_Within):
     def begin(self) -> Reordering:
         """Hold rows from now on."""
         return _Sorting(self.disorder_ns)
-
-
-_OURS: dict[str, Callable[[int], Reorder]] = {
-    "error": OrderedOrRefused,
-    "late": AsTheyCome,
-    "sort": SortedWithin,
-}
-_ASKED = ("text", "refuses", "sorts", "may_mix", "longest_ns", "begin")
-
-
-def reorder_of(out_of_order: OrderWord | Reorder, disorder_ns: int) -> Reorder:
-    """Return the policy of a source's settings.
-
-    Raises:
-        SettingError: it is none; or it has a disorder, and is a policy that has its own.
-    """
-    if isinstance(out_of_order, str):
-        if out_of_order not in _OURS:
-            raise SettingError(
-                f"out_of_order={out_of_order!r} must be 'error', 'sort' or 'late', or a Reorder"
-            )
-        return _OURS[out_of_order](disorder_ns)
-    _refuse_no_reorder(out_of_order)
-    if disorder_ns:
-        raise SettingError(
-            f"disorder= is for out_of_order='error', 'sort' and 'late'; {out_of_order!r} has its "
-            "own bound: leave disorder away"
-        )
-    return out_of_order
-
-
-def _refuse_no_reorder(given: Any) -> None:
-    missing = [name for name in _ASKED if not hasattr(given, name)]
-    if missing or isinstance(given, type):
-        what = f"it has no {missing[0]}" if missing else "it is a class: make one"
-        raise SettingError(
-            f"out_of_order={given!r} is no Reorder: {what}; write 'error', 'sort' or 'late', or "
-            "give an object with all that a Reorder has"
-        )
-
-
-OURS = (OrderedOrRefused, AsTheyCome, SortedWithin)
-"""Those that call no code of the user's."""
 
 
 class _Passing:

@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from runtime.measure.closing_report import ClosingReport
+from runtime.measure.outcomes import DUPLICATE, GIVEN_UP
 from runtime.measure.report import StageReport
 from runtime.merge import ReplicaReads, SlackGate
 from runtime.sources.machine import SourceMachine
@@ -75,7 +76,13 @@ def count_reads(report: StageReport, reads: ReplicaReads, *, queued: int, droppe
 def count_source(report: StageReport, source: SourceMachine, now_ns: int) -> None:
     """Fill in what a source has read, holds and has promised."""
     report.rows_in = source.rows_in
-    report.late_dropped = source.late_dropped
+    report.late_dropped, report.counts[DUPLICATE] = source.late_dropped, source.duplicates
+    # Counted when it is read, and handed over later.
+    report.late = min(source.late, source.rows_out)
+    report.ready = source.rows_out - report.late
+    report.counts[GIVEN_UP] = source.given_up
+    if source.renumbered:
+        report.counted["renumbered"] = source.renumbered
     report.in_flight = source.held
     report.early = source.early
     report.newest_ns = source.newest_ns

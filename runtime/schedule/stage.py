@@ -166,9 +166,8 @@ class StageMachine:
 
     def is_polling(self, now_ns: int) -> bool:
         """Whether this is a source that may get something at a time it cannot tell."""
-        return (
-            self.source is not None and not self.is_finished and self.source.due_ns(now_ns) is None
-        )
+        source = self.source
+        return source is not None and not self.is_finished and source.is_polling(now_ns)
 
     def due_ns(self, now_ns: int) -> int | None:
         """Return when there will next be something to do; None: unknown, or nothing ever.

@@ -21,7 +21,9 @@ import pyarrow as pa
 from runtime.errors import OrderError
 from runtime.model import END_NS, START_NS, Arrived, Batch, Message, concat_batches
 from runtime.sources.arrivals import ArrivalTeller
-from runtime.sources.blocks import Block, BlockReader
+from runtime.sources.block import Block
+from runtime.sources.blocks import BlockReader
+from runtime.sources.late_rows import put_around_late
 from runtime.sources.spec import SourceSpec
 
 _NEAR_ROWS = 16
@@ -32,7 +34,7 @@ more often than not, and the due times further on lie elsewhere in memory."""
 class SourceMachine:
     """One source. The host passes the time in, and asks `due_ns` when to call `take` again.
 
-    `rows_in = rows handed over + late_dropped + held` at all times.
+    `rows_in = rows handed over + late_dropped + duplicates + held` at all times.
 
     Args:
         name: the source's name.
@@ -45,7 +47,12 @@ class SourceMachine:
         teller: what it tells of arrivals, to those who go by them; None: nobody does.
 
     Attributes:
-        late_dropped: rows that were older than promised, and dropped.
+        late_dropped: rows that were older than promised, or whose number had been given up, and
+            dropped.
+        late: the same, that were passed on.
+        duplicates: rows whose number had come before; left out.
+        given_up: numbers that did not come in time. They are no rows.
+        renumbered: how often a writer's numbers began anew.
         newest_ns: the newest event time of rows that are not held as early; START_NS before
             the first.
         promise_ns: the promise of the last message; START_NS before the first.
@@ -68,13 +75,15 @@ class SourceMachine:
     ) -> None:
         self.name = name
         self._taken = 0  # rows of the blocks
-        self.late_dropped = 0
+        self.late_dropped = self.late = 0
+        self.duplicates = self.given_up = self.renumbered = 0
         self.newest_ns = START_NS
         self.promise_ns = START_NS
         self.is_ended = False
         self._spec = spec
         self._start_ns = start_ns
         self._order = spec.reorder.begin()
+        self._waits_by_clock = spec.goes_by_clock
         self._blocks = BlockReader(
             name, spec, schema, order=self._order, rank=writer_id, needed=needed, teller=teller
         )
@@ -109,7 +118,12 @@ class SourceMachine:
     @property
     def held(self) -> int:
         """Rows held back as early or to be put in order, or released and not yet handed over."""
-        return self.rows_in - self.late_dropped - self._rows_out
+        return self.rows_in - self.late_dropped - self.duplicates - self._rows_out
+
+    @property
+    def rows_out(self) -> int:
+        """Rows handed over."""
+        return self._rows_out
 
     @property
     def holder(self) -> str | None:
@@ -148,14 +162,26 @@ class SourceMachine:
             return None
         if self._ready is not None:  # as urgent as what it is, however late it is asked
             return min(now_ns, self._ready.stimulus_time_ns.item(0))
-        block = self._current_block()
+        if self._waits_by_clock:
+            return self._due_by_clock(now_ns)
+        block = self._current_block(now_ns)
         if block is None:
             last_ns = now_ns if self._last_due_ns is None else self._last_due_ns
             return min(now_ns, last_ns) if self._blocks.has_ended else None
-        if block.due_ns is None:
+        self._next_due_ns = None if block.due_ns is None else block.due_ns[self._position]
+        return now_ns if self._next_due_ns is None else self._next_due_ns
+
+    def is_polling(self, now_ns: int) -> bool:
+        """Whether the next rows may come at a time that `due_ns` does not tell. May poll."""
+        due_ns = self.due_ns(now_ns)
+        return due_ns is None or (self._waits_by_clock and due_ns > now_ns)
+
+    def _due_by_clock(self, now_ns: int) -> int | None:
+        """Return `due_ns` where a row arrives when it is taken: none is read before."""
+        is_left = self._block is not None and self._position < self._block.rows
+        if is_left or self._blocks.has_rows() or self._blocks.has_ended:
             return now_ns
-        self._next_due_ns = block.due_ns[self._position]
-        return self._next_due_ns
+        return self._blocks.wait_ends_ns
 
     def take(self, now_ns: int, *, max_rows: int | None = None) -> Message | None:
         """Return rows that have arrived by now, with the source's promise.
@@ -182,14 +208,14 @@ class SourceMachine:
         if limit < 1 or self.is_ended or self._is_closed:
             return None
         if self._ready is None:
-            block = self._current_block()
+            block = self._current_block(now_ns)
             if block is not None:
                 stop = self._due_until(block, now_ns, limit)
                 if stop <= self._position:
                     return self._word(now_ns)
-                self._taken += stop - self._position
+                self._taken += block.rows_read(self._position, stop)
                 self.newest_ns = block.newest_ns[stop - 1]
-                self.late_dropped += self._consume(block, stop, now_ns)
+                self._consume(block, stop, now_ns)
             elif self._blocks.has_ended:
                 self._finish(now_ns)
             else:
@@ -211,7 +237,8 @@ class SourceMachine:
         """
         is_left = self._block is not None and self._position < self._block.rows
         return {
-            "counts": (self._taken, self._rows_out, self.late_dropped),
+            "counts": (self._taken, self._rows_out, self.late_dropped, self.late),
+            "numbers": (self.duplicates, self.given_up, self.renumbered),
             "start_ns": self._start_ns,
             "newest_ns": self.newest_ns,
             "promise_ns": self.promise_ns,
@@ -232,7 +259,8 @@ class SourceMachine:
         The next `due_ns` or `take` that needs more rows opens the input and passes over those
         that were read before. They must be the same; how they are cut into blocks does not show.
         """
-        self._taken, self._rows_out, self.late_dropped = state["counts"]
+        self._taken, self._rows_out, self.late_dropped, self.late = state["counts"]
+        self.duplicates, self.given_up, self.renumbered = state["numbers"]
         self._start_ns = state["start_ns"]
         self.newest_ns = state["newest_ns"]
         self.promise_ns = state["promise_ns"]
@@ -247,10 +275,10 @@ class SourceMachine:
         if self._teller is not None:
             self._teller.restore(state["teller"])
 
-    def _current_block(self) -> Block | None:
+    def _current_block(self, now_ns: int) -> Block | None:
         if self._block is None or self._position >= self._block.rows:
             self._block = None
-            self._block = self._blocks.next_block(start_ns=self._start_ns)
+            self._block = self._blocks.next_block(start_ns=self._start_ns, now_ns=now_ns)
             self._position = 0
         return self._block
 
@@ -269,13 +297,15 @@ class SourceMachine:
             stop = block.refused_row
         return stop
 
-    def _consume(self, block: Block, stop: int, now_ns: int) -> int:
-        """Take rows up to `stop` out of the block; return how many of them were late."""
+    def _consume(self, block: Block, stop: int, now_ns: int) -> None:
+        """Take rows up to `stop` out of the block."""
         start, self._position = self._position, stop
         self._next_due_ns = None
-        rows = block.batch.slice(start, stop)
+        rows = block.leaving(start, stop)
         if block.due_ns is None:
-            stimulus_time_ns = np.full(stop - start, now_ns, dtype=np.int64)
+            stimulus_time_ns = np.full(len(rows), now_ns, dtype=np.int64)
+            if block.leaves is not None:  # it may have waited
+                np.minimum(stimulus_time_ns, rows.stimulus_time_ns, out=stimulus_time_ns)
             times = rows.event_time_ns, stimulus_time_ns
             rows = Batch(*times, rows.columns, rows.writers, arrivals=rows.arrivals)
         else:
@@ -290,15 +320,21 @@ class SourceMachine:
                     raised_by = bisect_left(block.promised_ns, reached_ns, start, stop)
                     self._reached_stimulus_ns = block.due_ns[raised_by]
 
-        if rows.arrivals is not None:
-            self._arrived_ns = int(rows.arrivals[-1, 0])
-        late = 0
+        self._arrived_ns = block.arrived_ns(stop - 1)
         if block.late is not None:
             late = int(np.count_nonzero(block.late[start:stop]))
-            if late:
+            if late and self._spec.reorder.passes_late:
+                self.late += late
+                assert block.promised_ns is not None, "late is behind a promise"
+                is_late, promised_ns = block.late[start:stop], block.promised_ns[start:stop]
+                left, rows = put_around_late(self._order, rows, is_late, promised_ns)
+                self._release(left)
+            elif late:
+                self.late_dropped += late
                 rows = rows.keep(~block.late[start:stop])
+        for word, more in block.counted(start, stop):
+            setattr(self, word, getattr(self, word) + more)
         self._release(self._order.put(rows, self._reached_ns))
-        return late
 
     def _finish(self, now_ns: int) -> None:
         """Nothing will follow: release what is held."""
@@ -326,8 +362,7 @@ class SourceMachine:
         next_row = clock = None
         block = self._block
         if block is not None and self._position < block.rows:
-            assert block.batch.arrivals is not None
-            next_row = block.batch.arrivals.item(self._position, 0)
+            next_row = block.still_ns(self._position)
             if block.due_ns is not None and block.due_ns[self._position] > now_ns:
                 clock = self._blocks.arrival_ns(now_ns, start_ns=self._start_ns)
         ready = [] if self._ready is None else [self._ready]
@@ -347,6 +382,8 @@ class SourceMachine:
         """Return what the order policy holds; None: it holds some, and does not say which."""
         if self._reached_ns == END_NS:
             return ()
+        if self._spec.numbered is not None:
+            return self._blocks.held_by_number()
         if hasattr(self._order, "held"):  # a policy of the user's own may have none
             return self._order.held()
         ready = 0 if self._ready is None else len(self._ready)
@@ -363,7 +400,7 @@ class SourceMachine:
         before_ns = self.promise_ns
         self.promise_ns = self._reached_ns
         if rest is not None:  # released, so not older than the promise; yet it is still to come
-            first_ns = min(int(rest.event_time_ns[0]), self._reached_ns, END_NS - 1)
+            first_ns = min(int(rest.event_time_ns.min()), self._reached_ns, END_NS - 1)
             self.promise_ns = max(before_ns, first_ns)
         self.is_ended = self.promise_ns == END_NS
         arrived = None if self._teller is None else self._arrived(now_ns)

@@ -115,9 +115,9 @@ def test_several_writers_are_bounded_by_a_policy_that_has_a_bound() -> None:
 
 def test_what_is_no_policy_is_refused() -> None:
     wrong: list[tuple[Any, str]] = [
-        ("sorted", "out_of_order='sorted' must be 'error', 'sort' or 'late', or a Reorder"),
+        ("sorted", "'sorted' must be 'error', 'sort', 'late' or 'sequence', or a Reorder"),
         (7, "out_of_order=7 is no Reorder: it has no text"),
-        (Widening, "is no Reorder: .* 'error', 'sort' or 'late', or give an object"),
+        (Widening, "is no Reorder: .* 'error', 'sort', 'late' or 'sequence', or give an object"),
     ]
     for given, said in wrong:
         with pytest.raises(SettingError, match=said):
