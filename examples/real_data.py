@@ -47,8 +47,8 @@ def stock_ticks() -> Path:
     return _folder(TICKS_BESIDE, "trades_2013-10-07.parquet")
 
 
-def numbered_phones() -> Path:
-    """Return the folder with numbered messages of phones over UMTS: umts_d1_d5.parquet.
+def phone_network() -> Path:
+    """Return the folder with numbered messages of nine devices over UMTS: umts_d1_d5.parquet.
 
     Raises:
         NoRealData: no such file there; says how to name another folder.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
 from ingest import blocks, csv, jsonl, parquet, table
+from ingest.timesync import TimeServer, TimeSync, synced
 from runtime.closing import event_driven, ignore, mean_delay, probslack
 from runtime.config import Limits, Tuning
 from runtime.control import Command, FlowGraph, SetRelease, Warn
@@ -58,6 +59,7 @@ from runtime.schedule import (
 )
 from runtime.simulate import CostModel, LinkModel
 from runtime.sinks import Output, OutputContext, SinkWriter
+from runtime.sources.clock_columns import clock_columns
 from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader, SourceSpec
 from slackwater.cluster import Cluster
 from slackwater.jobs import Job
@@ -106,6 +108,8 @@ __all__ = [
     "StageView",
     "StimulusOrder",
     "Stream",
+    "TimeServer",
+    "TimeSync",
     "Tuning",
     "Warn",
     "__version__",
@@ -114,6 +118,7 @@ __all__ = [
     "by_sequence",
     "callback_sink",
     "clock_bound",
+    "clock_columns",
     "col",
     "collect_sink",
     "count",
@@ -142,6 +147,7 @@ __all__ = [
     "spark",
     "spark_stream",
     "sum",
+    "synced",
     "table",
     "tumbling",
     "where",

@@ -37,9 +37,7 @@ def run(options: Options) -> Result:
     by_name: dict[str, Found] = {}
     for name in DISTRIBUTIONS:
         mine = [found[setting] for setting in settings if setting[0] == name]
-        by_name[name] = {
-            policy: [run for one in mine for run in one[policy]] for policy in mine[0]
-        }
+        by_name[name] = {policy: [run for one in mine for run in one[policy]] for policy in mine[0]}
         tell(result, [name], name, by_name[name])
     gains = {name: mean_gain_ms([one], "ProbSlack") for name, one in by_name.items()}
     slacks = {

@@ -61,7 +61,7 @@ class Simulated:
     share_at: list[float]  # MER after each closing
 
 
-def simulate(  # noqa: PLR0913 - the paper's parameters
+def simulate(
     events: Sequence[Event],
     *,
     size: int,

@@ -97,9 +97,7 @@ def tried(policy: Closing, stream: Stream, windows: WindowEnds) -> Outcome:
 
 def oracle_of(stream: Stream, windows: WindowEnds, miss: float, tick_ns: int = MS) -> Outcome:
     """Return what the oracle comes to."""
-    found = oracle(
-        windows, stream.event_time_ns, stream.arrival_ns, miss=miss, tick_ns=tick_ns
-    )
+    found = oracle(windows, stream.event_time_ns, stream.arrival_ns, miss=miss, tick_ns=tick_ns)
     slack_ns = found.closed_at_ns - found.end_ns
     mer = float(found.missed.mean())
     return Outcome(mer, float(slack_ns.mean()) / MS, mer, len(slack_ns), float(slack_ns.max()) / MS)

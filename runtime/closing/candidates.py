@@ -76,7 +76,9 @@ class Lines:
         self.lines = lines
         self.of_type = of_type
 
-    def least_beta_ns(self, types: Int64Array, alpha_ns: Int64Array) -> tuple[Int64Array, BoolArray]:
+    def least_beta_ns(
+        self, types: Int64Array, alpha_ns: Int64Array
+    ) -> tuple[Int64Array, BoolArray]:
         """Return the β from which on each type lets go, and whether it ever does; both (n,)."""
         if len(self.lines) == 1:
             found = self.of_type[types] if len(self.of_type) > 1 else np.zeros(len(types), np.int64)
@@ -181,9 +183,7 @@ def _let_go(
     if not lines.lines:
         return NONE, NONE, NONE
     low = np.maximum(windows.firsts_after(spans.newest_ns), first)
-    high = np.minimum(
-        (spans.end_ns - 1 + lead_ns - windows.size_ns) // windows.slide_ns, last
-    )
+    high = np.minimum((spans.end_ns - 1 + lead_ns - windows.size_ns) // windows.slide_ns, last)
     counts = np.where(spans.end_ns > spans.begin_ns, np.maximum(high - low + 1, 0), 0)
     index, window = unfolded(low, counts)
     ends_ns = windows.ends_ns(window)

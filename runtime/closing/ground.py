@@ -134,9 +134,7 @@ class GroundRun:
         if len(self._waiting):
             self._advance(int(self._waiting.tick_ns[-1]) + 1)
         if self._account.open is not None and not self._ended:
-            self._account.close_at_end(
-                self._windows.last_begun(self._newest_ns), self._frontier_ns
-            )
+            self._account.close_at_end(self._windows.last_begun(self._newest_ns), self._frontier_ns)
         self._steps.clear()
         self._ended = True
         return END_NS

@@ -178,5 +178,3 @@ class Settled:
     step_ns: Int64Array
     step_open: Int64Array
     broken_ns: int | None
-
-

@@ -102,9 +102,7 @@ class Histograms:
         if self._at_most_ns is not None:
             # The greatest α of each class: the least that comes too late anyway.
             alpha_ns = np.append(self.low_ns, 2**61)[classes]
-            too_late = self._later(
-                alpha_ns[:, None] + self._at_most_ns - self.high_ns[None, :most]
-            )
+            too_late = self._later(alpha_ns[:, None] + self._at_most_ns - self.high_ns[None, :most])
             coming = np.maximum(coming - too_late, 0.0)
         coming *= self.shares[:most]
         coming[np.arange(most) >= classes[:, None]] = 0.0
@@ -190,9 +188,14 @@ class PolyLine:
 def plain_histograms(one: Histograms) -> dict[str, Any]:
     """Return histograms as plain values."""
     return {
-        "low_ns": one.low_ns, "high_ns": one.high_ns, "shares": one.shares,
-        "cumulated": one.cumulated, "delays_ns": one.delays_ns, "tail": one._tail,
-        "at_most_ns": one._at_most_ns, "tick_ns": one._tick_ns,
+        "low_ns": one.low_ns,
+        "high_ns": one.high_ns,
+        "shares": one.shares,
+        "cumulated": one.cumulated,
+        "delays_ns": one.delays_ns,
+        "tail": one._tail,
+        "at_most_ns": one._at_most_ns,
+        "tick_ns": one._tick_ns,
     }
 
 

@@ -81,8 +81,7 @@ class ProbSlack:
                 raise SettingError(f"{what}={length_ns} ns must be zero or more")
         if not 0 < self.first_rows <= self.fit_rows:
             raise SettingError(
-                f"first_rows={self.first_rows} must be above 0 and at most "
-                f"fit_rows={self.fit_rows}"
+                f"first_rows={self.first_rows} must be above 0 and at most fit_rows={self.fit_rows}"
             )
 
     @property

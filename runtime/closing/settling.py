@@ -157,7 +157,11 @@ class Settling:
                 self._ask_again(end_ns)
             if self._budget.slack_ns is not None:
                 self._close_by_slack(end_ns)
-            if self._step_open and self._step_open[-1] > self.sure_open and self._open <= self._stretch.last:
+            if (
+                self._step_open
+                and self._step_open[-1] > self.sure_open
+                and self._open <= self._stretch.last
+            ):
                 self._make_sure(self._step_open[-1])
         return self._settled()
 

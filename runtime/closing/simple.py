@@ -192,7 +192,9 @@ class _ByTimeRun(_SimpleRun):
         last_ns = np.concatenate(
             [rows.tick_ns - self._tick_ns, [self._last_tick_ns(until_ns)]]
         )  # the last tick of each span, before its begin where rows come at one tick
-        opens = np.where(last_ns >= begun, self._windows.firsts_after(last_ns - slack_ns), self._account.first)
+        opens = np.where(
+            last_ns >= begun, self._windows.firsts_after(last_ns - slack_ns), self._account.first
+        )
         newest_ns = np.maximum.accumulate(np.concatenate([[self._newest_ns], rows.event_time_ns]))
 
         def at_ns(windows: Int64Array, spans: Int64Array) -> Int64Array:
@@ -206,9 +208,7 @@ class _ByTimeRun(_SimpleRun):
         """Return the slack of each span, shape (rows + 1,)."""
         if self._slack_of is not None:
             return np.full(len(rows) + 1, self._slack_of, dtype=np.int64)
-        sums = self._delays_ns + np.concatenate(
-            [[0], np.cumsum(rows.tick_ns - rows.event_time_ns)]
-        )
+        sums = self._delays_ns + np.concatenate([[0], np.cumsum(rows.tick_ns - rows.event_time_ns)])
         counts = self._rows + np.arange(len(rows) + 1)
         self._delays_ns, self._rows = int(sums[-1]), int(counts[-1])
         means: Int64Array = sums // np.maximum(counts, 1)

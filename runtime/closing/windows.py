@@ -113,9 +113,7 @@ class Ranges:
         stop = bisect_right(self._firsts, last + 1)
         new = last - first + 1
         if begin < stop:
-            for low, high in zip(
-                self._firsts[begin:stop], self._lasts[begin:stop], strict=True
-            ):
+            for low, high in zip(self._firsts[begin:stop], self._lasts[begin:stop], strict=True):
                 new -= max(0, min(high, last) - max(low, first) + 1)
             first = min(first, self._firsts[begin])
             last = max(last, self._lasts[stop - 1])

@@ -29,7 +29,10 @@ def ignore(*, tick: Duration = "1ms") -> Closing:
 
 
 def event_driven(
-    *, disorder: Duration = 0, type: str | None = None, tick: Duration = "1ms"  # noqa: A002
+    *,
+    disorder: Duration = 0,
+    type: str | None = None,
+    tick: Duration = "1ms",  # noqa: A002
 ) -> Closing:
     """Close a window once each type of event has had one past its end: nothing is missed.
 

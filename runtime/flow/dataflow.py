@@ -31,6 +31,7 @@ from runtime.plan.graph import StepGraph, needed_columns
 from runtime.plan.slack import rule_of
 from runtime.plan.step import Keep, Step
 from runtime.plan.steps import SourceStep
+from runtime.sources.clock_columns import ClockColumns
 from runtime.sources.spec import Input, SourceSpec
 
 
@@ -47,6 +48,7 @@ class SourceOptions(TypedDict, total=False):
     disorder: Duration
     idle: Duration | None
     ahead: Duration | None
+    clock: ClockColumns | None
     sequence: str | None
     max_rows: int
 

@@ -53,6 +53,10 @@ class StageReport:
     """{outcome: rows}, of those that came in."""
     early: int = 0
     """Had an event time that its arrival could not have seen yet, and were held until then."""
+    source_clock: dict[str, int] = field(default_factory=dict)
+    """Of a source with `clock=`: {what: number, or ns}: writers; smallest_offset_ns and
+    largest_offset_ns; with a bound largest_bound_ns, half of [thesis] Eq. 3.16's T_a, and jumps;
+    of an input that compares clocks unanswered_rounds, answers refused, and contradictions."""
     late_ready: int = 0
     """Of those that came late, how many were ready by the time they left: [ssg] Algorithm 3, 7."""
     results_filtered: int = 0

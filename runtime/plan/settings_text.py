@@ -15,6 +15,8 @@ def times_text(spec: SourceSpec) -> str:
     ]
     if spec.arrival is not None:
         words.append(f"arrives by {spec.arrival}")
+    if spec.clock is not None:
+        words.append(spec.clock.text)
     if spec.speed is not None:
         words.append(f"replayed at {spec.speed:g}×")
     if spec.writer is not None:

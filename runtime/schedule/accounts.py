@@ -85,6 +85,7 @@ def count_source(report: StageReport, source: SourceMachine, now_ns: int) -> Non
         report.counted["renumbered"] = source.renumbered
     report.in_flight = source.held
     report.early = source.early
+    report.source_clock = source.clock_told
     report.newest_ns = source.newest_ns
     report.frontier_ns = source.promise_ns
     report.due_in_ns = source.due_in_ns(now_ns)

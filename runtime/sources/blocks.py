@@ -25,6 +25,7 @@ from runtime.order.newest import running_max
 from runtime.order.reorder import Reordering
 from runtime.sources.arrivals import ArrivalTeller
 from runtime.sources.block import Block
+from runtime.sources.clock import SourceClock
 from runtime.sources.columns import (
     check_source_columns,
     read_columns,
@@ -39,7 +40,7 @@ from runtime.sources.named_reader import NamedReader
 from runtime.sources.numbered import NumberedBlocks
 from runtime.sources.pacing import Pace
 from runtime.sources.promises import PromiseLine, spoken_promise_ns
-from runtime.sources.spec import EndOfInput, SourceReader, SourceSpec
+from runtime.sources.spec import EndOfInput, SourceSpec
 from runtime.sources.writers import WriterTable
 
 _PIECE_ROWS = 65_536
@@ -60,6 +61,7 @@ class BlockReader:
 
     Attributes:
         has_ended: whether the input has said that nothing will follow.
+        clock: what is known of the clocks of its writers.
 
     Raises:
         SchemaError: the settings name columns that are missing or of the wrong type.
@@ -95,10 +97,11 @@ class BlockReader:
             self._idle_writers = IdleWriters(spec.idle_ns)
         self._early = None if spec.ahead_ns is None else EarlyRows(spec.ahead_ns)
         self._writers = None if spec.writer is None else WriterTable(source, rank)
+        self.clock = SourceClock(source, spec)
         self._newest_ns = START_NS
         self._rows_read = 0  # of the input: where a new reader is to go on
         self._to_skip = 0  # of these, those that the open reader has still to pass over
-        self._reader: SourceReader | None = None
+        self._reader: NamedReader | None = None
         self._rest: pa.RecordBatch | None = None
 
     def holder(self) -> str | None:
@@ -159,6 +162,10 @@ class BlockReader:
         """Rows that cannot have happened yet; None: nobody looks."""
         return self._early
 
+    def clock_told(self) -> dict[str, int]:
+        """Return what is known of its clocks, and what a reader that compares them has counted."""
+        return self.clock.told() | ({} if self._reader is None else self._reader.clock_counts)
+
     def close(self) -> None:
         """Let go of the input. Safe to call twice."""
         self._rest = None
@@ -176,6 +183,7 @@ class BlockReader:
             "idle_writers": None if self._idle_writers is None else self._idle_writers.snapshot(),
             "early": None if self._early is None else self._early.snapshot(),
             "writers": None if self._writers is None else self._writers.snapshot(),
+            "clock": self.clock.snapshot(),
             "numbered": None if self._numbered is None else self._numbered.snapshot(),
         }
 
@@ -189,6 +197,7 @@ class BlockReader:
             ("idle_writers", self._idle_writers),
             ("early", self._early),
             ("writers", self._writers),
+            ("clock", self.clock),
             ("numbered", self._numbered),
         ):
             if own is not None:
@@ -241,12 +250,19 @@ class BlockReader:
         if row == 0 and spec.time_unit is None:
             is_whole = pa.types.is_integer(self._schema.field(spec.event_time).type)
             refuse_another_unit(source, spec.event_time, event_time_ns, is_whole=is_whole)
+        arrival_ns = None if arrival is None else self._time_ns(columns, arrival)
+        spoken_ns = spoken_promise_ns(source, spec, columns, event_time_ns, row=row)
+        right = self.clock.correct(columns, event_time_ns, spoken_ns, row=row)
+        writers = None
+        if self._writers is not None and spec.writer is not None:
+            writers = self._writers.number(columns[spec.writer])
+        self.clock.keep(right, writers)
         return Rows(
             columns,
-            event_time_ns,
-            event_time_ns if arrival is None else self._time_ns(columns, arrival),
-            spoken_promise_ns(source, spec, columns, event_time_ns, row=row),
-            self._writers.number(columns[spec.writer]) if self._writers and spec.writer else None,
+            right.event_time_ns,
+            right.event_time_ns if arrival_ns is None else arrival_ns,
+            right.spoken_ns,
+            writers,
             np.arange(row, row + len(arrow)),
         )
 
@@ -363,6 +379,8 @@ def _schema_to_read(spec: SourceSpec, schema: pa.Schema, read: list[str | None])
     wanted = {*read, spec.event_time, spec.writer, spec.sequence}
     if spec.promise is not None:
         wanted |= spec.promise.columns()
+    if spec.clock is not None:
+        wanted.update(spec.clock.names)
     return pa.schema([field for field in schema if field.name in wanted])
 
 

@@ -40,6 +40,13 @@ def check_source_columns(
     _check_time(source, _field(source, schema, spec.event_time, role="event_time"), "event_time")
     if spec.arrival is not None:
         _check_time(source, _field(source, schema, spec.arrival, role="arrival"), "arrival")
+    for name in () if spec.clock is None else spec.clock.names:
+        kind = _field(source, schema, name, role="clock").type
+        if not pa.types.is_integer(kind):
+            raise SchemaError(
+                f"source {source!r}: clock column {name!r} has type {kind}, and offsets and bounds "
+                "are integers: a float could not hold nanoseconds; round it, and name its unit"
+            )
     if spec.sequence is not None:
         sequence = _field(source, schema, spec.sequence, role="sequence")
         if not pa.types.is_integer(sequence.type):

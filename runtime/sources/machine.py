@@ -116,6 +116,11 @@ class SourceMachine:
         return 0 if self._blocks.early is None else self._blocks.early.counted
 
     @property
+    def clock_told(self) -> dict[str, int]:
+        """What a report says of its writers' clocks; empty: they are taken to be right."""
+        return self._blocks.clock_told()
+
+    @property
     def held(self) -> int:
         """Rows held back as early or to be put in order, or released and not yet handed over."""
         return self.rows_in - self.late_dropped - self.duplicates - self._rows_out

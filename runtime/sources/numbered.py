@@ -77,9 +77,7 @@ class NumberedBlocks:
             stimulus_ns = pace.due_ns(rows.arrival_ns, start_ns=start_ns)
         self._clock_ns = int(clock_ns[-1])
         writers, arrivals = carried.writers, carried.arrivals
-        batch = Batch(
-            rows.event_time_ns, stimulus_ns, carried.columns, writers, arrivals=arrivals
-        )
+        batch = Batch(rows.event_time_ns, stimulus_ns, carried.columns, writers, arrivals=arrivals)
         self._nothing = batch.slice(0, 0)
         numbered = NumberedRows(batch, rows.writers, number, clock_ns, before_ns)
         steps = self._order.extend(numbered, until_ns=self._clock_ns)
@@ -125,9 +123,7 @@ class NumberedBlocks:
         self._clock_ns, self._newest_ns, self._arrived_ns = state["clock_ns"]
         self._nothing = state["nothing"]
 
-    def _of_steps(
-        self, steps: Steps, rows: Batch, pace: Pace | None, start_ns: int
-    ) -> Block:
+    def _of_steps(self, steps: Steps, rows: Batch, pace: Pace | None, start_ns: int) -> Block:
         newest_ns = np.append(self._newest_ns, running_max(rows.event_time_ns, self._newest_ns))
         self._newest_ns = int(newest_ns[-1])
         due_ns = None if pace is None else pace.at_ns(steps.time_ns, start_ns=start_ns)

@@ -16,6 +16,7 @@ from runtime.expressions.expressions import Expr
 from runtime.order.policies import OrderWord, reorder_of
 from runtime.order.reorder import Reorder
 from runtime.order.sequence import BySequence
+from runtime.sources.clock_columns import ClockColumns
 
 
 class EndOfInput:
@@ -100,6 +101,8 @@ class SourceSpec:
             has not happened yet: it is held back, and moves neither promise nor newest, until
             an event that is right has its time (or the input ends). Needs `arrival`. None: clocks
             are right.
+        clock: the columns of how far its clock is off; each event time, and what `promise` says
+            of it, is put right by them first of all (`clock.py`). None: its clock is ours.
         max_rows: at most this many rows are handed over at a time.
     """
 
@@ -114,6 +117,7 @@ class SourceSpec:
     disorder_ns: int = 0
     idle_ns: int | None = None
     ahead_ns: int | None = None
+    clock: ClockColumns | None = None
     sequence: str | None = None
     max_rows: int = 10_000
 
@@ -133,6 +137,11 @@ class SourceSpec:
             )
         if self.ahead_ns is not None and self.ahead_ns < 0:
             raise SettingError(f"ahead_ns={self.ahead_ns} must be zero or more, or None")
+        if not isinstance(self.clock, ClockColumns | None):
+            raise SettingError(
+                f"clock={self.clock!r} names no columns; write clock=sw.clock_columns('offset_ms', "
+                "unit='ms'), the column of what to add to its event times"
+            )
         self._check_sequence()
         if self.max_rows < 1:
             raise SettingError(f"max_rows={self.max_rows} must be at least 1")

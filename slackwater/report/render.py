@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -38,7 +38,7 @@ Column = tuple[str, Sequence[str]]
 """(heading, cells); names are left-aligned, all else right."""
 _NAMES = frozenset(
     {"stage", "kind", "gate", "set by", "node", "slot", "channel", "sink", "to"}
-    | {"link", "from", "job", "flow", "state", "submitted by", "nodes"}
+    | {"source", "link", "from", "job", "flow", "state", "submitted by", "nodes"}
 )
 _WHOLE = frozenset({"job", "state", "at"})  # to be copied, or too short to break
 
@@ -61,6 +61,7 @@ def render_report(report: JobReport, console: Console) -> None:
     tabulate(console, "Channels", _channel_columns(report.channels))
     tabulate(console, "Sinks (latency: egress − stimulus)", _sink_columns(report.sinks))
     tabulate(console, "Clocks", _clock_columns(report.clocks))
+    tabulate(console, "Clocks of sources", _source_clock_columns(report.stages))
     if report.tuning is not None:
         _render_tuning(report, report.tuning, console)
     elif kept_words := results_kept(report):
@@ -261,6 +262,29 @@ def _clock_columns(clocks: Sequence[ClockReport]) -> list[Column]:
         ("round trip", ["–" if c.is_reference else format_ns(c.round_trip_ns) for c in told]),
         ("exchanges", [format_count(clock.exchanges) for clock in told]),
         ("refused", [format_count(clock.refused) for clock in told]),
+    ]
+
+
+def _source_clock_columns(stages: Sequence[StageReport]) -> list[Column]:
+    """Return how far off the clocks of sources were that are put right."""
+    told = [(stage.name, stage.source_clock) for stage in stages if stage.source_clock]
+    clocks = [clock for _, clock in told]
+
+    def told_as(name: str, text: Callable[[int], str] = format_ns) -> list[str]:
+        return [text(clock[name]) if name in clock else "–" for clock in clocks]
+
+    return [
+        ("source", [name for name, _ in told]),
+        ("writers", told_as("writers", format_count)),
+        ("offset\nfrom", told_as("smallest_offset_ns")),
+        ("offset\nto", told_as("largest_offset_ns")),
+        ("± at most", told_as("largest_bound_ns")),
+        ("jumps", told_as("jumps", format_count)),
+        *(
+            (name.replace("_", "\n"), told_as(name, format_count))
+            for name in ("unanswered_rounds", "refused", "contradictions")
+            if any(name in clock for clock in clocks)
+        ),
     ]
 
 

@@ -344,9 +344,9 @@ def test_an_input_without_rows_ends() -> None:
 
 @pytest.mark.data
 @pytest.mark.parametrize("session", range(1, 6))
-def test_numbered_phones_leave_in_order_each_and_all_are_accounted_for(session: int) -> None:
+def test_phone_network_leave_in_order_each_and_all_are_accounted_for(session: int) -> None:
     try:
-        folder: Path = real_data.numbered_phones()
+        folder: Path = real_data.phone_network()
     except real_data.NoRealData as problem:
         pytest.skip(str(problem))
     rows = pq.read_table(folder / "umts_d1_d5.parquet")

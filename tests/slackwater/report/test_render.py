@@ -65,6 +65,26 @@ def test_what_the_clocks_leave_open_stands_beside_what_they_measured() -> None:
     assert max(len(line) for line in text.splitlines()) <= 100
 
 
+def test_a_source_whose_clock_is_put_right_says_by_how_much() -> None:
+    report = city_report()
+    report.stages[0].source_clock = {
+        "writers": 8,
+        "smallest_offset_ns": -3_600 * 10**9,
+        "largest_offset_ns": 2_000_000,
+        "largest_bound_ns": 125_000,
+        "jumps": 3,
+    }
+    report.stages[1].source_clock = {
+        "writers": 1,
+        "smallest_offset_ns": 5_000_000,
+        "largest_offset_ns": 5_000_000,
+    }
+    text = report_text(report).partition("Clocks of sources")[2]
+    rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line.strip()}
+    assert rows["buses"] == ["8", "-60.0", "min", "2.00", "ms", "125", "µs", "3"]
+    assert rows["loops"] == ["1", "5.00", "ms", "5.00", "ms", "–", "–"]
+
+
 def test_of_one_clock_nothing_is_said() -> None:
     report = city_report()
     report.clocks = with_clocks(report).clocks[:1]
