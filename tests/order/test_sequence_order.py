@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -146,3 +147,13 @@ def test_every_row_leaves_or_is_counted_and_those_in_time_leave_in_order(case: C
         for writer in range(3):
             numbers = [rows[at].number for at in left if rows[at].writer == writer]
             assert numbers == sorted(set(numbers))
+
+
+@given(cases(), st.integers(0, 1023))
+def test_numbers_that_wrap_give_the_steps_of_those_that_go_on(case: Case, start: int) -> None:
+    policy, has_writers, rows, seed = case
+    plain_policy = replace(policy, first=None, farthest=300)
+    going_on = [replace(row, number=row.number + start) for row in rows]
+    wrapped = [replace(row, number=row.number % 1024) for row in going_on]
+    expected = cut((plain_policy, has_writers, going_on, seed), seed)
+    assert cut((replace(plain_policy, wraps=10), has_writers, wrapped, seed), seed) == expected
