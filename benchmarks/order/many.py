@@ -18,7 +18,7 @@ from benchmarks.order.disorder import DATASETS, MS, Arrivals, from_several, matc
 from benchmarks.order.pictures import draw_many
 from benchmarks.order.replay import Outcome, buffered, pooled, sequenced
 from benchmarks.side_by_side import side_by_side
-from examples.real_data import numbered_phones, soccer
+from examples.real_data import phone_network, soccer
 from runtime.order import aq_k_slack, by_sequence, mp_k_slack
 
 SOURCES, QUICK_SOURCES = (1, 2, 5, 10, 20), (1, 5)
@@ -75,7 +75,7 @@ def phone_sessions() -> dict[str, Arrivals]:
     Raises:
         NoRealData: they are not there.
     """
-    table = pq.read_table(numbered_phones() / "umts_d1_d5.parquet")
+    table = pq.read_table(phone_network() / "umts_d1_d5.parquet")
     session = np.array(table["session"].to_pylist())
     found = {}
     for name in np.unique(session).tolist():

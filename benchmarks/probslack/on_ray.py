@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, check
 from examples import buses_in_time
-from examples.real_data import numbered_phones
+from examples.real_data import phone_network
 from runtime.closing.policy import Closing
 from runtime.measure import ClosingReport
 
@@ -123,7 +123,7 @@ def cases(*, quick: bool) -> dict[str, Case]:
 
 def _messages(rows: int | None) -> pa.Table:
     columns = ["session", "device", "detect_time_ms", "server_recv_time_ms"]
-    read = pq.read_table(numbered_phones() / "umts_d1_d5.parquet", columns=columns)
+    read = pq.read_table(phone_network() / "umts_d1_d5.parquet", columns=columns)
     return read.filter(pc.equal(read["session"], SESSION)).slice(0, rows)
 
 

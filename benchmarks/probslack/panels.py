@@ -36,9 +36,12 @@ def draw(
     """Draw MER and mean slack of each policy over a setting; return the path of the picture.
 
     Args:
+        name: of the file, without its ending.
         found: {setting: what was found}.
         x: what the setting is.
+        title: above the picture.
         budget: {setting: δ}.
+        folder: where it goes.
     """
     figure = Figure(figsize=(8.0, 6.5), dpi=110, layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True)

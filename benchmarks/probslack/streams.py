@@ -40,7 +40,7 @@ def zipf(alpha: float, low: int, high: int) -> Draw:
 
 def constant(value: int) -> Draw:
     """Return always the same."""
-    return lambda rng, count: np.full(count, value)
+    return lambda _rng, count: np.full(count, value)
 
 
 GAPS: dict[str, Draw] = {  # {letter: inter-generation times}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from benchmarks.frame import Result
@@ -30,7 +30,7 @@ def swept(
         for seed in seeds
     ]
     all_found = side_by_side(tasks, what=what)
-    found = {}
+    found: dict[tuple[str, float, float], Mapping[str, Sequence[Outcome]]] = {}
     for number, setting in enumerate(settings):
         runs = all_found[number * len(seeds) : (number + 1) * len(seeds)]
         found[setting] = {policy: [run[policy] for run in runs] for policy in runs[0]}

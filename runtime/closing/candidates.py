@@ -117,34 +117,41 @@ class Lines:
         return chances
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which windows are asked for, and by which clock.
+
+    Attributes:
+        pending: the first of which it is not sure yet that it is complete, up to `first`.
+        first: the first that is open.
+        last: the last that is asked for, inclusive.
+        tick_ns: the resolution of the clock.
+        lead_ns: a window closes after its end less this: f, or as good as nothing.
+    """
+
+    pending: int
+    first: int
+    last: int
+    tick_ns: int
+    lead_ns: int
+
+
 def candidates_of(
-    spans: Spans,
-    lines: Lines,
-    windows: WindowEnds,
-    *,
-    types: int,
-    pending: int,
-    first: int,
-    last: int,
-    tick_ns: int,
-    lead_ns: int,
+    spans: Spans, lines: Lines, windows: WindowEnds, asked: Asked, *, types: int
 ) -> Candidates:
-    """Return when windows `first` … `last` may close.
+    """Return when windows may close.
 
     Args:
         spans: of all types.
         lines: of all types; none of a type: it lets go only when it is sure.
         windows: which there are.
+        asked: which of them are asked for.
         types: how many types there are.
-        pending: the first window of which it is not sure yet that it is complete, up to `first`.
-        tick_ns: the resolution of the clock.
-        lead_ns: a window closes after its end less this: f, or as good as nothing.
 
     Source: [probslack] Listing 1 and line 8, 10 and 11 of Listing 3, for all ticks at once.
     """
-    index, window, at_ns = _let_go(
-        spans, lines, windows, first=first, last=last, tick_ns=tick_ns, lead_ns=lead_ns
-    )
+    pending, first, last = asked.pending, asked.first, asked.last
+    index, window, at_ns = _let_go(spans, lines, windows, asked)
     if types == 1:
         sure_open = np.minimum(windows.firsts_after(spans.newest_ns), last + 1)
         before = np.maximum(np.concatenate([[pending], sure_open[:-1]]), pending)
@@ -173,13 +180,10 @@ def _let_go(
     spans: Spans,
     lines: Lines,
     windows: WindowEnds,
-    *,
-    first: int,
-    last: int,
-    tick_ns: int,
-    lead_ns: int,
+    asked: Asked,
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Return (span, window, from which tick on) where a type lets go before it is sure."""
+    first, last, tick_ns, lead_ns = asked.first, asked.last, asked.tick_ns, asked.lead_ns
     if not lines.lines:
         return NONE, NONE, NONE
     low = np.maximum(windows.firsts_after(spans.newest_ns), first)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.closing.candidates import NONE, Candidates
+from runtime.closing.candidates import NONE, Asked, Candidates
 from runtime.closing.policy import FloatArray
 from runtime.closing.windows import WindowEnds
 from runtime.model import Int64Array
@@ -77,12 +77,8 @@ def candidates_in_disorder(
     needs: Needs | None,
     bound: float,
     windows: WindowEnds,
+    asked: Asked,
     *,
-    pending: int,
-    first: int,
-    last: int,
-    tick_ns: int,
-    lead_ns: int,
     now_ns: int,
     end_ns: int,
 ) -> Candidates:
@@ -93,8 +89,12 @@ def candidates_in_disorder(
     Args:
         needs: what is known; None: nothing closes.
         bound: what the chance may be.
-        pending: the first window of which it is not sure yet that it is complete, up to `first`.
+        windows: which there are.
+        asked: which of them are asked for.
+        now_ns: from when on.
+        end_ns: before when.
     """
+    last, tick_ns = asked.last, asked.tick_ns
     if needs is None:
         return Candidates(NONE, NONE, NONE, NONE, NONE)
     now_ns = -(-now_ns // tick_ns) * tick_ns
@@ -102,12 +102,12 @@ def candidates_in_disorder(
     def from_on(slack_ns: int, first: int) -> tuple[Int64Array, Int64Array]:
         window = np.arange(first, min(windows.first_after(end_ns - slack_ns), last + 1))
         due = -(-(windows.ends_ns(window) + slack_ns) // tick_ns) * tick_ns
-        opens = ((windows.ends_ns(window) - lead_ns) // tick_ns + 1) * tick_ns
+        opens = ((windows.ends_ns(window) - asked.lead_ns) // tick_ns + 1) * tick_ns
         at_ns = np.maximum(np.maximum(due, opens), now_ns)
         return window[at_ns < end_ns], at_ns[at_ns < end_ns]
 
-    window, at_ns = from_on(needs.least_slack_ns(bound), first)
-    sure, sure_at_ns = from_on(needs.longest_ns, pending)
+    window, at_ns = from_on(needs.least_slack_ns(bound), asked.first)
+    sure, sure_at_ns = from_on(needs.longest_ns, asked.pending)
     return Candidates(at_ns, window, np.full(len(window), end_ns), sure_at_ns, sure + 1)
 
 

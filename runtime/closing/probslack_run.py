@@ -13,7 +13,7 @@ import numpy as np
 
 from runtime.closing.aim import Aim
 from runtime.closing.budget import Budget
-from runtime.closing.candidates import Candidates, Lines, Spans, candidates_of
+from runtime.closing.candidates import Asked, Candidates, Lines, Spans, candidates_of
 from runtime.closing.disorder import candidates_in_disorder
 from runtime.closing.fitting import HistogramFitting, NeedsFitting
 from runtime.closing.ground import NOTHING, GroundRun, Seen, seen_of
@@ -269,12 +269,14 @@ class _InOrder:
             spans,
             self._lines,
             self._windows,
+            Asked(
+                pending,
+                first,
+                last,
+                self._policy.tick_ns,
+                self._windows.slide_ns if self._policy.early else 1,
+            ),
             types=int(spans.types[-1]) + 1,
-            pending=pending,
-            first=first,
-            last=last,
-            tick_ns=self._policy.tick_ns,
-            lead_ns=self._windows.slide_ns if self._policy.early else 1,
         )
 
     def chances(self, spans: Spans, windows: Int64Array, at_ns: Int64Array) -> FloatArray:
@@ -307,11 +309,13 @@ class _InDisorder:
             self.fitting.needs,
             self._bound,
             self._windows,
-            pending=pending,
-            first=first,
-            last=last,
-            tick_ns=self._policy.tick_ns,
-            lead_ns=self._windows.slide_ns if self._policy.early else 1,
+            Asked(
+                pending,
+                first,
+                last,
+                self._policy.tick_ns,
+                self._windows.slide_ns if self._policy.early else 1,
+            ),
             now_ns=now_ns,
             end_ns=end_ns,
         )

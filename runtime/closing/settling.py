@@ -60,7 +60,9 @@ class Settling:
         """Take a window as the first."""
         self.sure_open = window
 
-    def settle(self, stretch: Stretch, what: Happenings, sure: Sure, *, renewable: int) -> Settled:
+    def settle(  # noqa: PLR0912 - one loop, a branch for each thing that may happen
+        self, stretch: Stretch, what: Happenings, sure: Sure, *, renewable: int
+    ) -> Settled:
         """Close windows.
 
         Args:

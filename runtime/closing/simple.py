@@ -145,6 +145,7 @@ class _EventDrivenRun(_SimpleRun):
         self._newest_of = np.empty(0, dtype=np.int64)  # (types,), event time
 
     def _decide(self, rows: Seen, until_ns: int) -> None:
+        del until_ns
         if not len(rows):
             return
         begun = rows.tick_ns
@@ -161,7 +162,7 @@ class _EventDrivenRun(_SimpleRun):
         ticks = np.concatenate([[self._frontier_ns], begun])
         self._close_until(
             np.concatenate([[self._account.first], opens]),
-            lambda windows, spans: ticks[spans],
+            lambda _windows, spans: ticks[spans],
             spans_newest,
             rows,
         )
@@ -200,7 +201,8 @@ class _ByTimeRun(_SimpleRun):
         def at_ns(windows: Int64Array, spans: Int64Array) -> Int64Array:
             due_ns = self._windows.ends_ns(windows) + slack_ns[spans]
             on_tick = -(-due_ns // self._tick_ns) * self._tick_ns
-            return np.maximum(on_tick, begun[spans])
+            closed_ns: Int64Array = np.maximum(on_tick, begun[spans])
+            return closed_ns
 
         self._close_until(opens, at_ns, newest_ns, rows)
 

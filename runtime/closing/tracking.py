@@ -78,6 +78,7 @@ def spans_of(
         newest_of: shape (types,), that of each type before them; START_NS: none has come.
         tick_ns: the resolution of the clock.
         now_ns: a time, on a tick or not.
+        end_ns: likewise, behind it.
     """
     count = len(newest_of)
     now_ns = -(-now_ns // tick_ns) * tick_ns

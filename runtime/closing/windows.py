@@ -70,7 +70,8 @@ def merged(firsts: Int64Array, lasts: Int64Array) -> tuple[list[int], list[int]]
     """Return the union of ranges as ranges that do not touch, ascending; empty ones are left out.
 
     Args:
-        firsts, lasts: shape (ranges,), of each, inclusive.
+        firsts: shape (ranges,), of each.
+        lasts: shape (ranges,), of each, inclusive.
     """
     order = np.argsort(firsts, kind="stable")
     order = order[firsts[order] <= lasts[order]]

@@ -31,8 +31,8 @@ def ignore(*, tick: Duration = "1ms") -> Closing:
 def event_driven(
     *,
     disorder: Duration = 0,
-    type: str | None = None,
-    tick: Duration = "1ms",  # noqa: A002
+    type: str | None = None,  # noqa: A002
+    tick: Duration = "1ms",
 ) -> Closing:
     """Close a window once each type of event has had one past its end: nothing is missed.
 

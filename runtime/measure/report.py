@@ -60,8 +60,7 @@ class StageReport:
     late_ready: int = 0
     """Of those that came late, how many were ready by the time they left: [ssg] Algorithm 3, 7."""
     results_filtered: int = 0
-    """Results of the operator that the user's filters behind it dropped: new events, so not in
-    the ledger of those that came in."""
+    """Results that filters behind it dropped: new events, in no balance of those that came in."""
     held: int = 0
     """Rows in the operator's state (windows, join sides)."""
     let_go: int = 0

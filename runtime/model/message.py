@@ -74,7 +74,7 @@ class Message:
         return self.promise_ns == END_NS
 
     def with_batch(self, batch: Batch | None) -> Message:
-        """Return a message of other rows that says the same besides; this one if they are its own."""
+        """Return a message of other rows that says the same; this one if they are its own."""
         if batch is self.batch:
             return self
         told = self.promise_ns, self.promise_stimulus_ns

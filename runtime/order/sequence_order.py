@@ -128,8 +128,8 @@ class SequenceOrder:
 
     def held(self) -> Iterable[Batch]:
         """Return these rows, in no order."""
-        waiting = (self._pool, *([] if self._merge is None else [self._merge]))
-        return [one.held for one in waiting if one.held is not None]
+        merging = None if self._merge is None else self._merge.held
+        return [one for one in (self._pool.held, merging) if one is not None]
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, as plain values and batches."""

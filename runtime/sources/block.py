@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,10 @@ from typing import Any
 import numpy as np
 
 from runtime.model import START_NS, Batch, BoolArray, Int64Array
+
+_NEAR_ROWS = 16
+"""Among so many rows the last that is due is looked for first: takes of a paced source are small
+more often than not, and the due times further on lie elsewhere in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,16 @@ class Block:
         if self.arrivals_ns is not None:
             return self.arrivals_ns.item(position, 1)
         return START_NS if self.batch.arrivals is None else self.batch.arrivals.item(position, 0)
+
+    def due_until(self, position: int, stop: int, now_ns: int) -> int:
+        """Return the position behind the last row that is due by now, up to `stop`."""
+        due_ns = self.due_ns
+        if due_ns is None:
+            return stop
+        near = position + _NEAR_ROWS
+        if near < stop and due_ns[near] > now_ns:
+            stop = near
+        return bisect_right(due_ns, now_ns, position, stop)
 
     def leaving(self, start: int, stop: int) -> Batch:
         """Return what leaves with rows [start, stop)."""

@@ -11,7 +11,7 @@ How rows were cut into blocks and takes shows in no row, no order and no verdict
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,10 +25,6 @@ from runtime.sources.block import Block
 from runtime.sources.blocks import BlockReader
 from runtime.sources.late_rows import put_around_late
 from runtime.sources.spec import SourceSpec
-
-_NEAR_ROWS = 16
-"""Among so many rows the last that is due is looked for first: takes of a paced source are small
-more often than not, and the due times further on lie elsewhere in memory."""
 
 
 class SourceMachine:
@@ -47,14 +43,12 @@ class SourceMachine:
         teller: what it tells of arrivals, to those who go by them; None: nobody does.
 
     Attributes:
-        late_dropped: rows that were older than promised, or whose number had been given up, and
-            dropped.
+        late_dropped: rows older than promised, or whose number had been given up, and dropped.
         late: the same, that were passed on.
         duplicates: rows whose number had come before; left out.
         given_up: numbers that did not come in time. They are no rows.
         renumbered: how often a writer's numbers began anew.
-        newest_ns: the newest event time of rows that are not held as early; START_NS before
-            the first.
+        newest_ns: the newest event time of rows that are not held as early; at first START_NS.
         promise_ns: the promise of the last message; START_NS before the first.
         is_ended: whether the message with END_NS has been handed over.
 
@@ -289,13 +283,8 @@ class SourceMachine:
 
     def _due_until(self, block: Block, now_ns: int, limit: int) -> int:
         """Return the position behind the last row to consume now."""
-        position, due_ns = self._position, block.due_ns
-        stop = min(block.rows, position + limit)
-        if due_ns is not None:
-            near = position + _NEAR_ROWS
-            if near < stop and due_ns[near] > now_ns:
-                stop = near
-            stop = bisect_right(due_ns, now_ns, position, stop)
+        position = self._position
+        stop = block.due_until(position, min(block.rows, position + limit), now_ns)
         if block.refused_row is not None and stop > block.refused_row:
             if position == block.refused_row:
                 raise OrderError(block.refusal)
@@ -348,9 +337,7 @@ class SourceMachine:
         self._release(self._order.rest())
 
     def _release(self, rows: Batch | None) -> None:
-        if rows is None:
-            return
-        if len(rows.event_time_ns) == 0:
+        if rows is None or len(rows.event_time_ns) == 0:
             return
         self._ready = rows if self._ready is None else concat_batches([self._ready, rows])
 

@@ -6,9 +6,7 @@ On a terminal with colour and rules; elsewhere as plain text of at most 100 colu
 from __future__ import annotations
 
 import io
-import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from rich import box
 from rich.console import Console
@@ -26,8 +24,9 @@ from runtime.measure import (
     standing,
 )
 from runtime.measure.outcomes import LedgerPlace, at_stages
-from runtime.model import NS_PER_SECOND, ReleaseRule, format_ns
+from runtime.model import NS_PER_SECOND, format_ns
 from runtime.model.row_marks import row_marks
+from slackwater.report.kept import kept, policy_words, results_kept, slack_words
 from slackwater.report.ledger_text import ledger_line
 from slackwater.report.prediction_table import prediction_columns, prediction_title
 from slackwater.report.sanitize import sanitized, sanitized_line
@@ -309,42 +308,7 @@ def _render_tuning(report: JobReport, tuning: TuningReport, console: Console) ->
         what = f"{one} counts by the sum of its stages' worst"
         say(console, Text(f"{what}: p50 {p50}, p99 {p99}, max {most}"))
     if tuning.status:
-        say(console, Text(f"{tuning.policy}: {_words(tuning.status)}", style="dim"))
-
-
-def _words(status: Mapping[str, Any]) -> str:
-    """Return what a policy says of itself: 'fits 3, seconds (safe rule 30, model 120)'."""
-    return ", ".join(
-        f"{key} ({_words(value)})" if isinstance(value, Mapping) else f"{key} {value}"
-        for key, value in status.items()
-        if value != {}
-    )
-
-
-def results_kept(report: JobReport) -> str:
-    """Return what share of the results kept the deadline: '99.98 % of 90,000 results in time'."""
-    counted = report.results_in_time
-    if counted is None or not counted[1]:
-        return ""
-    in_time, rows = counted
-    if in_time == rows:
-        return f"all {rows:,} results in time"
-    return f"{math.floor(10_000 * in_time / rows) / 100:.2f} % of {rows:,} results in time"
-
-
-def kept(tuning: TuningReport) -> str:
-    """Return how well a deadline was kept: 'kept in 329 of 330 seconds (sltuner)'."""
-    is_second = tuning.interval_ns == NS_PER_SECOND
-    if not tuning.seconds:
-        return f"no {'second' if is_second else 'interval'} is over yet ({tuning.policy})"
-    what = "seconds" if is_second else f"intervals of {format_ns(tuning.interval_ns)}"
-    kept_in = f"kept in {tuning.seconds - tuning.over:,} of {tuning.seconds:,} {what}"
-    return f"{kept_in} ({tuning.policy})"
-
-
-def slack_words(rule: ReleaseRule) -> str:
-    """Return a rule for a table: its slack, or the hold where there is none."""
-    return rule.text if rule.slack_ns is None else format_ns(rule.slack_ns)
+        say(console, Text(f"{tuning.policy}: {policy_words(tuning.status)}", style="dim"))
 
 
 def _error_columns(errors_ns: Sequence[int]) -> list[Column]:
