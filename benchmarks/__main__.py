@@ -41,7 +41,6 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "replacing": ("mace.replacing", "stages move while a job runs: the gap, and if it is worth it"),
     "scheduling": ("mace.scheduling", "worst latency under seven orders of work, Theorem 1"),
     "stimulus-order": ("mace.stimulus_order", "a FIFO behind a gate: how its urgency is counted"),
-    "clock-drift": ("order.clock_drift", "two sources, a clock off by up to 1 h (DATA=)"),
     "ssg-read": ("ssg.read", "what a read costs 1 to 8 readers: ready-only, with a slack, K-slack"),
     "ssg-scale": ("ssg.scale", "a join on 1 and 2 operators behind one gate, simulated to 8"),
     "ssg-threshold": ("ssg.threshold", "fixed slacks: latency, detected, out-of-order tuples"),
@@ -59,6 +58,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "sltuner-ray": ("sltuner.on_ray", "the four flows with a deadline on Ray, a minute each"),
     "reorder-single": ("order.single", "a source out of order, mended by number or buffer (DATA=)"),
     "reorder-many": ("order.many", "1 to 20 sources and real phones, mended (DATA=)"),
+    "clock-drift": ("order.clock_drift", "two sources, a clock off by up to 1 h (DATA=)"),
     "drift-windows": ("order.drift_windows", "windows that allow for clocks: 100 draws (DATA=)"),
     "drift-patterns": ("order.drift_patterns", "e1 followed by e2, 44 ms apart by two clocks"),
     "probslack-distributions": (

@@ -7,7 +7,7 @@ late. What depends on what was missed before, the budget, goes over these in `Se
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,13 +19,11 @@ from runtime.closing.fitting import HistogramFitting, NeedsFitting
 from runtime.closing.ground import NOTHING, GroundRun, Seen, seen_of
 from runtime.closing.happenings import Forced, Stretch, happenings_of, sure_of
 from runtime.closing.policy import FloatArray
+from runtime.closing.settings import Settings
 from runtime.closing.settling import Settling
 from runtime.closing.tracking import Tracked, latest_of, spans_of, tracked_of
 from runtime.closing.windows import WindowEnds
 from runtime.model import START_NS, Int64Array
-
-if TYPE_CHECKING:
-    from runtime.closing.probslack import ProbSlack
 
 MOST_OPEN = 4_096
 """So many windows are looked at together."""
@@ -45,7 +43,7 @@ class ProbSlackRun(GroundRun):
     Source: [probslack] Listings 1, 3, 4 and 5, for all ticks of a call at once.
     """
 
-    def __init__(self, windows: WindowEnds, policy: ProbSlack) -> None:
+    def __init__(self, windows: WindowEnds, policy: Settings) -> None:
         super().__init__(windows, tick_ns=policy.tick_ns, promised=policy.miss)
         self._policy = policy
         self._knowledge: _InOrder | _InDisorder = (
@@ -247,7 +245,7 @@ class ProbSlackRun(GroundRun):
 class _InOrder:
     """Asks each type for its next event: events of a type come in order."""
 
-    def __init__(self, policy: ProbSlack, windows: WindowEnds) -> None:
+    def __init__(self, policy: Settings, windows: WindowEnds) -> None:
         self._policy = policy
         self._windows = windows
         self.fitting = HistogramFitting(policy.fit_settings)
@@ -287,7 +285,7 @@ class _InOrder:
 class _InDisorder:
     """Asks for any event at all: they come in any order."""
 
-    def __init__(self, policy: ProbSlack, windows: WindowEnds) -> None:
+    def __init__(self, policy: Settings, windows: WindowEnds) -> None:
         self._policy = policy
         self._windows = windows
         self.fitting = NeedsFitting(policy.fit_settings)

@@ -140,7 +140,7 @@ class SequenceOrder:
             "promised_ns": self._promised_ns,
             "newest_ns": self._newest_ns.copy(),
             "silence": None if self._silence is None else self._silence.snapshot(),
-            "merge": None if self._merge is None else self._merge.snapshot(),
+            "merging": None if self._merge is None else self._merge.snapshot(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -158,7 +158,7 @@ class SequenceOrder:
         if self._silence is not None:
             self._silence.restore(state["silence"])
         if self._merge is not None:
-            self._merge.restore(state["merge"])
+            self._merge.restore(state["merging"])
 
     # -- rows in ------------------------------------------------------------------------
 
