@@ -56,6 +56,18 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "sltuner-three": ("sltuner.three", "three gates in a diamond that share a deadline of 6 s"),
     "sltuner-ablation": ("sltuner.ablation", "what the forecast and each model of the tuner add"),
     "sltuner-ray": ("sltuner.on_ray", "the four flows with a deadline on Ray, a minute each"),
+    "reorder-single": ("order.single", "a source out of order, mended by number or buffer (DATA=)"),
+    "reorder-many": ("order.many", "1 to 20 sources and real phones, mended (DATA=)"),
+    "clock-drift": ("order.clock_drift", "two sources, a clock off by up to 1 h (DATA=)"),
+    "drift-windows": ("order.drift_windows", "windows that allow for clocks: 100 draws (DATA=)"),
+    "drift-patterns": ("order.drift_patterns", "e1 followed by e2, 44 ms apart by two clocks"),
+    "probslack-distributions": (
+        "probslack.distributions",
+        "windows closed early: Fig. 6, MER, slack",
+    ),
+    "probslack-f": ("probslack.frequency", "the same over f, beside the oracle: Fig. 7"),
+    "probslack-budget": ("probslack.budget", "the same over δ: Fig. 8"),
+    "probslack-ray": ("probslack.on_ray", "windows that close in time on Ray, real arrivals"),
 }
 
 

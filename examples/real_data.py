@@ -11,6 +11,8 @@ from pathlib import Path
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data" / "bus-warsaw-2024"
 WEB_BESIDE = BESIDE.parent / "web-tracking-us-2019"
 TICKS_BESIDE = BESIDE.parent / "stocks-us-ticks-2013"
+PHONES_BESIDE = BESIDE.parent / "iot-umts-ooo-2014"
+SOCCER_BESIDE = BESIDE.parent / "soccer-tromso-zxy-2013"
 WANTED = "needs real data (see CONTRIBUTING, DATA=)"
 
 
@@ -43,6 +45,24 @@ def stock_ticks() -> Path:
         NoRealData: no such file there; says how to name another folder.
     """
     return _folder(TICKS_BESIDE, "trades_2013-10-07.parquet")
+
+
+def phone_network() -> Path:
+    """Return the folder with numbered messages of nine devices over UMTS: umts_d1_d5.parquet.
+
+    Raises:
+        NoRealData: no such file there; says how to name another folder.
+    """
+    return _folder(PHONES_BESIDE, "umts_d1_d5.parquet")
+
+
+def soccer() -> Path:
+    """Return the folder with positions of soccer players: tromso_anzhi_10min.parquet.
+
+    Raises:
+        NoRealData: no such file there; says how to name another folder.
+    """
+    return _folder(SOCCER_BESIDE, "tromso_anzhi_10min.parquet")
 
 
 def _folder(beside: Path, wanted: str) -> Path:

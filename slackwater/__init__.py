@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from actors.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
 from ingest import blocks, csv, jsonl, parquet, table
+from ingest.timesync import TimeServer, TimeSync, synced
+from runtime.closing import event_driven, ignore, mean_delay, probslack
 from runtime.config import Limits, Tuning
 from runtime.control import Command, FlowGraph, SetRelease, Warn
 from runtime.errors import SlackwaterError
@@ -43,6 +45,8 @@ from runtime.measure import JobReport
 from runtime.measure.samples import StageSample
 from runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
 from runtime.old_names import old_names
+from runtime.operators.ground.drift import clock_bound
+from runtime.order import aq_k_slack, by_sequence, error_within, k_slack, ldop, mp_k_slack
 from runtime.schedule import (
     CoarseStimulus,
     FifoOrder,
@@ -55,6 +59,7 @@ from runtime.schedule import (
 )
 from runtime.simulate import CostModel, LinkModel
 from runtime.sinks import Output, OutputContext, SinkWriter
+from runtime.sources.clock_columns import clock_columns
 from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader, SourceSpec
 from slackwater.cluster import Cluster
 from slackwater.jobs import Job
@@ -103,31 +108,46 @@ __all__ = [
     "StageView",
     "StimulusOrder",
     "Stream",
+    "TimeServer",
+    "TimeSync",
     "Tuning",
     "Warn",
     "__version__",
+    "aq_k_slack",
     "blocks",
+    "by_sequence",
     "callback_sink",
+    "clock_bound",
+    "clock_columns",
     "col",
     "collect_sink",
     "count",
     "csv",
     "duration",
+    "error_within",
+    "event_driven",
     "event_time",
+    "ignore",
     "jsonl",
     "jsonl_sink",
+    "k_slack",
+    "ldop",
     "lit",
     "max",
     "mean",
+    "mean_delay",
     "min",
+    "mp_k_slack",
     "parquet",
     "parquet_sink",
+    "probslack",
     "quantile",
     "rewritten",
     "sliding",
     "spark",
     "spark_stream",
     "sum",
+    "synced",
     "table",
     "tumbling",
     "where",

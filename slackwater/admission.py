@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from runtime.errors import SettingError
 from runtime.model import format_ns, format_s
+from runtime.plan.arrivals import closes_of
 from runtime.plan.plan import Plan
 from runtime.plan.verdict import Verdict
 
@@ -113,6 +114,11 @@ def _not_known(made: Prediction) -> list[str]:
         notes.append(
             f"the {made.sample.kind} shows no work of {', '.join(unseen)}, so it counts as none: "
             + ("predict with a larger sample" if is_sample else "give it costs=, or a sample")
+        )
+    if closing := dict.fromkeys(s.origin for s in made.plan.stages if closes_of(s.step)):
+        notes.append(
+            f"what windows of {', '.join(map(repr, closing))} wait is not predicted, for close= "
+            "learns it from arrivals: they count as closed by the first event past their end"
         )
     if made.beside:
         notes.append(

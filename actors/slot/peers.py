@@ -35,5 +35,6 @@ def codec_of(channel: Channel) -> FrameCodec:
         channel.schema,
         columns=names,
         with_writers=channel.has_writers,
+        with_arrivals=channel.tells_arrivals,
         may_be_late=channel.may_be_late,
     )

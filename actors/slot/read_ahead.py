@@ -122,6 +122,7 @@ class ReadAhead:
         self.left_rows = 0
         """Rows that the input had handed over, and nobody took before the end."""
         self._source, self._input, self._wake = source, input, wake
+        self._reader: NamedReader | None = None  # once it is open
         self._changed = threading.Condition()
         self._blocks: deque[pa.RecordBatch] = deque()
         self._rows = self._bytes = 0
@@ -143,6 +144,11 @@ class ReadAhead:
         if isinstance(end, BaseException):
             raise end
         return end
+
+    @property
+    def clock_counts(self) -> dict[str, int]:
+        """What the reader has counted that compares clocks; see `NamedReader`."""
+        return {} if self._reader is None else self._reader.clock_counts
 
     def close(self) -> None:
         """Let the thread end; it closes the reader once its call has returned."""
@@ -166,7 +172,7 @@ class ReadAhead:
 
     def _read(self) -> EndOfInput | None:
         self.waits_since_s = time.monotonic()
-        reader = NamedReader(self._source, self._input)
+        reader = self._reader = NamedReader(self._source, self._input)
         try:
             while not self._is_closed:
                 self.waits_since_s = time.monotonic()

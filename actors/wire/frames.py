@@ -5,11 +5,13 @@ header  64 bytes, little endian: magic, version, kind, flags, rows, promise_ns,
         promise_stimulus_ns, sent_at_ns, frame number, schema fingerprint, body length
 body    of a message from a shared gate: which read it is of (runtime/model/message.py,
         ReadTag; 4 int64)
+        where it says so: how far arrivals have come (Arrived; 2 int64)
         for each text column: bytes of text, bytes of validity bitmap (int64 each)
         event time, stimulus time, writers (where the channel has them): int64
         the columns: numbers as they are, timestamps as int64, booleans one byte each, 0 or
         1 (Arrow's bool8), text as Arrow's offsets (int32, from 0), text, and validity
         bitmap (none without nulls)
+        where the channel tells of arrivals: of each row (2 int64)
         where rows have marks: one byte each (runtime/model/row_marks.py)
 ```
 
@@ -34,6 +36,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from actors.wire import extras
 from actors.wire.buffers import (
     BOOL,
     FEW_ROWS,
@@ -50,21 +53,21 @@ from actors.wire.buffers import (
     wire_field,
 )
 from runtime.errors import FrameError
-from runtime.model import START_NS, Batch, Columns, Message, ReadTag
+from runtime.model import START_NS, Batch, Columns, Message
 from runtime.model.schema import wire_type
 
 MAX_BYTES = 16 * 2**20
 """The longest body, 16 MiB: what each connection of a hostile peer can make us hold."""
 
 HEADER = struct.Struct("<4sBBHqqqqQQQ")
-_TAG = struct.Struct("<4q")  # a ReadTag
 _TEXT = struct.Struct("<2q")  # bytes of text, bytes of validity bitmap
 MAGIC = b"SLKW"
-VERSION = 1
+VERSION = 2
 DATA, GRANT, HELLO = 1, 2, 3
 _KINDS = {DATA: "data", GRANT: "grant", HELLO: "hello"}
-_HAS_BATCH, _HAS_TAG, _HAS_MARKS, _IS_FINAL = 1, 2, 4, 1  # flags of data; the one of grants
-_OF_DATA = _HAS_BATCH | _HAS_TAG | _HAS_MARKS
+_HAS_BATCH, _HAS_TAG, _HAS_MARKS, _HAS_ARRIVED = 1, 2, 4, 8  # flags of data
+_IS_FINAL = 1  # the one of grants
+_OF_DATA = _HAS_BATCH | _HAS_TAG | _HAS_MARKS | _HAS_ARRIVED
 _FLAGS = {DATA: _OF_DATA, GRANT: _IS_FINAL, HELLO: 0}  # {kind: flags it may have}
 
 
@@ -91,6 +94,7 @@ class FrameCodec:
         schema: the rows' inside types (`runtime/model/schema.py`).
         columns: the names that travel, in this order.
         with_writers: whether batches have `writers`.
+        with_arrivals: whether batches have `arrivals`.
         may_be_late: rows may be older than promised (`Channel.may_be_late`).
         max_bytes: the longest body that is sent or accepted.
 
@@ -105,10 +109,11 @@ class FrameCodec:
         *,
         columns: Sequence[str],
         with_writers: bool,
+        with_arrivals: bool = False,
         may_be_late: bool = True,
         max_bytes: int = MAX_BYTES,
     ) -> None:
-        self._with_writers = with_writers
+        self._with_writers, self._with_arrivals = with_writers, with_arrivals
         self._names = tuple(columns)
         times = ("event time", "stimulus time", "writers")[: 3 if with_writers else 2]
         self._columns = tuple(wire_field(schema, name) for name in columns)
@@ -119,6 +124,7 @@ class FrameCodec:
         self._widths = tuple(widths.items())  # of (bytes of a value, columns)
         self.max_bytes = max_bytes
         self._lines = ["writers" if with_writers else "no writers"]
+        self._lines += ["arrivals"] if with_arrivals else []
         self._lines += [f"{name!r}: {wire_type(schema.field(name).type)}" for name in columns]
         digest = hashlib.sha256("\n".join(self._lines).encode()).digest()
         self._fingerprint = int.from_bytes(digest[:8], "little")
@@ -142,13 +148,17 @@ class FrameCodec:
         if batch is not None:
             flags, rows = _HAS_BATCH, len(batch.event_time_ns)
             parts, size = self._body(batch, rows)
+            if self._with_arrivals:
+                size += extras.add_arrivals(parts, batch.arrivals, rows=rows)
             if batch.marks is not None:
                 flags |= _HAS_MARKS
                 size += add_marks(parts, batch.marks, rows=rows)
+        if message.arrived is not None:
+            flags |= _HAS_ARRIVED
+            size += extras.add_arrived(parts, message.arrived)
         if message.tag is not None:
             flags |= _HAS_TAG
-            parts.insert(0, _TAG.pack(*message.tag))
-            size += _TAG.size
+            size += extras.add_tag(parts, message.tag)
         if size > self.max_bytes:
             raise self._too_long(DATA, rows=rows, size=size)
         header = HEADER.pack(
@@ -237,16 +247,20 @@ class FrameCodec:
             FrameError: anything that is not the next frame of this channel, whole and sound.
         """
         flags, rows, promise_ns, promise_stimulus_ns, sent_at_ns = self._open(frame, DATA)
-        batch, tag, start = None, None, HEADER.size
+        batch, tag, arrived, start = None, None, None, HEADER.size
         if flags & _HAS_TAG:
-            tag, start = _read_tag(frame, rows), start + _TAG.size
+            tag, start = extras.read_tag(frame, start, rows=rows), start + extras.TAG_SIZE
+        if flags & _HAS_ARRIVED:
+            arrived, start = extras.read_arrived(frame, start), start + extras.ARRIVED_SIZE
         if flags & _HAS_BATCH:
-            end, marks = len(frame), None
+            end, marks, arrivals = len(frame), None, None
             if flags & _HAS_MARKS:
                 end -= padded(rows)
                 marks = read_marks(frame, end, rows=rows)
+            if self._with_arrivals:
+                arrivals, end = extras.read_arrivals(frame, end, rows=rows)
             batch = self._read_batch(frame, rows, start, end)
-            batch.marks = marks
+            batch.marks, batch.arrivals = marks, arrivals
         elif rows or flags & _HAS_MARKS or len(frame) > start:
             raise FrameError(f"a frame without a batch says {rows} rows, {len(frame)} bytes")
         promised_ns = self._promised_ns
@@ -265,7 +279,7 @@ class FrameCodec:
                 )
         self._promised_ns = promise_ns
         self._received += 1
-        return Message(batch, promise_ns, promise_stimulus_ns, tag), sent_at_ns
+        return Message(batch, promise_ns, promise_stimulus_ns, tag, arrived), sent_at_ns
 
     def decode_grant(self, frame: bytes) -> GrantFrame:
         """Return the credit of a grant frame.
@@ -382,12 +396,3 @@ class FrameCodec:
                 values[name] = np.frombuffer(frame, dtype, rows, at)
             at += padded(rows * width)
         return Batch(event_time_ns, stimulus_time_ns, values, writers)
-
-
-def _read_tag(frame: bytes, rows: int) -> ReadTag:
-    if len(frame) < HEADER.size + _TAG.size:
-        raise FrameError(f"a frame of {len(frame)} bytes has no room for the read that it is of")
-    tag = ReadTag(*_TAG.unpack_from(frame, HEADER.size))
-    if tag.number < 1 or not 0 <= tag.late <= rows <= tag.rows:
-        raise FrameError(f"a frame of {rows} rows says that it is of the read {tuple(tag)}")
-    return tag

@@ -25,11 +25,13 @@ from runtime.flow.stream import Stream
 from runtime.model import BY_DEADLINE, READY_ONLY, Duration, duration_ns
 from runtime.operators import FlowMethods
 from runtime.operators.ground.keep import checked_keep
-from runtime.order.reorder import OrderWord, Reorder
+from runtime.order.policies import OrderWord
+from runtime.order.reorder import Reorder
 from runtime.plan.graph import StepGraph, needed_columns
 from runtime.plan.slack import rule_of
 from runtime.plan.step import Keep, Step
 from runtime.plan.steps import SourceStep
+from runtime.sources.clock_columns import ClockColumns
 from runtime.sources.spec import Input, SourceSpec
 
 
@@ -46,6 +48,8 @@ class SourceOptions(TypedDict, total=False):
     disorder: Duration
     idle: Duration | None
     ahead: Duration | None
+    clock: ClockColumns | None
+    sequence: str | None
     max_rows: int
 
 

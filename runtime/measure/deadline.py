@@ -8,6 +8,7 @@ from dataclasses import replace
 from runtime.measure.report import StageReport
 from runtime.measure.tuning import TuningReport
 from runtime.model import format_ns
+from runtime.plan.arrivals import closes_of
 from runtime.plan.plan import Plan
 
 NO_DEADLINE = "no deadline: gates release only what is ready, however long that takes"
@@ -38,6 +39,8 @@ def deadline_notes(plan: Plan, tuning: TuningReport | None) -> list[str]:
     if plan.deadline_ns is None:
         waits = any(stage.rule.lead_ns is None for stage in gates)
         return [*notes, NO_DEADLINE] if waits else notes
+    if not plan.tuned and any(closes_of(stage.step) is not None for stage in plan.stages):
+        return notes  # which say what it sets there
     if not plan.tuned:
         why = "each has a slack of its own" if gates else "it has none"
         return [

@@ -9,6 +9,7 @@ WENT_ON       yes                             no: how many at all gates, told be
 CAME_OUT      –                               yes
 LEFT_OUT      yes                             yes
 LEFT_BEHIND   no: a part of what went on      yes
+BESIDE        no: never was a row             no: told beside it
 HERE          yes                             yes, and none once it is done
 ```
 
@@ -24,7 +25,9 @@ from typing import Any, Protocol, overload
 
 __all__ = [
     "AT_STAGE",
+    "DUPLICATE",
     "FILTERED",
+    "GIVEN_UP",
     "IN_FLIGHT",
     "LATE",
     "LATE_DROPPED",
@@ -53,6 +56,8 @@ class LedgerPlace(Enum):
     """Did not go on, and will not."""
     LEFT_BEHIND = "left behind"
     """Went on, and was left out by what stands behind in the same stage."""
+    BESIDE = "beside"
+    """Was expected and never came: no row."""
     HERE = "here"
     """Has not gone on yet."""
 
@@ -73,7 +78,7 @@ class Outcome:
         heading: of its column in the table of stages.
         of_job: its key in the JSON of the job's ledger.
         term: in the job's sum, as in "3 late".
-        note: of what went on: what is said of it beside the job's sum; "": nothing.
+        note: what is said of it beside the job's sum, of what went on or was no row; "": nothing.
         is_usual: told where there are none, too.
     """
 
@@ -127,17 +132,17 @@ def _named(name: str) -> Outcome:
 
 def at_stages(*places: LedgerPlace) -> list[Outcome]:
     """Return the words that stages count, at these places or at all, in the order of telling."""
-    return _at(places or (*AT_STAGE, LedgerPlace.LEFT_BEHIND))
+    return _at(places or (*AT_STAGE, LedgerPlace.LEFT_BEHIND, LedgerPlace.BESIDE))
 
 
 def of_jobs(*places: LedgerPlace) -> list[Outcome]:
     """Return the words that a job's ledger counts, at these places or at all.
 
-    At all places: those of its sum, then what has a note.
+    At all places: those of its sum, then what is told beside it.
     """
     # What is furthest from in order is told first.
     noted = [one for one in reversed(_at([LedgerPlace.WENT_ON])) if one.note]
-    return _at(places) if places else [*_at(OF_JOB), *noted]
+    return _at(places) if places else [*_at(OF_JOB), *noted, *_at([LedgerPlace.BESIDE])]
 
 
 def _at(places: Iterable[LedgerPlace]) -> list[Outcome]:
@@ -262,6 +267,22 @@ LATE_DROPPED = registered(
         heading="late, dropped",
         of_job="late",
         is_usual=True,
+    )
+)
+DUPLICATE = registered(
+    Outcome(
+        "duplicate",
+        LedgerPlace.LEFT_OUT,
+        "Had the sequence number of an event of its writer that had come already.",
+    )
+)
+GIVEN_UP = registered(
+    Outcome(
+        "given_up",
+        LedgerPlace.BESIDE,
+        "Sequence numbers that did not come in time: no rows, unless they came late.",
+        heading="numbers given up",
+        note="sequence numbers were given up",
     )
 )
 FILTERED = registered(

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from runtime.measure.balance import Ledger
 from runtime.measure.checked import checked
+from runtime.measure.closing_report import ClosingReport
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.outcomes import (
     AT_STAGE,
@@ -52,11 +53,14 @@ class StageReport:
     """{outcome: rows}, of those that came in."""
     early: int = 0
     """Had an event time that its arrival could not have seen yet, and were held until then."""
+    source_clock: dict[str, int] = field(default_factory=dict)
+    """Of a source with `clock=`: {what: number, or ns}: writers; smallest_offset_ns and
+    largest_offset_ns; with a bound largest_bound_ns, half of [thesis] Eq. 3.16's T_a, and jumps;
+    of an input that compares clocks unanswered_rounds, answers refused, and contradictions."""
     late_ready: int = 0
     """Of those that came late, how many were ready by the time they left: [ssg] Algorithm 3, 7."""
     results_filtered: int = 0
-    """Results of the operator that the user's filters behind it dropped: new events, so not in
-    the ledger of those that came in."""
+    """Results that filters behind it dropped: new events, in no balance of those that came in."""
     held: int = 0
     """Rows in the operator's state (windows, join sides)."""
     let_go: int = 0
@@ -66,6 +70,8 @@ class StageReport:
     """Pairs of rows with equal keys and close times that a join compared."""
     counted: dict[str, int] = field(default_factory=dict)
     """{what else its operator counts: how many}."""
+    closing: ClosingReport | None = None
+    """Of one whose windows close in time: what that has come to."""
     steps: list[StepReport] = field(default_factory=list)
     """Its own step, then those fused behind it."""
     share: str = ""
@@ -150,6 +156,11 @@ class StageReport:
         """Return everything as plain values, each outcome under its name."""
         plain = asdict(self)
         del plain["counts"]
+        if (closing := self.closing) is not None:
+            plain["closing"] |= {
+                "missed_share": closing.missed_share,
+                "mean_slack_ns": closing.mean_slack_ns,
+            }
         return plain | self.counts.by_name()
 
     @classmethod
@@ -160,7 +171,13 @@ class StageReport:
             TypeError: it has no name, kind, node or slot.
         """
         steps = [_made(StepReport, step) for step in plain.get("steps", [])]
-        return _made(cls, {**plain, "counts": Counts.from_names(plain), "steps": steps})
+        closing = plain.get("closing")
+        parts = {
+            "counts": Counts.from_names(plain),
+            "closing": None if closing is None else _made(ClosingReport, closing),
+            "steps": steps,
+        }
+        return _made(cls, {**plain, **parts})
 
 
 @dataclass
@@ -369,6 +386,7 @@ _Part = TypeVar(
     "_Part",
     StageReport,
     StepReport,
+    ClosingReport,
     ChannelReport,
     SinkReport,
     ClockReport,

@@ -54,6 +54,11 @@ class Frontier:
             self._array[writer] = END_NS
 
     @property
+    def idle(self) -> frozenset[int]:
+        """The writers that are idle."""
+        return frozenset(self._idle)
+
+    @property
     def silent(self) -> int:
         """How many writers are idle, or have ended."""
         return len(self._idle) + self.promises_ns.count(END_NS)

@@ -201,6 +201,19 @@ class SlackGate:
         self._frontier.advance(self._place[writer], START_NS)
 
     @property
+    def idle(self) -> set[int]:
+        """The writers that are left out until they speak again."""
+        return {self._order[place] for place in self._frontier.idle}
+
+    def nothing_new(self) -> GateRead:
+        """Return a read without rows, which is as far as the last one of the first reader."""
+        return self._readers[0].nothing_new(self._promise_stimulus_ns)
+
+    def held(self) -> list[Batch]:
+        """Return the rows that the first reader has not had yet, late ones too."""
+        return self._readers[0].held()
+
+    @property
     def only_one_speaks(self) -> bool:
         """Whether all writers but one, or all, are idle or have ended."""
         return self._frontier.silent >= len(self._writers) - 1

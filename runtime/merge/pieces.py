@@ -31,7 +31,8 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
         alone = first.slice(start, stop)
         if alone.writers is None:
             return alone
-        return Batch(alone.event_time_ns, alone.stimulus_time_ns, alone.columns, None, alone.marks)
+        times, stimuli = alone.event_time_ns, alone.stimulus_time_ns
+        return Batch(times, stimuli, alone.columns, None, alone.marks, alone.arrivals)
     # This runs once for every small read, so it is spelt out, in one pass over the pieces: a call
     # per column and piece would take as long as the merging.
     time_parts: list[Int64Array] = []
@@ -51,9 +52,10 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
             has_marks = True
     times, stimuli = np.concatenate(time_parts), np.concatenate(stimulus_parts)
     marks = _marks(pieces) if has_marks else None
+    arrivals = None if first.arrivals is None else _arrivals(pieces)
     if is_sorted:
         columns = {name: concat_columns(parts) for name, parts in column_parts}
-        return Batch(times, stimuli, columns, None, marks)
+        return Batch(times, stimuli, columns, None, marks, arrivals)
     if has_writers:
         order = np.lexsort((np.concatenate([_writers(piece, ranks) for piece in pieces]), times))
     else:
@@ -66,13 +68,24 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
         else:
             columns[name] = concat_columns(parts).take(order)
     marks = None if marks is None else marks[order]
-    return Batch(times[order], stimuli[order], columns, None, marks)
+    arrivals = None if arrivals is None else arrivals[order]
+    return Batch(times[order], stimuli[order], columns, None, marks, arrivals)
 
 
 def _marks(pieces: Sequence[Piece]) -> Marks | None:
     return concat_marks(
         (None if batch.marks is None else batch.marks[start:stop], stop - start)
         for _, batch, start, stop in pieces
+    )
+
+
+def _arrivals(pieces: Sequence[Piece]) -> Int64Array:
+    return np.concatenate(
+        [
+            batch.arrivals[start:stop]
+            for _, batch, start, stop in pieces
+            if batch.arrivals is not None
+        ]
     )
 
 

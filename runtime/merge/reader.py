@@ -247,6 +247,16 @@ class ReaderState:
             released.append(batch)
         return released
 
+    def nothing_new(self, stimulus_ns: int) -> GateRead:
+        """Return a read without rows, which is as far as the last one."""
+        nothing = self._no_late
+        return GateRead(nothing, nothing, self._watermark_ns, stimulus_ns, self.frontier_ns)
+
+    def held(self) -> list[Batch]:
+        """Return the rows that it has not had yet, late ones too; in no order."""
+        late = [batch.slice(start, stop) for _, batch, start, stop in self._late.held()]
+        return [batch for lane in self.lanes for batch in lane.held()] + late
+
     def rows_of(self, place: int) -> int:
         """Return how many rows of one writer are held, late ones included."""
         return self.lanes[place].rows + self._late.rows_of(place)

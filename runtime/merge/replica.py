@@ -26,6 +26,7 @@ from runtime.errors import FrameError
 from runtime.model import (
     END_NS,
     START_NS,
+    Arrived,
     Batch,
     Column,
     GateRead,
@@ -116,7 +117,9 @@ class Partitioner:
             for port in told:
                 own, late_rows = own_parts.get(port, (None, 0))
                 tag = ReadTag(self._number, total, late_rows, released.watermark_ns)
-                message = Message(own, promise_ns, released.watermark_stimulus_ns, tag)
+                message = Message(
+                    own, promise_ns, released.watermark_stimulus_ns, tag, released.arrived
+                )
                 messages.append((port, message))
             parts.append(messages)
         return parts
@@ -158,6 +161,8 @@ class _Read:
     watermark_ns: int
     promise_ns: int
     stimulus_ns: int
+    arrived: Arrived | None = None
+    """Once all of it has been returned."""
 
     @property
     def rows(self) -> int:
@@ -243,9 +248,8 @@ class ReplicaReads:
         self.late += late
         self.ready += read.rows
         self.rows_held -= late + read.rows
-        return GateRead(
-            read.ports, read.late, self._watermark_ns, read.stimulus_ns, self.promise_ns
-        )
+        told = self._watermark_ns, read.stimulus_ns, self.promise_ns, read.arrived
+        return GateRead(read.ports, read.late, *told)
 
     def _is_whole(self) -> bool:
         """Whether all of the next read is there; the last one comes on every channel."""
@@ -269,11 +273,13 @@ class ReplicaReads:
         late: list[Batch | None] = []
         ports: list[Batch | None] = []
         last: Message | None = None
+        arrived: Arrived | None = None
         for channel in self._channels:
             parts: tuple[list[Batch], list[Batch]] = ([], [])
             while channel and _tag(channel[0]).number == self._next:
                 message = channel.popleft()
                 tag, batch = _tag(message), message.batch
+                arrived = message.arrived or arrived
                 if batch is not None and tag.late:
                     parts[0].append(batch.slice(0, tag.late))
                 if batch is not None and tag.late < message.rows:
@@ -285,7 +291,7 @@ class ReplicaReads:
         assert last is not None
         self._next += 1
         stimulus_ns = last.promise_stimulus_ns
-        return _Read(late, ports, _tag(last).watermark_ns, last.promise_ns, stimulus_ns)
+        return _Read(late, ports, _tag(last).watermark_ns, last.promise_ns, stimulus_ns, arrived)
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state; messages are frozen and shared."""
@@ -297,6 +303,7 @@ class ReplicaReads:
             "rest_times": None
             if rest is None
             else (rest.watermark_ns, rest.promise_ns, rest.stimulus_ns),
+            "rest_arrived": None if rest is None or rest.arrived is None else tuple(rest.arrived),
             "times": (self._watermark_ns, self.promise_ns),
             "counts": (self.rows_held, self.ready, self.late),
         }
@@ -309,6 +316,8 @@ class ReplicaReads:
         if state["rest"] is not None:
             late, ports = state["rest"]
             self._rest = _Read(list(late), list(ports), *state["rest_times"])
+            if state["rest_arrived"] is not None:
+                self._rest.arrived = Arrived(*state["rest_arrived"])
         self._watermark_ns, self.promise_ns = state["times"]
         self.rows_held, self.ready, self.late = state["counts"]
 
@@ -325,7 +334,9 @@ def _together(reads: list[_Read]) -> _Read:
         batches = [batch for batch in parts if batch is not None]
         ports.append(concat_batches(batches) if batches else None)
     last = reads[-1]
-    return _Read(reads[0].late, ports, last.watermark_ns, last.promise_ns, last.stimulus_ns)
+    arrived = next((read.arrived for read in reversed(reads) if read.arrived), None)
+    times = last.watermark_ns, last.promise_ns, last.stimulus_ns
+    return _Read(reads[0].late, ports, *times, arrived)
 
 
 def _cut(read: _Read, limit: int) -> tuple[_Read, _Read | None]:
@@ -349,5 +360,5 @@ def _cut(read: _Read, limit: int) -> tuple[_Read, _Read | None]:
     none: list[Batch | None] = [None] * len(read.late)
     return (
         _Read(read.late, first, watermark_ns, read.promise_ns, read.stimulus_ns),
-        _Read(none, rest, read.watermark_ns, read.promise_ns, read.stimulus_ns),
+        _Read(none, rest, read.watermark_ns, read.promise_ns, read.stimulus_ns, read.arrived),
     )

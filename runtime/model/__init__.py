@@ -1,6 +1,7 @@
 """Batches, messages, promises, what a gate releases, and the times and types of it all."""
 
 from runtime.model.batch import (
+    PLACE_BITS,
     Batch,
     BoolArray,
     Column,
@@ -11,7 +12,7 @@ from runtime.model.batch import (
     concat_columns,
 )
 from runtime.model.gate_read import GateRead
-from runtime.model.message import Message, ReadTag
+from runtime.model.message import Arrived, Message, ReadTag
 from runtime.model.release import (
     BY_DEADLINE,
     ON_ARRIVAL,
@@ -42,8 +43,10 @@ __all__ = [
     "LONGEST_NS",
     "NS_PER_SECOND",
     "ON_ARRIVAL",
+    "PLACE_BITS",
     "READY_ONLY",
     "START_NS",
+    "Arrived",
     "Batch",
     "BoolArray",
     "ByDeadline",

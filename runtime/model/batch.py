@@ -23,6 +23,10 @@ Column: TypeAlias = npt.NDArray[Any] | pa.Array
 Columns: TypeAlias = dict[str, Column]
 
 
+PLACE_BITS = 48
+"""Of a row's place in `Batch.arrivals` that number it in its source; above is the source."""
+
+
 class Batch:
     """Rows as columns. Treat it as frozen: every change makes a new one.
 
@@ -35,9 +39,12 @@ class Batch:
             the writer. Only sources with a `writer` column set it.
         marks: shape (rows,), uint8, the marks of each row (runtime/model/row_marks.py); None
             where no row has one.
+        arrivals: shape (rows, 2), int64: when each arrived at its source, and its place among all
+            rows of all sources (the source's number << PLACE_BITS, and the row's in its input).
+            None where nobody behind goes by arrivals.
     """
 
-    __slots__ = ("columns", "event_time_ns", "marks", "stimulus_time_ns", "writers")
+    __slots__ = ("arrivals", "columns", "event_time_ns", "marks", "stimulus_time_ns", "writers")
 
     def __init__(
         self,
@@ -46,12 +53,14 @@ class Batch:
         columns: Columns,
         writers: Int64Array | None = None,
         marks: Marks | None = None,
+        arrivals: Int64Array | None = None,
     ) -> None:
         self.event_time_ns = event_time_ns
         self.stimulus_time_ns = stimulus_time_ns
         self.columns = columns
         self.writers = writers
         self.marks = marks
+        self.arrivals = arrivals
 
     def __len__(self) -> int:
         return len(self.event_time_ns)
@@ -67,17 +76,20 @@ class Batch:
             size += self.writers.nbytes
         if self.marks is not None:
             size += self.marks.nbytes
+        if self.arrivals is not None:
+            size += self.arrivals.nbytes
         return size + sum(column.nbytes for column in self.columns.values())
 
     def take(self, rows: npt.NDArray[Any]) -> Batch:
         """Return the rows at these positions; `rows` is an integer array of any length."""
-        writers, marks = self.writers, self.marks
+        writers, marks, arrivals = self.writers, self.marks, self.arrivals
         return Batch(
             self.event_time_ns.take(rows),
             self.stimulus_time_ns.take(rows),
             {name: column.take(rows) for name, column in self.columns.items()},
             None if writers is None else writers.take(rows),
             None if marks is None else marks.take(rows),
+            None if arrivals is None else arrivals.take(rows, axis=0),
         )
 
     def keep(self, mask: BoolArray) -> Batch:
@@ -88,18 +100,20 @@ class Batch:
         """Return rows [start, stop) without copying."""
         if start == 0 and stop >= len(self.event_time_ns):
             return self
-        writers, marks = self.writers, self.marks
+        writers, marks, arrivals = self.writers, self.marks, self.arrivals
         return Batch(
             self.event_time_ns[start:stop],
             self.stimulus_time_ns[start:stop],
             {name: column[start:stop] for name, column in self.columns.items()},
             None if writers is None else writers[start:stop],
             None if marks is None else marks[start:stop],
+            None if arrivals is None else arrivals[start:stop],
         )
 
     def with_columns(self, columns: Columns) -> Batch:
         """Return the same rows with these columns instead."""
-        return Batch(self.event_time_ns, self.stimulus_time_ns, columns, self.writers, self.marks)
+        times = self.event_time_ns, self.stimulus_time_ns
+        return Batch(*times, columns, self.writers, self.marks, self.arrivals)
 
 
 def concat_batches(batches: Sequence[Batch]) -> Batch:
@@ -110,11 +124,13 @@ def concat_batches(batches: Sequence[Batch]) -> Batch:
     writers = None
     if first.writers is not None:
         writers = np.concatenate([batch.writers for batch in batches])
-    marks = None
+    marks = arrivals = None
     for batch in batches:
         if batch.marks is not None:
             marks = concat_marks((one.marks, len(one)) for one in batches)
             break
+    if first.arrivals is not None:
+        arrivals = np.concatenate([batch.arrivals for batch in batches])
     return Batch(
         np.concatenate([batch.event_time_ns for batch in batches]),
         np.concatenate([batch.stimulus_time_ns for batch in batches]),
@@ -124,6 +140,7 @@ def concat_batches(batches: Sequence[Batch]) -> Batch:
         },
         writers,
         marks,
+        arrivals,
     )
 
 

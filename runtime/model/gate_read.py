@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.model.batch import Batch
+from runtime.model.message import Arrived
 from runtime.model.times import START_NS
 
 
@@ -27,6 +28,8 @@ class GateRead:
         frontier_ns: no row older than this will be released again, not even a late one: all
             writers have promised so, and the gate holds none that is older. At most the watermark;
             never runs back. Only a writer that was marked idle may send one all the same.
+        arrived: every row that arrived before this has been released, this read included; None:
+            no more is known than before. Told only to who goes by arrivals.
     """
 
     ports: Sequence[Batch | None]
@@ -34,6 +37,7 @@ class GateRead:
     watermark_ns: int
     watermark_stimulus_ns: int
     frontier_ns: int
+    arrived: Arrived | None = None
 
     @property
     def batches(self) -> list[Batch]:

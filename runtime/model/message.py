@@ -25,6 +25,15 @@ class ReadTag(NamedTuple):
     """Of the read: no row older than this will be released again, late ones apart."""
 
 
+class Arrived(NamedTuple):
+    """How far arrivals have come: it is to these what a promise is to event times."""
+
+    ns: int
+    """Every row that arrived before this has been sent; at the end that of the last row."""
+    stimulus_ns: int
+    """When that reached us: what it sets free, such as a window, is timed by it."""
+
+
 class Message:
     """Rows (or none) and the channel's word about what may still follow. Treat it as frozen.
 
@@ -37,9 +46,12 @@ class Message:
         promise_stimulus_ns: when the stimulus behind the promise reached us, so that what
             the promise sets free (a window, a held row) can be timed.
         tag: from a shared gate to its replicas: which read this is of; else None.
+        arrived: how far arrivals have come on this channel, this message included; None: no
+            further than was said before. Only channels say it that lead to a step which goes by
+            arrivals (`Channel.tells_arrivals`).
     """
 
-    __slots__ = ("batch", "promise_ns", "promise_stimulus_ns", "rows", "tag")
+    __slots__ = ("arrived", "batch", "promise_ns", "promise_stimulus_ns", "rows", "tag")
 
     def __init__(
         self,
@@ -47,17 +59,26 @@ class Message:
         promise_ns: int,
         promise_stimulus_ns: int,
         tag: ReadTag | None = None,
+        arrived: Arrived | None = None,
     ) -> None:
         self.batch = batch
         self.rows = 0 if batch is None else len(batch.event_time_ns)
         self.promise_ns = promise_ns
         self.promise_stimulus_ns = promise_stimulus_ns
         self.tag = tag
+        self.arrived = arrived
 
     @property
     def is_end(self) -> bool:
         """Whether the stream ends with this message."""
         return self.promise_ns == END_NS
+
+    def with_batch(self, batch: Batch | None) -> Message:
+        """Return a message of other rows that says the same; this one if they are its own."""
+        if batch is self.batch:
+            return self
+        told = self.promise_ns, self.promise_stimulus_ns
+        return Message(batch, *told, self.tag, self.arrived)
 
     def halves(self, known: tuple[int, int]) -> tuple[Message, Message]:
         """Return two messages of half the rows each, at least one, that mean the same.
@@ -75,7 +96,7 @@ class Message:
         rest = self.batch.slice(middle, self.rows)
         return (
             Message(self.batch.slice(0, middle), *known, marks[0]),
-            Message(rest, self.promise_ns, self.promise_stimulus_ns, marks[1]),
+            Message(rest, self.promise_ns, self.promise_stimulus_ns, marks[1], self.arrived),
         )
 
     def __repr__(self) -> str:

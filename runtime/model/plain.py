@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from runtime.model.batch import Batch
-from runtime.model.message import Message, ReadTag
+from runtime.model.message import Arrived, Message, ReadTag
 
 _IS = "\0is"  # no column and no channel has this name
 _AS_THEY_ARE = frozenset({type(None), bool, int, float, str, bytes})
@@ -52,6 +52,7 @@ def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911 - one
                 "columns": to_plain(state.columns, where=where),
                 "writers": state.writers,
                 "marks": state.marks,
+                "arrivals": state.arrivals,
             }
         case Message():
             return {
@@ -60,6 +61,7 @@ def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911 - one
                 "promise_ns": state.promise_ns,
                 "promise_stimulus_ns": state.promise_stimulus_ns,
                 "tag": None if state.tag is None else tuple(state.tag),
+                "arrived": None if state.arrived is None else tuple(state.arrived),
             }
         case dict() if all(isinstance(key, str) for key in state):
             return {
@@ -98,6 +100,7 @@ def from_plain(plain: Any) -> Any:  # noqa: PLR0911 - one for each kind
                 dict(plain["columns"]),
                 plain["writers"],
                 plain["marks"],
+                plain["arrivals"],
             )
         case {"\0is": "message"}:
             return Message(
@@ -105,6 +108,7 @@ def from_plain(plain: Any) -> Any:  # noqa: PLR0911 - one for each kind
                 plain["promise_ns"],
                 plain["promise_stimulus_ns"],
                 None if plain["tag"] is None else ReadTag(*plain["tag"]),
+                None if plain["arrived"] is None else Arrived(*plain["arrived"]),
             )
         case {"\0is": "map"}:
             return {key: from_plain(own) for key, own in plain["pairs"]}

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 __all__ = [
     "REVISED",
+    "UNCERTAIN",
     "Marks",
     "RowMark",
     "all_bits",
@@ -98,3 +99,4 @@ def rows_by_mark(marks: Marks) -> dict[str, int]:
 
 
 REVISED = registered("revision", heading="revi-\nsions")
+UNCERTAIN = registered("uncertain", heading="uncer-\ntain")

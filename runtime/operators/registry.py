@@ -20,6 +20,7 @@ from runtime.operators.join import Joining, KeyedJoining
 from runtime.operators.map_batches import MappingBatches
 from runtime.operators.map_rows import MappingRows
 from runtime.operators.merge import FlowMerging, Merging
+from runtime.operators.pattern import FollowedBy, KeyedFollowedBy
 from runtime.operators.process import KeyedProcessing
 from runtime.operators.select import Selecting
 from runtime.plan.step import EachRowStep, Step
@@ -35,6 +36,7 @@ class StreamMethods(
     Aggregating,
     Joining,
     Deduping,
+    FollowedBy,
     AnyStream,
 ):
     """What every stream can become."""
@@ -47,6 +49,7 @@ class KeyedMethods(
     KeyedAggregating[S],
     KeyedJoining[S],
     KeyedProcessing[S],
+    KeyedFollowedBy[S],
     AnyKeyed[S],
 ):
     """What a stream whose rows have keys can become."""

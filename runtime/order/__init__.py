@@ -1,5 +1,19 @@
 """How a source's rows are put in order: the policies, and what they hold."""
 
+from runtime.order.aq_k_slack import aq_k_slack
+from runtime.order.coverage import error_within
+from runtime.order.k_slack import k_slack, mp_k_slack
+from runtime.order.ldop import ldop
 from runtime.order.reorder import Reorder, Reordering
+from runtime.order.sequence import by_sequence
 
-__all__ = ["Reorder", "Reordering"]
+__all__ = [
+    "Reorder",
+    "Reordering",
+    "aq_k_slack",
+    "by_sequence",
+    "error_within",
+    "k_slack",
+    "ldop",
+    "mp_k_slack",
+]

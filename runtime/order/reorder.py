@@ -15,9 +15,9 @@ leaves                                3 5 4 9   3 5 4 9 8      3 4 5, at the end
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,17 +26,12 @@ from runtime.model import START_NS, Batch, Int64Array, format_ns
 from runtime.order.sorting import SortBuffer
 
 __all__ = [
-    "OURS",
     "AsTheyCome",
-    "OrderWord",
     "OrderedOrRefused",
     "Reorder",
     "Reordering",
     "SortedWithin",
-    "reorder_of",
 ]
-
-OrderWord = Literal["error", "sort", "late"]
 
 
 class Reordering(Protocol):
@@ -57,7 +52,10 @@ class Reordering(Protocol):
         ...
 
     def put(self, rows: Batch, promised_ns: int) -> Batch | None:
-        """Take rows that are not late, and return those that may leave now; None: none.
+        """Take rows, and return those that may leave now; None: none.
+
+        None of them is late, unless the policy passes late rows on: then these are among them, and
+        leave at once, being older than what is promised.
 
         Args:
             rows: behind all that were put before; their stimulus times are their arrivals.
@@ -68,6 +66,14 @@ class Reordering(Protocol):
 
     def rest(self) -> Batch | None:
         """Return what is held, at the end of the input; None: nothing."""
+        ...
+
+    def held(self) -> Iterable[Batch]:
+        """Return what is held, in no order, without letting go of it.
+
+        Only windows that close in time ask for it. Without it they hear no more of arrivals as long
+        as anything is held.
+        """
         ...
 
     def snapshot(self) -> Any:
@@ -103,6 +109,11 @@ class Reorder(Protocol):
         ...
 
     @property
+    def passes_late(self) -> bool:
+        """Whether a row behind the promise goes on, counted, rather than being dropped."""
+        ...
+
+    @property
     def longest_ns(self) -> int:
         """How far a row may be behind the newest without being late, at most, in event time.
 
@@ -119,6 +130,7 @@ class _Within:
     """What ours have in common: how far a row may be out is a setting of theirs."""
 
     disorder_ns: int
+    passes_late = False
 
     @property
     def longest_ns(self) -> int:
@@ -191,49 +203,6 @@ class SortedWithin(_Within):
         return _Sorting(self.disorder_ns)
 
 
-_OURS: dict[str, Callable[[int], Reorder]] = {
-    "error": OrderedOrRefused,
-    "late": AsTheyCome,
-    "sort": SortedWithin,
-}
-_ASKED = ("text", "refuses", "sorts", "may_mix", "longest_ns", "begin")
-
-
-def reorder_of(out_of_order: OrderWord | Reorder, disorder_ns: int) -> Reorder:
-    """Return the policy of a source's settings.
-
-    Raises:
-        SettingError: it is none; or it has a disorder, and is a policy that has its own.
-    """
-    if isinstance(out_of_order, str):
-        if out_of_order not in _OURS:
-            raise SettingError(
-                f"out_of_order={out_of_order!r} must be 'error', 'sort' or 'late', or a Reorder"
-            )
-        return _OURS[out_of_order](disorder_ns)
-    _refuse_no_reorder(out_of_order)
-    if disorder_ns:
-        raise SettingError(
-            f"disorder= is for out_of_order='error', 'sort' and 'late'; {out_of_order!r} has its "
-            "own bound: leave disorder away"
-        )
-    return out_of_order
-
-
-def _refuse_no_reorder(given: Any) -> None:
-    missing = [name for name in _ASKED if not hasattr(given, name)]
-    if missing or isinstance(given, type):
-        what = f"it has no {missing[0]}" if missing else "it is a class: make one"
-        raise SettingError(
-            f"out_of_order={given!r} is no Reorder: {what}; write 'error', 'sort' or 'late', or "
-            "give an object with all that a Reorder has"
-        )
-
-
-OURS = (OrderedOrRefused, AsTheyCome, SortedWithin)
-"""Those that call no code of the user's."""
-
-
 class _Passing:
     """Nothing is held."""
 
@@ -253,6 +222,9 @@ class _Passing:
 
     def rest(self) -> Batch | None:
         return None
+
+    def held(self) -> Iterable[Batch]:
+        return ()
 
     def snapshot(self) -> Any:
         return None
@@ -274,6 +246,9 @@ class _Sorting(_Passing):
 
     def rest(self) -> Batch | None:
         return self._held.release()
+
+    def held(self) -> Iterable[Batch]:
+        return self._held.held()
 
     def snapshot(self) -> Any:
         return self._held.snapshot()

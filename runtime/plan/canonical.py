@@ -30,6 +30,8 @@ __all__ = ["canonical_step", "canonical_work"]
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic)
 _PACE = frozenset({"input", "speed", "max_rows"})
 """Of a source: what its rows are, the input itself tells; how quickly they come is no matter."""
+_LATER = frozenset({"drift", "close", "sequence", "clock"})
+"""Settings that came later than output that we may go on with, which is of flows without them."""
 _NAMES = {"release": "slack_ns"}
 """What releases before that of rules called a setting: they wrote output that we may go on with."""
 
@@ -58,6 +60,7 @@ class _Writer:
             f"{_NAMES.get(one.name, one.name)}={self.text(getattr(value, one.name))}"
             for one in fields(value)
             if one.name not in without
+            and not (one.name in _LATER and getattr(value, one.name) is None)
         ]
         return f"{type(value).__name__}({', '.join(told)})"
 

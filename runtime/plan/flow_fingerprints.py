@@ -133,6 +133,13 @@ def _of_step(steps: Mapping[str, Step], name: str, behind: list[str]) -> str:
 def _of_source(step: SourceStep) -> str:
     if step.source.idle_ns is not None:
         return f"source {step.name!r} has idle=, so what waits for it depends on the clock"
+    if step.source.goes_by_clock:
+        return f"source {step.name!r} waits for missing numbers by the clock, having no arrival="
+    if step.source.flags_silent:
+        return (
+            f"source {step.name!r} goes on without silent writers, so what waits for them depends "
+            "on the clock; merge=True puts them in order in the source"
+        )
     if not hasattr(step.source.input, "fingerprint"):
         return (
             f"source {step.name!r} reads {step.source.input.describe()}, of which it cannot be "

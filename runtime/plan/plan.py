@@ -28,15 +28,18 @@ import pyarrow as pa
 
 from runtime.config import Limits, Tuning
 from runtime.model import BY_DEADLINE, NS_PER_SECOND, READY_ONLY, ReleaseRule, duration_ns
+from runtime.plan.arrivals import ArrivalWays, ToldArrivals, opened
 from runtime.plan.expected import ExpectedLatency
 from runtime.plan.flow_fingerprints import FlowFingerprint
 from runtime.plan.graph import StepGraph, columns_read, needed_columns
 from runtime.plan.planned_stages import (
+    LateOf,
     PlannedStage,
     StagePart,
     check_names,
     expanded,
     holds_nothing,
+    late_of,
     output_traits,
 )
 from runtime.plan.promises import OutputTraits
@@ -55,19 +58,6 @@ source apart (SourceSpec.writer). So ties break alike wherever the stages run.""
 PlacedBy = Literal["rule", "feed", "placement", "search"]
 """Why a stage is in its slot: by the simple rule, with what feeds it, as the user said, or as the
 search for the least latency found."""
-
-
-@dataclass(frozen=True)
-class LateOf:
-    """What a channel carries of a step's late rows, beside what its schema says.
-
-    Attributes:
-        step: their step, as the user named it.
-        columns: for each port {column: name it came under}; None: its rows are left out.
-    """
-
-    step: str
-    columns: tuple[Mapping[str, str] | None, ...]
 
 
 @dataclass(frozen=True)
@@ -108,6 +98,8 @@ class Channel:
     late: LateOf | None = None
     replica: int | None = None
     shares_writers: bool = False
+    tells_arrivals: bool = False
+    """Rows carry their arrivals, and messages say how far these have come."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +120,8 @@ class Stage:
     """The name of its step, as the user wrote it."""
     part: StagePart
     """What of that step it is: all, the gate, or a replica; `replica` says which."""
+    arrivals: ToldArrivals | None = None
+    """Of a source: what it tells of arrivals; None: nobody goes by them."""
 
     @property
     def rule(self) -> ReleaseRule:
@@ -242,7 +236,8 @@ def plan_stages(graph: StepGraph, *, fuse: bool = True) -> tuple[Stage, ...]:
         DuplicateName: two stages would have one name.
     """
     graph.check()
-    steps = graph.steps
+    steps = opened(graph.steps)
+    ways = ArrivalWays.of(steps)
     needed = needed_columns(steps)
     consumers: dict[str, list[Step]] = {name: [] for name in steps}
     for step in steps.values():
@@ -270,18 +265,21 @@ def plan_stages(graph: StepGraph, *, fuse: bool = True) -> tuple[Stage, ...]:
         channel
         for planned in stages
         for channel in (
-            _channels_into(planned, planned_of, heads, expected, steps, needed)
+            _channels_into(planned, planned_of, heads, expected, steps, needed, ways)
             if planned.gate is None
             else _channels_dealt(
-                planned, steps, needed, may_be_late=expected[planned.origin.name].may_be_late
+                planned, steps, needed, ways, may_be_late=expected[planned.origin.name].may_be_late
             )
         )
     ]
-    return tuple(_finished(planned, channels, needed) for planned in stages)
+    return tuple(_finished(planned, channels, needed, ways) for planned in stages)
 
 
 def _finished(
-    planned: PlannedStage, channels: list[Channel], needed: Mapping[str, frozenset[str]]
+    planned: PlannedStage,
+    channels: list[Channel],
+    needed: Mapping[str, frozenset[str]],
+    ways: ArrivalWays,
 ) -> Stage:
     step = planned.step
     if isinstance(step, GatedStep):
@@ -298,6 +296,7 @@ def _finished(
         needed=needed[planned.name] if isinstance(step, SourceStep) else frozenset(),
         origin=planned.origin.name,
         part=planned.part,
+        arrivals=ways.sources.get(planned.name),
     )
 
 
@@ -317,12 +316,13 @@ def _channels_into(
     expected: Mapping[str, OutputTraits],
     steps: Mapping[str, Step],
     needed: Mapping[str, frozenset[str]],
+    ways: ArrivalWays,
 ) -> list[Channel]:
     channels: list[Channel] = []
     origin, is_sink = target.origin, target.step.role is Role.SINK
     late, carried = None, origin.schema
     if isinstance(target.step, LateStep):
-        late = _late_of(target.step, needed[target.step.name])
+        late = late_of(target.step, needed[target.step.name])
         carried = _travelling(origin.schema, needed[origin.name])
     ports = origin.ports if isinstance(origin, GatedStep) else (0,) * len(origin.inputs)
     for position, name in enumerate(target.step.inputs):
@@ -348,6 +348,7 @@ def _channels_into(
                 idle_ns=came.idle_ns if isinstance(target.step, GatedStep) else None,
                 late=late,
                 shares_writers=came.has_writers and (source.kind == "stateless" or two_writers),
+                tells_arrivals=late is None and origin.name in ways.takers,
             )
             for source in planned_of[heads[name]]
         ]
@@ -358,6 +359,7 @@ def _channels_dealt(
     replica: PlannedStage,
     steps: Mapping[str, Step],
     needed: Mapping[str, frozenset[str]],
+    ways: ArrivalWays,
     *,
     may_be_late: bool,
 ) -> list[Channel]:
@@ -378,17 +380,10 @@ def _channels_dealt(
             may_be_late=may_be_late,
             needs_promises=True,
             replica=number.index,
+            tells_arrivals=gate.origin.name in ways.takers,
         )
         for port, name in enumerate(gate.step.inputs)
     ]
-
-
-def _late_of(step: LateStep, wanted: frozenset[str]) -> LateOf:
-    ports = [
-        None if each is None else {new: old for new, old in each.items() if new in wanted}
-        for each in step.columns
-    ]
-    return LateOf(step.inputs[0], tuple(ports))
 
 
 def _travelling(schema: pa.Schema, read: frozenset[str]) -> pa.Schema:

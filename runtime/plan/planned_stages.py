@@ -21,10 +21,23 @@ from runtime.plan.step import (
     release_of,
     stage_kind,
 )
-from runtime.plan.steps import GateStep, SourceStep
+from runtime.plan.steps import GateStep, LateStep, SourceStep
 
 StagePart = Literal["whole", "gate", "replica"]
 """What of a step a stage is; one without replicas is one stage."""
+
+
+@dataclass(frozen=True)
+class LateOf:
+    """What a channel carries of a step's late rows, beside what its schema says.
+
+    Attributes:
+        step: their step, as the user named it.
+        columns: for each port {column: name it came under}; None: its rows are left out.
+    """
+
+    step: str
+    columns: tuple[Mapping[str, str] | None, ...]
 
 
 @dataclass(frozen=True)
@@ -138,3 +151,12 @@ def output_traits(
                 is_disordered=step.role is Role.LATE_ROWS,
             )
     return found
+
+
+def late_of(step: LateStep, wanted: frozenset[str]) -> LateOf:
+    """Return what a channel carries to this step, of which so much is wanted."""
+    ports = [
+        None if each is None else {new: old for new, old in each.items() if new in wanted}
+        for each in step.columns
+    ]
+    return LateOf(step.inputs[0], tuple(ports))

@@ -85,7 +85,7 @@ def of_source(spec: SourceSpec) -> OutputTraits:
         idle_time = IdleTime(idle_ns, idle_ns, speed)
     return OutputTraits(
         idle_time,
-        may_be_late=spec.idle_ns is not None,
+        may_be_late=spec.idle_ns is not None or spec.flags_silent or spec.reorder.passes_late,
         is_disordered=spec.promise is not None or spec.reorder.may_mix,
         has_writers=spec.writer is not None,
     )

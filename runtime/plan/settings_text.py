@@ -15,10 +15,14 @@ def times_text(spec: SourceSpec) -> str:
     ]
     if spec.arrival is not None:
         words.append(f"arrives by {spec.arrival}")
+    if spec.clock is not None:
+        words.append(spec.clock.text)
     if spec.speed is not None:
         words.append(f"replayed at {spec.speed:g}×")
     if spec.writer is not None:
         words.append(f"a writer for each {spec.writer}")
+    if spec.sequence is not None:
+        words.append(f"numbered by {spec.sequence}")
     if spec.promise is not None:
         words.append(f"promises {spec.promise}")
     if spec.promises_nothing:
@@ -28,4 +32,6 @@ def times_text(spec: SourceSpec) -> str:
     if spec.ahead_ns is not None:
         words.append(f"held if ahead by more than {format_ns(spec.ahead_ns)}")
     words.append(spec.reorder.text)
+    if spec.goes_by_clock:
+        words.append("by the clock, so that results depend on it: arrival= would mend that")
     return ", ".join(words)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from runtime.model import Release
-from runtime.order.reorder import OURS
+from runtime.order.policies import OURS
 from runtime.plan.promises import Summary
 from runtime.plan.settings_text import times_text
 from runtime.plan.step import GatedStep, Keep, Role, Sharing, Side, Step

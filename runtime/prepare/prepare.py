@@ -23,7 +23,7 @@ from runtime.plan.slots import SlotPlace
 from runtime.plan.steps import SourceStep
 from runtime.plan.unpaced import unpaced_note
 from runtime.plan.verdict import Verdict
-from runtime.tune import HOP_NS, chosen_tuning, deadline_refusal
+from runtime.tune import HOP_NS, chosen_tuning, deadline_refusal, with_closing_shares
 
 
 def prepare(
@@ -58,7 +58,8 @@ def prepare(
     )
     plan = replace(placed, limits=limits, fingerprints=flow_fingerprints(flow.steps))
     plan = replace(plan, tuning=chosen_tuning(plan, tuning))
-    return replace(plan, verdict=_verdict(plan, hop_ns=hop_ns))
+    plan, notes = with_closing_shares(plan, hop_ns=hop_ns)
+    return replace(plan, verdict=_verdict(plan, notes, hop_ns=hop_ns))
 
 
 def admit(plan: Plan) -> Plan:
@@ -72,8 +73,9 @@ def admit(plan: Plan) -> Plan:
     return plan
 
 
-def _verdict(plan: Plan, *, hop_ns: int) -> Verdict:
+def _verdict(plan: Plan, notes: list[str], *, hop_ns: int) -> Verdict:
     steps = [stage.step for stage in plan.stages]
     sources = {step.name: step.source for step in steps if isinstance(step, SourceStep)}
     note = unpaced_note(plan.deadline_ns, sources)
-    return Verdict(deadline_refusal(plan, hop_ns=hop_ns), () if note is None else (note,))
+    said = [*([] if note is None else [note]), *notes]
+    return Verdict(deadline_refusal(plan, hop_ns=hop_ns), tuple(said))

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
 
+from runtime.measure.closing_report import ClosingReport
+from runtime.measure.outcomes import DUPLICATE, GIVEN_UP
 from runtime.measure.report import StageReport
 from runtime.merge import ReplicaReads, SlackGate
 from runtime.sources.machine import SourceMachine
@@ -41,9 +45,30 @@ def count_in(report: StageReport, name: str, number: int) -> None:
         report.counted[name] = number
 
 
+def count_closing(report: StageReport, operator: Any) -> None:
+    """Fill in what closing windows in time has come to.
+
+    Rows leave the gate as they come, and are late only where they missed a window of theirs: all
+    others that came out of order have not waited for what was older.
+
+    Args:
+        report: filled in as far as the gate goes.
+        operator: has `closing`, and `late_used`.
+    """
+    counts = operator.closing
+    if counts is not None:
+        names = [one.name for one in fields(ClosingReport)]
+        report.closing = ClosingReport(**{name: getattr(counts, name) for name in names})
+    went_on = report.used
+    report.late = operator.late_used
+    report.ready = min(report.ready, went_on - report.late)
+    report.slack_ready = went_on - report.late - report.ready
+
+
 def count_reads(report: StageReport, reads: ReplicaReads, *, queued: int, dropped: int) -> None:
     """Fill in what a replica has gone on with of what it got, and what it still holds."""
     report.ready, report.late, report.late_dropped = reads.ready, reads.late - dropped, dropped
+    report.slack_ready = 0  # that is its gate's to say
     report.in_flight = queued + reads.rows_held
     report.frontier_ns = reads.promise_ns
 
@@ -51,9 +76,16 @@ def count_reads(report: StageReport, reads: ReplicaReads, *, queued: int, droppe
 def count_source(report: StageReport, source: SourceMachine, now_ns: int) -> None:
     """Fill in what a source has read, holds and has promised."""
     report.rows_in = source.rows_in
-    report.late_dropped = source.late_dropped
+    report.late_dropped, report.counts[DUPLICATE] = source.late_dropped, source.duplicates
+    # Counted when it is read, and handed over later.
+    report.late = min(source.late, source.rows_out)
+    report.ready = source.rows_out - report.late
+    report.counts[GIVEN_UP] = source.given_up
+    if source.renumbered:
+        report.counted["renumbered"] = source.renumbered
     report.in_flight = source.held
     report.early = source.early
+    report.source_clock = source.clock_told
     report.newest_ns = source.newest_ns
     report.frontier_ns = source.promise_ns
     report.due_in_ns = source.due_in_ns(now_ns)

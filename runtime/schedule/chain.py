@@ -15,9 +15,10 @@ from runtime.measure.report import StageReport
 from runtime.measure.step_report import StepReport
 from runtime.model import START_NS, Batch, GateRead
 from runtime.operators import make_operator, make_stateless
+from runtime.plan.arrivals import closes_of
 from runtime.plan.plan import Stage
 from runtime.plan.step import GatedStep, Role, Step
-from runtime.schedule.accounts import count_in
+from runtime.schedule.accounts import count_closing, count_in
 
 
 class Chain:
@@ -63,6 +64,7 @@ class StageOperator:
         self._counters, self._passes_on = step.counters, step.passes_on
         self._compares = "comparisons" in step.counters
         self._has_time = step.has_time
+        self._closes = closes_of(step) is not None
         self._told = (START_NS, 0, START_NS)  # watermark, its stimulus, frontier: of the last read
 
     def work(self, released: GateRead, now_ns: int) -> tuple[Batch | None, int]:
@@ -108,6 +110,14 @@ class StageOperator:
         return GateRead(none, none, *self._told)
 
     @property
+    def waited_ns(self) -> int:
+        """How long windows that closed in the last slice had waited, by the clock, at most."""
+        if not self._closes:
+            return 0
+        found: int = self.operator.waited_ns  # type: ignore[attr-defined]  # its step says so
+        return found
+
+    @property
     def comparisons(self) -> int:
         """Pairs that the operator has compared so far; 0 for one that does not say."""
         if not self._compares:
@@ -118,6 +128,8 @@ class StageOperator:
     def fill(self, report: StageReport) -> None:
         """Fill in what the operator holds and counts."""
         report.held = self.operator.rows_held
+        if self._closes:
+            count_closing(report, self.operator)
         for name in self._counters:
             count_in(report, name, getattr(self.operator, name))
 

@@ -22,6 +22,7 @@ from runtime.model import START_NS, Batch, GateRead, Message
 from runtime.plan.plan import Stage
 from runtime.plan.step import GatedStep
 from runtime.schedule.accounts import count_gate, count_reads
+from runtime.schedule.arrivals import ArrivalFrontier
 from runtime.schedule.idle_channels import IdleChannels
 from runtime.schedule.queues import PathQueues, credit_of
 from runtime.schedule.replicas import UnionInput
@@ -54,6 +55,9 @@ class Intake(ABC):
         self.rows_worked = 0
         self._queues, self._report, self._sampler = queues, report, sampler
         self._writer = {channel.name: n for n, channel in enumerate(stage.inputs)}
+        self._arrivals: ArrivalFrontier | None = None  # None: nobody tells of these
+        if any(channel.tells_arrivals for channel in stage.inputs):
+            self._arrivals = ArrivalFrontier(len(stage.inputs))
 
     def heard(self, channel: str, now_ns: int) -> None:
         """Note that a channel has spoken."""
@@ -118,19 +122,26 @@ class PassIntake(Intake):
             self._sampler.passed(message.batch, came_ns)
         if self._union is not None:
             message = self._union.passed(channel, message)
-        promise_ns = message.promise_ns
-        return GateRead(
-            [message.batch], [None], promise_ns, message.promise_stimulus_ns, promise_ns
-        )
+        promise_ns, arrived = message.promise_ns, message.arrived
+        if self._arrivals is not None:
+            self._arrivals.hear(self._writer[channel], message)
+            arrived = self._arrivals.advance()
+        told = promise_ns, message.promise_stimulus_ns, promise_ns, arrived
+        return GateRead([message.batch], [None], *told)
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, the queue apart."""
-        return {"union": self._union.snapshot() if self._union else None}
+        return {
+            "union": self._union.snapshot() if self._union else None,
+            "arrivals": self._arrivals.snapshot() if self._arrivals else None,
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         if self._union is not None:
             self._union.restore(state["union"])
+        if self._arrivals is not None:
+            self._arrivals.restore(state["arrivals"])
 
 
 class _Held(Intake):
@@ -241,6 +252,8 @@ class GateIntake(_Held):
             )
             if message.batch is not None and self._may_be_behind[writer]:
                 self._count_behind(writer, message.batch)
+            if self._arrivals is not None:
+                self._arrivals.hear(writer, message)
             if self._idle is not None:
                 self._idle.taken(writer, now_ns)
             if sampler is not None:
@@ -250,6 +263,8 @@ class GateIntake(_Held):
             self._idle.mark(gate, now_ns, queued=self._queues.waiting())
         held = self._count_most()
         released = gate.read(limit=max_rows, now_ns=now_ns)
+        if self._arrivals is not None:
+            released = self._told_of_arrivals(self._arrivals, released)
         # Cut short it may have let all rows go and yet not have come as far as it could.
         self.more = (
             released is not None
@@ -261,6 +276,18 @@ class GateIntake(_Held):
             sampler.left(released, now_ns)
         if released is not None and self._kept_ns is not None:
             self._count_held_back(released)
+        return released
+
+    def _told_of_arrivals(
+        self, arrivals: ArrivalFrontier, released: GateRead | None
+    ) -> GateRead | None:
+        """Say with a read, or one that has no rows, how far arrivals have come."""
+        gate = self._gate
+        arrived = arrivals.advance(gate.held() if gate.rows_held else (), idle=gate.idle)
+        if arrived is None:
+            return released
+        released = released or gate.nothing_new()
+        released.arrived = arrived
         return released
 
     def _count_behind(self, writer: int, batch: Batch) -> None:
@@ -284,6 +311,9 @@ class GateIntake(_Held):
         gate = self._gate
         held = gate.rows_held_of(writer)
         may = held < limits.gate_rows or writer in gate.holders()
+        if self._arrivals is not None and self._arrivals.rows_ahead(writer) >= limits.gate_rows:
+            holders = self._arrivals.holders(idle=gate.idle)  # rows wait for these, not here
+            may = writer in holders or not holders
         if may and held >= limits.most_gate_rows:
             raise OrderError(self._overflow(writer, held, limits.most_gate_rows))
         if self._idle is not None:
@@ -303,19 +333,25 @@ class GateIntake(_Held):
         """Fill in what the gate has let go, and whom it went on without."""
         names = self._sources
         count_gate(self._report, self._gate, queued=self._queues.rows, dropped=dropped, names=names)
+        if self._arrivals is not None:  # on the way to who puts rows in order: none is late here
+            self._report.slack_ready += self._report.late
+            self._report.late = 0
         if self._idle is not None:
             self._report.idle_marks = dict(self._idle.marks)
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, the queue apart: the gate's, and who has been silent since when."""
         idle = None if self._idle is None else self._idle.snapshot()
-        return {**super().snapshot(), "idle": idle}
+        arrivals = None if self._arrivals is None else self._arrivals.snapshot()
+        return {**super().snapshot(), "idle": idle, "arrivals": arrivals}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         super().restore(state)
         if self._idle is not None:
             self._idle.restore(state["idle"])
+        if self._arrivals is not None:
+            self._arrivals.restore(state["arrivals"])
 
 
 def _count_in(counts: dict[str, int], name: str, more: int) -> None:

@@ -67,8 +67,9 @@ class UnionInput:
         if batch is not None:
             writers = np.full(message.rows, self._ranks[channel], dtype=np.int64)
             times = batch.event_time_ns, batch.stimulus_time_ns
-            batch = Batch(*times, batch.columns, writers, batch.marks)
-        return Message(batch, min(self._promises_ns.values()), message.promise_stimulus_ns)
+            batch = Batch(*times, batch.columns, writers, batch.marks, batch.arrivals)
+        promise_ns, stimulus_ns = min(self._promises_ns.values()), message.promise_stimulus_ns
+        return Message(batch, promise_ns, stimulus_ns, arrived=message.arrived)
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state."""

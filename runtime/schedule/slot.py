@@ -29,7 +29,7 @@ from runtime.schedule.stimuli import in_words, ring
 
 POLL_NS = 5_000_000
 """A source that has nothing right now, and cannot say when, is asked again after this long."""
-VERSION = 5
+VERSION = 6
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 

@@ -19,6 +19,7 @@ from runtime.plan.plan import Channel, Stage
 from runtime.plan.step import GatedStep, Role
 from runtime.plan.steps import GateStep, SourceStep
 from runtime.schedule.accounts import count_source
+from runtime.schedule.arrivals import teller_of
 from runtime.schedule.chain import Chain, StageOperator, count_alone, restore_report, steps_counted
 from runtime.schedule.intake import GateIntake, Intake, PartitionedIntake, PassIntake
 from runtime.schedule.late import LateOutputs
@@ -59,6 +60,7 @@ class StageMachine:
                 writer_id=stage.number,
                 start_ns=start_ns,
                 needed=stage.needed,
+                teller=teller_of(stage, stage.step),
             )
         self._queues = path_queues(stage.inputs, self._limits.order)
         self.report = StageReport(
@@ -164,9 +166,8 @@ class StageMachine:
 
     def is_polling(self, now_ns: int) -> bool:
         """Whether this is a source that may get something at a time it cannot tell."""
-        return (
-            self.source is not None and not self.is_finished and self.source.due_ns(now_ns) is None
-        )
+        source = self.source
+        return source is not None and not self.is_finished and source.is_polling(now_ns)
 
     def due_ns(self, now_ns: int) -> int | None:
         """Return when there will next be something to do; None: unknown, or nothing ever.
@@ -251,10 +252,7 @@ class StageMachine:
         self.report.batches += 1
         self.report.counts[READY] += message.rows
         self.is_finished = message.promise_ns == END_NS
-        batch = self._apply_chain(message.batch, is_input=True)
-        if batch is message.batch:
-            return message
-        return Message(batch, message.promise_ns, message.promise_stimulus_ns)
+        return message.with_batch(self._apply_chain(message.batch, is_input=True))
 
     def _emit(self, released: GateRead, now_ns: int) -> Message | None:
         self.report.batches += 1
@@ -265,6 +263,8 @@ class StageMachine:
             self.report.rows_out += self._replica_outputs.partition(released)
         elif (operator_at := self._operator_at) is not None:
             batch, kept = operator_at.work(released, now_ns)
+            if self._sampler is not None and (waited_ns := operator_at.waited_ns):
+                self._sampler.waited(waited_ns)
             self.report.counts[FILTERED] += kept
             if self._late is not None:
                 late = operator_at.operator.take_late()
@@ -277,9 +277,10 @@ class StageMachine:
         self._promise_ns = max(promise_ns, self._promise_ns)
         if self._promise_ns == END_NS and not self._intake.more:
             self.is_finished = True
-        if batch is None and not (advanced or has_late) and self._replica_outputs is None:
+        arrived = released.arrived if self._outputs.tells_arrivals else None
+        if batch is None and not (advanced or has_late or arrived or self._replica_outputs):
             return None
-        return Message(batch, self._promise_ns, released.watermark_stimulus_ns)
+        return Message(batch, self._promise_ns, released.watermark_stimulus_ns, arrived=arrived)
 
     def _apply_chain(self, batch: Batch | None, *, is_input: bool) -> Batch | None:
         before = 0 if batch is None else len(batch.event_time_ns)

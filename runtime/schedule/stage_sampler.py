@@ -49,7 +49,7 @@ class StageSampler:
         self._reads = reads
         self._read_log = ReadLog()
         self._is_mixed = [channel.is_mixed for channel in stage.inputs]
-        self._since_ns = self._rows = 0  # of the last slice
+        self._since_ns = self._rows = self._waited_ns = 0  # of the last slice
         self._last_event_ns = START_NS
         self._trials: GateTrials | None = None
 
@@ -66,7 +66,7 @@ class StageSampler:
 
     def begin(self) -> None:
         """Begin a slice."""
-        self._rows = 0
+        self._rows = self._waited_ns = 0
 
     def came(self, writer: int, batch: Batch | None, came_ns: int) -> None:
         """Count rows that went into the gate, and came at that time."""
@@ -130,9 +130,15 @@ class StageSampler:
     def _worked(self, since_ns: int, rows: int, last_event_ns: int) -> None:
         self._since_ns, self._rows, self._last_event_ns = since_ns, rows, last_event_ns
 
+    def waited(self, wait_ns: int) -> None:
+        """Count how long windows have waited, by the clock, that close in this slice."""
+        self._waited_ns = max(self._waited_ns, wait_ns)
+
     def end(self, began_ns: int, took_ns: int) -> None:
         """End the slice."""
         self._meter.sliced()
+        if self._waited_ns:
+            self._meter.worked(self._waited_ns + took_ns, rows=0 if self._rows else 1)
         if self._rows:
             latency_ns = max(began_ns - self._since_ns, 0) + took_ns
             self._meter.worked(latency_ns, rows=self._rows, last_event_ns=self._last_event_ns)

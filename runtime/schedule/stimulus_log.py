@@ -38,7 +38,7 @@ from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input
 
 __all__ = ["LoggedSlot", "give", "make_slot", "replay", "replaying"]
 
-VERSION = 4
+VERSION = 5
 """Of a log; another one whenever what is in it changes its meaning."""
 
 Entry = tuple[Any, ...]

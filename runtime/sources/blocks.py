@@ -13,15 +13,19 @@ late?        -   -   -   -   late     6 < 7; while 4 >= 3 came as promised
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from runtime.errors import IngestError, OrderError
-from runtime.model import START_NS, Batch, BoolArray, Columns, Int64Array, format_ns
+from runtime.model import START_NS, Batch, Columns, Int64Array, format_ns
+from runtime.order.newest import running_max
 from runtime.order.reorder import Reordering
+from runtime.sources.arrivals import ArrivalTeller
+from runtime.sources.block import Block
+from runtime.sources.clock import SourceClock
 from runtime.sources.columns import (
     check_source_columns,
     read_columns,
@@ -33,70 +37,14 @@ from runtime.sources.columns import (
 from runtime.sources.early import MOST_ROWS, EarlyRows, Rows
 from runtime.sources.idle_writers import IdleWriters
 from runtime.sources.named_reader import NamedReader
-from runtime.sources.pacing import Pace, running_max
+from runtime.sources.numbered import NumberedBlocks
+from runtime.sources.pacing import Pace
 from runtime.sources.promises import PromiseLine, spoken_promise_ns
-from runtime.sources.spec import EndOfInput, SourceReader, SourceSpec
+from runtime.sources.spec import EndOfInput, SourceSpec
 from runtime.sources.writers import WriterTable
 
 _PIECE_ROWS = 65_536
 """At most this many rows are worked on at once: about a millisecond, and it fits the cache."""
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Rows read but not yet handed over, with all that is decided of them.
-
-    What is asked row by row is a memoryview, one integer a row: an element of it costs a third
-    of an element of an array.
-
-    Attributes:
-        batch: the rows; its stimulus times are the due times of a paced source, and mean
-            nothing for one that is not.
-        rows: how many.
-        due_ns: the due time of each row; None: the source is not paced.
-        newest_ns: the newest event time of the input up to each row.
-        promised_ns: from each row on nothing older comes; None: the source promises nothing.
-        late: shape (rows,), which rows are older than was promised before them; None: none.
-        refused_row: position of the row that ends the run where such are refused, or None.
-        refusal: why.
-    """
-
-    batch: Batch
-    rows: int
-    due_ns: memoryview[int] | None
-    newest_ns: memoryview[int]
-    promised_ns: memoryview[int] | None
-    late: BoolArray | None
-    refused_row: int | None
-    refusal: str
-
-    def rest(self, start: int) -> dict[str, Any]:
-        """Return all that is known of the rows from this position on, as `of_rest` takes it."""
-        refused_row = self.refused_row
-        return {
-            "batch": self.batch.slice(start, self.rows),
-            "due_ns": None if self.due_ns is None else np.asarray(self.due_ns)[start:],
-            "newest_ns": np.asarray(self.newest_ns)[start:],
-            "promised_ns": None
-            if self.promised_ns is None
-            else np.asarray(self.promised_ns)[start:],
-            "late": None if self.late is None else self.late[start:],
-            "refused": (None if refused_row is None else refused_row - start, self.refusal),
-        }
-
-    @classmethod
-    def of_rest(cls, state: dict[str, Any]) -> Block:
-        """Return the block that `rest` described."""
-        due_ns, promised_ns = state["due_ns"], state["promised_ns"]
-        return cls(
-            state["batch"],
-            len(state["batch"]),
-            None if due_ns is None else due_ns.data,
-            state["newest_ns"].data,
-            None if promised_ns is None else promised_ns.data,
-            state["late"],
-            *state["refused"],
-        )
 
 
 class BlockReader:
@@ -109,9 +57,11 @@ class BlockReader:
         order: puts its rows in order; says what they promise.
         rank: its rank in the plan.
         needed: the columns to carry; None: all.
+        teller: gives each row its arrival, for those who go by it; None: nobody does.
 
     Attributes:
         has_ended: whether the input has said that nothing will follow.
+        clock: what is known of the clocks of its writers.
 
     Raises:
         SchemaError: the settings name columns that are missing or of the wrong type.
@@ -126,25 +76,32 @@ class BlockReader:
         order: Reordering,
         rank: int,
         needed: frozenset[str] | None,
+        teller: ArrivalTeller | None = None,
     ) -> None:
         check_source_columns(source, spec, schema, sorted(needed or ()))
         self.has_ended = False
         self._source = source
         self._spec, self._reorder = spec, spec.reorder
         self._carried = [name for name in schema.names if needed is None or name in needed]
-        self._schema = _schema_to_read(spec, schema, self._carried)
+        self._teller = teller
+        self._uses_arrival = _uses_arrival(spec) or teller is not None
+        arrival = spec.arrival if self._uses_arrival else None
+        self._schema = _schema_to_read(spec, schema, [*self._carried, arrival])
         self._pace = None if spec.speed is None else Pace(spec.speed)
         self._promises = PromiseLine(spec, order)
+        self._numbered: NumberedBlocks | None = None
+        if spec.numbered is not None and spec.sequence is not None:
+            self._numbered = NumberedBlocks(source, spec.numbered, spec.sequence, spec)
         self._idle_writers: IdleWriters | None = None
         if spec.waits_for_each_writer and spec.idle_ns is not None:
             self._idle_writers = IdleWriters(spec.idle_ns)
         self._early = None if spec.ahead_ns is None else EarlyRows(spec.ahead_ns)
-        self._uses_arrival = _uses_arrival(spec)
         self._writers = None if spec.writer is None else WriterTable(source, rank)
+        self.clock = SourceClock(source, spec)
         self._newest_ns = START_NS
         self._rows_read = 0  # of the input: where a new reader is to go on
         self._to_skip = 0  # of these, those that the open reader has still to pass over
-        self._reader: SourceReader | None = None
+        self._reader: NamedReader | None = None
         self._rest: pa.RecordBatch | None = None
 
     def holder(self) -> str | None:
@@ -154,11 +111,12 @@ class BlockReader:
             return None
         return str(self._writers.name(number))
 
-    def next_block(self, *, start_ns: int) -> Block | None:
+    def next_block(self, *, start_ns: int, now_ns: int) -> Block | None:
         """Return the next rows; None when none are there now, or none will be (`has_ended`).
 
         Args:
             start_ns: wall clock at which the first row of a paced source is due.
+            now_ns: wall clock; when rows arrive for which nothing else says so.
 
         Raises:
             OrderError: too many rows are ahead of their arrivals.
@@ -167,7 +125,7 @@ class BlockReader:
         while self._rest is not None or self._has_more():
             rest = self._rest
             if rest is None:
-                return None
+                return None if self._numbered is None else self._numbered.waited(now_ns)
             if self._early is not None and self._early.rows > MOST_ROWS:
                 raise OrderError(self._all_are_early(self._early))
             rows = self._read(rest.slice(0, _PIECE_ROWS))
@@ -177,15 +135,36 @@ class BlockReader:
                 if self._pace is not None:
                     self._pace.begin(int(rows.arrival_ns[0]))  # even if it is held
                 rows = self._early.admit(rows)
+            if self._numbered is not None:
+                return self._put_in_order(rows, self._numbered, start_ns=start_ns, now_ns=now_ns)
             if len(rows):
                 return self._judged(rows, start_ns=start_ns)
+        if self._numbered is not None:
+            return self._numbered.rest(self._pace, start_ns=start_ns)
         last = None if self._early is None else self._early.rest()
         return None if last is None else self._judged(last, start_ns=start_ns, is_rest=True)
+
+    def has_rows(self) -> bool:
+        """Whether the input has rows right now, or will have none (`has_ended`)."""
+        return self._has_more() and self._rest is not None
+
+    @property
+    def wait_ends_ns(self) -> int | None:
+        """By the clock, when something leaves though nothing comes; None: nothing will."""
+        return None if self._numbered is None else self._numbered.wait_ends_ns
+
+    def held_by_number(self) -> Iterable[Batch]:
+        """Return the rows that wait for a number, or for other writers, in no order."""
+        return () if self._numbered is None else self._numbered.held()
 
     @property
     def early(self) -> EarlyRows | None:
         """Rows that cannot have happened yet; None: nobody looks."""
         return self._early
+
+    def clock_told(self) -> dict[str, int]:
+        """Return what is known of its clocks, and what a reader that compares them has counted."""
+        return self.clock.told() | ({} if self._reader is None else self._reader.clock_counts)
 
     def close(self) -> None:
         """Let go of the input. Safe to call twice."""
@@ -204,6 +183,8 @@ class BlockReader:
             "idle_writers": None if self._idle_writers is None else self._idle_writers.snapshot(),
             "early": None if self._early is None else self._early.snapshot(),
             "writers": None if self._writers is None else self._writers.snapshot(),
+            "clock": self.clock.snapshot(),
+            "numbered": None if self._numbered is None else self._numbered.snapshot(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -216,9 +197,15 @@ class BlockReader:
             ("idle_writers", self._idle_writers),
             ("early", self._early),
             ("writers", self._writers),
+            ("clock", self.clock),
+            ("numbered", self._numbered),
         ):
             if own is not None:
                 own.restore(state[name])
+
+    def arrival_ns(self, now_ns: int, *, start_ns: int) -> int | None:
+        """Return the arrival that a paced source replays now; None: there is none."""
+        return None if self._pace is None else self._pace.arrival_ns(now_ns, start_ns=start_ns)
 
     def _has_more(self) -> bool:
         """Poll until there are rows, or none right now; return False at the end."""
@@ -254,6 +241,7 @@ class BlockReader:
             (spec.event_time, "event time"),
             (arrival, "arrival"),
             (spec.writer, "writer"),
+            (spec.sequence, "sequence"),
         ):
             if name is not None:
                 refuse_nulls(source, arrow, name, role=role, row=row)
@@ -262,12 +250,19 @@ class BlockReader:
         if row == 0 and spec.time_unit is None:
             is_whole = pa.types.is_integer(self._schema.field(spec.event_time).type)
             refuse_another_unit(source, spec.event_time, event_time_ns, is_whole=is_whole)
+        arrival_ns = None if arrival is None else self._time_ns(columns, arrival)
+        spoken_ns = spoken_promise_ns(source, spec, columns, event_time_ns, row=row)
+        right = self.clock.correct(columns, event_time_ns, spoken_ns, row=row)
+        writers = None
+        if self._writers is not None and spec.writer is not None:
+            writers = self._writers.number(columns[spec.writer])
+        self.clock.keep(right, writers)
         return Rows(
             columns,
-            event_time_ns,
-            event_time_ns if arrival is None else self._time_ns(columns, arrival),
-            spoken_promise_ns(source, spec, columns, event_time_ns, row=row),
-            self._writers.number(columns[spec.writer]) if self._writers and spec.writer else None,
+            right.event_time_ns,
+            right.event_time_ns if arrival_ns is None else arrival_ns,
+            right.spoken_ns,
+            writers,
             np.arange(row, row + len(arrow)),
         )
 
@@ -311,8 +306,12 @@ class BlockReader:
         if self._pace is not None:
             due_ns = self._pace.due_ns(rows.arrival_ns, start_ns=start_ns)
         carried = {name: rows.columns[name] for name in self._carried}
+        arrivals = None
+        if self._teller is not None:
+            arrivals = self._teller.of_rows(rows.arrival_ns, rows.row)
+        stimulus_time_ns = event_time_ns if due_ns is None else due_ns
         return Block(
-            Batch(event_time_ns, event_time_ns if due_ns is None else due_ns, carried, ids),
+            Batch(event_time_ns, stimulus_time_ns, carried, ids, arrivals=arrivals),
             len(event_time_ns),
             None if due_ns is None else due_ns.data,
             newest_ns.data,
@@ -320,6 +319,27 @@ class BlockReader:
             late,
             refused_row,
             refusal,
+        )
+
+    def _put_in_order(
+        self, rows: Rows, numbered: NumberedBlocks, *, start_ns: int, now_ns: int
+    ) -> Block:
+        ids, writers = None, self._writers
+        if writers is not None and rows.writers is not None:
+            ids = writers.ids(rows.writers)
+            before_ns = writers.newest_before(rows.writers, rows.event_time_ns)
+        else:
+            before_ns = np.append(
+                self._newest_ns, running_max(rows.event_time_ns, self._newest_ns)[:-1]
+            )
+        self._newest_ns = max(self._newest_ns, int(rows.event_time_ns.max()))
+        carried = {name: rows.columns[name] for name in self._carried}
+        arrivals = None
+        if self._teller is not None:
+            arrivals = self._teller.of_rows(rows.arrival_ns, rows.row)
+        batch = Batch(rows.event_time_ns, rows.event_time_ns, carried, ids, arrivals=arrivals)
+        return numbered.block(
+            rows, batch, before_ns, pace=self._pace, start_ns=start_ns, now_ns=now_ns
         )
 
     def _time_ns(self, columns: Columns, name: str) -> Int64Array:
@@ -355,17 +375,22 @@ class BlockReader:
         )
 
 
-def _schema_to_read(spec: SourceSpec, schema: pa.Schema, carried: list[str]) -> pa.Schema:
-    wanted = {*carried, spec.event_time, spec.writer}
-    if _uses_arrival(spec):
-        wanted.add(spec.arrival)
+def _schema_to_read(spec: SourceSpec, schema: pa.Schema, read: list[str | None]) -> pa.Schema:
+    wanted = {*read, spec.event_time, spec.writer, spec.sequence}
     if spec.promise is not None:
         wanted |= spec.promise.columns()
+    if spec.clock is not None:
+        wanted.update(spec.clock.names)
     return pa.schema([field for field in schema if field.name in wanted])
 
 
 def _uses_arrival(spec: SourceSpec) -> bool:
-    return spec.speed is not None or spec.ahead_ns is not None or spec.waits_for_each_writer
+    return (
+        spec.speed is not None
+        or spec.ahead_ns is not None
+        or spec.waits_for_each_writer
+        or spec.numbered is not None
+    )
 
 
 def _utc(event_time_ns: int) -> str:

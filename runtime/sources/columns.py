@@ -33,13 +33,27 @@ def check_source_columns(
 
     Raises:
         SchemaError: a column is missing, a time is neither timestamp nor integer, or a
-            writer neither integer nor text.
+            writer neither integer nor text, or a sequence no integer.
     """
     for name in [*carried, *(spec.promise.columns() if spec.promise is not None else ())]:
         _field(source, schema, name, role="carried")
     _check_time(source, _field(source, schema, spec.event_time, role="event_time"), "event_time")
     if spec.arrival is not None:
         _check_time(source, _field(source, schema, spec.arrival, role="arrival"), "arrival")
+    for name in () if spec.clock is None else spec.clock.names:
+        kind = _field(source, schema, name, role="clock").type
+        if not pa.types.is_integer(kind):
+            raise SchemaError(
+                f"source {source!r}: clock column {name!r} has type {kind}, and offsets and bounds "
+                "are integers: a float could not hold nanoseconds; round it, and name its unit"
+            )
+    if spec.sequence is not None:
+        sequence = _field(source, schema, spec.sequence, role="sequence")
+        if not pa.types.is_integer(sequence.type):
+            raise SchemaError(
+                f"source {source!r}: sequence column {sequence.name!r} has type {sequence.type}, "
+                "and a number in a sequence is an integer, each one above the one before; cast it"
+            )
     if spec.writer is not None:
         writer = _field(source, schema, spec.writer, role="writer")
         if not (pa.types.is_integer(writer.type) or pa.types.is_string(writer.type)):

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from runtime.model import START_NS, Batch, BoolArray, Columns, Int64Array, concat_batches
+from runtime.order.newest import running_max
 from runtime.order.sorting import SortBuffer
-from runtime.sources.pacing import running_max
 
 
 @dataclass(frozen=True, slots=True)

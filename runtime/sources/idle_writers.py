@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from runtime.model import END_NS, START_NS, Int64Array
-from runtime.sources.pacing import running_max
+from runtime.order.newest import least_over, running_max
 
 
 class IdleWriters:
@@ -127,36 +127,3 @@ class IdleWriters:
             never = np.full(new, START_NS, dtype=np.int64)
             self._newest_ns = np.append(self._newest_ns, never)
             self._spoke_ns = np.append(self._spoke_ns, never)
-
-
-def least_over(
-    starts: Int64Array, stops: Int64Array, values: Int64Array, *, rows: int
-) -> Int64Array:
-    """Return for each of `rows` positions the least value over the intervals that it lies in.
-
-    Args:
-        starts: shape (intervals,), the first position of each.
-        stops: shape (intervals,), the one behind its last; starts <= stops <= rows.
-        values: shape (intervals,).
-        rows: how many positions.
-
-    Returns:
-        Shape (rows,); END_NS where there is none.
-    """
-    # A sparse table backwards: an interval is two overlapping ones whose length is a power of
-    # two; then each level is handed down to the next, half by half.
-    some = stops > starts
-    starts, stops, values = starts[some], stops[some], values[some]
-    level = np.frexp(stops - starts)[1].astype(np.int64) - 1
-    levels = int(level.max(initial=0)) + 1
-    table = np.full((levels, rows), END_NS, dtype=np.int64)
-    flat = table.reshape(-1)
-    np.minimum.at(flat, level * rows + starts, values)
-    np.minimum.at(flat, level * rows + stops - (1 << level), values)
-    for upper in range(levels - 1, 0, -1):
-        half = 1 << (upper - 1)
-        np.minimum(table[upper - 1], table[upper], out=table[upper - 1])
-        lower = table[upper - 1, half:]
-        np.minimum(lower, table[upper, : rows - half], out=lower)
-    least: Int64Array = table[0]
-    return least

@@ -11,26 +11,26 @@ How rows were cut into blocks and takes shows in no row, no order and no verdict
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from runtime.errors import OrderError
-from runtime.model import END_NS, START_NS, Batch, Message, concat_batches
-from runtime.sources.blocks import Block, BlockReader
+from runtime.model import END_NS, START_NS, Arrived, Batch, Message, concat_batches
+from runtime.sources.arrivals import ArrivalTeller
+from runtime.sources.block import Block
+from runtime.sources.blocks import BlockReader
+from runtime.sources.late_rows import put_around_late
 from runtime.sources.spec import SourceSpec
-
-_NEAR_ROWS = 16
-"""Among so many rows the last that is due is looked for first: takes of a paced source are small
-more often than not, and the due times further on lie elsewhere in memory."""
 
 
 class SourceMachine:
     """One source. The host passes the time in, and asks `due_ns` when to call `take` again.
 
-    `rows_in = rows handed over + late_dropped + held` at all times.
+    `rows_in = rows handed over + late_dropped + duplicates + held` at all times.
 
     Args:
         name: the source's name.
@@ -40,11 +40,15 @@ class SourceMachine:
             of the writers within it.
         start_ns: wall clock at which the first row of a paced source is due.
         needed: the columns to carry; None: all.
+        teller: what it tells of arrivals, to those who go by them; None: nobody does.
 
     Attributes:
-        late_dropped: rows that were older than promised, and dropped.
-        newest_ns: the newest event time of rows that are not held as early; START_NS before
-            the first.
+        late_dropped: rows older than promised, or whose number had been given up, and dropped.
+        late: the same, that were passed on.
+        duplicates: rows whose number had come before; left out.
+        given_up: numbers that did not come in time. They are no rows.
+        renumbered: how often a writer's numbers began anew.
+        newest_ns: the newest event time of rows that are not held as early; at first START_NS.
         promise_ns: the promise of the last message; START_NS before the first.
         is_ended: whether the message with END_NS has been handed over.
 
@@ -61,19 +65,24 @@ class SourceMachine:
         writer_id: int,
         start_ns: int,
         needed: frozenset[str] | None = None,
+        teller: ArrivalTeller | None = None,
     ) -> None:
         self.name = name
         self._taken = 0  # rows of the blocks
-        self.late_dropped = 0
+        self.late_dropped = self.late = 0
+        self.duplicates = self.given_up = self.renumbered = 0
         self.newest_ns = START_NS
         self.promise_ns = START_NS
         self.is_ended = False
         self._spec = spec
         self._start_ns = start_ns
         self._order = spec.reorder.begin()
+        self._waits_by_clock = spec.goes_by_clock
         self._blocks = BlockReader(
-            name, spec, schema, order=self._order, rank=writer_id, needed=needed
+            name, spec, schema, order=self._order, rank=writer_id, needed=needed, teller=teller
         )
+        self._teller = teller
+        self._arrived_ns = START_NS  # the newest arrival of the rows consumed
         self._block: Block | None = None
         self._position = 0  # rows of the block consumed
         self._next_due_ns: int | None = None  # due time of the row there; None: not looked up
@@ -101,9 +110,19 @@ class SourceMachine:
         return 0 if self._blocks.early is None else self._blocks.early.counted
 
     @property
+    def clock_told(self) -> dict[str, int]:
+        """What a report says of its writers' clocks; empty: they are taken to be right."""
+        return self._blocks.clock_told()
+
+    @property
     def held(self) -> int:
         """Rows held back as early or to be put in order, or released and not yet handed over."""
-        return self.rows_in - self.late_dropped - self._rows_out
+        return self.rows_in - self.late_dropped - self.duplicates - self._rows_out
+
+    @property
+    def rows_out(self) -> int:
+        """Rows handed over."""
+        return self._rows_out
 
     @property
     def holder(self) -> str | None:
@@ -129,20 +148,39 @@ class SourceMachine:
         Raises:
             IngestError: as `take`.
         """
+        due_ns = self._row_due_ns(now_ns)
+        if self._teller is None or self._ready is not None:
+            return due_ns
+        word_ns = self._teller.due_ns(self._next_due_ns)
+        return due_ns if word_ns is None else word_ns
+
+    def _row_due_ns(self, now_ns: int) -> int | None:
         if self._next_due_ns is not None and self._ready is None:
             return self._next_due_ns
         if self.is_ended or self._is_closed:
             return None
         if self._ready is not None:  # as urgent as what it is, however late it is asked
             return min(now_ns, self._ready.stimulus_time_ns.item(0))
-        block = self._current_block()
+        if self._waits_by_clock:
+            return self._due_by_clock(now_ns)
+        block = self._current_block(now_ns)
         if block is None:
             last_ns = now_ns if self._last_due_ns is None else self._last_due_ns
             return min(now_ns, last_ns) if self._blocks.has_ended else None
-        if block.due_ns is None:
+        self._next_due_ns = None if block.due_ns is None else block.due_ns[self._position]
+        return now_ns if self._next_due_ns is None else self._next_due_ns
+
+    def is_polling(self, now_ns: int) -> bool:
+        """Whether the next rows may come at a time that `due_ns` does not tell. May poll."""
+        due_ns = self.due_ns(now_ns)
+        return due_ns is None or (self._waits_by_clock and due_ns > now_ns)
+
+    def _due_by_clock(self, now_ns: int) -> int | None:
+        """Return `due_ns` where a row arrives when it is taken: none is read before."""
+        is_left = self._block is not None and self._position < self._block.rows
+        if is_left or self._blocks.has_rows() or self._blocks.has_ended:
             return now_ns
-        self._next_due_ns = block.due_ns[self._position]
-        return self._next_due_ns
+        return self._blocks.wait_ends_ns
 
     def take(self, now_ns: int, *, max_rows: int | None = None) -> Message | None:
         """Return rows that have arrived by now, with the source's promise.
@@ -169,19 +207,19 @@ class SourceMachine:
         if limit < 1 or self.is_ended or self._is_closed:
             return None
         if self._ready is None:
-            block = self._current_block()
+            block = self._current_block(now_ns)
             if block is not None:
                 stop = self._due_until(block, now_ns, limit)
                 if stop <= self._position:
-                    return None
-                self._taken += stop - self._position
+                    return self._word(now_ns)
+                self._taken += block.rows_read(self._position, stop)
                 self.newest_ns = block.newest_ns[stop - 1]
-                self.late_dropped += self._consume(block, stop, now_ns)
+                self._consume(block, stop, now_ns)
             elif self._blocks.has_ended:
                 self._finish(now_ns)
             else:
                 return None
-        return self._hand_over(limit)
+        return self._hand_over(limit, now_ns)
 
     def close(self) -> None:
         """Let go of the input. Safe to call twice; nothing is handed over afterwards."""
@@ -198,7 +236,8 @@ class SourceMachine:
         """
         is_left = self._block is not None and self._position < self._block.rows
         return {
-            "counts": (self._taken, self._rows_out, self.late_dropped),
+            "counts": (self._taken, self._rows_out, self.late_dropped, self.late),
+            "numbers": (self.duplicates, self.given_up, self.renumbered),
             "start_ns": self._start_ns,
             "newest_ns": self.newest_ns,
             "promise_ns": self.promise_ns,
@@ -209,6 +248,8 @@ class SourceMachine:
             "block": self._block.rest(self._position) if is_left and self._block else None,
             "order": self._order.snapshot(),
             "ready": self._ready,
+            "arrived_ns": self._arrived_ns,
+            "teller": None if self._teller is None else self._teller.snapshot(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -217,7 +258,8 @@ class SourceMachine:
         The next `due_ns` or `take` that needs more rows opens the input and passes over those
         that were read before. They must be the same; how they are cut into blocks does not show.
         """
-        self._taken, self._rows_out, self.late_dropped = state["counts"]
+        self._taken, self._rows_out, self.late_dropped, self.late = state["counts"]
+        self.duplicates, self.given_up, self.renumbered = state["numbers"]
         self._start_ns = state["start_ns"]
         self.newest_ns = state["newest_ns"]
         self.promise_ns = state["promise_ns"]
@@ -228,37 +270,38 @@ class SourceMachine:
         self._block = None if state["block"] is None else Block.of_rest(state["block"])
         self._order.restore(state["order"])
         self._ready = state["ready"]
+        self._arrived_ns = state["arrived_ns"]
+        if self._teller is not None:
+            self._teller.restore(state["teller"])
 
-    def _current_block(self) -> Block | None:
+    def _current_block(self, now_ns: int) -> Block | None:
         if self._block is None or self._position >= self._block.rows:
             self._block = None
-            self._block = self._blocks.next_block(start_ns=self._start_ns)
+            self._block = self._blocks.next_block(start_ns=self._start_ns, now_ns=now_ns)
             self._position = 0
         return self._block
 
     def _due_until(self, block: Block, now_ns: int, limit: int) -> int:
         """Return the position behind the last row to consume now."""
-        position, due_ns = self._position, block.due_ns
-        stop = min(block.rows, position + limit)
-        if due_ns is not None:
-            near = position + _NEAR_ROWS
-            if near < stop and due_ns[near] > now_ns:
-                stop = near
-            stop = bisect_right(due_ns, now_ns, position, stop)
+        position = self._position
+        stop = block.due_until(position, min(block.rows, position + limit), now_ns)
         if block.refused_row is not None and stop > block.refused_row:
             if position == block.refused_row:
                 raise OrderError(block.refusal)
             stop = block.refused_row
         return stop
 
-    def _consume(self, block: Block, stop: int, now_ns: int) -> int:
-        """Take rows up to `stop` out of the block; return how many of them were late."""
+    def _consume(self, block: Block, stop: int, now_ns: int) -> None:
+        """Take rows up to `stop` out of the block."""
         start, self._position = self._position, stop
         self._next_due_ns = None
-        rows = block.batch.slice(start, stop)
+        rows = block.leaving(start, stop)
         if block.due_ns is None:
-            stimulus_time_ns = np.full(stop - start, now_ns, dtype=np.int64)
-            rows = Batch(rows.event_time_ns, stimulus_time_ns, rows.columns, rows.writers)
+            stimulus_time_ns = np.full(len(rows), now_ns, dtype=np.int64)
+            if block.leaves is not None:  # it may have waited
+                np.minimum(stimulus_time_ns, rows.stimulus_time_ns, out=stimulus_time_ns)
+            times = rows.event_time_ns, stimulus_time_ns
+            rows = Batch(*times, rows.columns, rows.writers, arrivals=rows.arrivals)
         else:
             self._last_due_ns = block.due_ns[stop - 1]
             if stop < block.rows:
@@ -271,13 +314,21 @@ class SourceMachine:
                     raised_by = bisect_left(block.promised_ns, reached_ns, start, stop)
                     self._reached_stimulus_ns = block.due_ns[raised_by]
 
-        late = 0
+        self._arrived_ns = block.arrived_ns(stop - 1)
         if block.late is not None:
             late = int(np.count_nonzero(block.late[start:stop]))
-            if late:
+            if late and self._spec.reorder.passes_late:
+                self.late += late
+                assert block.promised_ns is not None, "late is behind a promise"
+                is_late, promised_ns = block.late[start:stop], block.promised_ns[start:stop]
+                left, rows = put_around_late(self._order, rows, is_late, promised_ns)
+                self._release(left)
+            elif late:
+                self.late_dropped += late
                 rows = rows.keep(~block.late[start:stop])
+        for word, more in block.counted(start, stop):
+            setattr(self, word, getattr(self, word) + more)
         self._release(self._order.put(rows, self._reached_ns))
-        return late
 
     def _finish(self, now_ns: int) -> None:
         """Nothing will follow: release what is held."""
@@ -286,13 +337,51 @@ class SourceMachine:
         self._release(self._order.rest())
 
     def _release(self, rows: Batch | None) -> None:
-        if rows is None:
-            return
-        if len(rows.event_time_ns) == 0:
+        if rows is None or len(rows.event_time_ns) == 0:
             return
         self._ready = rows if self._ready is None else concat_batches([self._ready, rows])
 
-    def _hand_over(self, limit: int) -> Message:
+    def _word(self, now_ns: int) -> Message | None:
+        """Return a message that only says how far arrivals have come; None: no further."""
+        arrived = self._arrived(now_ns)
+        if arrived is None:
+            return None
+        return Message(None, self.promise_ns, self._reached_stimulus_ns, arrived=arrived)
+
+    def _arrived(self, now_ns: int) -> Arrived | None:
+        if self._teller is None:
+            return None
+        next_row = clock = None
+        block = self._block
+        if block is not None and self._position < block.rows:
+            next_row = block.still_ns(self._position)
+            if block.due_ns is not None and block.due_ns[self._position] > now_ns:
+                clock = self._blocks.arrival_ns(now_ns, start_ns=self._start_ns)
+        ready = [] if self._ready is None else [self._ready]
+        held = self._rows_in_order()
+        if held is None:
+            return None
+        return self._teller.word(
+            now_ns,
+            consumed=self._arrived_ns,
+            stimulus_ns=now_ns if self._last_due_ns is None else self._last_due_ns,
+            next_row=next_row,
+            clock=clock,
+            held=[*held, *ready],
+        )
+
+    def _rows_in_order(self) -> Iterable[Batch] | None:
+        """Return what the order policy holds; None: it holds some, and does not say which."""
+        if self._reached_ns == END_NS:
+            return ()
+        if self._spec.numbered is not None:
+            return self._blocks.held_by_number()
+        if hasattr(self._order, "held"):  # a policy of the user's own may have none
+            return self._order.held()
+        ready = 0 if self._ready is None else len(self._ready)
+        return None if self.held > self.early_held + ready else ()
+
+    def _hand_over(self, limit: int, now_ns: int) -> Message:
         batch, rest = self._ready, None
         if batch is not None:
             rows = len(batch.event_time_ns)
@@ -303,7 +392,8 @@ class SourceMachine:
         before_ns = self.promise_ns
         self.promise_ns = self._reached_ns
         if rest is not None:  # released, so not older than the promise; yet it is still to come
-            first_ns = min(int(rest.event_time_ns[0]), self._reached_ns, END_NS - 1)
+            first_ns = min(int(rest.event_time_ns.min()), self._reached_ns, END_NS - 1)
             self.promise_ns = max(before_ns, first_ns)
         self.is_ended = self.promise_ns == END_NS
-        return Message(batch, self.promise_ns, self._reached_stimulus_ns)
+        arrived = None if self._teller is None else self._arrived(now_ns)
+        return Message(batch, self.promise_ns, self._reached_stimulus_ns, arrived=arrived)

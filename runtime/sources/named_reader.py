@@ -44,6 +44,11 @@ class NamedReader:
             "columns with pyarrow.record_batch({name: values}))"
         )
 
+    @property
+    def clock_counts(self) -> dict[str, int]:
+        """What a reader that compares clocks has counted: {what: how often}; empty: it does not."""
+        return dict(getattr(self._reader, "clock_counts", {}))
+
     def close(self) -> None:
         """Close the reader."""
         called_by_name(self._source, self._reader, "close")

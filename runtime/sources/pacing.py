@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from runtime.model import START_NS, Int64Array
+from runtime.order.newest import running_max
 
 _LONGEST_NS = 2**62
 """A due time further off than this (146 years) is cut, so that adding the start cannot wrap."""
@@ -40,11 +41,30 @@ class Pace:
         first_ns = self.begin(int(arrival_ns[0]))
         in_order_ns = running_max(arrival_ns, self._newest_ns)
         self._newest_ns = int(in_order_ns[-1])
+        return self._mapped(in_order_ns, first_ns, start_ns)
+
+    def at_ns(self, times_ns: Int64Array, *, start_ns: int) -> Int64Array:
+        """Return when moments between arrivals are due, shape (moments,); they are no rows.
+
+        Args:
+            times_ns: shape (moments,), none before the first arrival.
+            start_ns: as above.
+        """
+        assert self._first_ns is not None, "rows came before"
+        return self._mapped(times_ns, self._first_ns, start_ns)
+
+    def _mapped(self, in_order_ns: Int64Array, first_ns: int, start_ns: int) -> Int64Array:
         # Unsigned, so that any two int64 can be subtracted.
         since = in_order_ns.view(np.uint64) - np.int64(first_ns).view(np.uint64)
         scaled = since if self._speed == 1 else np.rint(since / self._speed)
         due: Int64Array = np.minimum(scaled, _LONGEST_NS).astype(np.int64) + start_ns
         return due
+
+    def arrival_ns(self, now_ns: int, *, start_ns: int) -> int | None:
+        """Return the arrival that is due now; None before the first is known, or the start."""
+        if self._first_ns is None or now_ns < start_ns:
+            return None
+        return self._first_ns + int((now_ns - start_ns) * self._speed)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the first arrival and the newest."""
@@ -53,11 +73,3 @@ class Pace:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self._first_ns, self._newest_ns = state["first_ns"], state["newest_ns"]
-
-
-def running_max(values: Int64Array, before: int) -> Int64Array:
-    """Return the largest value so far at each position, shape (rows,), `before` included."""
-    running: Int64Array = np.maximum.accumulate(values)
-    if before > running[0]:
-        np.maximum(running, before, out=running)
-    return running

@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from runtime.errors import OperatorError, SchemaError
 from runtime.model import END_NS, START_NS, Batch, Columns, Int64Array
+from runtime.order.newest import running_max
 from runtime.order.reorder import Reordering
 from runtime.sources.columns import time_ns
-from runtime.sources.pacing import running_max
 from runtime.sources.spec import SourceSpec
 
 

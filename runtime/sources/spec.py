@@ -13,7 +13,10 @@ import pyarrow as pa
 
 from runtime.errors import SettingError
 from runtime.expressions.expressions import Expr
-from runtime.order.reorder import OrderWord, Reorder, reorder_of
+from runtime.order.policies import OrderWord, reorder_of
+from runtime.order.reorder import Reorder
+from runtime.order.sequence import BySequence
+from runtime.sources.clock_columns import ClockColumns
 
 
 class EndOfInput:
@@ -82,7 +85,12 @@ class SourceSpec:
         out_of_order: what to do with an event that is older than what was promised:
             "error" stop, naming it; "late" drop it, counted as late; "sort" hold events back
             for `disorder_ns` of event time and send them in order, and count what is older
-            still as late; or a policy of your own, a `Reorder`, which has its own disorder.
+            still as late; "sequence" put each writer's events in the order of their numbers,
+            and give up missing ones after a timeout (`by_sequence` has its settings); or a policy
+            of your own, a `Reorder`, which has its own disorder.
+        sequence: for "sequence", the column (integer) of an event's number in its writer's
+            sequence; each comes one above the one before. Timeouts go by `arrival`; without it
+            by the times that are replayed (`speed`); without both by the clock.
         disorder_ns: how far event time may run behind the newest seen, for "sort"/"late".
         idle_ns: how long a writer may be silent, by `arrival` (without one, by the newest event
             time), before it holds nobody back until it speaks again. The source then promises
@@ -93,6 +101,8 @@ class SourceSpec:
             has not happened yet: it is held back, and moves neither promise nor newest, until
             an event that is right has its time (or the input ends). Needs `arrival`. None: clocks
             are right.
+        clock: the columns of how far its clock is off; each event time, and what `promise` says
+            of it, is put right by them first of all (`clock.py`). None: its clock is ours.
         max_rows: at most this many rows are handed over at a time.
     """
 
@@ -107,6 +117,8 @@ class SourceSpec:
     disorder_ns: int = 0
     idle_ns: int | None = None
     ahead_ns: int | None = None
+    clock: ClockColumns | None = None
+    sequence: str | None = None
     max_rows: int = 10_000
 
     def __post_init__(self) -> None:
@@ -125,8 +137,51 @@ class SourceSpec:
             )
         if self.ahead_ns is not None and self.ahead_ns < 0:
             raise SettingError(f"ahead_ns={self.ahead_ns} must be zero or more, or None")
+        if not isinstance(self.clock, ClockColumns | None):
+            raise SettingError(
+                f"clock={self.clock!r} names no columns; write clock=sw.clock_columns('offset_ms', "
+                "unit='ms'), the column of what to add to its event times"
+            )
+        self._check_sequence()
         if self.max_rows < 1:
             raise SettingError(f"max_rows={self.max_rows} must be at least 1")
+
+    def _check_sequence(self) -> None:
+        if self.numbered is None:
+            if self.sequence is not None:
+                raise SettingError(
+                    f"sequence={self.sequence!r} is for out_of_order='sequence'; write that too, "
+                    "or leave sequence away"
+                )
+            return
+        if self.sequence is None:
+            raise SettingError(
+                "out_of_order='sequence' needs sequence='…', the column of an event's number in "
+                "its writer's sequence"
+            )
+        given = {"promise": self.promise is not None, "ahead": self.ahead_ns is not None}
+        for option in (option for option, is_given in given.items() if is_given):
+            raise SettingError(
+                f"{option}= goes by event time, and out_of_order='sequence' by number, which "
+                f"promises what it has released: leave {option} away"
+            )
+
+    @property
+    def numbered(self) -> BySequence | None:
+        """How rows are put in order by their numbers; None: they are not."""
+        reorder = self.reorder
+        return reorder if isinstance(reorder, BySequence) else None
+
+    @property
+    def goes_by_clock(self) -> bool:
+        """Whether waits end by the slot's clock: there is nothing else to go by."""
+        return self.numbered is not None and self.arrival is None and self.speed is None
+
+    @property
+    def flags_silent(self) -> bool:
+        """Whether it promises for writers that have timed out, so that they may come late."""
+        numbered = self.numbered
+        return numbered is not None and self.writer is not None and not numbered.merge
 
     @property
     def reorder(self) -> Reorder:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from runtime.errors import SchemaError, SettingError
 from runtime.model import START_NS, Column, Int64Array
+from runtime.order.newest import newest_before
 
 _VALUE_BITS = 48
 _RANKS = 2**15
@@ -78,29 +79,7 @@ class WriterTable:
         Returns:
             Shape (rows,); START_NS for a writer's first row.
         """
-        if len(numbers) == 0:
-            return event_time_ns
-        small = len(self._ids) <= 2**16  # 16-bit keys sort by radix, in linear time
-        order = np.argsort(numbers.astype(np.uint16) if small else numbers, kind="stable")
-        writer = numbers[order]
-        times = event_time_ns[order]
-        starts = np.concatenate(([0], np.flatnonzero(writer[1:] != writer[:-1]) + 1))
-        stops = np.append(starts[1:], len(times))
-
-        before = np.empty_like(times)
-        before[1:] = times[:-1]
-        before[starts] = self._newest_ns[writer[starts]]
-        # One row earlier is the newest only while a writer is in order; redo the others.
-        behind = np.flatnonzero(times < before)
-        for group in np.unique(np.searchsorted(starts, behind, side="right") - 1):
-            start, stop = starts[group], stops[group]
-            before[start + 1 : stop] = times[start : stop - 1]
-            before[start:stop] = np.maximum.accumulate(before[start:stop])
-
-        self._newest_ns[writer[starts]] = np.maximum(times[stops - 1], before[stops - 1])
-        unsorted = np.empty_like(before)
-        unsorted[order] = before
-        return unsorted
+        return newest_before(numbers, event_time_ns, self._newest_ns)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the writers in the order of their numbers, and the newest event of each."""

@@ -6,6 +6,7 @@ slack would bring), `decide` (which slack is set). What a host needs of them is 
 
 from runtime.control.commands import SetRelease
 from runtime.tune.decide.chosen import chosen_tuning
+from runtime.tune.decide.closing_shares import with_closing_shares
 from runtime.tune.decide.feasible import HOP_NS, deadline_refusal
 from runtime.tune.decide.guarded import GuardedPolicies, GuardedPolicy
 from runtime.tune.decide.make import make_policy
@@ -25,4 +26,5 @@ __all__ = [
     "deadline_refusal",
     "make_policy",
     "measured_ns",
+    "with_closing_shares",
 ]

@@ -40,6 +40,7 @@ from slackwater.cli.shell import (
     print_json,
     print_report,
 )
+from slackwater.cli.timesync_command import timesync
 from slackwater.cli.versions import versions
 from slackwater.report.report_file import REPORT_FILE, STATUS_FILE, find_file, load_report
 from slackwater.report.sanitize import echo
@@ -52,6 +53,7 @@ cluster_commands.add_to(app)
 app.command()(plan)
 app.command()(provision)
 app.command()(doctor)
+app.add_typer(timesync, name="timesync")
 
 
 def main() -> None:

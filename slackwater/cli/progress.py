@@ -13,7 +13,8 @@ from rich.text import Text
 
 from runtime.measure import JobReport, LatencyHistogram, StageReport, standing
 from runtime.model import END_NS, START_NS, format_ns
-from slackwater.report.render import format_count, slack_words
+from slackwater.report.kept import slack_words
+from slackwater.report.render import format_count
 from slackwater.report.sanitize import sanitized
 
 LIVE_EVERY_S = 0.25

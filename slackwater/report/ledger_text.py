@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from runtime.measure import JobReport, Ledger, imbalances
-from runtime.measure.outcomes import of_jobs
+from runtime.measure.outcomes import LedgerPlace, of_jobs
 
 __all__ = ["ledger_line"]
 
@@ -21,14 +21,19 @@ def ledger_line(report: JobReport) -> Text:
         line.append("balanced", style="bold green")
     else:  # stages of a running job report at slightly different moments
         line.append(f"{abs(ledger.missing):,} on the move", style="yellow")
-    special = _relaxed(ledger)
-    if special:
-        line.append(f"\n        at the gates, {special}", style="not bold")
+    for where, is_beside in (("gates", False), ("sources", True)):
+        special = _noted(ledger, is_beside=is_beside)
+        if special:
+            line.append(f"\n        at the {where}, {special}", style="not bold")
     return line
 
 
-def _relaxed(ledger: Ledger) -> str:
-    noted = [one for one in of_jobs() if one.note and ledger.counts[one]]
+def _noted(ledger: Ledger, *, is_beside: bool) -> str:
+    noted = [
+        one
+        for one in of_jobs()
+        if one.note and ledger.counts[one] and (one.place is LedgerPlace.BESIDE) == is_beside
+    ]
     return ", ".join(f"{ledger.counts[one]:,} {one.note}" for one in noted)
 
 

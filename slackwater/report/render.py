@@ -6,9 +6,7 @@ On a terminal with colour and rules; elsewhere as plain text of at most 100 colu
 from __future__ import annotations
 
 import io
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from rich import box
 from rich.console import Console
@@ -26,8 +24,9 @@ from runtime.measure import (
     standing,
 )
 from runtime.measure.outcomes import LedgerPlace, at_stages
-from runtime.model import NS_PER_SECOND, ReleaseRule, format_ns
+from runtime.model import NS_PER_SECOND, format_ns
 from runtime.model.row_marks import row_marks
+from slackwater.report.kept import kept, policy_words, results_kept, slack_words
 from slackwater.report.ledger_text import ledger_line
 from slackwater.report.prediction_table import prediction_columns, prediction_title
 from slackwater.report.sanitize import sanitized, sanitized_line
@@ -38,7 +37,7 @@ Column = tuple[str, Sequence[str]]
 """(heading, cells); names are left-aligned, all else right."""
 _NAMES = frozenset(
     {"stage", "kind", "gate", "set by", "node", "slot", "channel", "sink", "to"}
-    | {"link", "from", "job", "flow", "state", "submitted by", "nodes"}
+    | {"source", "link", "from", "job", "flow", "state", "submitted by", "nodes"}
 )
 _WHOLE = frozenset({"job", "state", "at"})  # to be copied, or too short to break
 
@@ -57,9 +56,11 @@ def render_report(report: JobReport, console: Console) -> None:
     else:
         tabulate(console, "Stages (times per event)", [*where, *times])
     tabulate(console, "Where rows took another way", _gate_columns(report.stages))
+    tabulate(console, "Windows that close in time", _closing_columns(report.stages))
     tabulate(console, "Channels", _channel_columns(report.channels))
     tabulate(console, "Sinks (latency: egress − stimulus)", _sink_columns(report.sinks))
     tabulate(console, "Clocks", _clock_columns(report.clocks))
+    tabulate(console, "Clocks of sources", _source_clock_columns(report.stages))
     if report.tuning is not None:
         _render_tuning(report, report.tuning, console)
     elif kept_words := results_kept(report):
@@ -174,6 +175,21 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
     return columns
 
 
+def _closing_columns(stages: Sequence[StageReport]) -> list[Column]:
+    """Return what closing has come to, of each stage whose windows close in time."""
+    told = [(stage.name, stage.closing) for stage in stages if stage.closing is not None]
+    promised = ["–" if one.promised is None else f"at most {one.promised:.3g}" for _, one in told]
+    return [
+        ("stage", [name for name, _ in told]),
+        ("windows", [format_count(one.windows) for _, one in told]),
+        ("closed\nearly", [format_count(one.early) for _, one in told]),
+        ("missed\nsomething", [format_count(one.missed) for _, one in told]),
+        ("share", [f"{one.missed_share:.3g}" for _, one in told]),
+        ("promised", promised),
+        ("mean slack", [format_ns(one.mean_slack_ns) for _, one in told]),
+    ]
+
+
 def _outcome_columns(stages: Sequence[StageReport], *places: LedgerPlace) -> list[Column]:
     return [
         (one.heading, [format_count(stage.counts[one]) for stage in stages])
@@ -248,6 +264,29 @@ def _clock_columns(clocks: Sequence[ClockReport]) -> list[Column]:
     ]
 
 
+def _source_clock_columns(stages: Sequence[StageReport]) -> list[Column]:
+    """Return how far off the clocks of sources were that are put right."""
+    told = [(stage.name, stage.source_clock) for stage in stages if stage.source_clock]
+    clocks = [clock for _, clock in told]
+
+    def told_as(name: str, text: Callable[[int], str] = format_ns) -> list[str]:
+        return [text(clock[name]) if name in clock else "–" for clock in clocks]
+
+    return [
+        ("source", [name for name, _ in told]),
+        ("writers", told_as("writers", format_count)),
+        ("offset\nfrom", told_as("smallest_offset_ns")),
+        ("offset\nto", told_as("largest_offset_ns")),
+        ("± at most", told_as("largest_bound_ns")),
+        ("jumps", told_as("jumps", format_count)),
+        *(
+            (name.replace("_", "\n"), told_as(name, format_count))
+            for name in ("unanswered_rounds", "refused", "contradictions")
+            if any(name in clock for clock in clocks)
+        ),
+    ]
+
+
 def _render_tuning(report: JobReport, tuning: TuningReport, console: Console) -> None:
     """Print how the deadline was kept, and what that cost in order."""
     rows_in = {stage.name: stage.rows_in for stage in report.stages}
@@ -269,42 +308,7 @@ def _render_tuning(report: JobReport, tuning: TuningReport, console: Console) ->
         what = f"{one} counts by the sum of its stages' worst"
         say(console, Text(f"{what}: p50 {p50}, p99 {p99}, max {most}"))
     if tuning.status:
-        say(console, Text(f"{tuning.policy}: {_words(tuning.status)}", style="dim"))
-
-
-def _words(status: Mapping[str, Any]) -> str:
-    """Return what a policy says of itself: 'fits 3, seconds (safe rule 30, model 120)'."""
-    return ", ".join(
-        f"{key} ({_words(value)})" if isinstance(value, Mapping) else f"{key} {value}"
-        for key, value in status.items()
-        if value != {}
-    )
-
-
-def results_kept(report: JobReport) -> str:
-    """Return what share of the results kept the deadline: '99.98 % of 90,000 results in time'."""
-    counted = report.results_in_time
-    if counted is None or not counted[1]:
-        return ""
-    in_time, rows = counted
-    if in_time == rows:
-        return f"all {rows:,} results in time"
-    return f"{math.floor(10_000 * in_time / rows) / 100:.2f} % of {rows:,} results in time"
-
-
-def kept(tuning: TuningReport) -> str:
-    """Return how well a deadline was kept: 'kept in 329 of 330 seconds (sltuner)'."""
-    is_second = tuning.interval_ns == NS_PER_SECOND
-    if not tuning.seconds:
-        return f"no {'second' if is_second else 'interval'} is over yet ({tuning.policy})"
-    what = "seconds" if is_second else f"intervals of {format_ns(tuning.interval_ns)}"
-    kept_in = f"kept in {tuning.seconds - tuning.over:,} of {tuning.seconds:,} {what}"
-    return f"{kept_in} ({tuning.policy})"
-
-
-def slack_words(rule: ReleaseRule) -> str:
-    """Return a rule for a table: its slack, or the hold where there is none."""
-    return rule.text if rule.slack_ns is None else format_ns(rule.slack_ns)
+        say(console, Text(f"{tuning.policy}: {policy_words(tuning.status)}", style="dim"))
 
 
 def _error_columns(errors_ns: Sequence[int]) -> list[Column]:

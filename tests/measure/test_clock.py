@@ -88,6 +88,19 @@ def test_the_exchange_of_the_least_error_counts() -> None:
     assert estimate.offset_ns == 7 * SECOND
 
 
+@given(shifts, st.lists(st.tuples(delays, st.integers(0, MS), delays), min_size=1, max_size=10))
+def test_of_a_series_the_quickest_counts_and_the_truth_is_within_half_its_round_trip(
+    ahead_ns: int, series: list[tuple[int, int, int]]
+) -> None:
+    """[thesis] Eq. 3.14, minimum filter: for any delays, as far as the clocks do not drift."""
+    clocks = Clocks(ahead_ns)
+    estimate = OffsetEstimate()
+    assert all(estimate.add(clocks.exchange(*steps)) for steps in series)
+    aged_ns = (clocks.local_ns - NOW) * DRIFT_PPM // 1_000_000
+    assert estimate.round_trip_ns <= min(there + back for there, _, back in series) + 2 * aged_ns
+    assert abs(estimate.offset_ns - ahead_ns) <= estimate.round_trip_ns // 2 + 1
+
+
 def test_an_old_exchange_gives_way_to_one_that_is_worse_by_less_than_it_has_aged() -> None:
     clocks = Clocks(ahead_ns=0)
     estimate = OffsetEstimate()

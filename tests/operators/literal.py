@@ -6,8 +6,8 @@ it into reads of a gate, anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from operator import attrgetter
 from random import Random
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from runtime.model import END_NS, START_NS, Batch, Column, GateRead
+from runtime.model import END_NS, PLACE_BITS, START_NS, Arrived, Batch, Column, GateRead
 from runtime.operators.aggregate.step import AggregateStep
 from runtime.operators.ground import Operator
 from runtime.operators.join.step import JoinStep
@@ -141,6 +141,25 @@ def reads_of(
             frontier = max(frontier, min(watermark, segment.frontier))
             yield GateRead(ports(part), ports(behind), watermark, 0, frontier)
     yield GateRead(ports([]), ports([]), END_NS, 0, END_NS)
+
+
+def by_arrival(reads: Iterable[GateRead]) -> Iterator[GateRead]:
+    """Yield reads whose rows arrived one after the other, and tell how far arrivals are.
+
+    The second row of each three arrives with the first, and every fourth is of another source.
+    None has a stimulus: what closes a window, a row or a word, depends on how they are cut.
+    """
+    came = 0
+    for read in reads:
+        for batch in (*read.late, *read.ports):
+            if batch is not None:
+                places = np.arange(came, came + len(batch))
+                sources = (places % 4 == 0).astype(np.int64) << PLACE_BITS
+                batch.arrivals = np.column_stack((places - (places % 3 == 1), sources + places))
+                batch.stimulus_time_ns = np.zeros(len(batch), np.int64)
+                came += len(batch)
+        told_ns = came - (came % 3 == 1)  # of the row that comes next
+        yield replace(read, arrived=Arrived(told_ns, 0))
 
 
 def _pieces(rows: Sequence[Row], cut: Random | None) -> Iterator[Sequence[Row]]:

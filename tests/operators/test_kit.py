@@ -62,14 +62,27 @@ ONE: dict[str, Callable[[sw.Stream], sw.Stream]] = {
     "aggregate that corrects": lambda s: s.aggregate(
         by=("line", "key"), window=sw.tumbling("10ms"), late="correct", s=sw.sum("value")
     ),
+    "aggregate that allows for clocks": lambda s: s.aggregate(
+        by="line", window=sw.sliding("20ms", "5ms"), n=sw.count(), m=sw.mean("value"), drift="2ms"
+    ),
+    "aggregate that allows for clocks and corrects": lambda s: s.aggregate(
+        by="line", window=sw.tumbling("10ms"), late="correct", n=sw.min("value"), drift="key"
+    ),
     "dedupe": lambda s: s.dedupe("key", within="6ms"),
     "dedupe by two": lambda s: s.dedupe(("key", "line"), within="30ms"),
+    "followed by": lambda s: s.followed_by(
+        first=sw.col("value") < 0.4, then=sw.col("value") > 0.3, within="8ms", by="line"
+    ),
+    "followed by, as far as clocks tell": lambda s: s.key_by("key").followed_by(
+        first=sw.col("value") < 0.4, then=sw.col("value") > 0.3, within="8ms", drift="2ms"
+    ),
     "process": lambda s: s.key_by("key").process(Gaps, GAPS, within="8ms"),
     "process by two": lambda s: s.key_by("key", "line").process(Gaps(), GAPS, within="30ms"),
 }
 TWO: dict[str, Callable[[sw.Stream, sw.Stream], sw.Stream]] = {
     "merge": lambda a, b: a.merge(b),
     "join": lambda a, b: a.join(b, on="key", within="4ms"),
+    "join that allows for clocks": lambda a, b: a.join(b, on="key", within="4ms", drift="1ms"),
     "join by slack": lambda a, b: a.join(b, on="line", within="9ms", keep="slack"),
 }
 

@@ -157,7 +157,7 @@ def test_rows_may_have_several_marks(monkeypatch: pytest.MonkeyPatch) -> None:
     first = marked(REVISED, np.array([True, False, True]))
     both = marked(other, np.array([True, True, False]), first)
     assert both is not None
-    assert both.tolist() == [3, 2, 1]
+    assert both.tolist() == [REVISED.bit | other.bit, other.bit, REVISED.bit]
     assert row_marks.rows_by_mark(both) == {"revision": 2, "made-up": 2}
     assert marked(other, np.zeros(3, dtype=bool), first) is first
     assert marked(other, np.zeros(3, dtype=bool)) is None

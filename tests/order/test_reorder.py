@@ -115,9 +115,9 @@ def test_several_writers_are_bounded_by_a_policy_that_has_a_bound() -> None:
 
 def test_what_is_no_policy_is_refused() -> None:
     wrong: list[tuple[Any, str]] = [
-        ("sorted", "out_of_order='sorted' must be 'error', 'sort' or 'late', or a Reorder"),
+        ("sorted", "'sorted' must be 'error', 'sort', 'late' or 'sequence', or a Reorder"),
         (7, "out_of_order=7 is no Reorder: it has no text"),
-        (Widening, "is no Reorder: .* 'error', 'sort' or 'late', or give an object"),
+        (Widening, "is no Reorder: .* 'error', 'sort', 'late' or 'sequence', or give an object"),
     ]
     for given, said in wrong:
         with pytest.raises(SettingError, match=said):
@@ -128,3 +128,16 @@ def test_what_is_no_policy_is_refused() -> None:
 
 def spec(**options: Any) -> SourceSpec:
     return SourceSpec(input=sw.table({"t": [1], "w": ["a"]}), event_time="t", **options)
+
+
+def test_a_policy_that_passes_late_rows_on_counts_them_and_loses_none() -> None:
+    data = {"t": [3, 5, 3, 9, 5, 8, 20, 15, 14]}
+    dropped = machine(data, out_of_order=Widening(1))
+    drain(dropped)
+    passed = machine(data, out_of_order=PassingOn(1))
+    assert len(times(drain(passed))) == 9
+    assert (passed.late, passed.late_dropped, passed.held) == (dropped.late_dropped, 0, 0)
+
+
+class PassingOn(Widening):
+    passes_late = True

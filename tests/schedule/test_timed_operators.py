@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import slackwater as sw
 from runtime.errors import FlowError
 from runtime.measure import JobReport
 from runtime.model import END_NS, START_NS, GateRead
+from runtime.operators.aggregate.closing import ByWatermark, Segment
 from runtime.operators.aggregate.machine import AggregateMachine
 from runtime.operators.aggregate.step import AggregateStep
 from runtime.operators.ground import Entry
@@ -24,28 +26,29 @@ S = 10**9
 HOLD_NS = 2 * S
 
 
-class AfterAWhile:
+class AfterAWhile(ByWatermark):
     """Closes all that is open so long after the first row since, by the clock."""
 
     def __init__(self) -> None:
-        self.until = START_NS
+        self.until_ns = START_NS
         self.since_ns: int | None = None
         self.newest_ns = START_NS
 
-    def until_ns(self, released: GateRead, now_ns: int) -> int:
-        for batch in (*released.late, *released.ports):
-            if batch is not None:
-                self.newest_ns = max(self.newest_ns, int(batch.event_time_ns.max()))
-                self.since_ns = now_ns if self.since_ns is None else self.since_ns
+    def segments(self, released: GateRead, now_ns: int) -> Iterator[Segment]:
+        for batch in released.batches:
+            self.newest_ns = max(self.newest_ns, int(batch.event_time_ns.max()))
+            self.since_ns = now_ns if self.since_ns is None else self.since_ns
         is_over = self.since_ns is not None and now_ns - self.since_ns >= HOLD_NS
         if is_over or released.watermark_ns == END_NS:
             self.since_ns = None
             end_ns = self.newest_ns + 10 * S  # the end of its window, and a little more
-            self.until = END_NS if released.watermark_ns == END_NS else max(self.until, end_ns)
-        return self.until
+            at_end = released.watermark_ns == END_NS
+            self.until_ns = END_NS if at_end else max(self.until_ns, end_ns)
+        (segment,) = super().segments(released, now_ns)
+        yield segment._replace(until_ns=self.until_ns)
 
     def sure_ns(self, frontier_ns: int) -> int:
-        return min(frontier_ns, self.until)
+        return min(frontier_ns, self.until_ns)
 
     def due_ns(self, now_ns: int) -> int | None:
         del now_ns
@@ -66,7 +69,7 @@ class TimedStep(AggregateStep):
 
 
 def timed(step: TimedStep, *, most_kept_rows: int) -> AggregateMachine:
-    return AggregateMachine(step, most_kept_rows=most_kept_rows, closing=AfterAWhile())
+    return AggregateMachine(step, most_kept_rows=most_kept_rows, closer=AfterAWhile())
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,7 @@ import slackwater as sw
 from runtime.control import FlowGraph
 from runtime.errors import FlowError, SettingError, SlackwaterError, WorkerDied
 from runtime.measure import JobReport, imbalances
+from runtime.measure.outcomes import SLACK_READY
 from runtime.plan.plan import Plan
 from runtime.plan.relocation import Relocation
 from runtime.plan.slots import SlotPlace
@@ -122,6 +123,10 @@ def test_ready_only_results_are_the_same_however_often_stages_move(seed: int) ->
     assert any(one.problem is None for one in report.replaced), f"seed {seed}: nothing has moved"
     assert in_order(plan, again) == in_order(plan, results), f"seed {seed}"
     assert imbalances(report) == []
+    if any(stage.is_gated and not stage.is_ready_only for stage in plan.stages):
+        # In front of windows that close in time: how rows went on there depends on the clock.
+        for ledger in (report.ledger, before.ledger):
+            ledger.counts[SLACK_READY] = 0
     assert report.ledger == before.ledger, f"seed {seed}"
 
 

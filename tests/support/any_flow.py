@@ -17,6 +17,7 @@ from runtime.measure.trials import Trial
 from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.tune import SetRelease
+from tests.support.closings import EndAndAWhile
 from tests.support.rules import rule
 
 MS = 1_000_000
@@ -154,7 +155,10 @@ def any_flow(seed: int) -> Plan:
             counted(pairs, chance, replicas=1).sink("counts", sw.collect_sink())
     else:
         merged = flow.merge(first, second, name="all")
-        counts = counted(merged, chance, replicas=replicas, late=late.choice(["drop", "correct"]))
+        close = any_closing(Random(seed + 2**33))  # noqa: S311 - drawn apart, so that seeds stay
+        counts = counted(
+            merged, chance, replicas=replicas, late=late.choice(["drop", "correct"]), close=close
+        )
         counts.sink("counts", sw.collect_sink())
         if late.random() < 0.5:
             counts.late().merge(counts.late(name="again")).sink("late", sw.collect_sink())
@@ -177,13 +181,31 @@ def any_flow(seed: int) -> Plan:
     return replace(plan, limits=limits)
 
 
-def counted(stream: sw.Stream, chance: Random, *, replicas: int, late: Any = "drop") -> sw.Stream:
+def any_closing(chance: Random) -> Any:
+    if chance.random() < 0.5:
+        return None
+    kind = chance.choice([None, "text"])
+    return chance.choice(
+        [
+            sw.probslack(0.3, first_rows=4, ordered=False, type=kind),
+            sw.event_driven(type=kind),
+            sw.mean_delay(),
+            sw.ignore(),
+            EndAndAWhile(50 * MS),
+        ]
+    )
+
+
+def counted(
+    stream: sw.Stream, chance: Random, *, replicas: int, late: Any = "drop", close: Any = None
+) -> sw.Stream:
     return stream.aggregate(
         by=chance.choice(["key", "text", ("key", "text")]),
         window=chance.choice([sw.tumbling("100ms"), sw.sliding("200ms", "50ms")]),
         name="counted",
         replicas=replicas,
         late=late,
+        close=close,
         n=sw.count(),
         mean=sw.mean("value"),
         most=sw.max("value"),

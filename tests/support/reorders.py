@@ -23,6 +23,7 @@ class Widening:
     refuses = False
     sorts = True
     may_mix = False
+    passes_late = False
 
     @property
     def text(self) -> str:

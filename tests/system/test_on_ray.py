@@ -16,6 +16,7 @@ import pytest
 import slackwater as sw
 from examples import city_congestion
 from runtime.errors import ClusterError, FlowError, SinkError
+from tests.simulate.test_closing_flows import closing_flow
 from tests.support.crowds import crowd
 from tests.support.endless import SilentInput
 from tests.support.flows import city_tables, counting_flow, offline_congestion, sorted_rows
@@ -293,3 +294,18 @@ def test_results_outlive_the_workers_and_wrong_names_are_refused(
     assert job.metrics.to_json()["state"] == "done"
     with pytest.raises(FlowError, match="no collect sink 'count' "):
         job.result("count")
+
+
+def test_windows_that_close_in_time_are_the_same_to_the_letter(cluster: sw.Cluster) -> None:
+    """Two replayed sources on two nodes, merged, and windows by replicas: all that may differ."""
+
+    def flow() -> sw.Dataflow:
+        return closing_flow(
+            speed=20.0, replicas=2, close=sw.probslack(0.2, first_rows=8, ordered=False)
+        )
+
+    table, report = run(cluster, flow(), "out")
+    expected = simulate(flow(), "out")
+    order = [("window_end", "ascending"), ("key", "ascending")]
+    assert table.sort_by(order).equals(expected.sort_by(order))
+    assert sum(one.closing.windows for one in report.stages if one.closing is not None) > 10

@@ -4,6 +4,7 @@
 | --- | --- |
 | `step.py`, `schema.py`, `stream.py`, `written.py` | what a user writes, and what that is |
 | `machine.py`, `closing.py`, `late.py` | rows in, windows out; when they close |
+| `three_windows.py` | the same, where clocks may be off |
 | `window.py`, `cells.py`, `panes.py` | which windows a row is in, and what is kept of each |
 | `needs.py`, `accumulators.py`, `whole_sum.py` | what is computed |
 """

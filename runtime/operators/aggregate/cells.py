@@ -88,6 +88,25 @@ class Cells:
         self.of_panes.add(self.panes, first=0)
         self._index.replace(self._together(self.panes, self.codes))
 
+    def moved(self, first: int) -> tuple[Int64Array, Int64Array]:
+        """Return the cells of panes from this one on, and the new number of each cell, or −1."""
+        kept = np.flatnonzero(self.panes >= first)
+        moved = np.full(len(self.panes), -1, dtype=np.int64)
+        moved[kept] = np.arange(len(kept))
+        return kept, moved
+
+    def first_within(self, rows: Int64Array, most: int) -> int:
+        """Return the first pane from which on there are at most so many rows; else the last.
+
+        Args:
+            rows: shape (cells,), of each.
+            most: how many.
+        """
+        panes, of = np.unique(self.panes, return_inverse=True)
+        newer = np.bincount(of, weights=rows)[::-1].cumsum()[::-1]
+        first = int(newer.size - newer[::-1].searchsorted(most, "right"))
+        return panes.item(min(first, len(panes) - 1))
+
     def restore(self, panes: Int64Array, codes: Int64Array) -> None:
         """Start over with these cells."""
         self._clear()

@@ -1,28 +1,90 @@
-"""When windows close: a policy, which has state and decides."""
+"""When windows close: rows are handed to the aggregate in segments, and windows close between.
+
+```
+by watermark   rows of the read ──▶ windows up to the watermark close
+by a policy    rows by arrival    1 3 2 │ 9 8 │ 12       │ the policy says that a window has closed
+               ──▶ 1 3 2, close, 9 8, close, 12, …       so each closes at its own moment
+```
+
+A row that comes for a window that has closed is late, whoever closed it.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
-from runtime.model import GateRead
+import numpy as np
+import numpy.typing as npt
+
+from runtime.closing.policy import ClosingCounts
+from runtime.closing.windows import WindowEnds
+from runtime.model import (
+    END_NS,
+    PLACE_BITS,
+    START_NS,
+    Batch,
+    GateRead,
+    Int64Array,
+    concat_batches,
+)
+from runtime.model.plain import from_plain, to_plain
+from runtime.operators.aggregate.step import AggregateStep
+from runtime.operators.ground.keys import KeyIndex
 
 
-class ClosingPolicy(Protocol):
-    """Says up to which event time windows close.
+class Wait(NamedTuple):
+    """What is between the end of a window and what closes it, in the time of arrivals."""
 
-    A row that comes for a window that has closed is late. A window that stays open beyond the
-    frontier keeps back what the aggregate promises.
-    """
+    arrival_ns: int
+    """How far arrivals had come."""
+    speed: float
+    """Arrivals go so many times faster than the clock."""
 
-    def until_ns(self, released: GateRead, now_ns: int) -> int:
-        """Return the time up to which windows close with this read: never less than before.
+    def since_ns(self, ends_ns: Int64Array) -> Int64Array:
+        """Return how long ago windows ended, by the clock; 0 for those that have not ended yet."""
+        behind: Int64Array = np.maximum(self.arrival_ns - np.minimum(ends_ns, self.arrival_ns), 0)
+        return behind if self.speed == 1 else (behind / self.speed).astype(np.int64)
 
-        END_NS with the end: then nothing is left.
+
+class Segment(NamedTuple):
+    """Rows that come next, and then windows close."""
+
+    batches: Sequence[Batch | None]
+    """Late ones first."""
+    until_ns: int
+    """Windows that end by then close behind them: never less than before. END_NS: all."""
+    stimulus_ns: int
+    """When what closes them reached us."""
+    final_ns: int
+    """No row older than this will come, not even late."""
+    wait: Wait | None = None
+    """How long windows have waited, by the clock; None: that is not known, or not counted."""
+
+    def stimuli_ns(self, ends_ns: Int64Array) -> Int64Array | int:
+        """Return the stimulus of windows with these ends: what they waited for counts for them.
+
+        By the clock it is when the window ended, if it closed behind its end: from then on its
+        result was waited for.
         """
+        if self.wait is None:
+            return self.stimulus_ns
+        return self.stimulus_ns - self.wait.since_ns(ends_ns)
+
+
+NOTHING = Segment((), START_NS, START_NS, START_NS)
+"""Closes none: for results that leave again, whose rows alone are their stimulus."""
+
+
+class Closer(Protocol):
+    """Says when the windows of one aggregate close."""
+
+    def segments(self, released: GateRead, now_ns: int) -> Iterator[Segment]:
+        """Yield a read as segments, the last of which is as far as is known by now."""
         ...
 
     def sure_ns(self, frontier_ns: int) -> int:
-        """Return the time up to which windows have closed for good, at most the frontier."""
+        """Return up to which end windows have closed for good, behind the last read."""
         ...
 
     def due_ns(self, now_ns: int) -> int | None:
@@ -30,6 +92,24 @@ class ClosingPolicy(Protocol):
 
         Only of an aggregate whose step says `has_time`.
         """
+        ...
+
+    @property
+    def rows_held(self) -> int:
+        """Rows that have come, and wait for their turn."""
+        ...
+
+    @property
+    def waited_ns(self) -> int:
+        """How long a window that closed with the last read had waited by the clock, at most."""
+        ...
+
+    def chances(self, ends_ns: Int64Array) -> npt.NDArray[np.float64]:
+        """Return of windows that have closed each one's chance of missing a row, by its end."""
+        ...
+
+    def counts(self) -> ClosingCounts | None:
+        """Return what closing in time has come to; None: it does not."""
         ...
 
     def snapshot(self) -> dict[str, Any]:
@@ -41,13 +121,25 @@ class ClosingPolicy(Protocol):
         ...
 
 
-class CloseByWatermark:
+def closer_of(step: AggregateStep) -> Closer:
+    """Return what closes the windows of a step."""
+    return ByWatermark() if step.close is None else ByPolicy(step)
+
+
+class ByWatermark:
     """Closes a window once what is released in order has come to its end."""
 
-    def until_ns(self, released: GateRead, now_ns: int) -> int:
-        """Return the watermark."""
+    rows_held = waited_ns = 0
+
+    def segments(self, released: GateRead, now_ns: int) -> Iterator[Segment]:
+        """Yield the read as it is."""
         del now_ns
-        return released.watermark_ns
+        yield Segment(
+            (*released.late, *released.ports),
+            released.watermark_ns,
+            released.watermark_stimulus_ns,
+            released.frontier_ns,
+        )
 
     def sure_ns(self, frontier_ns: int) -> int:
         """Return the frontier, which no watermark is behind."""
@@ -57,9 +149,210 @@ class CloseByWatermark:
         """Return None: it goes by event time."""
         del now_ns
 
+    def chances(self, ends_ns: Int64Array) -> npt.NDArray[np.float64]:
+        """Return that nobody knows."""
+        return np.full(len(ends_ns), np.nan)
+
+    def counts(self) -> None:
+        """Return None: nothing closes in time."""
+
     def snapshot(self) -> dict[str, Any]:
         """Return nothing: it has no state."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on with nothing."""
+
+
+class ByPolicy:
+    """Puts rows in the order of their arrivals, as far as these have come, and asks a policy.
+
+    Ties go by the source's number, then by the row's place in its input: so how the rows came here
+    does not show. By the clock, where nobody tells of arrivals, a row has arrived when its stimulus
+    reached us, and none comes before the time that has passed.
+    """
+
+    def __init__(self, step: AggregateStep) -> None:
+        close = step.close
+        assert close is not None, "else windows close by the watermark"
+        self._close, self._corrects = close, step.late == "correct"
+        self._windows = WindowEnds(step.window.size_ns, step.window.slide_ns)
+        self._start()
+
+    def _start(self) -> None:
+        self.run = self._close.policy.begin(self._windows)
+        self._types = KeyIndex(1)
+        self._held: list[Batch] = []  # rows that may not be looked at yet
+        self.rows_held = 0
+        self._passed_ns = START_NS  # all that arrived before has been looked at
+        self._closed_ns = START_NS
+        self.waited_ns = 0
+        self._has_begun = False  # a policy hears of time once there are windows
+        self._final_ns = START_NS
+        self._ends: list[Int64Array] = []  # of the windows that have closed lately
+        self._chances: list[npt.NDArray[np.float64]] = []
+
+    def segments(self, released: GateRead, now_ns: int) -> Iterator[Segment]:
+        """Yield the rows whose turn it is, cut where windows close; then as far as time is."""
+        is_end = released.watermark_ns == END_NS
+        told, stimulus_ns = self._told(released, now_ns)
+        self.waited_ns = 0
+        if not self._corrects:
+            self._ends, self._chances = [], []
+        rows = self._due_rows(released.batches, END_NS if is_end else told)
+        last: Sequence[Batch] = ()
+        if rows is not None:
+            arrival_ns = self._arrival_ns(rows)
+            closed_ns = self._observed(rows, arrival_ns)
+            self._note_closings()
+            for start, stop in _runs(closed_ns):
+                until_ns = closed_ns.item(start)
+                if until_ns > self._closed_ns:
+                    self._closed_ns = until_ns
+                    row_ns = rows.stimulus_time_ns.item(start)
+                    wait = self._wait(arrival_ns.item(start))
+                    yield Segment(last, until_ns, row_ns, self._final_ns, wait)
+                    last = ()
+                last = (*last, rows.slice(start, stop))
+        if told > self._passed_ns and self._closed_ns < END_NS:
+            self._passed_ns = told
+            if self._has_begun:
+                self._closed_ns = max(self._closed_ns, self.run.pass_time(told))
+        if is_end:
+            self.run.finish()
+            self._closed_ns = self._final_ns = END_NS
+        else:
+            oldest = [int(batch.event_time_ns.min()) for batch in self._held]
+            self._final_ns = max(self._final_ns, min([released.frontier_ns, *oldest]))
+        self._note_closings()
+        wait = None if is_end else self._wait(told)
+        yield Segment(last, self._closed_ns, stimulus_ns, self._final_ns, wait)
+
+    def _observed(self, rows: Batch, arrival_ns: Int64Array) -> Int64Array:
+        if self._closed_ns == END_NS:  # nothing is open
+            return np.full(len(rows), END_NS, dtype=np.int64)
+        self._has_begun = True
+        return self.run.observe(self._types_of(rows), rows.event_time_ns, arrival_ns)
+
+    def _wait(self, arrival_ns: int) -> Wait | None:
+        speed = self._close.speed
+        return None if speed is None else Wait(arrival_ns, speed)
+
+    def _told(self, released: GateRead, now_ns: int) -> tuple[int, int]:
+        """Return how far arrivals have come, and when that was known."""
+        if self._close.by_clock:
+            return max(now_ns, self._passed_ns), now_ns
+        if released.arrived is None:
+            return self._passed_ns, released.watermark_stimulus_ns
+        return max(released.arrived.ns, self._passed_ns), released.arrived.stimulus_ns
+
+    def _due_rows(self, came: list[Batch], told_ns: int) -> Batch | None:
+        """Return the rows whose turn it is, by arrival, and hold the others; None: none."""
+        due: list[Batch] = []
+        held, self._held = [*self._held, *came], []
+        for place, batch in enumerate(held):
+            own_ns = self._own_arrivals(batch)
+            if self._close.by_clock or int(own_ns.max()) < told_ns:
+                due.append(batch)
+            elif int(own_ns.min()) < told_ns:
+                is_due = own_ns < told_ns
+                due.append(batch.keep(is_due))
+                self._held.append(batch.keep(~is_due))
+            else:  # what has just come is not ours: it may change
+                is_ours = place < len(held) - len(came)
+                self._held.append(batch if is_ours else batch.take(np.arange(len(batch))))
+        self.rows_held = sum(map(len, self._held))
+        if not due:
+            return None
+        rows = concat_batches(due)
+        return rows.take(self._order(rows))
+
+    def _own_arrivals(self, rows: Batch) -> Int64Array:
+        if self._close.by_clock or rows.arrivals is None:
+            return rows.stimulus_time_ns
+        own: Int64Array = rows.arrivals[:, 0]
+        return own
+
+    def _arrival_ns(self, rows: Batch) -> Int64Array:
+        """Return when rows arrived: none before what has been looked at."""
+        return np.maximum(self._own_arrivals(rows), self._passed_ns)
+
+    def _order(self, rows: Batch) -> Int64Array:
+        arrival_ns = self._arrival_ns(rows)
+        if rows.arrivals is None:
+            return arrival_ns.argsort(kind="stable")
+        return np.lexsort((rows.arrivals[:, 1], arrival_ns))
+
+    def _types_of(self, rows: Batch) -> Int64Array:
+        """Return the type of each row, numbered in the order of their first rows."""
+        if self._close.type is not None:
+            return self._types.codes([rows.columns[self._close.type]], len(rows))
+        if rows.arrivals is None:
+            return np.zeros(len(rows), dtype=np.int64)
+        return self._types.codes([rows.arrivals[:, 1] >> PLACE_BITS], len(rows))
+
+    def _note_closings(self) -> None:
+        closed = self.run.closings()
+        if len(closed.end_ns):
+            self._ends.append(closed.end_ns)
+            self._chances.append(closed.chance_missing)
+            if (speed := self._close.speed) is not None:
+                waited_ns = int((closed.closed_at_ns - closed.end_ns).max() / speed)
+                self.waited_ns = max(self.waited_ns, waited_ns)
+
+    def sure_ns(self, frontier_ns: int) -> int:
+        """Return the end that has closed; where windows are corrected, what is final."""
+        del frontier_ns
+        return min(self._closed_ns, self._final_ns) if self._corrects else self._closed_ns
+
+    def due_ns(self, now_ns: int) -> int | None:
+        """Return when the policy closes a window if no row comes."""
+        del now_ns
+        due_ns = self.run.next_ns()
+        return None if due_ns is None else max(due_ns, self._passed_ns + 1)
+
+    def chances(self, ends_ns: Int64Array) -> npt.NDArray[np.float64]:
+        """Return the chances of windows that have closed: with this read, or to be corrected."""
+        known = np.concatenate([*self._ends, np.empty(0, np.int64)])
+        chances = np.concatenate([*self._chances, np.empty(0)])
+        order = known.argsort(kind="stable")
+        at = known.searchsorted(ends_ns, sorter=order)
+        found = np.full(len(ends_ns), np.nan)
+        there = np.flatnonzero(at < len(known))
+        places = order.take(at.take(there))
+        is_same = known.take(places) == ends_ns.take(there)
+        found[there[is_same]] = chances.take(places[is_same])
+        return found
+
+    def counts(self) -> ClosingCounts:
+        """Return what it has come to."""
+        return self.run.counts()
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state."""
+        return {
+            "run": self.run.snapshot(),
+            "types": self._types.snapshot(),
+            "held": to_plain(self._held),
+            "has_begun": self._has_begun,
+            "times": (self._passed_ns, self._closed_ns, self._final_ns),
+            "ends": [one.copy() for one in self._ends],
+            "chances": [one.copy() for one in self._chances],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._start()
+        self.run.restore(state["run"])
+        self._types.restore(state["types"])
+        self._held = from_plain(state["held"])
+        self.rows_held = sum(map(len, self._held))
+        self._has_begun = state["has_begun"]
+        self._passed_ns, self._closed_ns, self._final_ns = state["times"]
+        self._ends, self._chances = list(state["ends"]), list(state["chances"])
+
+
+def _runs(closed_ns: Int64Array) -> Iterator[tuple[int, int]]:
+    """Yield (start, stop) of the runs of equal values."""
+    starts = [0, *(np.flatnonzero(closed_ns[1:] != closed_ns[:-1]) + 1).tolist()]
+    yield from zip(starts, [*starts[1:], len(closed_ns)], strict=True)

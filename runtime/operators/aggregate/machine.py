@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime.closing.policy import ClosingCounts
 from runtime.config import Limits
 from runtime.errors import OperatorError
 from runtime.model import START_NS, Batch, Columns, GateRead, Int64Array, concat_batches
@@ -31,11 +32,11 @@ from runtime.operators.aggregate.accumulators import (
     Pairs,
 )
 from runtime.operators.aggregate.cells import Cells
-from runtime.operators.aggregate.closing import CloseByWatermark, ClosingPolicy
+from runtime.operators.aggregate.closing import NOTHING, Closer, Segment, closer_of
 from runtime.operators.aggregate.late import Revisions, missed_windows
-from runtime.operators.aggregate.needs import Need, finished, needs_of
-from runtime.operators.aggregate.step import REVISION, AggregateStep
-from runtime.operators.aggregate.window import Windows
+from runtime.operators.aggregate.needs import accumulators_of, finished
+from runtime.operators.aggregate.step import CHANCE, REVISION, AggregateStep
+from runtime.operators.aggregate.window import Windows, weights_of
 from runtime.operators.ground.arrays import slices_of_weight, unfold
 from runtime.operators.ground.keys import KeyIndex
 from runtime.operators.ground.late_rows import LateRows
@@ -58,10 +59,11 @@ class AggregateMachine:
     Args:
         step: what it aggregates.
         most_kept_rows: beyond so many rows held for corrections the oldest windows are final.
-        closing: says when windows close.
+        closer: says when windows close; None: as the step says.
 
     Attributes:
         let_go: rows so far that went before the frontier let them, since there were too many.
+        late_used: rows so far that missed a window of theirs, and counted in another, or later.
     """
 
     def __init__(
@@ -69,25 +71,23 @@ class AggregateMachine:
         step: AggregateStep,
         *,
         most_kept_rows: int = Limits.most_kept_rows,
-        closing: ClosingPolicy | None = None,
+        closer: Closer | None = None,
     ) -> None:
         self._step = step
-        self._closing = closing or CloseByWatermark()
+        self._closer = closer or closer_of(step)
         self._most_kept_rows = most_kept_rows
+        self._corrects = step.late == "correct"
         self._windows = Windows(step.window)
         (self._summary,) = step.summaries
         self._rows = FoldAccumulator(np.add, np.int64, 0, lambda _, cells: (cells, 1))
         self._stimuli = FoldAccumulator(
             np.maximum, np.int64, START_NS, lambda batch, cells: (cells, batch.stimulus_time_ns)
         )
-        self._accumulators: dict[Need, Accumulator] = {  # {what is needed: who has it}
-            need: need.accumulator()
-            for name, aggregate in step.aggregates.items()
-            for need in needs_of(step, name, aggregate)
-        }
+        self._accumulators = accumulators_of(step)
         self._marks = MarkAccumulator()
-        own: list[Accumulator] = [self._rows, self._stimuli, self._marks]
-        self._all = [*own, *self._accumulators.values()]
+        self._own: list[Accumulator] = [self._rows, self._stimuli, self._marks]
+        self._all = [*self._own, *self._accumulators.values()]
+        self._held = self._rows  # by cell: the rows that it holds
         self._start()
 
     def _start(self) -> None:
@@ -97,7 +97,7 @@ class AggregateMachine:
         self._last_kept = START_NS  # the last window whose panes are gone, or may go
         self._revisions = Revisions()
         self._late: list[LateRows] = []
-        self.let_go = 0
+        self.let_go = self.late_used = 0
         self._rows_held = 0
         self._late_dropped = 0
 
@@ -106,43 +106,54 @@ class AggregateMachine:
 
         Before them, with late="correct", those of closed windows that late rows have changed.
         """
+        left: list[Batch] = []
+        for segment in self._closer.segments(released, now_ns):
+            self._work(segment, left)
+        return concat_batches(left) if left else None
+
+    def _work(self, segment: Segment, left: list[Batch]) -> None:
         late: list[Int64Array] = []  # the cells of rows
-        for batch in (*released.late, *released.ports):
+        for batch in segment.batches:
             if batch is not None and len(batch):
                 self._count(batch, late)
-        corrected = self._corrected(late) if late else None
-        until_ns = self._closing.until_ns(released, now_ns)
-        last = self._windows.last_closed(until_ns)
-        closed = self._close(last, released.watermark_stimulus_ns)
-        final_ns = min(released.frontier_ns, until_ns) if self._corrects else until_ns
+        if late and (corrected := self._corrected(late)) is not None:
+            left.append(corrected)
+        until_ns = segment.until_ns
+        closed = self._close(self._windows.last_closed(until_ns), segment)
+        if closed is not None:
+            left.append(closed)
+        final_ns = min(segment.final_ns, until_ns) if self._corrects else until_ns
         self._forget(self._windows.last_closed(final_ns))
         if self._corrects and self._rows_held > self._most_kept_rows:
             self._let_go()
-        if corrected is None or closed is None:
-            return closed if corrected is None else corrected
-        return concat_batches([corrected, closed])
-
-    @property
-    def _corrects(self) -> bool:
-        return self._step.late == "correct"
 
     def take_late(self) -> list[LateRows]:
         """Return the rows that missed a window of theirs since the last call."""
         late, self._late = self._late, []
         return late
 
+    @property
+    def closing(self) -> ClosingCounts | None:
+        """What closing in time has come to; None: windows close by the watermark."""
+        return self._closer.counts()
+
+    @property
+    def waited_ns(self) -> int:
+        """How long a window that closed with the last read had waited by the clock, at most."""
+        return self._closer.waited_ns
+
     def promise_ns(self, frontier_ns: int) -> int:
         """Return the end of the earliest window still open there: nothing older will leave."""
-        return self._summary.promise_ns(self._closing.sure_ns(frontier_ns))
+        return self._summary.promise_ns(self._closer.sure_ns(frontier_ns))
 
     def due_ns(self, now_ns: int) -> int | None:
         """Return when windows close by the clock."""
-        return self._closing.due_ns(now_ns)
+        return self._closer.due_ns(now_ns)
 
     @property
     def rows_held(self) -> int:
-        """Rows in panes of windows that are open, or may still be corrected."""
-        return self._rows_held
+        """Rows in panes of windows that are open, or may be corrected; or that wait for these."""
+        return self._rows_held + self._closer.rows_held
 
     @property
     def late_dropped(self) -> int:
@@ -162,6 +173,8 @@ class AggregateMachine:
                 return
             if len(in_time) < len(batch):
                 batch, panes = batch.take(in_time), panes.take(in_time)
+        if oldest < (whole := self._windows.first_whole_pane(self._last_closed)):
+            self.late_used += int(np.count_nonzero(panes < whole))
         keys = [batch.columns[name] for name in self._step.keys]
         codes = self._keys.codes(keys, len(batch))
         cells = self._cells.of(panes, codes, keys=max(1, len(self._keys)))
@@ -174,10 +187,10 @@ class AggregateMachine:
             row = "" if problem.place is None else f"\n{row_of(batch, problem.place)}"
             raise OperatorError(f"step {self._step.name!r}: {problem}{row}") from problem
         self._rows_held += len(batch)
-        if self._corrects and oldest < self._windows.first_whole_pane(self._last_closed):
+        if self._corrects and oldest < whole:
             late.append(cells)
 
-    def _close(self, last: int, stimulus_time_ns: int) -> Batch | None:
+    def _close(self, last: int, by: Segment) -> Batch | None:
         """Return the results of the windows up to `last` that have not left yet."""
         if last <= self._last_closed:
             return None
@@ -194,7 +207,7 @@ class AggregateMachine:
             of_panes.cells(panes),
             after=after,
             until=last,
-            stimulus_time_ns=stimulus_time_ns,
+            by=by,
         )
 
     def _corrected(self, late: list[Int64Array]) -> Batch | None:
@@ -211,9 +224,7 @@ class AggregateMachine:
         changed, new_rows = np.unique(places * keys + codes.take(rows), return_counts=True)
         cells = self._cells.beside(of_rows, *self._windows.panes_of_windows(first, last))
         only = (changed, new_rows)
-        return self._left(
-            windows, cells, after=after, until=until, stimulus_time_ns=START_NS, only=only
-        )
+        return self._left(windows, cells, after=after, until=until, by=NOTHING, only=only)
 
     def _left(
         self,
@@ -222,7 +233,7 @@ class AggregateMachine:
         *,
         after: int,
         until: int,
-        stimulus_time_ns: int,
+        by: Segment,
         only: Changed | None = None,
     ) -> Batch | None:
         """Return the results of these windows, of those in (after, until]; `only` some of them.
@@ -236,15 +247,12 @@ class AggregateMachine:
         first, final = self._windows.covering(panes, after=after, until=until)
         first_at = windows.searchsorted(first)
         last_at = windows.searchsorted(final, "right")
-        weights = np.zeros(len(windows) + 1, dtype=np.int64)
-        inside = np.flatnonzero(last_at > first_at)
         load = np.ones(len(panes), dtype=np.int64)
         if self._keeps_values:
             load = self._rows.state.take(within)
-        np.add.at(weights, first_at[inside], load[inside])
-        np.subtract.at(weights, last_at[inside], load[inside])
+        weights = weights_of(first_at, last_at, load, windows=len(windows))
         results = []
-        for block in slices_of_weight(weights.cumsum()[:-1], _PAIRS_AT_ONCE):
+        for block in slices_of_weight(weights, _PAIRS_AT_ONCE):
             starts = np.maximum(first_at, block.start)
             counts = np.maximum(np.minimum(last_at, block.stop) - starts, 0)
             entries, places = unfold(starts, counts)
@@ -252,13 +260,12 @@ class AggregateMachine:
             if only is not None:
                 wanted = np.flatnonzero(np.isin(self._pairs_of(cells, places), only[0]))
                 cells, places = cells.take(wanted), places.take(wanted)
-            results.append(self._results(windows, cells, places, stimulus_time_ns, only))
+            results.append(self._results(windows, cells, places, by, only))
         return concat_batches(results) if results else None
 
     def _pairs_of(self, cells: Int64Array, places: Int64Array) -> Int64Array:
         """Return one number for each pair of a window's place and the key of a cell."""
-        pairs: Int64Array = places * max(1, len(self._keys)) + self._cells.codes.take(cells)
-        return pairs
+        return np.add(places * max(1, len(self._keys)), self._cells.codes.take(cells))
 
     @property
     def _keeps_values(self) -> bool:
@@ -269,7 +276,7 @@ class AggregateMachine:
         windows: Int64Array,
         cells: Int64Array,
         places: Int64Array,
-        stimulus_time_ns: int,
+        by: Segment,
         changed: Changed | None,
     ) -> Batch:
         """Return the rows of some windows; cell `cells[i]` is in window `windows[places[i]]`."""
@@ -281,11 +288,9 @@ class AggregateMachine:
         else:
             first, pairs = self._grouped(cells, places)
         starts, ends = self._windows.bounds_ns(windows.take(places.take(first)))
+        rows, marks = self._rows.combined(pairs), self._marks.combined(pairs)
         try:
-            states: dict[Need, Any] = {
-                need: accumulator.combined(pairs)
-                for need, accumulator in self._accumulators.items()
-            }
+            columns = self._aggregated(pairs, rows)
         except OperatorError as problem:
             place = problem.place or 0
             (key,) = rows_of_columns(self._keys_of(cells.take(first[place : place + 1]))) or ({},)
@@ -293,11 +298,9 @@ class AggregateMachine:
                 f"step {self._step.name!r}: {problem}\nwindow that starts at {starts[place]}"
                 f"{f', of key {key}' if key else ''}"
             ) from problem
-        rows = self._rows.combined(pairs)
-        marks, columns = self._marks.combined(pairs), self._keys_of(cells.take(first))
-        columns |= {"window_start": starts, "window_end": ends}
-        for name, aggregate in self._step.aggregates.items():
-            columns[name] = finished(self._step, name, aggregate, rows=rows, states=states)
+        columns |= {**self._keys_of(cells.take(first)), "window_start": starts, "window_end": ends}
+        if self._step.close is not None:
+            columns[CHANCE] = self._closer.chances(ends)
         if self._corrects:
             columns[REVISION] = np.zeros(len(ends), dtype=np.int64)
             if changed is not None:
@@ -309,8 +312,16 @@ class AggregateMachine:
                 )
                 marks = marked(REVISED, columns[REVISION] > 0, marks)
         columns = {name: columns[name] for name in self._step.schema.names}
-        stimuli = np.maximum(self._stimuli.combined(pairs), stimulus_time_ns)
+        stimuli = np.maximum(self._stimuli.combined(pairs), by.stimuli_ns(ends))
         return Batch(ends, stimuli, columns, None, marks)
+
+    def _aggregated(self, pairs: Pairs, rows: Int64Array) -> Columns:
+        """Return the aggregates of each result; `rows` has how many it is made of."""
+        states = {need: one.combined(pairs) for need, one in self._accumulators.items()}
+        return {
+            name: finished(self._step, name, aggregate, rows=rows, states=states)
+            for name, aggregate in self._step.aggregates.items()
+        }
 
     def _keys_of(self, cells: Int64Array) -> Columns:
         """Return the key columns of these cells."""
@@ -335,13 +346,11 @@ class AggregateMachine:
         self._last_kept = last
         self._revisions.forget(last)
         of_panes, first = self._cells.of_panes, self._windows.first_open_pane(last)
-        self._rows_held -= int(self._rows.state.take(of_panes.drop_before(first)).sum())
+        self._rows_held -= int(self._held.state.take(of_panes.drop_before(first)).sum())
         panes = self._cells.panes
         if not len(panes) or (len(panes) <= 2 * len(of_panes) + 1024 and len(of_panes)):
             return
-        kept = np.flatnonzero(panes >= first)
-        moved = np.full(len(panes), -1, dtype=np.int64)
-        moved[kept] = np.arange(len(kept))
+        kept, moved = self._cells.moved(first)
         for accumulator in self._all:
             accumulator.keep(kept, moved)
         codes = self._cells.codes[kept]
@@ -358,11 +367,8 @@ class AggregateMachine:
         """
         if self._last_closed <= self._last_kept:
             return
-        panes, of = np.unique(self._cells.panes, return_inverse=True)
-        newer = np.bincount(of, weights=self._rows.state)[::-1].cumsum()[::-1]
         most = self._most_kept_rows - self._most_kept_rows // 16
-        first = int(newer.size - newer[::-1].searchsorted(most, "right"))  # the first that stays
-        stays = panes.item(min(first, len(panes) - 1))
+        stays = self._cells.first_within(self._held.state, most)
         before = self._rows_held
         self._forget(min(self._windows.last_without(stays), self._last_closed))
         self.let_go += before - self._rows_held
@@ -374,13 +380,10 @@ class AggregateMachine:
             "panes": self._cells.panes.copy(),
             "codes": self._cells.codes.copy(),
             "accumulators": [accumulator.snapshot() for accumulator in self._all],
-            "last_closed": self._last_closed,
-            "last_kept": self._last_kept,
+            "last": (self._last_closed, self._last_kept),
             "revisions": self._revisions.snapshot(),
-            "rows_held": self._rows_held,
-            "late_dropped": self._late_dropped,
-            "let_go": self.let_go,
-            "closing": self._closing.snapshot(),
+            "counts": (self._rows_held, self._late_dropped, self.let_go, self.late_used),
+            "closer": self._closer.snapshot(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -390,11 +393,8 @@ class AggregateMachine:
         self._cells.restore(state["panes"], state["codes"])
         for accumulator, own in zip(self._all, state["accumulators"], strict=True):
             accumulator.restore(own)
-        self._last_closed = state["last_closed"]
-        self._last_kept = state["last_kept"]
+        self._last_closed, self._last_kept = state["last"]
         self._revisions.restore(state["revisions"])
         self._cells.of_panes.drop_before(self._windows.first_open_pane(self._last_kept))
-        self._rows_held = state["rows_held"]
-        self._late_dropped = state["late_dropped"]
-        self.let_go = state["let_go"]
-        self._closing.restore(state["closing"])
+        self._rows_held, self._late_dropped, self.let_go, self.late_used = state["counts"]
+        self._closer.restore(state["closer"])

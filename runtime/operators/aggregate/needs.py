@@ -46,6 +46,15 @@ class Need(NamedTuple):
         return FoldAccumulator(np.maximum, dtype, -np.inf if limits is None else limits.min, values)
 
 
+def accumulators_of(step: AggregateStep) -> dict[Need, Accumulator]:
+    """Return fresh ones for all aggregates of a step: {what is needed: who has it}."""
+    return {
+        need: need.accumulator()
+        for name, aggregate in step.aggregates.items()
+        for need in needs_of(step, name, aggregate)
+    }
+
+
 def needs_of(step: AggregateStep, name: str, aggregate: Aggregate) -> tuple[Need, ...]:
     """Return the states that an aggregate needs: its own, then of how many values were null.
 

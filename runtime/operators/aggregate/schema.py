@@ -8,10 +8,13 @@ import pyarrow as pa
 
 from runtime.errors import DuplicateName, FlowError, SettingError, TypeMismatch
 from runtime.expressions.result_types import family
-from runtime.operators.aggregate.step import REVISION, Aggregate, Late
+from runtime.operators.aggregate.step import CHANCE, REVISION, Aggregate, Late
 from runtime.operators.ground.checks import column_type, is_whole, key_types, unique_columns
+from runtime.operators.ground.drift import Drift
 
 WINDOW_COLUMNS = ("window_start", "window_end")
+MEAN, LOWEST, HIGHEST = "_mean", "_low", "_high"
+"""Behind an aggregate's name, with drift: of what it comes to in the three windows."""
 
 
 def aggregated_schema(
@@ -40,6 +43,51 @@ def aggregated_schema(
     return pa.schema(fields)
 
 
+def with_three(
+    schema: pa.Schema, aggregates: Mapping[str, Aggregate], drift: Drift | None, *, step: str
+) -> pa.Schema:
+    """Return what leaves an aggregate: with drift= each has its mean and its ends beside it.
+
+    Raises:
+        DuplicateName: there is a column of such a name.
+    """
+    if drift is None:
+        return schema
+    fields = []
+    for field in schema:
+        aggregate = aggregates.get(field.name)
+        if aggregate is None:
+            fields.append(field)
+            continue
+        is_extreme = aggregate.kind in ("min", "max")  # of whole numbers too there may be none
+        fields += [
+            field.with_type(pa.float64()) if is_extreme and is_whole(field.type) else field,
+            pa.field(field.name + MEAN, pa.float64()),
+            field.with_name(field.name + LOWEST),
+            field.with_name(field.name + HIGHEST),
+        ]
+    unique_columns(
+        [field.name for field in fields],
+        step=step,
+        way_out=f"drift= adds {MEAN}, {LOWEST} and {HIGHEST}: give the aggregate another name",
+    )
+    return pa.schema(fields)
+
+
+def without_three(schema: pa.Schema, aggregates: Mapping[str, Aggregate]) -> pa.Schema:
+    """Return what would leave without drift."""
+    added = {name + end for name in aggregates for end in (MEAN, LOWEST, HIGHEST)}
+    return pa.schema(
+        [
+            field.with_type(schema.field(field.name + LOWEST).type)
+            if field.name in aggregates
+            else field
+            for field in schema
+            if field.name not in added
+        ]
+    )
+
+
 def revised(schema: pa.Schema, late: Late, *, step: str) -> pa.Schema:
     """Return what leaves an aggregate: with late="correct" there is a `revision`.
 
@@ -57,6 +105,20 @@ def revised(schema: pa.Schema, late: Late, *, step: str) -> pa.Schema:
             "give that key or aggregate another name"
         )
     return schema.append(pa.field(REVISION, pa.int64()))
+
+
+def with_chance(schema: pa.Schema, *, step: str) -> pa.Schema:
+    """Return what leaves an aggregate whose windows close in time: with each one's chance.
+
+    Raises:
+        DuplicateName: there is a column of that name.
+    """
+    if CHANCE in schema.names:
+        raise DuplicateName(
+            f"step {step!r}: close= adds a column {CHANCE!r}, and there is one already; give that "
+            "key or aggregate another name"
+        )
+    return schema.append(pa.field(CHANCE, pa.float64()))
 
 
 def _aggregate_type(name: str, aggregate: Aggregate, schema: pa.Schema, step: str) -> pa.DataType:

@@ -8,7 +8,9 @@ from typing import Literal
 
 import pyarrow as pa
 
+from runtime.closing.policy import Closing
 from runtime.model import Release, format_ns
+from runtime.operators.ground.drift import Drift
 from runtime.operators.ground.keep import replicas_text, silent_text
 from runtime.plan.promises import Summary
 from runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
@@ -45,12 +47,45 @@ REVISION = "revision"
 """The column of late="correct": how often the row of a window and key had left before."""
 
 
+CHANCE = "chance_missing"
+"""The column of close=: the chance, when the window closed, that a row of it was still to come."""
+
+
+@dataclass(frozen=True)
+class CloseInTime:
+    """Windows close as a policy says, by the arrivals of rows, and not by the watermark.
+
+    Attributes:
+        policy: which.
+        type: the column that tells types of rows apart, each with its own delays; None: they are
+            of one type that are of one source.
+        speed: how many times faster than the clock arrivals go; None: nobody knows, as its sources
+            are not replayed at one speed.
+        every_ns: a slide of the windows, in ten parts: so often it is told how far arrivals have
+            come.
+        untold: why it goes by the clock of its slot instead: sources without an arrival column,
+            and steps whose rows are new events. Empty: it does not.
+    """
+
+    policy: Closing
+    type: str | None
+    speed: float | None
+    every_ns: int
+    untold: tuple[str, ...] = ()
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether nobody tells it of arrivals."""
+        return bool(self.untold)
+
+
 @dataclass(frozen=True, kw_only=True)
 class AggregateStep(GatedStep):
     """Aggregates per key and window. A row leaves per key and window that had events.
 
     Columns that leave: the keys, `window_start` and `window_end` (timestamp[ns]), then the
-    aggregates. Its event time is the window's end. Rows leave by window end, then by key in
+    aggregates. Its event time is the window's end, or, with drift, that of the last of the three
+    windows: the bound behind it. Rows leave by window end, then by key in
     order of first appearance in the window's stream order.
     """
 
@@ -60,6 +95,9 @@ class AggregateStep(GatedStep):
     release: Release
     replicas: int = 1
     late: Late = "drop"
+    close: CloseInTime | None = None
+    """None: by the watermark."""
+    drift: Drift | None = None
     replica: Replica | None = None
     """In a plan: which of several this is; they share by keys."""
     keeps_late: bool = False
@@ -84,21 +122,30 @@ class AggregateStep(GatedStep):
         """The keys, and what is aggregated: needed or not."""
         del position, there, needed
         columns = {each.column for each in self.aggregates.values() if each.column}
-        return columns | set(self.keys)
+        if self.close is not None and self.close.type is not None:
+            columns.add(self.close.type)
+        return columns | set(self.keys) | (self.drift.columns if self.drift else set())
 
     @property
     def span_ns(self) -> int:
-        """As long as a window."""
-        return self.window.size_ns
+        """As long as a window; and from where a clock may be behind to where it may be ahead."""
+        return self.window.size_ns + 2 * self._wait_ns
+
+    @property
+    def _wait_ns(self) -> int:
+        return self.drift.most_ns if self.drift else 0
 
     @property
     def summaries(self) -> tuple[Summary, ...]:
-        """The end of the earliest window that is still open."""
-        return (Summary(self.window.slide_ns, self.window.size_ns),)
+        """The end of the earliest window that is still open; with drift that of the high one."""
+        return (Summary(self.window.slide_ns, self.window.size_ns + self._wait_ns),)
 
     def names_before(self, column: str) -> tuple[str | None, ...]:
-        """As here, if it is a key: the rows of a key make its results."""
-        return (column if column in self.keys else None,)
+        """As here, if it is a key: the rows of a key make its results.
+
+        Not where windows close in time: when they do follows from the rows of all keys.
+        """
+        return (column if column in self.keys and self.close is None else None,)
 
     @property
     def passes_on(self) -> bool:
@@ -139,7 +186,7 @@ class AggregateStep(GatedStep):
     @property
     def counters(self) -> tuple[str, ...]:
         """Rows that went too soon, there being too many."""
-        return ("let_go",)
+        return ("let_go", *(self.drift.counters if self.drift else ()))
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield its keys, window, columns, and how it takes late rows."""
@@ -149,9 +196,13 @@ class AggregateStep(GatedStep):
         yield f"window   {format_ns(window.size_ns)}{slide}"
         for name, aggregate in self.aggregates.items():
             yield f"gives    {name} = {_text(aggregate)}"
+        if self.drift:
+            yield f"drift    {self.drift.text}: of the window as it is, and moved either way"
         if self.late == "correct":
             yield "late     corrects: its window's row leaves again, with the next revision"
             yield f"keeps    {_panes_text(self, steps)}"
+        if self.close is not None:
+            yield from _close_text(self, self.close)
         yield f"gate     {self.release.text}"
         if self.replicas > 1:
             yield replicas_text(self.sharing)
@@ -163,12 +214,26 @@ class AggregateStep(GatedStep):
 
     @property
     def has_time(self) -> bool:
-        """It goes by event time only."""
-        return False
+        """It goes by the clock if its windows close in time and nobody tells of arrivals."""
+        return self.close is not None and self.close.by_clock
 
     def bare(self) -> AggregateStep:
         """Return it: all it has is ours."""
         return self
+
+
+def _close_text(step: AggregateStep, close: CloseInTime) -> Iterator[str]:
+    """Yield when windows close, and what that depends on."""
+    yield f"closes   {close.policy.text}"
+    if close.type is not None:
+        yield f"         a type of rows for each {close.type}"
+    if close.by_clock:
+        yield (
+            f"         by the clock of its slot, for {', '.join(close.untold)} tell no arrival: "
+            "results depend on when rows come"
+        )
+    if step.replicas > 1:
+        yield "         each replica by the rows of its own keys, with a budget of its own"
 
 
 def _panes_text(step: AggregateStep, steps: Mapping[str, Step]) -> str:

@@ -6,12 +6,20 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 
+from runtime.closing.policy import Closing
 from runtime.errors import FlowError, TypeMismatch
-from runtime.operators.aggregate.machine import AggregateMachine
-from runtime.operators.aggregate.schema import aggregated_schema, revised
+from runtime.operators.aggregate.close import close_of, no_slack, refuse_drift
+from runtime.operators.aggregate.schema import (
+    aggregated_schema,
+    revised,
+    with_chance,
+    with_three,
+)
 from runtime.operators.aggregate.step import Aggregate, AggregateStep, Late, Window
+from runtime.operators.aggregate.three_windows import aggregate_machine
 from runtime.operators.ground import checks
 from runtime.operators.ground.contract import Entry
+from runtime.operators.ground.drift import DriftGiven, checked_drift
 from runtime.operators.ground.streams import (
     AnyKeyed,
     AnyStream,
@@ -26,9 +34,9 @@ from runtime.plan.step import Share
 class Aggregating(AnyStream):
     """Streams can be aggregated."""
 
-    _entry = Entry(AggregateStep, AggregateMachine)
+    _entry = Entry(AggregateStep, aggregate_machine)
 
-    def aggregate(
+    def aggregate(  # noqa: PLR0913 - each option is one word of what an aggregate means
         self,
         columns: Mapping[str, Aggregate] | None = None,
         *,
@@ -36,6 +44,8 @@ class Aggregating(AnyStream):
         by: Names = (),
         slack: Slack = AS_FLOW,
         late: Late = "drop",
+        close: Closing | None = None,
+        drift: DriftGiven = None,
         replicas: int = 1,
         share: Share | None = None,
         name: str | None = None,
@@ -52,6 +62,18 @@ class Aggregating(AnyStream):
                 counted. "correct": the window's row leaves again, with a column `revision` (0
                 the first time), as long as its source may still have sent it; no aggregate or
                 join can follow.
+            close: when windows close: probslack(miss=0.1), event_driven(), mean_delay() or
+                ignore(), by the arrivals of rows. Rows then leave its gate as they come, and with
+                each result is its window's chance of having missed some, as `chance_missing`.
+                None: when the gate has let all go that belongs to them.
+            drift: how far an event's time may be off, either way: "5ms", or the name of a column
+                with each event's own bound in whole nanoseconds (see `clock_bound`). Each
+                aggregate x is then taken over three windows, the one as it is and those moved
+                either way by that: x is that of the middle one, x_mean the mean of the three,
+                x_low and x_high the least and the greatest. A row leaves by so much later, for
+                each window of which one of the three had events; x and x_mean are null where
+                those had none. Null min and max of whole numbers make theirs float64.
+                At most half of the window. Source: [thesis] §3.2.3.1.
             replicas: how many work on it, each on the rows of its keys; see `join`.
             share: goes with the next release: replicas of an aggregate share by keys.
             name: of the step.
@@ -65,6 +87,16 @@ class Aggregating(AnyStream):
         replicas, _ = checks.replicas(replicas, "keys", keys=keys, step=name)
         refuse_revised(self.flow, self.name, step=name)
         schema = aggregated_schema(self.schema, keys, aggregates, step=name)
+        release = self.flow.release_of(slack, step=name)
+        allowed = checked_drift(
+            drift, [self.schema], span_ns=window.size_ns, span="window=", step=name
+        )
+        schema = with_three(schema, aggregates, allowed, step=name)
+        closes = None
+        if close is not None:
+            closes = close_of(close, self.flow.steps, self._in, window, self.schema, step=name)
+            refuse_drift(allowed, step=name)
+            release, schema = no_slack(slack, step=name), with_chance(schema, step=name)
         return self._add(
             AggregateStep(
                 name=name,
@@ -73,8 +105,10 @@ class Aggregating(AnyStream):
                 keys=keys,
                 window=window,
                 aggregates=aggregates,
-                release=self.flow.release_of(slack, step=name),
+                release=release,
                 late=late,
+                close=closes,
+                drift=allowed,
                 replicas=replicas,
             )
         )
@@ -86,13 +120,15 @@ A = TypeVar("A", bound=Aggregating)
 class KeyedAggregating(AnyKeyed[A]):
     """Keyed streams can be aggregated."""
 
-    def aggregate(
+    def aggregate(  # noqa: PLR0913 - as Stream.aggregate
         self,
         columns: Mapping[str, Aggregate] | None = None,
         *,
         window: Window,
         slack: Slack = AS_FLOW,
         late: Late = "drop",
+        close: Closing | None = None,
+        drift: DriftGiven = None,
         replicas: int = 1,
         share: Share | None = None,
         name: str | None = None,
@@ -106,6 +142,8 @@ class KeyedAggregating(AnyKeyed[A]):
             by=self.keys,
             slack=slack,
             late=late,
+            close=close,
+            drift=drift,
             replicas=replicas,
             share=None,
             name=name,

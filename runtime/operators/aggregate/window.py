@@ -100,3 +100,21 @@ class Windows:
         first[1:] = np.maximum(first[1:], last[:-1] + 1)  # each window once
         _, windows = unfold(first, np.maximum(last - first + 1, 0))
         return windows
+
+
+def weights_of(
+    first_at: Int64Array, last_at: Int64Array, load: Int64Array, *, windows: int
+) -> Int64Array:
+    """Return the load of each window, shape (windows,): the sum over the cells that are in it.
+
+    Args:
+        first_at: shape (cells,), the place of the first window that each is in.
+        last_at: shape (cells,), and that behind the last.
+        load: shape (cells,).
+        windows: how many.
+    """
+    weights = np.zeros(windows + 1, dtype=np.int64)
+    inside = np.flatnonzero(last_at > first_at)
+    np.add.at(weights, first_at[inside], load[inside])
+    np.subtract.at(weights, last_at[inside], load[inside])
+    return weights.cumsum()[:-1]

@@ -7,6 +7,7 @@
 | `keys.py`, `codes.py`, `arrays.py` | key columns to dense codes; arrays that grow |
 | `user_code.py`, `fit.py` | the user's functions and expressions, and what they return |
 | `late_rows.py` | what came too late |
+| `drift.py` | how far clocks may be off |
 """
 
 from runtime.operators.ground.contract import ByEventTime, Entry, Operator, Stateless

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from runtime.errors import FlowError, TypeMismatch
 from runtime.operators.ground.checks import is_whole, key_types, unique_columns
+from runtime.operators.ground.drift import CERTAIN, Drift
 
 
 def joined_schema(
@@ -61,3 +62,16 @@ def joined_schema(
     unique_columns([*left.names, *right_names.values()], step=step, way_out=way_out)
     fields = [pa.field(leaves, right.field(name).type) for name, leaves in right_names.items()]
     return pa.schema([*left, *fields]), right_names
+
+
+def judged(schema: pa.Schema, drift: Drift | None, *, step: str) -> pa.Schema:
+    """Return what leaves: with drift= there is a last column, `certain`.
+
+    Raises:
+        DuplicateName: there is a column of that name.
+    """
+    if drift is None:
+        return schema
+    way_out = "drift= adds one of that name: rename it with .select(new='old') before"
+    unique_columns([*schema.names, CERTAIN], step=step, way_out=way_out)
+    return schema.append(pa.field(CERTAIN, pa.bool_()))

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from runtime.expressions.expressions import Expr
 from runtime.model import READY_ONLY, Release, format_ns
+from runtime.operators.ground.drift import CERTAIN, Drift
 from runtime.operators.ground.keep import replicas_text, silent_text
 from runtime.plan.promises import PASSES, Summary
 from runtime.plan.step import GatedStep, Keep, Replica, Share, Sharing, Side, Step
@@ -19,7 +20,8 @@ class JoinStep(GatedStep):
     """Sliding-window join of two streams: pairs with equal keys, |Δ event time| ≤ within.
 
     The row that leaves has the left columns, then the right ones; a right column whose name
-    the left has too, keys apart, gets `suffix`. Its event time is the later of the two.
+    the left has too, keys apart, gets `suffix`. Its event time is the later of the two. With drift
+    there is a last column, `certain`: whether they are near enough whatever clocks were off by.
     """
 
     left_on: tuple[str, ...]
@@ -30,6 +32,7 @@ class JoinStep(GatedStep):
     right_names: Mapping[str, str]
     """{right column: name it leaves under}; the right keys are not in it."""
     release: Release
+    drift: Drift | None = None
     keep: Keep = "promise"
     replicas: int = 1
     share: Share = "keys"
@@ -57,10 +60,11 @@ class JoinStep(GatedStep):
         """The keys, and what leaves or is asked for by `where`."""
         del there
         wanted = needed | self._asked
+        bounds = self.drift.columns if self.drift else frozenset()
         if position == 0:
-            return wanted | set(self.left_on)
+            return wanted | set(self.left_on) | bounds
         read = {column for column, name in self.right_names.items() if name in wanted}
-        return read | set(self.right_on)
+        return read | set(self.right_on) | bounds
 
     @property
     def _asked(self) -> frozenset[str]:
@@ -69,7 +73,12 @@ class JoinStep(GatedStep):
     @property
     def span_ns(self) -> int:
         """As long as a partner may be away."""
-        return self.within_ns
+        return self.widest_ns
+
+    @property
+    def widest_ns(self) -> int:
+        """How far apart the times of two rows may be, by their clocks, that make a pair."""
+        return self.within_ns + (2 * self.drift.most_ns if self.drift else 0)
 
     @property
     def summaries(self) -> tuple[Summary, ...]:
@@ -81,6 +90,8 @@ class JoinStep(GatedStep):
         if column in self.left_on:
             right = self.right_on[self.left_on.index(column)]
             return (column, right)
+        if self.drift and column == CERTAIN:
+            return (None, None)
         came = {name: old for old, name in self.right_names.items()}
         return (None, came[column]) if column in came else (column, None)
 
@@ -132,13 +143,15 @@ class JoinStep(GatedStep):
     @property
     def counters(self) -> tuple[str, ...]:
         """Pairs compared, and rows that went too soon, there being too many."""
-        return ("comparisons", "let_go")
+        return ("comparisons", "let_go", *(self.drift.counters if self.drift else ()))
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield its keys, what else pairs must satisfy, and how long rows stay."""
         keys = zip(self.left_on, self.right_on, strict=True)
         equal = ", ".join(a if a == b else f"{a} = {b}" for a, b in keys)
         yield f"on       {equal}, within {format_ns(self.within_ns)}"
+        if self.drift:
+            yield f"drift    {self.drift.text}: each pair that may be near enough, marked"
         if self.where is not None:
             yield f"where    {self.where}"
         yield f"gate     {self.release.text}"
@@ -164,7 +177,7 @@ class JoinStep(GatedStep):
 
 def _keep_text(step: JoinStep, steps: Mapping[str, Step]) -> str:
     """Return what a join keeps its rows by."""
-    within = format_ns(step.within_ns)
+    within = format_ns(step.widest_ns)
     silent = silent_text(steps, step.inputs)
     if step.keep == "promise":
         text = f"rows until all have promised {within} more, so that late ones find all partners"

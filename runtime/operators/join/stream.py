@@ -9,6 +9,7 @@ from runtime.expressions.expressions import Expr
 from runtime.model import Duration, duration_ns
 from runtime.operators.ground import checks
 from runtime.operators.ground.contract import Entry
+from runtime.operators.ground.drift import DriftGiven, checked_drift
 from runtime.operators.ground.streams import (
     AnyKeyed,
     AnyStream,
@@ -17,9 +18,9 @@ from runtime.operators.ground.streams import (
     names_of,
     refuse_revised,
 )
-from runtime.operators.join.machine import JoinMachine
-from runtime.operators.join.schema import joined_schema
+from runtime.operators.join.schema import joined_schema, judged
 from runtime.operators.join.step import JoinStep
+from runtime.operators.join.uncertain import join_machine
 from runtime.plan.slack import AS_FLOW, Slack
 from runtime.plan.step import Keep, Share
 
@@ -27,7 +28,7 @@ from runtime.plan.step import Keep, Share
 class Joining(AnyStream):
     """Streams can be joined."""
 
-    _entry = Entry(JoinStep, JoinMachine)
+    _entry = Entry(JoinStep, join_machine)
 
     def join(  # noqa: PLR0913 - each option is one word of what a join means
         self,
@@ -38,6 +39,7 @@ class Joining(AnyStream):
         left_on: Names = (),
         right_on: Names = (),
         where: Expr | None = None,
+        drift: DriftGiven = None,
         suffix: str = "_right",
         slack: Slack = AS_FLOW,
         keep: Keep | None = None,
@@ -54,6 +56,11 @@ class Joining(AnyStream):
             left_on: keys of this stream.
             right_on: keys of the other; they do not leave, being equal to the left ones.
             where: what else a pair must satisfy, over the columns that leave.
+            drift: how far an event's time may be off, either way: "5ms", or the name of a column
+                that both streams have, with each event's own bound in whole nanoseconds (see
+                `clock_bound`). A pair that may be at most `within` apart leaves, with a column
+                `certain`: whether it surely is. One that is not is marked `uncertain`, too, and
+                sinks count those. At most half of `within`. Source: [thesis] §3.2.3, §6.2.
             suffix: for right columns whose name the left has too.
             slack: how long its gate waits; AS_FLOW: as the flow says.
             keep: "promise": a row stays until no partner of it can follow, so that late rows find
@@ -80,16 +87,20 @@ class Joining(AnyStream):
         replicas, share = checks.replicas(replicas, share, keys=left_keys, step=name)
         if where is not None:
             where = checks.predicate(where, schema, step=name, what="where")
+        within_ns = duration_ns(within, what=f"step {name!r}: within", positive=True)
+        schemas = [self.schema, other.schema]
+        allowed = checked_drift(drift, schemas, span_ns=within_ns, span="within=", step=name)
         inputs = (self.name, other.name)
         return self._add(
             JoinStep(
                 name=name,
                 inputs=inputs,
-                schema=schema,
+                schema=judged(schema, allowed, step=name),
                 left_on=left_keys,
                 right_on=right_keys,
-                within_ns=duration_ns(within, what=f"step {name!r}: within", positive=True),
+                within_ns=within_ns,
                 where=where,
+                drift=allowed,
                 right_names=right_names,
                 release=self.flow.release_of(slack, step=name),
                 keep=self.flow.keep_of(keep, inputs=inputs, step=name),
@@ -111,6 +122,7 @@ class KeyedJoining(AnyKeyed[J]):
         *,
         within: Duration,
         where: Expr | None = None,
+        drift: DriftGiven = None,
         suffix: str = "_right",
         slack: Slack = AS_FLOW,
         keep: Keep | None = None,
@@ -130,6 +142,7 @@ class KeyedJoining(AnyKeyed[J]):
             left_on=self.keys,
             right_on=other.keys,
             where=where,
+            drift=drift,
             suffix=suffix,
             slack=slack,
             keep=keep,

@@ -8,9 +8,11 @@ from typing import Self, TypeVar
 import pyarrow as pa
 
 from runtime.errors import FlowError, TypeMismatch
+from runtime.model import Duration
 from runtime.operators.ground.contract import Entry
 from runtime.operators.ground.flow_builder import FlowBuilder
 from runtime.operators.ground.streams import AnyStream, check_own
+from runtime.operators.merge.chain import k_slack_chain
 from runtime.operators.merge.machine import MergeMachine
 from runtime.operators.merge.step import MergeStep
 from runtime.plan.slack import AS_FLOW, Slack
@@ -39,6 +41,19 @@ class Merging(AnyStream):
     def merge(self, *others: Self, slack: Slack = AS_FLOW, name: str | None = None) -> Self:
         """Put the rows of several streams into one, in event-time order; see Dataflow.merge."""
         return _merged(self.flow, (self, *others), slack=slack, name=name)
+
+    def k_slack_chain(self, *slacks: Duration) -> tuple[Self, ...]:
+        """Return this stream in order within each slack; together they hold what the longest does.
+
+        Args:
+            slacks: "1s", "2s", "5s": of event time, ascending. A row leaves the first buffer when
+                the newest is a second ahead of it, the next when it is two, whatever is ready; one
+                that comes behind those leaves at once, and the next buffer mends it if it can.
+
+        Raises:
+            SettingError: none, zero, no length of time, or not ascending.
+        """
+        return k_slack_chain(self, *slacks)
 
 
 def _merged(flow: FlowBuilder, streams: Sequence[S], *, slack: Slack, name: str | None) -> S:

@@ -3,6 +3,7 @@
 | file | what it decides |
 | --- | --- |
 | `feasible.py`, `chosen.py` | whether a job's deadline and settings can stand |
+| `closing_shares.py` | what windows that close in time may wait |
 | `make.py` | from settings to a policy |
 | `policies.py` | the simple rules, and the rivals of [ssg] §6 |
 | `model_rule.py` | what the models would set: estimator, trigger, climb |

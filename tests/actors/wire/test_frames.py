@@ -70,6 +70,9 @@ def assert_same(got: Batch | None, sent: Batch | None) -> None:
     assert (got.marks is None) == (sent.marks is None)
     if sent.marks is not None:
         pairs.append((got.marks, sent.marks))
+    assert (got.arrivals is None) == (sent.arrivals is None)
+    if sent.arrivals is not None:
+        pairs.append((got.arrivals, sent.arrivals))
     assert list(got.columns) == list(sent.columns)
     for here, there in pairs:
         if isinstance(there, np.ndarray):
@@ -234,11 +237,12 @@ def changed(frame: bytes, **fields: int | bytes) -> bytes:
     ("fields", "claim"),
     [
         ({"magic": b"HTTP"}, "we speak"),
-        ({"version": 2}, "version 2"),
+        ({"version": 1}, "version 1"),
         ({"kind": 2}, "kind grant"),
         ({"kind": 77}, "kind 77"),
         ({"flags": 4}, "without a batch"),
-        ({"flags": 8}, "flags 0x8"),
+        ({"flags": 16}, "flags 0x10"),
+        ({"flags": 9}, "9 texts"),
         ({"flags": 3}, "says that it is of the read"),
         ({"flags": 0}, "without a batch"),
         ({"rows": -1}, "-1 rows"),

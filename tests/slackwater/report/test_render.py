@@ -8,8 +8,9 @@ from rich.console import Console
 
 from runtime.measure import JobReport, TuningReport
 from runtime.measure.outcomes import LATE, SLACK_READY, Counts
+from slackwater.report.kept import kept
 from slackwater.report.ledger_text import ledger_line
-from slackwater.report.render import format_count, kept, render_report, report_text
+from slackwater.report.render import format_count, render_report, report_text
 from tests.support.reports import SECOND, city_report, with_clocks, with_deadline, with_lost_rows
 
 BOX_DRAWING = set("─│┌┐└┘├┤┬┴┼━┃╭╮╰╯═║")
@@ -63,6 +64,26 @@ def test_what_the_clocks_leave_open_stands_beside_what_they_measured() -> None:
     assert rows["node-2"][1:7] == ["60.0", "min", "90.0", "µs", "100", "µs"]
     assert rows["node-3"][1:] == ["-2.00", "ms", "240", "µs", "250", "µs", "400", "µs", "67", "3"]
     assert max(len(line) for line in text.splitlines()) <= 100
+
+
+def test_a_source_whose_clock_is_put_right_says_by_how_much() -> None:
+    report = city_report()
+    report.stages[0].source_clock = {
+        "writers": 8,
+        "smallest_offset_ns": -3_600 * 10**9,
+        "largest_offset_ns": 2_000_000,
+        "largest_bound_ns": 125_000,
+        "jumps": 3,
+    }
+    report.stages[1].source_clock = {
+        "writers": 1,
+        "smallest_offset_ns": 5_000_000,
+        "largest_offset_ns": 5_000_000,
+    }
+    text = report_text(report).partition("Clocks of sources")[2]
+    rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line.strip()}
+    assert rows["buses"] == ["8", "-60.0", "min", "2.00", "ms", "125", "µs", "3"]
+    assert rows["loops"] == ["1", "5.00", "ms", "5.00", "ms", "–", "–"]
 
 
 def test_of_one_clock_nothing_is_said() -> None:

@@ -1,0 +1,1 @@
+"""[probslack]: windows that close in time."""

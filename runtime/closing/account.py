@@ -1,0 +1,109 @@
+"""Which windows have closed, when, and which are known to have missed a row.
+
+A window counts if a row at or after its begin had come when it closed, or if it missed one later.
+So hours without a row bring no windows that would flatter a share.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.closing.policy import ClosedWindows, ClosingCounts, FloatArray
+from runtime.closing.windows import Ranges, WindowEnds
+from runtime.model import START_NS, Int64Array
+
+
+class Account:
+    """The windows of one run.
+
+    Attributes:
+        open: the first window that is open; None before any row.
+        first: the first window that counts.
+        windows, early, missed: how many count; closed before it was sure; missed a row.
+    """
+
+    def __init__(self, windows: WindowEnds) -> None:
+        self._windows = windows
+        self.open: int | None = None
+        self.first = 0
+        self.windows = self.early = self.missed = self._slack_ns = 0
+        self._missed = Ranges()
+        self._leapt = Ranges()  # windows that closed without a row
+        self._taken = Ranges()  # of these, those that missed one, and so count
+        self._closed: list[tuple[Int64Array, Int64Array, FloatArray]] = []  # not yet told
+
+    def begin(self, window: int) -> None:
+        """Take a window as the first."""
+        self.open = self.first = window
+
+    @property
+    def closed_ns(self) -> int:
+        """The end of the last window that has closed; START_NS: of none."""
+        if self.open is None or self.open == self.first:
+            return START_NS
+        return self._windows.end_ns(self.open - 1)
+
+    def close(
+        self, windows: Int64Array, at_ns: Int64Array, chances: FloatArray, *, early: int = 0
+    ) -> None:
+        """Note windows that count as closed: all of shape (windows,), ascending."""
+        self._closed.append((windows, at_ns, chances))
+        self.windows += len(windows)
+        self.early += early
+        self._slack_ns += int((at_ns - self._windows.ends_ns(windows)).sum())
+
+    def close_at_end(self, until: int, at_ns: int) -> None:
+        """Tell of the windows up to one that the end of the input closes: they do not count."""
+        assert self.open is not None
+        left = np.arange(self.open, until + 1)
+        self._closed.append((left, np.full(len(left), at_ns), np.zeros(len(left))))
+
+    def leap(self, first: int, last: int) -> None:
+        """Note windows that closed without a row."""
+        self._leapt.add(first, last)
+
+    def miss(self, first: int, last: int) -> int:
+        """Note that closed windows have missed a row; return how many are new."""
+        first = max(first, self.first)
+        new = self._missed.add(first, last)
+        if new and self._leapt:
+            for low, high in self._leapt.within(first, last):
+                self.windows += self._taken.add(low, high)
+        self.missed += new
+        return new
+
+    def closings(self) -> ClosedWindows:
+        """Return what has closed since this was asked last."""
+        if not self._closed:
+            nothing = np.empty(0, dtype=np.int64)
+            return ClosedWindows(nothing, nothing, np.empty(0))
+        windows = np.concatenate([part[0] for part in self._closed])
+        at_ns = np.concatenate([part[1] for part in self._closed])
+        chances = np.concatenate([part[2] for part in self._closed])
+        self._closed.clear()
+        return ClosedWindows(self._windows.ends_ns(windows), at_ns, chances)
+
+    def counts(self, promised: float | None) -> ClosingCounts:
+        """Return what it has come to."""
+        return ClosingCounts(self.windows, self.early, self.missed, self._slack_ns, promised)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, as plain values."""
+        return {
+            "open": self.open,
+            "first": self.first,
+            "counts": [self.windows, self.early, self.missed, self._slack_ns],
+            "ranges": [one.snapshot() for one in (self._missed, self._leapt, self._taken)],
+            "closed": [list(part) for part in self._closed],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self.open, self.first = state["open"], state["first"]
+        self.windows, self.early, self.missed, self._slack_ns = state["counts"]
+        ranges = (self._missed, self._leapt, self._taken)
+        for one, kept in zip(ranges, state["ranges"], strict=True):
+            one.restore(kept)
+        self._closed = [(part[0], part[1], part[2]) for part in state["closed"]]

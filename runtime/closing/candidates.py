@@ -1,0 +1,260 @@
+"""When windows may close: for each window the times at which every type lets it go.
+
+```
+type 0   e1 ------------- e2 ------------------ e3 (past the end)
+lets go        [~~~~~~~~~~)       [~~~~~~~~~~~~~~~~~~~~~~~~
+type 1       f1 ---------------------- f2 (past the end)
+lets go                [~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+may close              [~~)       [~~~~~~~~~~~~~~~~~~~~~~~~   sure from e3 on
+```
+A span is the time from one event of a type to its next. In it the type lets a window go once β has
+reached what the poly-line asks for its α; for good, once an event past its end has come.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from runtime.closing.histograms import PolyLine
+from runtime.closing.policy import FloatArray
+from runtime.closing.windows import WindowEnds
+from runtime.model import BoolArray, Int64Array
+
+NONE = np.empty(0, dtype=np.int64)
+_SPAN = 1 << 50  # ns, above any g that matters: 13 days
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Spans of all types, those of a type together and in order. All of shape (spans,).
+
+    Attributes:
+        types: of each.
+        newest_ns: the newest event time of the type in it.
+        known_ns: the same on a tick, at or before it: e_l.gts as histograms know it.
+        begin_ns, end_ns: ticks in [begin, end) are in it; the begin is on a tick.
+        is_first: whether it is the first of its type, which goes on from before.
+    """
+
+    types: Int64Array
+    newest_ns: Int64Array
+    known_ns: Int64Array
+    begin_ns: Int64Array
+    end_ns: Int64Array
+    is_first: Int64Array
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What may close when.
+
+    Attributes:
+        at_ns, window, until_ns: shape (candidates,): the window may close early at ticks in
+            [at, until); ordered by time, then by window.
+        sure_at_ns, sure_open: shape (steps,): from this tick on it is sure that all windows
+            before `open` are complete; ascending.
+    """
+
+    at_ns: Int64Array
+    window: Int64Array
+    until_ns: Int64Array
+    sure_at_ns: Int64Array
+    sure_open: Int64Array
+
+
+class Lines:
+    """The poly-lines of all types, asked for many types at once.
+
+    Args:
+        lines: of each histogram.
+        of_type: shape (types,), which line each type has; below 0: none yet.
+    """
+
+    def __init__(self, lines: list[PolyLine], of_type: Int64Array) -> None:
+        self.lines = lines
+        self.of_type = of_type
+
+    def least_beta_ns(
+        self, types: Int64Array, alpha_ns: Int64Array
+    ) -> tuple[Int64Array, BoolArray]:
+        """Return the β from which on each type lets go, and whether it ever does; both (n,)."""
+        if len(self.lines) == 1:
+            found = self.of_type[types] if len(self.of_type) > 1 else np.zeros(len(types), np.int64)
+            return self.lines[0].least_beta_ns(alpha_ns), found >= 0
+        which = self.of_type[types]
+        least = np.zeros(len(types), dtype=np.int64)
+        order = np.argsort(which, kind="stable")
+        bounds = np.searchsorted(which[order], np.arange(len(self.lines) + 1))
+        for one in np.flatnonzero(np.diff(bounds)).tolist():
+            mine = order[bounds[one] : bounds[one + 1]]
+            least[mine] = self.lines[one].least_beta_ns(alpha_ns[mine])
+        return least, which >= 0
+
+    def chances(self, spans: Spans, ends_ns: Int64Array, at_ns: Int64Array) -> FloatArray:
+        """Return the chance that windows that close now miss something: 1 − Π (1 − P_c).
+
+        Args:
+            spans: that the ticks lie in.
+            ends_ns: shape (windows,), of the windows.
+            at_ns: shape (windows,), the ticks at which they close.
+        """
+        complete = np.ones(len(ends_ns))
+        firsts = np.flatnonzero(spans.is_first).tolist()
+        for first, last in zip(firsts, [*firsts[1:], len(spans.types)], strict=True):
+            which = int(self.of_type[spans.types[first]]) if len(self.of_type) else -1
+            span = first + np.searchsorted(spans.begin_ns[first:last], at_ns, side="right") - 1
+            open_still = spans.newest_ns[span] < ends_ns
+            if which < 0:
+                complete[open_still] = 0.0
+                continue
+            histograms = self.lines[which].histograms
+            known_ns = spans.known_ns[span][open_still]
+            classes = histograms.classes(ends_ns[open_still] - known_ns)
+            complete[open_still] *= 1.0 - histograms.chance(classes, at_ns[open_still] - known_ns)
+        chances: FloatArray = 1.0 - complete
+        return chances
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which windows are asked for, and by which clock.
+
+    Attributes:
+        pending: the first of which it is not sure yet that it is complete, up to `first`.
+        first: the first that is open.
+        last: the last that is asked for, inclusive.
+        tick_ns: the resolution of the clock.
+        lead_ns: a window closes after its end less this: f, or as good as nothing.
+    """
+
+    pending: int
+    first: int
+    last: int
+    tick_ns: int
+    lead_ns: int
+
+
+def candidates_of(
+    spans: Spans, lines: Lines, windows: WindowEnds, asked: Asked, *, types: int
+) -> Candidates:
+    """Return when windows may close.
+
+    Args:
+        spans: of all types.
+        lines: of all types; none of a type: it lets go only when it is sure.
+        windows: which there are.
+        asked: which of them are asked for.
+        types: how many types there are.
+
+    Source: [probslack] Listing 1 and line 8, 10 and 11 of Listing 3, for all ticks at once.
+    """
+    pending, first, last = asked.pending, asked.first, asked.last
+    index, window, at_ns = _let_go(spans, lines, windows, asked)
+    if types == 1:
+        sure_open = np.minimum(windows.firsts_after(spans.newest_ns), last + 1)
+        before = np.maximum(np.concatenate([[pending], sure_open[:-1]]), pending)
+        steps = np.flatnonzero((sure_open > before) & (spans.begin_ns < spans.end_ns[-1]))
+        return Candidates(
+            at_ns, window, spans.end_ns[index], spans.begin_ns[steps], sure_open[steps]
+        )
+    passed_index, passed = _passed(spans, windows, first=pending, last=last)
+    passed_at_ns = spans.begin_ns[passed_index]
+    sure_at_ns, sure_open = _all_passed(passed, passed_at_ns, types=types, first=pending, last=last)
+    here = passed >= first
+    passed, passed_at_ns = passed[here], passed_at_ns[here]
+    at, which, until = _all_let_go(
+        np.concatenate([passed, window, window]),
+        np.concatenate([passed_at_ns, at_ns, spans.end_ns[index]]),
+        np.concatenate(
+            [np.ones(len(passed) + len(window), dtype=np.int64), np.full(len(window), -1)]
+        ),
+        types=types,
+        end_ns=int(spans.end_ns.max(initial=0)),
+    )
+    return Candidates(at, which, until, sure_at_ns, sure_open)
+
+
+def _let_go(
+    spans: Spans,
+    lines: Lines,
+    windows: WindowEnds,
+    asked: Asked,
+) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Return (span, window, from which tick on) where a type lets go before it is sure."""
+    first, last, tick_ns, lead_ns = asked.first, asked.last, asked.tick_ns, asked.lead_ns
+    if not lines.lines:
+        return NONE, NONE, NONE
+    low = np.maximum(windows.firsts_after(spans.newest_ns), first)
+    high = np.minimum((spans.end_ns - 1 + lead_ns - windows.size_ns) // windows.slide_ns, last)
+    counts = np.where(spans.end_ns > spans.begin_ns, np.maximum(high - low + 1, 0), 0)
+    index, window = unfolded(low, counts)
+    ends_ns = windows.ends_ns(window)
+    known_ns = spans.known_ns[index]
+    least_ns, ever = lines.least_beta_ns(spans.types[index], ends_ns - known_ns)
+    opens_ns = ((ends_ns - lead_ns) // tick_ns + 1) * tick_ns  # t > (k − 1)·f
+    at_ns = np.maximum(np.maximum(opens_ns, known_ns + least_ns), spans.begin_ns[index])
+    good = ever & (at_ns < spans.end_ns[index])
+    return index[good], window[good], at_ns[good]
+
+
+def _passed(
+    spans: Spans, windows: WindowEnds, *, first: int, last: int
+) -> tuple[Int64Array, Int64Array]:
+    """Return (span, window) where a type has first had an event past the end of the window.
+
+    Spans that begin where all end are left out: more rows may come at that tick.
+    """
+    after = windows.firsts_after(spans.newest_ns)
+    before = np.concatenate([[first], after[:-1]])
+    low = np.where(spans.is_first, first, np.maximum(before, first))
+    high = np.minimum(after - 1, last)
+    counts = np.where(spans.begin_ns < spans.end_ns[-1], np.maximum(high - low + 1, 0), 0)
+    return unfolded(low, counts)
+
+
+def _all_passed(
+    window: Int64Array, at_ns: Int64Array, *, types: int, first: int, last: int
+) -> tuple[Int64Array, Int64Array]:
+    """Return the steps (tick, first window that is not sure) at which all types have passed."""
+    count = np.bincount(window - first, minlength=last - first + 1)
+    latest = np.zeros(last - first + 1, dtype=np.int64)
+    whole = count == types
+    sure = len(whole) if bool(whole.all()) else int(np.argmin(whole))
+    if not sure:
+        return NONE, NONE
+    latest[:] = np.iinfo(np.int64).min
+    np.maximum.at(latest, window - first, at_ns)
+    latest = np.maximum.accumulate(latest[:sure])
+    steps = np.flatnonzero(np.concatenate([latest[1:] != latest[:-1], [True]]))
+    return latest[steps], first + steps + 1
+
+
+def _all_let_go(
+    window: Int64Array, at_ns: Int64Array, change: Int64Array, *, types: int, end_ns: int
+) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Return (from, window, until) where as many types let go as there are."""
+    order = np.lexsort((at_ns, window))
+    window, at_ns, sums = window[order], at_ns[order], np.cumsum(change[order])
+    if not len(window):
+        return NONE, NONE, NONE
+    starts = np.concatenate([[True], window[1:] != window[:-1]])
+    before = np.where(starts, sums - change[order], 0)
+    index = np.maximum.accumulate(np.where(starts, np.arange(len(starts)), 0))
+    agreed = sums - before[index]
+    same_next = np.concatenate([(window[1:] == window[:-1]) & (at_ns[1:] == at_ns[:-1]), [False]])
+    until = np.concatenate([at_ns[1:], [end_ns]])
+    until = np.where(np.concatenate([window[1:] == window[:-1], [False]]), until, end_ns)
+    good = (agreed == types) & ~same_next & (at_ns < until)
+    at_ns, window, until = at_ns[good], window[good], until[good]
+    by_time = np.lexsort((window, at_ns))
+    return at_ns[by_time], window[by_time], until[by_time]
+
+
+def unfolded(low: Int64Array, counts: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return for ranges that begin at `low` the range and the number of each that is in one."""
+    index = np.repeat(np.arange(len(low)), counts)
+    begins = np.cumsum(counts) - counts
+    numbers: Int64Array = np.arange(len(index)) + (low - begins)[index]
+    return index, numbers

@@ -1,0 +1,238 @@
+"""From rows to histograms: what is counted, over which rows, and when it is counted anew.
+
+```
+rows       0 ........ T ........ 2T ........ 3T
+jumping    counts ----| fits, forgets       |        [probslack] Listing 4
+sliding    fits from the last T rows, at every eighth of T
+first      both fit at FIRST, 2·FIRST, 4·FIRST … rows until T have been there
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from runtime.closing.candidates import Lines
+from runtime.closing.disorder import Needs, needs_of, plain_needs
+from runtime.closing.histograms import (
+    Histograms,
+    PolyLine,
+    histograms_of,
+    plain_histograms,
+)
+from runtime.model import Int64Array
+
+NO_GAP = -1
+"""The gap of the first event of a type."""
+LEAST = 32
+"""A type with fewer events than that goes by the histograms of all types together."""
+_RENEWED = 20  # once the budget is spent, estimates may be renewed after a 20th of T
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """When histograms are made.
+
+    Attributes:
+        rows: T, of how many rows histograms are made, over all types.
+        first: after how many rows the first are; `rows` for [probslack] as it is.
+        sliding: whether of the last T rows, often; else of each T rows, once.
+        together: whether all types share histograms.
+        tick_ns: the resolution of clocks.
+        at_most_ns: see `Histograms`.
+    """
+
+    rows: int
+    first: int
+    sliding: bool
+    together: bool
+    tick_ns: int
+    at_most_ns: int | None = None
+
+
+Sample = tuple[Int64Array, Int64Array, Int64Array]
+"""Three values of each row, all of shape (rows,)."""
+
+
+class Fitting:
+    """The rows that estimates are made of, and when. What is made of them is `_make`.
+
+    Source: [probslack] Listing 4. Differs: histograms are made of the rows at once when they are
+    due, which costs a sort, and no look-up for each row; a budget that is spent renews them after
+    T/20 rows (Listing 3, line 9, says after T timepoints: with the paper's rates, the same).
+    """
+
+    def __init__(self, settings: FitSettings) -> None:
+        self._settings = settings
+        self._eighth = max(settings.rows // 8, 1)
+        self._kept: list[Sample] = []
+        self.rows = 0  # since the last reset
+        self._before = 0  # the same, before rows were added last
+        self._full = False  # whether T rows have been there once
+        self.renewable_from = max(settings.rows // _RENEWED, 1)
+
+    def _make(self, sample: Sample) -> None:
+        """Make estimates of rows; at least one."""
+        raise NotImplementedError
+
+    def rows_till_due(self) -> int:
+        """Return how many rows are to be added before `fit_if_due` may do something: > 0."""
+        twentieth = self.renewable_from
+        marks = [(self.rows // twentieth + 1) * twentieth, self._settings.rows]
+        if self._settings.sliding:
+            marks.append((self.rows // self._eighth + 1) * self._eighth)
+        if not self._full:
+            marks.append(self._early_mark(self.rows + 1))
+        return min(mark for mark in marks if mark > self.rows) - self.rows
+
+    def _early_mark(self, rows: int) -> int:
+        """Return the first of FIRST, 2·FIRST, … that is at least so many."""
+        mark = self._settings.first
+        while mark < rows:
+            mark *= 2
+        return mark
+
+    def add(self, sample: Sample, first: int, last: int) -> None:
+        """Take rows `first` … `last` − 1 of a sample: till something is due, or a few more."""
+        self._before = self.rows
+        if last > first:
+            types, one, two = sample
+            self._kept.append((types[first:last], one[first:last], two[first:last]))
+            self.rows += last - first
+
+    def _passed(self, every: int) -> bool:
+        """Return whether the rows added last have made another so many full."""
+        return self.rows // every > self._before // every
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether the rows added last have made another T/20 full."""
+        return self._passed(self.renewable_from)
+
+    def fit_if_due(self, *, spent: bool) -> bool:
+        """Estimate anew if the rows added last made it due; return whether they did.
+
+        Args:
+            spent: whether the budget is spent.
+        """
+        if spent and self._before < self.renewable_from <= self.rows:
+            return self.renew()
+        if self.rows >= self._settings.rows:
+            self._full = True
+            self._fit(self._settings.rows)
+            if self._settings.sliding:
+                self.rows -= self._eighth
+            else:
+                self._reset()
+            return True
+        if self._settings.sliding and self._full and self._passed(self._eighth):
+            self._fit(self._settings.rows)
+            return True
+        if not self._full and self._before < self._early_mark(self._before + 1) <= self.rows:
+            self._fit(self.rows)
+            return True
+        return False
+
+    def renew(self) -> bool:
+        """Estimate anew from what has come of late, the budget being spent; return True."""
+        self._fit(self.renewable_from if self._settings.sliding else self.rows)
+        self._reset()
+        self._full = True
+        return True
+
+    def _reset(self) -> None:
+        self._kept.clear()
+        self.rows = 0
+
+    def _fit(self, last: int) -> None:
+        whole = [np.concatenate([part[n] for part in self._kept])[-last:] for n in range(3)]
+        sample = (whole[0], whole[1], whole[2])
+        if self._settings.sliding:
+            self._kept = [sample]
+        self._make(sample)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, as plain values."""
+        return {
+            "kept": [list(part) for part in self._kept],
+            "rows": self.rows,
+            "full": self._full,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._kept = [(part[0], part[1], part[2]) for part in state["kept"]]
+        self.rows, self._full = state["rows"], state["full"]
+
+
+class HistogramFitting(Fitting):
+    """Histograms of g and d, of each type. The sample is (types, g, d)."""
+
+    def __init__(self, settings: FitSettings) -> None:
+        super().__init__(settings)
+        self.histograms: list[Histograms] = []  # the first is of all types together
+        self._of_type = np.empty(0, dtype=np.int64)  # (types,): which of these
+
+    def lines(self, types: int, bound: float) -> Lines:
+        """Return the poly-lines of so many types, for a bound of the chance of each."""
+        of_type = np.full(types, 0 if self.histograms else -1)
+        of_type[: len(self._of_type)] = self._of_type
+        return Lines([PolyLine(one, bound) for one in self.histograms], of_type)
+
+    def _make(self, sample: Sample) -> None:
+        types, gaps, delays = sample
+        if not (gaps != NO_GAP).any():
+            return
+        self.histograms = [self._of(gaps, delays)]
+        self._of_type = np.zeros(int(types.max()) + 1, dtype=np.int64)
+        if self._settings.together or len(self._of_type) == 1:
+            return
+        order = np.argsort(types, kind="stable")
+        bounds = np.searchsorted(types[order], np.arange(len(self._of_type) + 1))
+        for one in np.flatnonzero(np.diff(bounds) >= LEAST).tolist():
+            mine = order[bounds[one] : bounds[one + 1]]
+            self._of_type[one] = len(self.histograms)
+            self.histograms.append(self._of(gaps[mine], delays[mine]))
+
+    def _of(self, gaps: Int64Array, delays: Int64Array) -> Histograms:
+        return Histograms(
+            gaps[gaps != NO_GAP],
+            delays,
+            tick_ns=self._settings.tick_ns,
+            at_most_ns=self._settings.at_most_ns,
+        )
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, as plain values."""
+        kept = [plain_histograms(one) for one in self.histograms]
+        return {**super().snapshot(), "histograms": kept, "of_type": self._of_type}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        super().restore(state)
+        self.histograms = [histograms_of(one) for one in state["histograms"]]
+        self._of_type = state["of_type"]
+
+
+class NeedsFitting(Fitting):
+    """How late the last comes, of all types together. The sample is (types, event time, tick)."""
+
+    def __init__(self, settings: FitSettings) -> None:
+        super().__init__(settings)
+        self.needs: Needs | None = None
+
+    def _make(self, sample: Sample) -> None:
+        self.needs = Needs(sample[1], sample[2], at_most_ns=self._settings.at_most_ns)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, as plain values."""
+        kept = None if self.needs is None else plain_needs(self.needs)
+        return {**super().snapshot(), "needs": kept}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        super().restore(state)
+        self.needs = None if state["needs"] is None else needs_of(state["needs"])

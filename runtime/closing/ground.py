@@ -1,0 +1,186 @@
+"""What runs of all policies share: ticks, rows still to be seen, how far windows had closed.
+
+A row is seen from the tick on that its arrival falls into; a policy decides at a tick with all rows
+that have come by then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from runtime.closing.account import Account
+from runtime.closing.policy import ClosedWindows, ClosingCounts
+from runtime.closing.windows import WindowEnds
+from runtime.model import END_NS, START_NS, Int64Array
+
+NOTHING = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Rows in the order in which they came. All of shape (rows,).
+
+    Attributes:
+        types: the type of each.
+        event_time_ns: when it happened.
+        tick_ns: the first tick at which it has come, never decreasing.
+    """
+
+    types: Int64Array
+    event_time_ns: Int64Array
+    tick_ns: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+    def __getitem__(self, part: slice) -> Seen:
+        return Seen(self.types[part], self.event_time_ns[part], self.tick_ns[part])
+
+
+def seen_of(types: Any, event_time_ns: Any, tick_ns: Any) -> Seen:
+    """Return rows of anything that is like an array of whole numbers."""
+    return Seen(
+        np.asarray(types, dtype=np.int64),
+        np.asarray(event_time_ns, dtype=np.int64),
+        np.asarray(tick_ns, dtype=np.int64),
+    )
+
+
+def _joined(first: Seen, second: Seen) -> Seen:
+    if not len(first):
+        return second
+    return Seen(
+        np.concatenate([first.types, second.types]),
+        np.concatenate([first.event_time_ns, second.event_time_ns]),
+        np.concatenate([first.tick_ns, second.tick_ns]),
+    )
+
+
+class GroundRun:
+    """The part of a `ClosingRun` that does not depend on the policy, which is `_decide`.
+
+    Args:
+        windows: which there are.
+        tick_ns: the resolution of the clock, ρ.
+        promised: the share of windows that may miss something.
+    """
+
+    def __init__(self, windows: WindowEnds, *, tick_ns: int, promised: float | None) -> None:
+        self._windows = windows
+        self._tick_ns = tick_ns
+        self._promised = promised
+        self._account = Account(windows)
+        self._frontier_ns = START_NS  # all ticks before it are decided
+        self._waiting = seen_of([], [], [])  # rows that have come since
+        self._newest_ns = START_NS  # of all rows seen by a decision
+        self._ended = False
+        self._steps: list[tuple[Int64Array, Int64Array]] = []  # (tick, first open from then on)
+
+    def _decide(self, rows: Seen, until_ns: int) -> None:
+        """Close what closes at the ticks from the frontier on, before `until_ns`.
+
+        What is closed goes to the account and, in order, to the steps.
+
+        Args:
+            rows: that come into view at these ticks.
+            until_ns: a time, on a tick or not.
+        """
+        raise NotImplementedError
+
+    def _next_tick_ns(self) -> int | None:
+        """Return the tick at which a window closes if no row comes; None: at none."""
+        raise NotImplementedError
+
+    def observe(
+        self, types: Int64Array, event_time_ns: Int64Array, arrival_ns: Int64Array
+    ) -> Int64Array:
+        """Take rows, see `ClosingRun`."""
+        if not len(types):
+            return NOTHING
+        arrival_ns = np.maximum(np.maximum.accumulate(arrival_ns), self._frontier_ns)
+        tick_ns = -(-arrival_ns // self._tick_ns) * self._tick_ns
+        self._waiting = _joined(self._waiting, Seen(types, event_time_ns, tick_ns))
+        closed_ns = self._account.closed_ns
+        self._advance(int(arrival_ns[-1]))
+        if not self._steps:
+            return np.full(len(types), closed_ns, dtype=np.int64)
+        at_ns = np.concatenate([ticks for ticks, _ in self._steps])
+        opens = np.concatenate([opens for _, opens in self._steps])
+        self._steps.clear()
+        closed = np.concatenate([[closed_ns], self._windows.ends_ns(opens - 1)])
+        taken: Int64Array = closed[np.searchsorted(at_ns, arrival_ns, side="left")]
+        return taken
+
+    def pass_time(self, now_ns: int) -> int:
+        """Let time pass, see `ClosingRun`."""
+        self._advance(now_ns)
+        self._steps.clear()
+        return END_NS if self._ended else self._account.closed_ns
+
+    def next_ns(self) -> int | None:
+        """Return when something may close, see `ClosingRun`."""
+        if len(self._waiting):
+            return int(self._waiting.tick_ns[0]) + 1  # rows that no tick has seen yet
+        if self._account.open is None or self._ended:
+            return None
+        tick_ns = self._next_tick_ns()
+        return None if tick_ns is None else tick_ns + 1
+
+    def finish(self) -> int:
+        """Close all, see `ClosingRun`. Windows that only the end closes are not in the counts."""
+        if len(self._waiting):
+            self._advance(int(self._waiting.tick_ns[-1]) + 1)
+        if self._account.open is not None and not self._ended:
+            self._account.close_at_end(self._windows.last_begun(self._newest_ns), self._frontier_ns)
+        self._steps.clear()
+        self._ended = True
+        return END_NS
+
+    def closings(self) -> ClosedWindows:
+        """Return what has closed since, see `ClosingRun`."""
+        return self._account.closings()
+
+    def counts(self) -> ClosingCounts:
+        """Return what it has come to, see `ClosingRun`."""
+        return self._account.counts(self._promised)
+
+    def _advance(self, until_ns: int) -> None:
+        if until_ns <= self._frontier_ns or self._ended:
+            return
+        count = int(np.searchsorted(self._waiting.tick_ns, until_ns, side="left"))
+        rows, self._waiting = self._waiting[:count], self._waiting[count:]
+        if self._account.open is None and count:
+            together = rows.tick_ns == rows.tick_ns[0]
+            oldest_ns = int(rows.event_time_ns[together].min())
+            self._account.begin(self._windows.first_after(oldest_ns))
+            self._frontier_ns = int(rows.tick_ns[0])  # nothing closes before the first rows
+        if self._account.open is not None:
+            self._decide(rows, until_ns)
+        if count:
+            self._newest_ns = max(self._newest_ns, int(rows.event_time_ns.max()))
+        self._frontier_ns = until_ns
+
+    def _last_tick_ns(self, before_ns: int) -> int:
+        """Return the last tick before a time."""
+        return (before_ns - 1) // self._tick_ns * self._tick_ns
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, see `ClosingRun`."""
+        waiting = self._waiting
+        return {
+            "account": self._account.snapshot(),
+            "frontier_ns": self._frontier_ns,
+            "waiting": [waiting.types, waiting.event_time_ns, waiting.tick_ns],
+            "newest_ns": self._newest_ns,
+            "ended": self._ended,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot, see `ClosingRun`."""
+        self._account.restore(state["account"])
+        self._frontier_ns = state["frontier_ns"]
+        self._waiting = seen_of(*state["waiting"])
+        self._newest_ns, self._ended = state["newest_ns"], state["ended"]

@@ -1,0 +1,180 @@
+"""What may happen in a stretch of time, in its order: what `Settling` goes through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from runtime.closing.candidates import Candidates
+from runtime.closing.ground import Seen
+from runtime.closing.windows import WindowEnds
+from runtime.model import BoolArray, Int64Array
+
+LATE, EARLY, FORCED = range(3)
+"""What happens at one tick, in this order."""
+
+
+@dataclass(frozen=True)
+class Forced:
+    """When windows close whatever the budget says; both of shape (forced,), ascending."""
+
+    at_ns: Int64Array
+    window: Int64Array
+
+
+@dataclass(frozen=True)
+class Sure:
+    """When it is sure that windows are complete.
+
+    Attributes:
+        step_ns, step_open: shape (steps,): from this tick on all before window `open` are.
+        at_ns: shape (windows,), from the first that is looked at on: when each is.
+        counts: shape (windows,), whether a row that may lie in it had come before.
+    """
+
+    step_ns: Int64Array
+    step_open: Int64Array
+    at_ns: Int64Array
+    counts: BoolArray
+
+
+@dataclass(frozen=True)
+class Happenings:
+    """All but what is sure, in order of time. All of shape (happenings,).
+
+    Attributes:
+        tick_ns: when.
+        kind: LATE: a row is behind the windows `one` … `two`, if they have closed. EARLY: window
+            `one` may close, until `two`, a tick. FORCED: window `one` closes.
+        sure_open: the first window that is not sure by then; of a row that is late: before it.
+        last_begun: the last window in which a row may lie that has come by then.
+    """
+
+    tick_ns: Int64Array
+    kind: Int64Array
+    one: Int64Array
+    two: Int64Array
+    sure_open: Int64Array
+    last_begun: Int64Array
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """The rows that come in a stretch of time, and what is looked at in it.
+
+    Attributes:
+        rows: that come.
+        newest_ns: shape (rows + 1,), the newest event time before and with each.
+        now_ns, end_ns: ticks in [now, end) are decided.
+        first_kept: the first window that counts at all.
+        pending: the first window of which it is not sure yet that it is complete.
+        first, last: the windows that are looked at; `first` is the first open one.
+    """
+
+    rows: Seen
+    newest_ns: Int64Array
+    now_ns: int
+    end_ns: int
+    first_kept: int
+    pending: int
+    first: int
+    last: int
+
+
+def sure_of(stretch: Stretch, candidates: Candidates, windows: WindowEnds) -> Sure:
+    """Return when windows are sure."""
+    step_ns, step_open = candidates.sure_at_ns, candidates.sure_open
+    if not len(step_ns):
+        none = np.empty(0, dtype=np.int64)
+        return Sure(step_ns, step_open, none, none.astype(np.bool_))
+    # The last row of the tick, which makes a window sure, is past it: what counts came before.
+    before = np.searchsorted(stretch.rows.tick_ns, step_ns, side="left")
+    by_then = np.searchsorted(stretch.rows.tick_ns, step_ns, side="right")
+    last_begun = windows.lasts_begun(stretch.newest_ns[np.maximum(before, by_then - 1)])
+    number = np.arange(stretch.first, int(step_open[-1]))
+    step = np.searchsorted(step_open, number, side="right")
+    return Sure(step_ns, step_open, step_ns[step], number <= last_begun[step])
+
+
+def happenings_of(
+    stretch: Stretch,
+    candidates: Candidates,
+    forced: Forced,
+    windows: WindowEnds,
+    *,
+    forced_slack_ns: int | None,
+) -> Happenings:
+    """Return what may happen.
+
+    Args:
+        stretch: where.
+        candidates: when windows may close.
+        forced: when they must.
+        windows: which there are.
+        forced_slack_ns: what a budget of slack forces is no earlier behind an end than that.
+    """
+    rows = stretch.rows
+    late, low, high = _perhaps_late(
+        stretch, candidates, forced, windows, forced_slack_ns=forced_slack_ns
+    )
+    early, must = len(candidates.at_ns), len(forced.at_ns)
+    tick_ns = np.concatenate([rows.tick_ns[late], candidates.at_ns, forced.at_ns])
+    kind = np.repeat([LATE, EARLY, FORCED], [len(late), early, must])
+    one = np.concatenate([low, candidates.window, forced.window])
+    two = np.concatenate([high, candidates.until_ns, forced.window])
+    if len(late) or must:
+        order = np.lexsort((one, kind, tick_ns))
+        tick_ns, kind, one, two = tick_ns[order], kind[order], one[order], two[order]
+    opens = np.concatenate([[stretch.pending], candidates.sure_open])
+    # On whole ticks, "before this tick" is "by the nanosecond before it".
+    step = np.searchsorted(candidates.sure_at_ns, tick_ns - (kind == LATE), side="right")
+    by_then = np.searchsorted(rows.tick_ns, tick_ns, side="right")
+    last_begun = windows.lasts_begun(stretch.newest_ns[by_then])
+    return Happenings(tick_ns, kind, one, two, opens[step], last_begun)
+
+
+def _perhaps_late(
+    stretch: Stretch,
+    candidates: Candidates,
+    forced: Forced,
+    windows: WindowEnds,
+    *,
+    forced_slack_ns: int | None,
+) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Return rows that are late if all closes that may, and the first and last window of each."""
+    rows = stretch.rows
+    low = np.maximum(windows.firsts_after(rows.event_time_ns), stretch.first_kept)
+    high = windows.lasts_begun(rows.event_time_ns)
+    most = np.full(len(rows), stretch.first - 1)
+    for ticks, last in (
+        (candidates.at_ns, candidates.window),
+        (candidates.sure_at_ns, candidates.sure_open - 1),
+        (forced.at_ns, forced.window),
+    ):
+        if len(ticks):
+            so_far = np.concatenate([[stretch.first - 1], np.maximum.accumulate(last)])
+            most = np.maximum(most, so_far[np.searchsorted(ticks, rows.tick_ns, side="left")])
+    if forced_slack_ns is not None:
+        most = np.maximum(most, windows.firsts_after(rows.tick_ns - forced_slack_ns) - 1)
+    late = np.flatnonzero(low <= np.minimum(high, most))
+    return late, low[late], high[late]
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What came of a stretch of time.
+
+    Attributes:
+        windows, at_ns: shape (closed,), those that count, ascending, and when they closed.
+        is_early: shape (closed,), whether it was not sure.
+        step_ns, step_open: shape (steps,), from which tick on which window is the first open one.
+        broken_ns: the tick at which it stopped: the rest has to be looked at anew; None: nowhere.
+    """
+
+    windows: Int64Array
+    at_ns: Int64Array
+    is_early: BoolArray
+    step_ns: Int64Array
+    step_open: Int64Array
+    broken_ns: int | None

@@ -1,0 +1,325 @@
+"""ProbSlack as it runs: rows in, closings out, decided for many rows and windows at once.
+
+Between two rows that change what is known (a fit that is due, a new type) all that depends on rows
+alone is computed for whole arrays: when each window may close, when it is sure, which rows may be
+late. What depends on what was missed before, the budget, goes over these in `Settling`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.closing.aim import Aim
+from runtime.closing.budget import Budget
+from runtime.closing.candidates import Asked, Candidates, Lines, Spans, candidates_of
+from runtime.closing.disorder import candidates_in_disorder
+from runtime.closing.fitting import HistogramFitting, NeedsFitting
+from runtime.closing.ground import NOTHING, GroundRun, Seen, seen_of
+from runtime.closing.happenings import Forced, Stretch, happenings_of, sure_of
+from runtime.closing.policy import FloatArray
+from runtime.closing.settings import Settings
+from runtime.closing.settling import Settling
+from runtime.closing.tracking import Tracked, latest_of, spans_of, tracked_of
+from runtime.closing.windows import WindowEnds
+from runtime.model import START_NS, Int64Array
+
+MOST_OPEN = 4_096
+"""So many windows are looked at together."""
+MOST_ROWS, LEAST_ROWS = 8_192, 640
+"""So many rows are looked at together; the few where estimates may change before."""
+FAR_NS = 2**62
+"""After any time that is asked for; a window may be added to it."""
+
+
+class ProbSlackRun(GroundRun):
+    """ProbSlack over the windows of one aggregate.
+
+    Args:
+        windows: which there are.
+        policy: its settings.
+
+    Source: [probslack] Listings 1, 3, 4 and 5, for all ticks of a call at once.
+    """
+
+    def __init__(self, windows: WindowEnds, policy: Settings) -> None:
+        super().__init__(windows, tick_ns=policy.tick_ns, promised=policy.miss)
+        self._policy = policy
+        self._knowledge: _InOrder | _InDisorder = (
+            _InOrder(policy, windows) if policy.ordered else _InDisorder(policy, windows)
+        )
+        self._budget = Budget(policy.miss, policy.guard, slack_ns=policy.slack_ns)
+        self._settling = Settling(windows, self._account, self._budget, tick_ns=policy.tick_ns)
+        self._aim = Aim(policy.miss, policy.scale, policy.slack_ns, slide_ns=windows.slide_ns)
+        self._newest_of = NOTHING  # (types,), event time
+        self._now_ns = START_NS  # all ticks before it are decided
+
+    def _decide(self, rows: Seen, until_ns: int) -> None:
+        if self._now_ns == START_NS:
+            self._now_ns = int(rows.tick_ns[0])
+            self._settling.begin(self._account.first)
+        tracked = tracked_of(rows, self._newest_of, self._tick_ns)
+        newest_ns = np.maximum.accumulate(np.concatenate([[self._newest_ns], rows.event_time_ns]))
+        fitting = self._knowledge.fitting
+        sample = self._knowledge.sample(rows, tracked)
+        begin = fitted = 0  # rows that have been seen, and those that estimates count
+        while True:
+            due = fitted + fitting.rows_till_due() - 1
+            stop = self._next_stop(rows, begin, due)
+            end_ns = int(rows.tick_ns[stop]) if stop < len(rows) else until_ns
+            part = slice(begin, stop)
+            renewable = fitting.renewable_from - fitting.rows + fitted - begin
+            broken_ns = self._settle(
+                rows[part], tracked.newest_ns[part], newest_ns[begin : stop + 1], end_ns, renewable
+            )
+            if broken_ns is not None:
+                stop = begin + int(np.searchsorted(rows.tick_ns[part], broken_ns, side="right"))
+            self._newest_of = latest_of(
+                self._newest_of, rows.types[begin:stop], tracked.newest_ns[begin:stop]
+            )
+            self._now_ns = end_ns if broken_ns is None else broken_ns
+            fitting.add(sample, fitted, stop)
+            begin, fitted = stop, max(fitted, stop)
+            if broken_ns is not None:
+                if self._budget.is_spent and fitting.rows >= fitting.renewable_from:
+                    fitting.renew()
+                    self._learn()
+                continue
+            if stop == len(rows):
+                return
+            # What changes at a tick holds for it: it counts all rows that come at it.
+            together = int(np.searchsorted(rows.tick_ns, end_ns, side="right"))
+            new_types = int(rows.types[stop:together].max()) + 1 - len(self._newest_of)
+            if new_types > 0:
+                self._newest_of = np.append(self._newest_of, np.full(new_types, START_NS))
+            changed = new_types > 0
+            if due < together:
+                fitting.add(sample, fitted, together)
+                fitted = max(fitted, together)
+                changed |= fitting.is_marked and self._aim.fit(self._budget)
+                changed |= fitting.fit_if_due(spent=self._budget.is_spent)
+            if changed:
+                self._learn()
+
+    def _next_stop(self, rows: Seen, begin: int, due: int) -> int:
+        """Return the row before which to stop: the first of a tick, or one behind all.
+
+        It is the next of a type that has had none, or what estimates wait for; or what is as far
+        as should be looked at together.
+        """
+        # What is computed ahead is in vain where a budget that is spent breaks off.
+        most = LEAST_ROWS if self._budget.is_almost_spent else MOST_ROWS
+        far_ns = self._now_ns + MOST_OPEN // 4 * self._windows.slide_ns
+        ticks = rows.tick_ns[begin : begin + most + 1]
+        in_sight = min(max(int(np.searchsorted(ticks, far_ns)), 1), most)
+        stop = min(begin + in_sight, len(rows))
+        new = rows.types[begin:stop] >= len(self._newest_of)
+        wanted = min(due, begin + int(np.argmax(new)) if new.any() else stop)
+        if wanted < stop:
+            return int(np.searchsorted(rows.tick_ns, rows.tick_ns[wanted]))
+        if stop == len(rows):
+            return stop
+        first = int(np.searchsorted(rows.tick_ns, rows.tick_ns[stop]))
+        if first > begin:
+            return first
+        return int(np.searchsorted(rows.tick_ns, rows.tick_ns[stop], side="right"))
+
+    def _learn(self) -> None:
+        """Take up what is known by now, for the types that there are."""
+        types = len(self._newest_of)
+        self._knowledge.learn(types, self._aim.of_each(types) if types else 0.0)
+
+    def _next_new_type(self, rows: Seen, begin: int) -> int:
+        """Return the first row from `begin` on of a type that has had none."""
+        new = rows.types[begin:] >= len(self._newest_of)
+        return begin + int(np.argmax(new)) if new.any() else len(rows)
+
+    def _settle(
+        self,
+        rows: Seen,
+        newest_of_type_ns: Int64Array,
+        newest_ns: Int64Array,
+        end_ns: int,
+        renewable: int,
+    ) -> int | None:
+        """Close what closes before `end_ns`; return the tick at which it broke off, if it did."""
+        open_now = self._account.open
+        assert open_now is not None
+        if not len(self._newest_of) or (end_ns <= self._now_ns and not len(rows)):
+            return None
+        last = open_now + MOST_OPEN - 1
+        pending = self._settling.sure_open
+        spans = spans_of(
+            rows,
+            newest_of_type_ns,
+            self._newest_of,
+            tick_ns=self._tick_ns,
+            now_ns=self._now_ns,
+            end_ns=end_ns,
+        )
+        candidates = self._knowledge.candidates(
+            spans, pending=pending, first=open_now, last=last, now_ns=self._now_ns, end_ns=end_ns
+        )
+        stretch = Stretch(
+            rows, newest_ns, self._now_ns, end_ns, self._account.first, pending, open_now, last
+        )
+        what = happenings_of(
+            stretch,
+            candidates,
+            self._forced(open_now, last, end_ns),
+            self._windows,
+            forced_slack_ns=self._policy.slack_ns,
+        )
+        sure = sure_of(stretch, candidates, self._windows)
+        settled = self._settling.settle(stretch, what, sure, renewable=renewable)
+        if len(settled.step_ns):
+            self._steps.append((settled.step_ns, settled.step_open))
+        if len(settled.windows):
+            early = np.flatnonzero(settled.is_early)
+            chances = np.zeros(len(settled.windows))
+            if len(early):
+                chances[early] = self._knowledge.chances(
+                    spans, settled.windows[early], settled.at_ns[early]
+                )
+            self._account.close(settled.windows, settled.at_ns, chances, early=len(early))
+        return settled.broken_ns
+
+    def _forced(self, first: int, last: int, end_ns: int) -> Forced:
+        """Return when windows close at the latest, before `end_ns`."""
+        most_ns = self._policy.at_most_ns
+        if most_ns is None:
+            return Forced(NOTHING, NOTHING)
+        window = np.arange(first, min(self._windows.first_after(end_ns - most_ns), last + 1))
+        due_ns = (self._windows.ends_ns(window) + most_ns) // self._tick_ns * self._tick_ns
+        now_ns = -(-self._now_ns // self._tick_ns) * self._tick_ns
+        at_ns = np.maximum(due_ns, now_ns)
+        return Forced(at_ns[at_ns < end_ns], window[at_ns < end_ns])
+
+    def _next_tick_ns(self) -> int | None:
+        first = self._account.open
+        assert first is not None
+        spans = spans_of(
+            seen_of([], [], []),
+            NOTHING,
+            self._newest_of,
+            tick_ns=self._tick_ns,
+            now_ns=self._now_ns,
+            end_ns=FAR_NS,
+        )
+        found = self._knowledge.candidates(
+            spans, pending=first, first=first, last=first, now_ns=self._now_ns, end_ns=FAR_NS
+        )
+        ticks = self._forced(first, first, FAR_NS).at_ns.tolist() + found.sure_at_ns.tolist()
+        if self._budget.allows():
+            ticks += found.at_ns.tolist()
+        if self._policy.slack_ns is not None:
+            slack_ns = self._budget.longest_slack_ns(self._windows.slide_ns)
+            ticks.append((self._windows.end_ns(first) + slack_ns) // self._tick_ns * self._tick_ns)
+        return max(min(ticks), self._now_ns) if ticks else None
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, see `ClosingRun`."""
+        return {
+            **super().snapshot(),
+            "fitting": self._knowledge.fitting.snapshot(),
+            "budget": self._budget.snapshot(),
+            "aim": self._aim.snapshot(),
+            "settling": self._settling.snapshot(),
+            "newest_of": self._newest_of,
+            "now_ns": self._now_ns,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot, see `ClosingRun`."""
+        super().restore(state)
+        self._knowledge.fitting.restore(state["fitting"])
+        self._budget.restore(state["budget"])
+        self._settling.restore(state["settling"])
+        self._newest_of = state["newest_of"]
+        self._now_ns = state["now_ns"]
+        self._aim.restore(state["aim"])
+        self._learn()
+
+
+class _InOrder:
+    """Asks each type for its next event: events of a type come in order."""
+
+    def __init__(self, policy: Settings, windows: WindowEnds) -> None:
+        self._policy = policy
+        self._windows = windows
+        self.fitting = HistogramFitting(policy.fit_settings)
+        self._lines = Lines([], NOTHING)
+
+    def sample(self, rows: Seen, tracked: Tracked) -> tuple[Int64Array, Int64Array, Int64Array]:
+        return rows.types, tracked.gap_ns, tracked.delay_ns
+
+    def learn(self, types: int, bound: float) -> None:
+        """Draw the poly-lines anew: for so many types, each with that chance."""
+        if types:
+            self._lines = self.fitting.lines(types, bound)
+
+    def candidates(
+        self, spans: Spans, *, pending: int, first: int, last: int, now_ns: int, end_ns: int
+    ) -> Candidates:
+        del now_ns, end_ns
+        return candidates_of(
+            spans,
+            self._lines,
+            self._windows,
+            Asked(
+                pending,
+                first,
+                last,
+                self._policy.tick_ns,
+                self._windows.slide_ns if self._policy.early else 1,
+            ),
+            types=int(spans.types[-1]) + 1,
+        )
+
+    def chances(self, spans: Spans, windows: Int64Array, at_ns: Int64Array) -> FloatArray:
+        """Return 1 − Π (1 − P) over types, of windows that closed at these ticks; (windows,)."""
+        return self._lines.chances(spans, self._windows.ends_ns(windows), at_ns)
+
+
+class _InDisorder:
+    """Asks for any event at all: they come in any order."""
+
+    def __init__(self, policy: Settings, windows: WindowEnds) -> None:
+        self._policy = policy
+        self._windows = windows
+        self.fitting = NeedsFitting(policy.fit_settings)
+        self._bound = 0.0
+
+    def sample(self, rows: Seen, tracked: Tracked) -> tuple[Int64Array, Int64Array, Int64Array]:
+        del tracked
+        return rows.types, rows.event_time_ns, rows.tick_ns
+
+    def learn(self, types: int, bound: float) -> None:
+        """Take up a bound: of all types together."""
+        self._bound = 1.0 - (1.0 - bound) ** types
+
+    def candidates(
+        self, spans: Spans, *, pending: int, first: int, last: int, now_ns: int, end_ns: int
+    ) -> Candidates:
+        del spans
+        return candidates_in_disorder(
+            self.fitting.needs,
+            self._bound,
+            self._windows,
+            Asked(
+                pending,
+                first,
+                last,
+                self._policy.tick_ns,
+                self._windows.slide_ns if self._policy.early else 1,
+            ),
+            now_ns=now_ns,
+            end_ns=end_ns,
+        )
+
+    def chances(self, spans: Spans, windows: Int64Array, at_ns: Int64Array) -> FloatArray:
+        """Return the chance of each of these windows that closed at these ticks."""
+        del spans
+        assert self.fitting.needs is not None
+        return self.fitting.needs.chance(at_ns - self._windows.ends_ns(windows))

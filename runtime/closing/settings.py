@@ -1,0 +1,106 @@
+"""ProbSlack's settings: how much may be missed, or waited, and what estimates are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runtime.closing.budget import GUARDS, GuardWord
+from runtime.closing.fitting import FitSettings
+from runtime.closing.simple import TICK_NS, refuse_no_tick
+from runtime.errors import SettingError
+from runtime.model import format_ns
+
+FIT_ROWS = 10_000
+"""T, [probslack] §4.1."""
+FIRST_ROWS = 128
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A window closes when the chance that something is still to come is small enough.
+
+    Attributes:
+        miss: δ, the share of windows that may miss something; None where slack is bounded.
+        slack_ns: Δ, the mean slack that is not to be passed; None where misses are bounded.
+        at_most_ns: the slack that no window may pass; None: none.
+        scale: ε, in (0, 1]: the chance is held under ε·δ. None: fitted, so that the share of
+            windows that miss something comes near δ (`Aim`); the guard stands behind it.
+        guard: see `Budget`.
+        ordered: whether events of a type come in order. Else it is asked for any event, not for
+            the next of each type.
+        early: whether a window may close before its end, though not before that of the one
+            before; else at its end at the earliest.
+        fit_rows: T, of how many rows estimates are made.
+        first_rows: after how many the first is; T for [probslack] as it is.
+        sliding: whether estimates are of the last T rows, renewed often; else of each T in turn.
+        together: whether all types share histograms.
+        tick_ns: ρ, the resolution of clocks.
+
+    Raises:
+        SettingError: one is out of its range.
+
+    Source: [probslack] §3.1; §3.3 for `at_most_ns` and `slack_ns`. Differs: with several types
+    each has the chance 1 − (1 − εδ)^(1/types), so that the chance that any of them misses
+    something, 1 − Π (1 − P), is at most εδ; the paper says that each is treated separately, and
+    with δ for each a window might miss something with the chance 1 − (1 − δ)^types.
+    """
+
+    miss: float | None = 0.1
+    slack_ns: int | None = None
+    at_most_ns: int | None = None
+    scale: float | None = 1.0
+    guard: GuardWord = "strict"
+    ordered: bool = True
+    early: bool = True
+    fit_rows: int = FIT_ROWS
+    first_rows: int = FIRST_ROWS
+    sliding: bool = False
+    together: bool = False
+    tick_ns: int = TICK_NS
+
+    def __post_init__(self) -> None:
+        refuse_no_tick(self.tick_ns)
+        if (self.miss is None) == (self.slack_ns is None):
+            raise SettingError(
+                "probslack bounds either misses or slack: give miss=0.1, or slack='20ms'"
+            )
+        if self.miss is not None and not 0 < self.miss < 1:
+            raise SettingError(
+                f"miss={self.miss!r} must be a share of windows above 0 and below 1; for none at "
+                "all write event_driven(), and to wait for nothing ignore()"
+            )
+        if self.scale is not None and not 0 < self.scale <= 1:
+            raise SettingError(f"scale={self.scale!r} must be above 0 and at most 1, or None")
+        if self.guard not in GUARDS:
+            raise SettingError(f"guard={self.guard!r} must be one of {', '.join(GUARDS)}")
+        for what, length_ns in (("slack", self.slack_ns), ("at_most", self.at_most_ns)):
+            if length_ns is not None and length_ns < 0:
+                raise SettingError(f"{what}={length_ns} ns must be zero or more")
+        if not 0 < self.first_rows <= self.fit_rows:
+            raise SettingError(
+                f"first_rows={self.first_rows} must be above 0 and at most fit_rows={self.fit_rows}"
+            )
+
+    @property
+    def text(self) -> str:
+        """How `explain` says it."""
+        if self.slack_ns is not None:
+            text = f"as late as a mean slack of {format_ns(self.slack_ns)} allows"
+        else:
+            assert self.miss is not None
+            text = f"when likely complete: at most {100 * self.miss:g} % of windows miss something"
+        if self.at_most_ns is not None:
+            text += f", at most {format_ns(self.at_most_ns)} after its end"
+        return text
+
+    @property
+    def fit_settings(self) -> FitSettings:
+        """When estimates are made."""
+        return FitSettings(
+            rows=self.fit_rows,
+            first=self.first_rows,
+            sliding=self.sliding,
+            together=self.together,
+            tick_ns=self.tick_ns,
+            at_most_ns=self.at_most_ns,
+        )

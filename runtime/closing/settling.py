@@ -1,0 +1,304 @@
+"""Which window closes when, budget and all: what may happen is gone through in order of time.
+
+At one tick rows count first: those that are late, then those that make windows sure. What they
+change of the budget holds for the windows that may close at that tick.
+
+```
+tick    7         7        7          9         12
+        row late  sure     k may      k+1 may   k may until 12 only: if the budget
+        for k−1   to k−2   close,     close     did not allow it at 7, then at 9 at
+                           until 12             the latest, should that have changed
+```
+What is sure needs no step of its own: it is looked up when something else happens.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any
+
+import numpy as np
+
+from runtime.closing.account import Account
+from runtime.closing.budget import Budget
+from runtime.closing.happenings import EARLY, LATE, Happenings, Settled, Stretch, Sure
+from runtime.closing.windows import WindowEnds, merged
+from runtime.model import Int64Array
+
+
+class Settling:
+    """Goes through what may happen, window by window.
+
+    Args:
+        windows: which there are.
+        account: what has closed. What counts as closed is for the caller to add.
+        budget: what may close early.
+        tick_ns: the resolution of the clock.
+
+    Attributes:
+        sure_open: the first window of which it is not sure yet that it is complete.
+    """
+
+    def __init__(
+        self, windows: WindowEnds, account: Account, budget: Budget, *, tick_ns: int
+    ) -> None:
+        self._windows = windows
+        self._account = account
+        self._budget = budget
+        self._tick_ns = tick_ns
+        self.sure_open = 0
+        self._open_missed: set[int] = set()  # not sure, but known to have missed a row
+        # Of one stretch:
+        self._open = self._opened = 0  # the first open window, now and when it began
+        self._closed: list[int] = []  # windows that closed early, whether they count or not
+        self._closed_ns: list[int] = []
+        self._held: dict[int, int] = {}  # {window: until which tick}: held by the budget alone
+        self._again_ns: int | None = None  # when to ask for them again
+        self._stop_ns: int | None = None  # stops behind the rows of this tick
+
+    def begin(self, window: int) -> None:
+        """Take a window as the first."""
+        self.sure_open = window
+
+    def settle(  # noqa: PLR0912 - one loop, a branch for each thing that may happen
+        self, stretch: Stretch, what: Happenings, sure: Sure, *, renewable: int
+    ) -> Settled:
+        """Close windows.
+
+        Args:
+            stretch: where.
+            what: may happen.
+            sure: when windows are complete.
+            renewable: after how many of the rows a budget that is spent stops it.
+        """
+        self._enter(stretch, sure)
+        if self._settle_at_once(what):
+            return self._settled()
+        budget, bounded = self._budget, self._budget.slack_ns is not None
+        columns = (what.tick_ns, what.kind, what.one, what.two, what.sure_open, what.last_begun)
+        for tick, kind, one, two, sure_open, begun in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
+            if self._stop_ns is not None and (tick > self._stop_ns or kind != LATE):
+                break
+            if self._again_ns is not None:
+                self._ask_again(tick)
+            if bounded:
+                self._close_by_slack(tick)
+            if sure_open > self.sure_open:
+                self._make_sure(sure_open)
+            if self._open > stretch.last:
+                break
+            if kind == EARLY:
+                if one == self._open and budget.allows():
+                    self._close_early(tick, begun)
+                elif one >= self._open:
+                    self._hold(one, tick, two)
+            elif kind == LATE:
+                self._miss(one, min(two, self._open - 1))
+                if budget.is_spent and self._rows_by(tick) >= renewable:
+                    self._stop_ns = tick
+            else:
+                while self._open <= one:
+                    self._close_early(tick, begun)
+        return self._leave(stretch.end_ns)
+
+    def _enter(self, stretch: Stretch, sure: Sure) -> None:
+        self._stretch, self._sure = stretch, sure
+        self._open = self._opened = stretch.first
+        # How many windows before each count, of those that are sure.
+        self._counted = [0, *np.cumsum(sure.counts).tolist()]
+        self._step_ns, self._step_open = sure.step_ns.tolist(), sure.step_open.tolist()
+        self._closed, self._closed_ns = [], []
+        self._held.clear()
+        self._again_ns = self._stop_ns = None
+
+    def _settle_at_once(self, what: Happenings) -> bool:
+        """Close all that may, if the budget has room for whatever comes of it; else do nothing.
+
+        Returns whether it was so: then nothing is to be decided window by window.
+        """
+        stretch, sure = self._stretch, self._sure
+        late = what.kind == LATE
+        closes = np.where(late, stretch.first, what.one + 1)
+        closed = np.maximum.accumulate(np.concatenate([[stretch.first], closes]))
+        open_then = np.maximum(closed[:-1], what.sure_open)
+        early = np.flatnonzero(~late & (what.one == open_then))
+        low, high = what.one[late], np.minimum(what.two, open_then - 1)[late]
+        missed = int(np.maximum(high - low + 1, 0).sum())
+        sure_open = max(self._step_open[-1] if self._step_open else self.sure_open, self.sure_open)
+        after = max(int(closed[-1]), sure_open)
+        if (
+            not self._budget.allows_all(len(early) + missed)
+            or after > stretch.last
+            or bool((~late & (what.one > open_then)).any())
+        ):
+            return False
+        windows, counts = what.one[early], what.one[early] <= what.last_begun[early]
+        self._closed, self._closed_ns = windows.tolist(), what.tick_ns[early].tolist()
+        by_time = np.ones(after - stretch.first, dtype=np.bool_)
+        by_time[windows - stretch.first] = False
+        rest = np.flatnonzero(by_time)  # of those that were sure before they could close early
+        self._leap(windows[~counts])
+        self._leap(stretch.first + rest[~sure.counts[rest]])
+        before = self._account.windows
+        self._open, self.sure_open = after, sure_open
+        self._open_missed = {one for one in self._open_missed if one >= sure_open}
+        for first, last in zip(*merged(low, high), strict=True):
+            self._budget.missed += self._account.miss(first, last)
+            self._open_missed.update(range(max(first, sure_open), last + 1))
+        more = int(counts.sum()) + int(sure.counts[rest].sum())
+        self._budget.early += len(windows)
+        self._budget.windows += more + self._account.windows - before
+        self._budget.pending = after - sure_open - len(self._open_missed)
+        return True
+
+    def _leave(self, end_ns: int) -> Settled:
+        if self._stop_ns is None:
+            if self._again_ns is not None:
+                self._ask_again(end_ns)
+            if self._budget.slack_ns is not None:
+                self._close_by_slack(end_ns)
+            if (
+                self._step_open
+                and self._step_open[-1] > self.sure_open
+                and self._open <= self._stretch.last
+            ):
+                self._make_sure(self._step_open[-1])
+        return self._settled()
+
+    def _rows_by(self, tick_ns: int) -> int:
+        return int(np.searchsorted(self._stretch.rows.tick_ns, tick_ns, side="right"))
+
+    def _begun_by(self, tick_ns: int) -> int:
+        """Return the last window in which a row may lie that has come by a tick."""
+        return self._windows.last_begun(int(self._stretch.newest_ns[self._rows_by(tick_ns)]))
+
+    def _close_early(self, tick_ns: int, last_begun: int) -> None:
+        window = self._open
+        self._closed.append(window)
+        self._closed_ns.append(tick_ns)
+        self._open = window + 1
+        self._budget.pending += 1
+        self._budget.early += 1
+        if window <= last_begun:
+            self._budget.windows += 1
+            if self._budget.slack_ns is not None:
+                self._budget.slack_sum_ns += tick_ns - self._windows.end_ns(window)
+        else:
+            self._account.leap(window, window)
+
+    def _hold(self, window: int, tick_ns: int, until_ns: int) -> None:
+        """Remember that a window may close until a tick, if the budget comes to allow it."""
+        self._held[window] = until_ns
+        if self._again_ns is None:
+            self._again_ns = self._next_step_ns(tick_ns, until_ns)
+
+    def _next_step_ns(self, tick_ns: int, until_ns: int) -> int | None:
+        """Return the next tick before `until_ns` that makes windows sure: budgets change there."""
+        at = bisect_right(self._step_ns, tick_ns)
+        found = at < len(self._step_ns) and self._step_ns[at] < until_ns
+        return self._step_ns[at] if found else None
+
+    def _ask_again(self, before_ns: int) -> None:
+        """Close what the budget held and now allows, at ticks before one."""
+        while self._again_ns is not None and self._again_ns < before_ns:
+            tick_ns = self._again_ns
+            self._make_sure(self._step_open[bisect_right(self._step_ns, tick_ns) - 1])
+            while self._held.get(self._open, tick_ns) > tick_ns and self._budget.allows():
+                self._close_early(tick_ns, self._begun_by(tick_ns))
+            until_ns = self._held.get(self._open, tick_ns)
+            self._again_ns = self._next_step_ns(tick_ns, until_ns)
+
+    def _close_by_slack(self, before_ns: int) -> None:
+        """Close what the bound on slack wants closed, at ticks before one."""
+        now_ns = -(-self._stretch.now_ns // self._tick_ns) * self._tick_ns
+        while self._open <= self._stretch.last:
+            slack_ns = self._budget.longest_slack_ns(self._windows.slide_ns)
+            due_ns = (self._windows.end_ns(self._open) + slack_ns) // self._tick_ns * self._tick_ns
+            due_ns = max(due_ns, now_ns, self._closed_ns[-1] if self._closed_ns else now_ns)
+            at = bisect_right(self._step_open, self._open)
+            if at < len(self._step_ns) and self._step_ns[at] <= due_ns:
+                if self._step_ns[at] >= before_ns:
+                    return
+                self._make_sure(self._step_open[at])
+            elif due_ns >= before_ns:
+                return
+            else:
+                self._close_early(due_ns, self._begun_by(due_ns))
+
+    def _make_sure(self, window: int) -> None:
+        """Close what is open before a window: it is sure to be complete."""
+        if window <= self.sure_open:
+            return
+        if window > self._open:
+            first = self._open - self._stretch.first
+            last = window - self._stretch.first
+            counted = self._counted[last] - self._counted[first]
+            self._budget.windows += counted
+            if self._held:
+                held = range(self._open, window)
+                self._budget.denied += sum(1 for one in held if one in self._held)
+            if counted < last - first:
+                self._leap(self._open + np.flatnonzero(~self._sure.counts[first:last]))
+            if self._budget.slack_ns is not None:
+                part = slice(first, last)
+                number = np.arange(self._open, window)[self._sure.counts[part]]
+                at_ns = self._sure.at_ns[part][self._sure.counts[part]]
+                slack_ns = int((at_ns - self._windows.ends_ns(number)).sum())
+                self._budget.slack_sum_ns += slack_ns
+            self._open = window
+        self.sure_open = window
+        if self._open_missed:
+            self._open_missed = {one for one in self._open_missed if one >= window}
+        self._budget.pending = self._open - window - len(self._open_missed)
+
+    def _leap(self, windows: Int64Array) -> None:
+        """Note windows, ascending, that closed without a row."""
+        for one in np.split(windows, np.flatnonzero(np.diff(windows) > 1) + 1):
+            if len(one):
+                self._account.leap(int(one[0]), int(one[-1]))
+
+    def _miss(self, first: int, last: int) -> None:
+        """Note that a row was behind these windows."""
+        if first > last:
+            return
+        before = self._account.windows
+        self._budget.missed += self._account.miss(first, last)
+        self._budget.windows += self._account.windows - before  # those that had had no row
+        self._open_missed.update(range(max(first, self.sure_open), last + 1))
+        self._budget.pending = self._open - self.sure_open - len(self._open_missed)
+
+    def _settled(self) -> Settled:
+        """Put together what closed early and, of the rest, what was sure."""
+        first = self._opened
+        early = np.array(self._closed, dtype=np.int64)
+        at_ns = np.empty(self._open - first, dtype=np.int64)
+        counts = np.ones(len(at_ns), dtype=np.bool_)
+        known = min(len(self._sure.at_ns), len(at_ns))
+        at_ns[:known], counts[:known] = self._sure.at_ns[:known], self._sure.counts[:known]
+        at_ns[early - first] = self._closed_ns
+        is_early = np.zeros(len(at_ns), dtype=np.bool_)
+        is_early[early - first] = True
+        if len(early):
+            by_then = np.searchsorted(
+                self._stretch.rows.tick_ns, at_ns[early - first], side="right"
+            )
+            begun = self._windows.lasts_begun(self._stretch.newest_ns[by_then])
+            counts[early - first] = early <= begun
+        numbers = np.arange(first, self._open)
+        stop_ns = self._stop_ns
+        if stop_ns is None and self._open > self._stretch.last:
+            stop_ns = int(at_ns[-1])
+        self._account.open = self._open
+        return Settled(
+            numbers[counts], at_ns[counts], is_early[counts], at_ns, numbers + 1, stop_ns
+        )
+
+    def snapshot(self) -> list[Any]:
+        """Return all state, as plain values."""
+        return [self.sure_open, sorted(self._open_missed)]
+
+    def restore(self, state: list[Any]) -> None:
+        """Continue from a snapshot."""
+        self.sure_open, self._open_missed = state[0], set(state[1])

@@ -1,0 +1,268 @@
+"""The policies that estimate no chance: ignore, event-driven, mean delay ([probslack] §2, §4.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from runtime.closing.ground import GroundRun, Seen
+from runtime.closing.policy import ClosingRun, FloatArray
+from runtime.closing.windows import WindowEnds, merged
+from runtime.errors import SettingError
+from runtime.model import START_NS, Int64Array, format_ns
+
+TICK_NS = 1_000_000
+"""The resolution of clocks unless said otherwise: 1 ms, as in [probslack] §3.1."""
+
+
+def refuse_no_tick(tick_ns: int) -> None:
+    """Refuse a resolution that is none.
+
+    Raises:
+        SettingError: it is not positive.
+    """
+    if tick_ns <= 0:
+        raise SettingError(f"tick={tick_ns} ns must be more than zero; leave it away for 1 ms")
+
+
+@dataclass(frozen=True)
+class EventDriven:
+    """A window closes once each type has had an event at or after its end.
+
+    Sure, where events of a type come in order; else say how far they may be out. A type that has
+    fallen silent holds all windows open.
+
+    Raises:
+        SettingError: a length of time is out of range.
+
+    Source: [probslack] §2, *event-driven*. Differs: several types; `disorder_ns`.
+    """
+
+    disorder_ns: int = 0
+    tick_ns: int = TICK_NS
+
+    def __post_init__(self) -> None:
+        refuse_no_tick(self.tick_ns)
+        if self.disorder_ns < 0:
+            raise SettingError(f"disorder={self.disorder_ns} ns must be zero or more")
+
+    @property
+    def text(self) -> str:
+        """How `explain` says it."""
+        if not self.disorder_ns:
+            return "once each type has an event past its end"
+        return f"once each type has an event {format_ns(self.disorder_ns)} past its end"
+
+    def begin(self, windows: WindowEnds) -> ClosingRun:
+        """Return what closes these windows."""
+        return _EventDrivenRun(windows, self)
+
+
+@dataclass(frozen=True)
+class ByTime:
+    """A window closes so long after its end by the clock of arrivals, whatever has come.
+
+    Args:
+        slack_ns: how long, u; None: the mean delay of the rows so far.
+
+    Raises:
+        SettingError: a length of time is out of range.
+
+    Source: [probslack] §2, *ignore* (0) and *user-defined*; §4.1, BL-AD (the mean).
+    """
+
+    slack_ns: int | None = None
+    tick_ns: int = TICK_NS
+
+    def __post_init__(self) -> None:
+        refuse_no_tick(self.tick_ns)
+        if self.slack_ns is not None and self.slack_ns < 0:
+            raise SettingError(f"a slack of {self.slack_ns} ns must be zero or more")
+
+    @property
+    def text(self) -> str:
+        """How `explain` says it."""
+        if self.slack_ns is None:
+            return "the mean delay after its end"
+        return f"{format_ns(self.slack_ns)} after its end" if self.slack_ns else "at its end"
+
+    def begin(self, windows: WindowEnds) -> ClosingRun:
+        """Return what closes these windows."""
+        return _ByTimeRun(windows, self)
+
+
+class _SimpleRun(GroundRun):
+    """Decides for all spans between two rows at once: neither depends on what was missed."""
+
+    def _close_until(
+        self, opens: Int64Array, at_ns: Any, newest_ns: Int64Array, rows: Seen
+    ) -> None:
+        """Close windows span by span; the first span is before any of these rows.
+
+        Args:
+            opens: shape (rows + 1,), the first open window at the end of each span.
+            at_ns: (windows, their spans) -> the ticks at which they close.
+            newest_ns: shape (rows + 1,), of the rows before what closes windows in each span.
+            rows: that begin the spans but the first.
+        """
+        before = np.maximum.accumulate(np.concatenate([[self._account.open], opens]))
+        first, after = before[:-1], before[1:]
+        counted = np.clip(self._windows.lasts_begun(newest_ns) + 1, first, after)
+        for span in np.flatnonzero(counted < after):
+            self._account.leap(int(counted[span]), int(after[span]) - 1)
+        spans = np.repeat(np.arange(len(first)), counted - first)
+        windows = np.arange(len(spans)) + (first - _before(counted - first))[spans]
+        closed_at_ns = at_ns(windows, spans)
+        self._account.close(windows, closed_at_ns, _no_chance(self, len(windows)))
+        moved = np.flatnonzero(after > first)
+        ticks = np.concatenate([closed_at_ns, at_ns(after[moved] - 1, moved)])
+        opened = np.concatenate([windows + 1, after[moved]])
+        order = np.argsort(opened, kind="stable")
+        self._steps.append((ticks[order], opened[order]))
+        self._miss_rows(first[1:], rows)
+        self._account.open = int(after[-1])
+
+    def _miss_rows(self, opens: Int64Array, rows: Seen) -> None:
+        """Note what rows missed; `opens` is (rows,), the first open window when each came."""
+        low = np.maximum(self._windows.firsts_after(rows.event_time_ns), self._account.first)
+        high = np.minimum(opens - 1, self._windows.lasts_begun(rows.event_time_ns))
+        for first, last in zip(*merged(low, high), strict=True):
+            self._account.miss(first, last)
+
+    _sure = False
+
+
+class _EventDrivenRun(_SimpleRun):
+    """Windows close with rows, never between them."""
+
+    _sure = True
+
+    def __init__(self, windows: WindowEnds, policy: EventDriven) -> None:
+        super().__init__(windows, tick_ns=policy.tick_ns, promised=None)
+        self._disorder_ns = policy.disorder_ns
+        self._newest_of = np.empty(0, dtype=np.int64)  # (types,), event time
+
+    def _decide(self, rows: Seen, until_ns: int) -> None:
+        del until_ns
+        if not len(rows):
+            return
+        begun = rows.tick_ns
+        least, self._newest_of = least_newest(rows, self._newest_of)
+        opens = np.maximum(
+            self._windows.firsts_after(np.maximum(least, START_NS // 2) - self._disorder_ns),
+            self._account.first,
+        )
+        # What comes at one tick is seen before it closes: the last row of a tick closes for it.
+        last = np.concatenate([begun[1:] != begun[:-1], [True]])
+        opens = np.where(last, opens, self._account.first)
+        newest_ns = np.maximum.accumulate(np.concatenate([[self._newest_ns], rows.event_time_ns]))
+        spans_newest = np.concatenate([[self._newest_ns], newest_ns[:-1]])
+        ticks = np.concatenate([[self._frontier_ns], begun])
+        self._close_until(
+            np.concatenate([[self._account.first], opens]),
+            lambda _windows, spans: ticks[spans],
+            spans_newest,
+            rows,
+        )
+
+    def _next_tick_ns(self) -> None:
+        return None
+
+    def snapshot(self) -> dict[str, Any]:
+        return {**super().snapshot(), "newest_of": self._newest_of}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self._newest_of = np.asarray(state["newest_of"], dtype=np.int64)
+
+
+class _ByTimeRun(_SimpleRun):
+    """Windows close between rows; the slack is that of the rows so far."""
+
+    def __init__(self, windows: WindowEnds, policy: ByTime) -> None:
+        super().__init__(windows, tick_ns=policy.tick_ns, promised=None)
+        self._slack_of = policy.slack_ns
+        self._delays_ns = 0  # the sum
+        self._rows = 0
+
+    def _decide(self, rows: Seen, until_ns: int) -> None:
+        slack_ns = self._slacks_ns(rows)
+        begun = np.concatenate([[self._frontier_ns], rows.tick_ns])
+        last_ns = np.concatenate(
+            [rows.tick_ns - self._tick_ns, [self._last_tick_ns(until_ns)]]
+        )  # the last tick of each span, before its begin where rows come at one tick
+        opens = np.where(
+            last_ns >= begun, self._windows.firsts_after(last_ns - slack_ns), self._account.first
+        )
+        newest_ns = np.maximum.accumulate(np.concatenate([[self._newest_ns], rows.event_time_ns]))
+
+        def at_ns(windows: Int64Array, spans: Int64Array) -> Int64Array:
+            due_ns = self._windows.ends_ns(windows) + slack_ns[spans]
+            on_tick = -(-due_ns // self._tick_ns) * self._tick_ns
+            closed_ns: Int64Array = np.maximum(on_tick, begun[spans])
+            return closed_ns
+
+        self._close_until(opens, at_ns, newest_ns, rows)
+
+    def _slacks_ns(self, rows: Seen) -> Int64Array:
+        """Return the slack of each span, shape (rows + 1,)."""
+        if self._slack_of is not None:
+            return np.full(len(rows) + 1, self._slack_of, dtype=np.int64)
+        sums = self._delays_ns + np.concatenate([[0], np.cumsum(rows.tick_ns - rows.event_time_ns)])
+        counts = self._rows + np.arange(len(rows) + 1)
+        self._delays_ns, self._rows = int(sums[-1]), int(counts[-1])
+        means: Int64Array = sums // np.maximum(counts, 1)
+        return means
+
+    def _next_tick_ns(self) -> int:
+        assert self._account.open is not None
+        slack_ns = int(self._slacks_ns(_NO_ROWS)[0])
+        due_ns = self._windows.end_ns(self._account.open) + slack_ns
+        return max(-(-due_ns // self._tick_ns) * self._tick_ns, self._frontier_ns)
+
+    def snapshot(self) -> dict[str, Any]:
+        return {**super().snapshot(), "delays": [self._delays_ns, self._rows]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self._delays_ns, self._rows = state["delays"]
+
+
+_NO_ROWS = Seen(*(np.empty(0, dtype=np.int64) for _ in range(3)))
+
+
+def least_newest(rows: Seen, newest_of: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return the least, over types, of the newest event time of each, after each row.
+
+    Args:
+        rows: the next ones.
+        newest_of: shape (types,), the newest of each type before them.
+
+    Returns:
+        Shape (rows,), over the types that have come by then; and (types,), the newest after all.
+    """
+    types = max(len(newest_of), int(rows.types.max(initial=-1)) + 1)
+    newest = np.full(types, START_NS)
+    newest[: len(newest_of)] = newest_of
+    if types == 1:
+        after = np.maximum(np.maximum.accumulate(rows.event_time_ns), newest[0])
+        return after, after[-1:].copy()
+    least = np.full(len(rows), 2**63 - 1)
+    for one in range(types):
+        mine = np.where(rows.types == one, rows.event_time_ns, START_NS)
+        after = np.maximum(np.maximum.accumulate(mine), newest[one])
+        least = np.where(after > START_NS, np.minimum(least, after), least)
+        newest[one] = after[-1]
+    return least, newest
+
+
+def _before(counts: Int64Array) -> Int64Array:
+    """Return the sum of the counts before each."""
+    sums: Int64Array = np.cumsum(counts) - counts
+    return sums
+
+
+def _no_chance(run: _SimpleRun, count: int) -> FloatArray:
+    return np.zeros(count) if run._sure else np.full(count, np.nan)

@@ -1,0 +1,109 @@
+"""What rows change of their types: the newest event time, g and d of each row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from runtime.closing.candidates import Spans
+from runtime.closing.fitting import NO_GAP
+from runtime.closing.ground import Seen
+from runtime.model import START_NS, Int64Array
+
+_LONG_AGO_NS = START_NS // 2
+"""Before any event time; a window may be taken off it."""
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """What each row changes of its type. All of shape (rows,).
+
+    Attributes:
+        newest_ns: the newest event time of its type, the row included.
+        gap_ns: g, in whole ticks; NO_GAP for the first of a type.
+        delay_ns: d, in whole ticks.
+    """
+
+    newest_ns: Int64Array
+    gap_ns: Int64Array
+    delay_ns: Int64Array
+
+
+def tracked_of(rows: Seen, newest_of: Int64Array, tick_ns: int) -> Tracked:
+    """Return what rows change.
+
+    Args:
+        rows: the next ones.
+        newest_of: shape (types,), the newest event time of each type before; of others, none.
+        tick_ns: the resolution of g and d.
+    """
+    types = max(len(newest_of), int(rows.types.max(initial=-1)) + 1)
+    known = np.full(types, START_NS)
+    known[: len(newest_of)] = newest_of
+    order = np.argsort(rows.types, kind="stable") if types > 1 else slice(None)
+    mine, newest = rows.types[order], rows.event_time_ns[order].copy()
+    starts = np.flatnonzero(np.concatenate([[True], mine[1:] != mine[:-1]])) if len(mine) else mine
+    newest[starts] = np.maximum(newest[starts], known[mine[starts]])
+    steps_back = newest[1:] < newest[:-1]
+    if len(starts) == 1 or bool((steps_back & (mine[1:] == mine[:-1])).any()):
+        for first, last in zip(starts, [*starts[1:], len(mine)], strict=True):
+            newest[first:last] = np.maximum.accumulate(newest[first:last])
+    before = np.concatenate([[0], newest[:-1]])[: len(newest)]
+    before[starts] = known[mine[starts]]
+    gaps = newest // tick_ns * tick_ns - before // tick_ns * tick_ns
+    gaps[before == START_NS] = NO_GAP
+    delays = rows.tick_ns - rows.event_time_ns // tick_ns * tick_ns
+    if types == 1:
+        return Tracked(newest, gaps, delays)
+    back = np.empty(len(mine), dtype=np.int64)
+    back[order] = np.arange(len(mine))
+    return Tracked(newest[back], gaps[back], delays)
+
+
+def spans_of(
+    rows: Seen,
+    newest_ns: Int64Array,
+    newest_of: Int64Array,
+    *,
+    tick_ns: int,
+    now_ns: int,
+    end_ns: int,
+) -> Spans:
+    """Return the spans of all types from `now_ns` to `end_ns`.
+
+    Args:
+        rows: that come in that time.
+        newest_ns: shape (rows,), the newest event time of the type of each, itself included.
+        newest_of: shape (types,), that of each type before them; START_NS: none has come.
+        tick_ns: the resolution of the clock.
+        now_ns: a time, on a tick or not.
+        end_ns: likewise, behind it.
+    """
+    count = len(newest_of)
+    now_ns = -(-now_ns // tick_ns) * tick_ns
+    types = np.concatenate([np.arange(count), rows.types])
+    newest = np.maximum(np.concatenate([newest_of, newest_ns]), _LONG_AGO_NS)
+    begin = np.concatenate([np.full(count, now_ns), np.maximum(rows.tick_ns, now_ns)])
+    if count > 1:
+        order = np.argsort(types, kind="stable")
+        types, newest, begin = types[order], newest[order], begin[order]
+    same = np.concatenate([types[1:] == types[:-1], [False]])
+    end = np.where(same, np.concatenate([begin[1:], [end_ns]]), end_ns)
+    is_first = np.concatenate([[True], ~same[:-1]])
+    return Spans(types, newest, newest // tick_ns * tick_ns, begin, end, is_first)
+
+
+def latest_of(newest_of: Int64Array, types: Int64Array, newest_ns: Int64Array) -> Int64Array:
+    """Return the newest event time of each type after these rows.
+
+    Args:
+        newest_of: shape (types,), before them.
+        types: shape (rows,).
+        newest_ns: shape (rows,), the newest of the type of each, itself included.
+    """
+    if not len(types):
+        return newest_of
+    after = newest_of.copy()
+    after[types] = newest_ns  # of several for one type the last stays, which is the newest
+    return after

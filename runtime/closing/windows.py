@@ -1,0 +1,146 @@
+"""Which windows there are, and sets of them as ranges of their numbers.
+
+```
+size 3, slide 2      window k is [k·slide, k·slide + size)
+window 0  [0--)      ends at 3
+window 1    [2--)    ends at 5
+```
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+
+import numpy as np
+
+from runtime.errors import SettingError
+from runtime.model import Int64Array
+
+
+@dataclass(frozen=True)
+class WindowEnds:
+    """The windows [k·slide, k·slide + size), for all whole k, in ns of event time.
+
+    A slide above the size leaves holes: rows there are in no window.
+
+    Raises:
+        SettingError: a length is not positive.
+    """
+
+    size_ns: int
+    slide_ns: int
+
+    def __post_init__(self) -> None:
+        if self.size_ns <= 0 or self.slide_ns <= 0:
+            raise SettingError(
+                f"windows of size {self.size_ns} ns and slide {self.slide_ns} ns: both must be "
+                "more than zero"
+            )
+
+    def end_ns(self, window: int) -> int:
+        """Return the end of a window."""
+        return window * self.slide_ns + self.size_ns
+
+    def ends_ns(self, windows: Int64Array) -> Int64Array:
+        """Return the ends of windows; any shape."""
+        ends: Int64Array = windows * self.slide_ns + self.size_ns
+        return ends
+
+    def first_after(self, event_time_ns: int) -> int:
+        """Return the first window that ends after a time: all before it end by then."""
+        return (event_time_ns - self.size_ns) // self.slide_ns + 1
+
+    def firsts_after(self, event_time_ns: Int64Array) -> Int64Array:
+        """Return the first window that ends after each time; any shape."""
+        firsts: Int64Array = (event_time_ns - self.size_ns) // self.slide_ns + 1
+        return firsts
+
+    def last_begun(self, event_time_ns: int) -> int:
+        """Return the last window that begins at or before a time."""
+        return event_time_ns // self.slide_ns
+
+    def lasts_begun(self, event_time_ns: Int64Array) -> Int64Array:
+        """Return the last window that begins at or before each time; any shape."""
+        lasts: Int64Array = event_time_ns // self.slide_ns
+        return lasts
+
+
+def merged(firsts: Int64Array, lasts: Int64Array) -> tuple[list[int], list[int]]:
+    """Return the union of ranges as ranges that do not touch, ascending; empty ones are left out.
+
+    Args:
+        firsts: shape (ranges,), of each.
+        lasts: shape (ranges,), of each, inclusive.
+    """
+    order = np.argsort(firsts, kind="stable")
+    order = order[firsts[order] <= lasts[order]]
+    if not len(order):
+        return [], []
+    firsts, lasts = firsts[order], np.maximum.accumulate(lasts[order])
+    starts = np.flatnonzero(np.concatenate([[True], firsts[1:] > lasts[:-1] + 1]))
+    return firsts[starts].tolist(), lasts[[*(starts[1:] - 1), -1]].tolist()
+
+
+MOST_RANGES = 65_536
+"""More than that, and the older half is forgotten."""
+
+
+class Ranges:
+    """A set of whole numbers, kept as ranges that do not touch: small where they lie together.
+
+    It is bounded: the least numbers are forgotten first.
+    """
+
+    def __init__(self) -> None:
+        self._firsts: list[int] = []
+        self._lasts: list[int] = []  # of each range, inclusive
+
+    def __bool__(self) -> bool:
+        return bool(self._firsts)
+
+    def add(self, first: int, last: int) -> int:
+        """Add first … last; return how many of them are new."""
+        if last < first:
+            return 0
+        if not self._lasts or first > self._lasts[-1] + 1:  # as mostly
+            self._append(first, last)
+            return last - first + 1
+        if first >= self._firsts[-1]:
+            new = max(0, last - self._lasts[-1])
+            self._lasts[-1] += new
+            return new
+        begin = bisect_left(self._lasts, first - 1)  # the first range that these touch
+        stop = bisect_right(self._firsts, last + 1)
+        new = last - first + 1
+        if begin < stop:
+            for low, high in zip(self._firsts[begin:stop], self._lasts[begin:stop], strict=True):
+                new -= max(0, min(high, last) - max(low, first) + 1)
+            first = min(first, self._firsts[begin])
+            last = max(last, self._lasts[stop - 1])
+        self._firsts[begin:stop] = [first]
+        self._lasts[begin:stop] = [last]
+        return new
+
+    def _append(self, first: int, last: int) -> None:
+        if len(self._firsts) >= MOST_RANGES:
+            del self._firsts[: MOST_RANGES // 2], self._lasts[: MOST_RANGES // 2]
+        self._firsts.append(first)
+        self._lasts.append(last)
+
+    def within(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Return the parts of it in first … last, each as its first and last number."""
+        begin = bisect_left(self._lasts, first)
+        stop = bisect_right(self._firsts, last)
+        return [
+            (max(low, first), min(high, last))
+            for low, high in zip(self._firsts[begin:stop], self._lasts[begin:stop], strict=True)
+        ]
+
+    def snapshot(self) -> list[list[int]]:
+        """Return it as plain values."""
+        return [list(self._firsts), list(self._lasts)]
+
+    def restore(self, state: list[list[int]]) -> None:
+        """Continue from a snapshot."""
+        self._firsts, self._lasts = list(state[0]), list(state[1])

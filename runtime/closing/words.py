@@ -1,0 +1,121 @@
+"""What a user writes behind `close=`: lengths of time in words, the rest as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime.closing.policy import Closing
+from runtime.closing.probslack import ProbSlack
+from runtime.closing.simple import ByTime, EventDriven
+from runtime.closing.typed import Typed
+from runtime.errors import SettingError
+from runtime.model import Duration, duration_ns
+
+DEFAULT_MISS = 0.1
+
+
+def ignore(*, tick: Duration = "1ms") -> Closing:
+    """Close a window at its end by the clock of arrivals: whatever comes later is late.
+
+    Args:
+        tick: the resolution of clocks.
+
+    Raises:
+        SettingError: a length of time is out of its range.
+
+    Source: [probslack] §2, *ignore*.
+    """
+    return ByTime(0, tick_ns=duration_ns(tick, what="tick", positive=True))
+
+
+def event_driven(
+    *,
+    disorder: Duration = 0,
+    type: str | None = None,  # noqa: A002
+    tick: Duration = "1ms",
+) -> Closing:
+    """Close a window once each type of event has had one past its end: nothing is missed.
+
+    That holds where events of a type come in order. A type that falls silent holds windows open.
+
+    Args:
+        disorder: how far events of a type may be out of order: it waits for one that much later.
+        type: the column that tells types of events apart; left away: those of a source are one.
+        tick: the resolution of clocks.
+
+    Raises:
+        SettingError: a length of time is out of its range.
+
+    Source: [probslack] §2, *event-driven*.
+    """
+    policy = EventDriven(
+        duration_ns(disorder, what="disorder"),
+        tick_ns=duration_ns(tick, what="tick", positive=True),
+    )
+    return policy if type is None else Typed(policy, type)
+
+
+def mean_delay(slack: Duration | None = None, *, tick: Duration = "1ms") -> Closing:
+    """Close a window so long after its end, by the clock of arrivals.
+
+    Args:
+        slack: how long; left away: the mean delay of all rows so far.
+        tick: the resolution of clocks.
+
+    Raises:
+        SettingError: a length of time is out of its range.
+
+    Source: [probslack] §2, *user-defined*.
+    """
+    return ByTime(
+        None if slack is None else duration_ns(slack, what="slack"),
+        tick_ns=duration_ns(tick, what="tick", positive=True),
+    )
+
+
+def probslack(
+    miss: float | None = None,
+    *,
+    slack: Duration | None = None,
+    at_most: Duration | None = None,
+    type: str | None = None,  # noqa: A002 - as one says it
+    tick: Duration = "1ms",
+    **settings: Any,
+) -> Closing:
+    """Close a window when the chance that something is still to come is small enough.
+
+    Args:
+        miss: the share of windows that may miss something, above 0 and below 1; 0.1 unless slack
+            is bounded.
+        slack: the mean slack that is not to be passed, instead: as little as may be is missed.
+        at_most: the slack that no window may pass; what that costs in misses is counted.
+        type: the column that tells types of events apart, each with delays and rates of its own;
+            left away: those of a source are of one type.
+        tick: the resolution of clocks: times are counted in these.
+        settings: `ordered=False` where events of a type come in any order; `fit_rows`,
+            `first_rows`, `sliding`, `together`: what estimates are made of; `scale`, `guard`: how
+            careful it is; `early=False`: no window closes before its end. See `ProbSlack`.
+
+    Raises:
+        SettingError: one is out of its range, or there is none of that name.
+
+    Source: [probslack] §3.
+    """
+    wrong = sorted(settings.keys() - _SETTINGS)
+    if wrong:
+        raise SettingError(
+            f"probslack has no setting {wrong[0]!r}; there are {', '.join(sorted(_SETTINGS))}"
+        )
+    if miss is None and slack is None:
+        miss = DEFAULT_MISS
+    policy = ProbSlack(
+        miss,
+        slack_ns=None if slack is None else duration_ns(slack, what="slack"),
+        at_most_ns=None if at_most is None else duration_ns(at_most, what="at_most"),
+        tick_ns=duration_ns(tick, what="tick", positive=True),
+        **settings,
+    )
+    return policy if type is None else Typed(policy, type)
+
+
+_SETTINGS = {"ordered", "fit_rows", "first_rows", "sliding", "together", "scale", "guard", "early"}

@@ -1,0 +1,82 @@
+"""What `close=` of an aggregate means: checked where it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from runtime.errors import SettingError, TypeMismatch
+from runtime.model import ON_ARRIVAL, Release
+from runtime.operators.aggregate.step import CloseInTime, Window
+from runtime.operators.ground.checks import key_types
+from runtime.operators.ground.drift import Drift
+from runtime.plan.arrivals import WORDS_PER_SLIDE, goes_by_clock, sources_of
+from runtime.plan.slack import AsFlow, Slack
+from runtime.plan.step import Step
+
+
+def close_of(
+    policy: Any,
+    steps: Mapping[str, Step],
+    inputs: tuple[str, ...],
+    window: Window,
+    schema: pa.Schema,
+    *,
+    step: str,
+) -> CloseInTime:
+    """Return how the windows of a step close.
+
+    Args:
+        policy: what was written.
+        steps: {name: step}, of the flow so far.
+        inputs: of the step.
+        window: its windows.
+        schema: of its input.
+        step: its name, for errors.
+
+    Raises:
+        TypeMismatch: it is no closing policy, or the column of its types is of no key's type.
+        ColumnError: the column of its types is not there.
+    """
+    if isinstance(policy, type) or not callable(getattr(policy, "begin", None)):
+        raise TypeMismatch(
+            f"step {step!r}: close={policy!r} says of no window when it closes; write "
+            "sw.probslack(miss=0.1), sw.event_driven(), sw.mean_delay() or sw.ignore()"
+        )
+    kind = getattr(policy, "type", None)
+    if kind is not None:
+        key_types(schema, [kind], step=step)
+    untold = goes_by_clock(steps, inputs)
+    speeds = {one.source.speed for one in sources_of(steps, inputs)}
+    speed = speeds.pop() if len(speeds) == 1 else None
+    every_ns = max(window.slide_ns // WORDS_PER_SLIDE, 1)
+    return CloseInTime(policy, kind, 1.0 if untold else speed, every_ns, tuple(untold))
+
+
+def refuse_drift(drift: Drift | None, *, step: str) -> None:
+    """Check that windows that close in time do not allow for clocks as well.
+
+    Raises:
+        SettingError: they do.
+    """
+    if drift is not None:
+        raise SettingError(
+            f"step {step!r}: close= and drift= cannot be had together: what closes a window early "
+            "would have to know where the moved ones end; write two aggregates, or leave one away"
+        )
+
+
+def no_slack(slack: Slack, *, step: str) -> Release:
+    """Return the rule of a gate in front of windows that close in time.
+
+    Raises:
+        SettingError: a slack was written.
+    """
+    if not isinstance(slack, AsFlow):
+        raise SettingError(
+            f"step {step!r}: close= and slack= both say how long a window waits; leave slack away: "
+            "rows leave its gate as they come"
+        )
+    return ON_ARRIVAL

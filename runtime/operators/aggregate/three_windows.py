@@ -1,0 +1,235 @@
+"""An aggregate that allows for clocks: each window as it is, and moved either way by the bound.
+
+```
+              t − b       t        t + b               t + w − b     t + w    t + w + b
+low             ├────────────────────────────────────────┤
+middle                    ├─────────────────────────────────────────────┤
+high                               ├────────────────────────────────────────────────┤
+```
+
+An event is in the low window if its time + b is in the middle one, in the high one if its
+time − b is: so an event of each bound b goes its own way. Three states for each cell stand beside
+each other, one for each of the three; all close together, when the last of them does. With a
+bound of zero the three are one and the same. Source: [thesis] §3.2.3.1, Fig. 3.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.config import Limits
+from runtime.errors import OperatorError
+from runtime.model import END_NS, START_NS, Batch, BoolArray, Columns, GateRead, Int64Array
+from runtime.operators.aggregate.accumulators import Accumulator, FoldAccumulator, Pairs
+from runtime.operators.aggregate.machine import AggregateMachine
+from runtime.operators.aggregate.needs import Need, accumulators_of, finished
+from runtime.operators.aggregate.schema import HIGHEST, LOWEST, MEAN, without_three
+from runtime.operators.aggregate.step import AggregateStep
+from runtime.operators.ground.late_rows import LateRows
+from runtime.operators.ground.user_code import row_of
+
+_TURNS = (1, 0, -1)
+"""Of the bound, for the low, the middle and the high window: how an event's time is moved."""
+Three = Sequence[npt.NDArray[Any]]
+
+
+def aggregate_machine(
+    step: AggregateStep, *, most_kept_rows: int = Limits.most_kept_rows
+) -> AggregateMachine:
+    """Return the machine of an `AggregateStep`, with or without `drift`."""
+    made = AggregateMachine if step.drift is None else ThreeWindows
+    return made(step, most_kept_rows=most_kept_rows)
+
+
+class ThreeWindows(AggregateMachine):
+    """The machine of an `AggregateStep` with `drift`.
+
+    A row leaves for each key and window of which at least one of the three had events. A late row
+    counts in those of the three that are open for it; it is dropped if none is, and has missed
+    something if one is not.
+
+    Costs: three states for each cell, so three times the work and memory of `accumulators.py`;
+    cells are looked up once for rows that are in the same pane whichever way they are moved.
+
+    Attributes:
+        bounds_cut: rows so far whose own bound was more than the most.
+    """
+
+    def __init__(self, step: AggregateStep, *, most_kept_rows: int) -> None:
+        assert step.drift is not None
+        self._drift = step.drift
+        super().__init__(step, most_kept_rows=most_kept_rows)
+        self._plain = replace(step, drift=None, schema=without_three(step.schema, step.aggregates))
+        self._three = [_Window(accumulators_of(self._plain)) for _ in _TURNS]
+        self._accumulators = self._three[1].accumulators
+        self._all = [*self._own, *chain.from_iterable(window.all for window in self._three)]
+        # What a row is in latest, when it has been moved ahead, holds it for longest.
+        self._held = self._three[0].rows
+
+    def _start(self) -> None:
+        super()._start()
+        self.bounds_cut = 0
+
+    def process(self, released: GateRead, now_ns: int) -> Batch | None:
+        """Take rows, late ones first; return the results of the windows that close."""
+        wait_ns = self._drift.most_ns
+        made = super().process(
+            replace(
+                released,
+                watermark_ns=_before(released.watermark_ns, wait_ns),
+                frontier_ns=_before(released.frontier_ns, wait_ns),
+            ),
+            now_ns,
+        )
+        if made is None:
+            return None
+        times = made.event_time_ns + wait_ns
+        return Batch(times, made.stimulus_time_ns, made.columns, None, made.marks)
+
+    def _count(self, batch: Batch, late: list[Int64Array]) -> None:
+        """Count rows in their cells, of each of the three; see there."""
+        bounds, cut = self._drift.bounds_ns(batch, step=self._step.name)
+        self.bounds_cut += cut
+        times = [batch.event_time_ns + turn * bounds for turn in _TURNS]
+        panes = [self._windows.panes_of(one) for one in times]
+        oldest = int(panes[-1].min())
+        there = None
+        if oldest < self._windows.first_whole_pane(self._last_kept):
+            there = [one >= self._windows.first_open_pane(self._last_kept) for one in panes]
+            self._miss(batch, times[-1], panes[-1], is_dropped=~there[0])
+            if not there[0].any():
+                return
+        cells = self._cells_of(batch, panes, there)
+        size = len(self._cells)
+        try:
+            with np.errstate(all="ignore"):  # once: it costs as much as one of them
+                for number, window in enumerate(self._three):
+                    rows = batch if there is None else batch.keep(there[number])
+                    for accumulator in (*self._own, *window.all):
+                        accumulator.add(rows, cells[number], size)
+        except OperatorError as problem:
+            row = "" if problem.place is None else f"\n{row_of(rows, problem.place)}"
+            raise OperatorError(f"step {self._step.name!r}: {problem}{row}") from problem
+        self._rows_held += len(cells[0])
+        if self._corrects and oldest < self._windows.first_whole_pane(self._last_closed):
+            late += cells
+
+    def _cells_of(
+        self, batch: Batch, panes: Sequence[Int64Array], there: Sequence[BoolArray] | None
+    ) -> list[Int64Array]:
+        """Return the cells of the rows in each of the three; of those that are `there`.
+
+        New cells get their numbers row by row, so that how rows were cut cannot show.
+        """
+        codes = self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
+        keys = max(1, len(self._keys))
+        low, middle, high = panes
+        if there is None and bool((low == high).all()):
+            return [self._cells.of(middle, codes, keys=keys)] * 3
+        each = np.stack(panes, axis=1)
+        is_there = np.ones(each.shape, np.bool_) if there is None else np.stack(there, axis=1)
+        found = np.empty(each.shape, dtype=np.int64)
+        found[is_there] = self._cells.of(
+            each[is_there], codes.repeat(3).reshape(each.shape)[is_there], keys=keys
+        )
+        return [found[is_there[:, number], number] for number in range(3)]
+
+    def _miss(
+        self, batch: Batch, times: Int64Array, panes: Int64Array, *, is_dropped: BoolArray
+    ) -> None:
+        """Account for rows of which at least the high window had closed.
+
+        Args:
+            batch: what has come.
+            times: shape (rows,), as they count for that window.
+            panes: shape (rows,), likewise.
+            is_dropped: shape (rows,): all three had closed.
+        """
+        self._late_dropped += int(np.count_nonzero(is_dropped))
+        if self._step.keeps_late:
+            windows, last = self._windows, self._last_kept
+            missed = np.flatnonzero(panes < windows.first_whole_pane(last))
+            end_ns = END_NS if last == END_NS else windows.end_ns(last)
+            late_by_ns = end_ns - times.take(missed)
+            rows = batch.take(missed)
+            self._late.append(LateRows(0, rows, late_by_ns, is_dropped.take(missed)))
+
+    def _aggregated(self, pairs: Pairs, rows: Int64Array) -> Columns:
+        """Return what each of the three comes to, their mean, the least and the greatest."""
+        del rows  # of all three together
+        counts = [window.rows.combined(pairs) for window in self._three]
+        states = [window.states(pairs) for window in self._three]
+        columns: Columns = {}
+        for name, aggregate in self._step.aggregates.items():
+            three = [
+                finished(self._plain, name, aggregate, rows=own, states=state)
+                for own, state in zip(counts, states, strict=True)
+            ]
+            # The least of whole numbers that are not there is null, which those cannot say.
+            is_bare = aggregate.kind in ("min", "max") and three[0].dtype.kind != "f"
+            columns |= _told(name, three, [own > 0 for own in counts] if is_bare else None)
+        return columns
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state."""
+        return super().snapshot() | {"bounds_cut": self.bounds_cut}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot of a machine of the same step."""
+        super().restore(state)
+        self.bounds_cut = state["bounds_cut"]
+
+
+class _Window:
+    """The states of the cells of one of the three."""
+
+    def __init__(self, accumulators: dict[Need, Accumulator]) -> None:
+        self.rows = FoldAccumulator(np.add, np.int64, 0, lambda _, cells: (cells, 1))
+        self.accumulators = accumulators
+        self.all: list[Accumulator] = [self.rows, *accumulators.values()]
+
+    def states(self, pairs: Pairs) -> dict[Need, Any]:
+        """Return {what is needed: what it comes to for each result}."""
+        return {need: one.combined(pairs) for need, one in self.accumulators.items()}
+
+
+def _before(passed_ns: int, wait_ns: int) -> int:
+    """Return the time that lies so far behind; the start and the end stay what they are."""
+    return passed_ns if passed_ns in (START_NS, END_NS) else max(START_NS, passed_ns - wait_ns)
+
+
+def _told(name: str, three: Three, there: Sequence[BoolArray] | None) -> Columns:
+    """Return the four columns of an aggregate, shape (results,) each.
+
+    Args:
+        name: of the aggregate.
+        three: of low, middle and high window; NaN where there is none.
+        there: where there are any, for numbers that cannot be NaN.
+    """
+    floats = [one.astype(np.float64) for one in three]
+    if there is None:
+        middle, lowest, highest = three[1], np.fmin.reduce(three), np.fmax.reduce(three)
+    else:
+        limits = np.iinfo(three[0].dtype)
+        floats = [np.where(own, one, np.nan) for own, one in zip(there, floats, strict=True)]
+        middle = floats[1]
+        lowest = _where(there, three, limits.max).min(axis=0)
+        highest = _where(there, three, limits.min).max(axis=0)
+    with np.errstate(all="ignore"):
+        known = np.stack([~np.isnan(one) for one in floats])
+        total = np.where(known, np.stack(floats), 0).sum(axis=0)
+        # Within the two, also where the sum of three equal numbers is not thrice the one.
+        mean = np.clip(
+            total / known.sum(axis=0), lowest.astype(np.float64), highest.astype(np.float64)
+        )
+    return {name: middle, name + MEAN: mean, name + LOWEST: lowest, name + HIGHEST: highest}
+
+
+def _where(there: Sequence[BoolArray], three: Three, other: int) -> npt.NDArray[Any]:
+    return np.where(np.stack(there), np.stack(three), three[0].dtype.type(other))

@@ -1,0 +1,183 @@
+"""How far clocks may be off, as an operator is told: `drift=`; and what that means for its rows.
+
+```
+true time      somewhere in  [t − bound, t + bound]       bound: half of T_a, [thesis] Eq. 3.16
+```
+
+A source's clock is known up to half of the round trip that measured it ([thesis] Eq. 3.14). One
+length stands for all events, or a column has each event's own. A window that is moved by ∓bound
+has the rows whose times are moved by ±bound: so what allows for clocks moves rows, not windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.errors import ColumnError, OperatorError, SettingError, TypeMismatch
+from runtime.expressions.nearest import listed
+from runtime.model import NS_PER_SECOND, Batch, Duration, Int64Array, duration_ns, format_ns
+from runtime.operators.ground.checks import column_type, is_whole
+from runtime.operators.ground.user_code import row_of
+
+BOUNDS_CUT = "bounds_cut"
+"""What a machine counts: rows whose own bound was more than the most, which then stood for it."""
+CERTAIN = "certain"
+"""The column of a pair that allows for clocks."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How far an event's time may be off, either way.
+
+    Attributes:
+        most_ns: at most so far; of every event, where there is no column.
+        column: has each event's own bound, as whole numbers.
+        unit_ns: of those.
+    """
+
+    most_ns: int
+    column: str | None = None
+    unit_ns: int = 1
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """What it reads."""
+        return frozenset() if self.column is None else frozenset({self.column})
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """What a machine that goes by it counts."""
+        return () if self.column is None else (BOUNDS_CUT,)
+
+    @property
+    def text(self) -> str:
+        """As `explain` prints it."""
+        if self.column is None:
+            return f"± {format_ns(self.most_ns)}"
+        return f"± {self.column}, at most {format_ns(self.most_ns)}"
+
+    def bounds_ns(self, batch: Batch, *, step: str) -> tuple[Int64Array, int]:
+        """Return the bound of each row, shape (rows,), and how many were cut to the most.
+
+        Raises:
+            OperatorError: a bound is less than zero; names the row.
+        """
+        if self.column is None:
+            return np.full(len(batch), self.most_ns), 0
+        own = batch.columns[self.column]
+        assert isinstance(own, np.ndarray), "checked when the step was made: whole numbers"
+        if len(own) and own.dtype.kind == "i" and own.min() < 0:
+            raise OperatorError(
+                f"step {step!r}: drift={self.column!r} says how far an event's time may be off, "
+                f"either way: zero or more, not less; mend the column\n"
+                f"{row_of(batch, int(own.argmin()))}"
+            )
+        is_cut = own > self.most_ns // self.unit_ns  # in that unit, so that nothing overflows
+        known = np.where(is_cut, 0, own).astype(np.int64) * self.unit_ns
+        bounds = np.where(is_cut, self.most_ns, known)
+        return bounds, int(np.count_nonzero(is_cut))
+
+
+@dataclass(frozen=True)
+class ClockBound:
+    """A column with each event's own bound, and the most that may be in it: `sw.clock_bound`."""
+
+    column: str
+    most: Duration
+    unit: Unit = "ns"
+
+
+Unit: TypeAlias = Literal["ns", "us", "ms", "s"]
+_UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}
+DriftGiven: TypeAlias = Duration | ClockBound | None
+"""What a user writes: a length, a column's name, or `clock_bound(column, most=…)`."""
+
+
+def clock_bound(column: str, *, most: Duration, unit: Unit = "ns") -> ClockBound:
+    """Return what `drift=` takes for a column whose values are small, or are no nanoseconds.
+
+    Results of a window wait for `most`: with a column's name alone, for half a window.
+
+    Args:
+        column: each event's own bound: how far its time may be off, either way; a whole number,
+            0 or more. A source with `clock=` has one.
+        most: no event counts as further off than this. One whose bound is more stands as if it
+            were this, and is counted as `bounds_cut` in the report.
+        unit: of the column.
+    """
+    return ClockBound(column, most, unit)
+
+
+def checked_drift(
+    given: Any, schemas: Sequence[pa.Schema], *, span_ns: int, span: str, step: str
+) -> Drift | None:
+    """Return what `drift=` says; None: nobody wrote it.
+
+    Args:
+        given: as it was written.
+        schemas: of all inputs: each has the column, if it is one.
+        span_ns: of the window, or how far apart two events may be.
+        span: what that is called, such as "window=".
+        step: for the errors.
+
+    Raises:
+        SettingError: negative, no length, or more than half of the span.
+        ColumnError, TypeMismatch: the column is not there, or its values are not whole.
+    """
+    if given is None:
+        return None
+    half_ns = span_ns // 2
+    if isinstance(given, ClockBound):
+        column = _column(given.column, schemas, step=step)
+        most_ns = duration_ns(given.most, what=f"step {step!r}: clock_bound(most)")
+        if given.unit not in _UNIT_NS:
+            raise SettingError(
+                f"step {step!r}: clock_bound(unit={given.unit!r}) must be 'ns', 'us', 'ms' or 's', "
+                "that of the column"
+            )
+        drift = Drift(most_ns, column, _UNIT_NS[given.unit])
+        return _at_most(drift, half_ns, span_ns, span, step=step)
+    try:
+        most_ns = duration_ns(given, what=f"step {step!r}: drift")
+    except SettingError:
+        if not isinstance(given, str) or _looks_like_a_length(given):
+            raise
+        return Drift(half_ns, _column(given, schemas, step=step))
+    return _at_most(Drift(most_ns), half_ns, span_ns, span, step=step)
+
+
+def _looks_like_a_length(text: str) -> bool:
+    return text.strip()[:1] in "+-.0123456789"
+
+
+def _at_most(drift: Drift, half_ns: int, span_ns: int, span: str, *, step: str) -> Drift:
+    if drift.most_ns > half_ns:
+        raise SettingError(
+            f"step {step!r}: drift of {format_ns(drift.most_ns)} is more than half of "
+            f"{span}{format_ns(span_ns)}: then no event is sure to be in it (it must be no shorter "
+            "than twice the drift, the round trip T_a that clocks were measured by); lengthen it, "
+            "or measure the clocks better"
+        )
+    return drift
+
+
+def _column(name: Any, schemas: Sequence[pa.Schema], *, step: str) -> str:
+    for schema in schemas:
+        if isinstance(name, str) and name not in schema.names:
+            raise ColumnError(
+                f"step {step!r}: drift={name!r} is neither a length such as '5ms' nor a column "
+                f"that its rows have; there are: {listed(schema.names)}"
+            )
+        kind = column_type(schema, name, step=step)
+        if not is_whole(kind):
+            raise TypeMismatch(
+                f"step {step!r}: drift={name!r} is {kind}, and a bound is a whole number; cast "
+                f"it, such as .assign({name}=col({name!r}).cast('int64'))"
+            )
+    found: str = name
+    return found

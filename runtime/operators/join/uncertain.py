@@ -1,0 +1,156 @@
+"""A join that allows for clocks: pairs that are surely near enough, and those that may be.
+
+```
+|t1 − t2|    0 ────────── within − b1 − b2 ────────── within + b1 + b2 ──────▶
+                certain                    uncertain                    no pair
+```
+
+Each of two times may be off by its bound, so their difference may be by the sum of both. It is a
+join over the widest distance, whose rows carry their time and their bound; what is further apart
+than the bounds of its own two rows allow is left out.
+Source: [thesis] §3.2.3 does it for windows and patterns; joins are its future work (§6.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.config import Limits
+from runtime.model import Batch, GateRead, Int64Array
+from runtime.model.row_marks import UNCERTAIN, marked
+from runtime.operators.ground.contract import ByEventTime, Operator
+from runtime.operators.ground.drift import CERTAIN
+from runtime.operators.ground.late_rows import LateRows
+from runtime.operators.join.machine import JoinMachine
+from runtime.operators.join.step import JoinStep
+
+_TIMES = ("\0left time", "\0right time")
+_BOUNDS = ("\0left bound", "\0right bound")
+_OWN = frozenset({*_TIMES, *_BOUNDS})
+"""Columns that rows carry inside; no column of a user's begins like them."""
+
+
+def join_machine(step: JoinStep, *, most_kept_rows: int = Limits.most_kept_rows) -> Operator:
+    """Return the machine of a `JoinStep`, with or without `drift`."""
+    made = JoinMachine if step.drift is None else UncertainJoin
+    return made(step, most_kept_rows=most_kept_rows)
+
+
+class UncertainJoin(ByEventTime):
+    """The machine of a `JoinStep` with `drift`.
+
+    Every pair that may be near enough leaves, as `JoinMachine` says; whether it surely is, its
+    column `certain` says, and one that is not carries the mark `uncertain`. Costs: two numbers
+    more for each row held, and rows are held for as much longer as clocks may be off.
+
+    Attributes:
+        bounds_cut: rows so far whose own bound was more than the most.
+    """
+
+    def __init__(self, step: JoinStep, *, most_kept_rows: int) -> None:
+        assert step.drift is not None
+        self._step, self._drift = step, step.drift
+        inside = [pa.field(name, pa.int64()) for name in (*_TIMES, *_BOUNDS)]
+        right = (_TIMES[1], _BOUNDS[1])
+        self._joined = JoinMachine(
+            replace(
+                step,
+                drift=None,
+                within_ns=step.widest_ns,
+                schema=pa.schema([*(one for one in step.schema if one.name != CERTAIN), *inside]),
+                right_names={**step.right_names, **dict(zip(right, right, strict=True))},
+            ),
+            most_kept_rows=most_kept_rows,
+        )
+        self.bounds_cut = 0
+
+    def process(self, released: GateRead, now_ns: int) -> Batch | None:
+        """Take rows, late ones first; return the pairs that they make, or may make."""
+        made = self._joined.process(
+            replace(released, ports=self._timed(released.ports), late=self._timed(released.late)),
+            now_ns,
+        )
+        return None if made is None else self._judged(made)
+
+    def _timed(self, ports: Sequence[Batch | None]) -> list[Batch | None]:
+        """Return the rows of each port with their times and bounds as columns."""
+        found: list[Batch | None] = []
+        for side, batch in enumerate(ports):
+            if batch is None:
+                found.append(None)
+                continue
+            bounds, cut = self._drift.bounds_ns(batch, step=self._step.name)
+            self.bounds_cut += cut
+            own = {_TIMES[side]: batch.event_time_ns, _BOUNDS[side]: bounds}
+            found.append(batch.with_columns({**batch.columns, **own}))
+        return found
+
+    def _judged(self, made: Batch) -> Batch | None:
+        """Return the pairs that may be near enough, and of each whether it surely is."""
+        left, right, left_bound, right_bound = (_whole(made, one) for one in (*_TIMES, *_BOUNDS))
+        apart_ns, off_ns = np.abs(left - right), left_bound + right_bound
+        is_near = apart_ns - off_ns <= self._step.within_ns
+        if not is_near.all():
+            made, apart_ns, off_ns = made.keep(is_near), apart_ns[is_near], off_ns[is_near]
+            if not len(made):
+                return None
+        certain = apart_ns + off_ns <= self._step.within_ns
+        columns = {
+            name: certain if name == CERTAIN else made.columns[name]
+            for name in self._step.schema.names
+        }
+        marks = marked(UNCERTAIN, ~certain, made.marks)
+        return Batch(made.event_time_ns, made.stimulus_time_ns, columns, None, marks)
+
+    def promise_ns(self, frontier_ns: int) -> int:
+        """Return the frontier: a pair is as old as its later row."""
+        return self._joined.promise_ns(frontier_ns)
+
+    @property
+    def rows_held(self) -> int:
+        """Rows of both sides that may still find a partner."""
+        return self._joined.rows_held
+
+    @property
+    def late_dropped(self) -> int:
+        """Rows so far that came when all their partners had gone."""
+        return self._joined.late_dropped
+
+    @property
+    def comparisons(self) -> int:
+        """Pairs so far with equal keys whose times the widest bounds leave near enough."""
+        return self._joined.comparisons
+
+    @property
+    def let_go(self) -> int:
+        """Rows so far that went before the frontier let them, since there were too many."""
+        return self._joined.let_go
+
+    def take_late(self) -> list[LateRows]:
+        """Return the rows since the last call that missed a partner that had gone."""
+        return [replace(one, batch=_as_it_came(one.batch)) for one in self._joined.take_late()]
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state."""
+        return {"joined": self._joined.snapshot(), "bounds_cut": self.bounds_cut}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot of a machine of the same step."""
+        self._joined.restore(state["joined"])
+        self.bounds_cut = state["bounds_cut"]
+
+
+def _whole(batch: Batch, name: str) -> Int64Array:
+    found = batch.columns[name]
+    assert isinstance(found, np.ndarray), "made above: whole numbers"
+    return found
+
+
+def _as_it_came(batch: Batch) -> Batch:
+    kept = {name: column for name, column in batch.columns.items() if name not in _OWN}
+    return batch.with_columns(kept)

@@ -1,0 +1,95 @@
+"""The events that wait: those that may begin a match, and those that may be behind one to come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.model import START_NS, Batch, BoolArray, Int64Array, concat_batches
+from runtime.model.plain import from_plain, to_plain
+from runtime.operators.pattern.before import Events, Moments, not_done
+
+
+class Held:
+    """Rows in the order of the stream, with what is known of each.
+
+    Attributes:
+        rows: with the columns that matches need; None: none has come yet.
+        events: of each: key, time, bound, place in the stream.
+        may_begin: shape (rows,): whether it matches `first`.
+        may_follow: shape (rows,): whether it matches `then`.
+        done: of each: the earliest end of those that surely follow it.
+    """
+
+    def __init__(self) -> None:
+        none = np.empty(0, dtype=np.int64)
+        self.rows: Batch | None = None
+        self.events = Events(none, none, none, none)
+        self.may_begin = self.may_follow = np.empty(0, dtype=np.bool_)
+        self.done = not_done(0)
+
+    def __len__(self) -> int:
+        return len(self.events.times)
+
+    def append(
+        self, rows: Batch, events: Events, may_begin: BoolArray, may_follow: BoolArray
+    ) -> None:
+        """Take events that come behind all others in the stream."""
+        self.rows = rows if self.rows is None else concat_batches([self.rows, rows])
+        both = zip(self.events, events, strict=True)
+        self.events = Events(*(np.concatenate(pair) for pair in both))
+        self.may_begin = np.concatenate([self.may_begin, may_begin])
+        self.may_follow = np.concatenate([self.may_follow, may_follow])
+        done = zip(self.done, not_done(len(rows)), strict=True)
+        self.done = Moments(*(np.concatenate(pair) for pair in done))
+
+    def forget(self, passed_ns: int, *, within_ns: int, most_ns: int) -> None:
+        """Let go of what can be in no match with events that happen, by their clocks, from now on.
+
+        Args:
+            passed_ns: none that follows is older by its clock.
+            within_ns: how far apart a match may be.
+            most_ns: how far clocks may be off.
+        """
+        if self.rows is None or passed_ns == START_NS:
+            return
+        times, bounds = self.events.times, self.events.bounds
+        # Sums stay in 64 bits: times are within 2**62, all lengths within 2**61.
+        is_near = passed_ns - most_ns <= times + (within_ns + bounds)
+        self.may_begin &= is_near & (self.done.at_ns >= passed_ns - most_ns)
+        self.may_follow &= (passed_ns - most_ns <= times + bounds) & (most_ns > 0)
+        kept = np.flatnonzero(self.may_begin | self.may_follow)
+        if len(kept) < len(self):
+            self._keep(kept)
+
+    def _keep(self, which: Int64Array) -> None:
+        assert self.rows is not None
+        self.rows = self.rows.take(which)
+        self.events, self.done = self.events.take(which), self.done.take(which)
+        self.may_begin, self.may_follow = self.may_begin[which], self.may_follow[which]
+
+    def clear(self) -> None:
+        """Let go of all."""
+        if self.rows is not None:
+            self._keep(np.empty(0, dtype=np.int64))
+
+    def recode(self, moved: Int64Array) -> None:
+        """Give each key its new code; `moved` has it for each old one."""
+        self.events = self.events._replace(codes=moved.take(self.events.codes))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state."""
+        return {
+            "rows": None if self.rows is None else to_plain(self.rows),
+            "events": [column.copy() for column in self.events],
+            "may_begin": self.may_begin.copy(),
+            "may_follow": self.may_follow.copy(),
+            "done": [column.copy() for column in self.done],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self.rows = None if state["rows"] is None else from_plain(state["rows"])
+        self.events, self.done = Events(*state["events"]), Moments(*state["done"])
+        self.may_begin, self.may_follow = state["may_begin"], state["may_follow"]

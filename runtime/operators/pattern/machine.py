@@ -1,0 +1,242 @@
+"""An event, and the first of its key that follows it: rows in the order of the stream, matches out.
+
+```
+within 9   first   1        5           every `first` with the first `then` behind it:
+           then          4        8     (1, 4)  (5, 8)
+drift ±1                                4 and 5 may be the other way round: (5, 4) too, uncertain;
+                                        (1, 8) not: 4 surely follows 1, and is surely before 8
+```
+
+A match leaves when the later of its rows, by their clocks, comes: what may keep another from being
+the first has come before that. So how rows were cut into reads cannot show.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.model import END_NS, START_NS, Batch, BoolArray, Columns, GateRead, Int64Array
+from runtime.model.row_marks import UNCERTAIN, marked
+from runtime.operators.ground.contract import ByEventTime
+from runtime.operators.ground.drift import CERTAIN, Drift
+from runtime.operators.ground.keys import KeyIndex, any_null
+from runtime.operators.ground.late_rows import LateRows
+from runtime.operators.ground.user_code import evaluated
+from runtime.operators.pattern.before import Events, Followers, followers
+from runtime.operators.pattern.held import Held
+from runtime.operators.pattern.step import FIRST, THEN, PatternStep
+
+
+class PatternMachine(ByEventTime):
+    """The machine of a `PatternStep`.
+
+    A late row is not looked at: it is counted in `late_dropped`. Event and stimulus time of a match
+    are the later ones of its rows; matches leave by their later row, then by the other one.
+
+    Costs: what has come with a read is looked for among the events that wait, of its keys.
+
+    Attributes:
+        late_dropped: rows so far that came behind what was released.
+        bounds_cut: rows so far whose own bound was more than the most.
+    """
+
+    def __init__(self, step: PatternStep, *, most_kept_rows: int) -> None:
+        del most_kept_rows  # events in order are needed for `within`, whatever their number
+        self._step = step
+        self._drift = step.drift or Drift(0)
+        came = step.names
+        self._kept = sorted({*step.keys, *(old for _, old in came.values())})
+        self._names = {  # {name it leaves under: (which row of the match, name it came under)}
+            name: came.get(name, (FIRST, name))
+            for name in step.schema.names
+            if name in came or name in step.keys
+        }
+        self._start()
+
+    def _start(self) -> None:
+        self._keys = KeyIndex(len(self._step.keys))
+        self._held = Held()
+        self._turn = 0  # the place in the stream of the next event
+        self._passed_ns = START_NS
+        self._late: list[LateRows] = []
+        self.late_dropped = self.bounds_cut = 0
+
+    def process(self, released: GateRead, now_ns: int) -> Batch | None:
+        """Take rows; return the matches that they complete, or may complete."""
+        del now_ns
+        late, in_order = released.late[0], released.ports[0]
+        if late is not None and len(late):
+            self._miss(late)
+        if in_order is not None and len(in_order):
+            in_order = self._on_time(in_order)
+        made = None
+        if in_order is not None and len(in_order):
+            self._passed_ns = max(self._passed_ns, in_order.event_time_ns.item(-1))
+            made = self._matched(in_order)
+        self._passed_ns = max(self._passed_ns, released.watermark_ns)
+        self._forget()
+        return made
+
+    def promise_ns(self, frontier_ns: int) -> int:
+        """Return the frontier: a match is as old as its later row."""
+        return frontier_ns
+
+    @property
+    def rows_held(self) -> int:
+        """Events that may be in a match with one to come."""
+        return len(self._held)
+
+    def take_late(self) -> list[LateRows]:
+        """Return the rows since the last call that came too late."""
+        late, self._late = self._late, []
+        return late
+
+    def _on_time(self, batch: Batch) -> Batch:
+        """Return the rows that are not behind the end, say."""
+        if batch.event_time_ns.item(0) >= self._passed_ns:
+            return batch
+        is_late = batch.event_time_ns < self._passed_ns
+        self._miss(batch.keep(is_late))
+        return batch.keep(~is_late)
+
+    def _miss(self, late: Batch) -> None:
+        self.late_dropped += len(late)
+        if self._step.keeps_late:
+            late_by_ns = np.maximum(self._passed_ns - late.event_time_ns, 1)
+            self._late.append(LateRows(0, late, late_by_ns, np.ones(len(late), dtype=np.bool_)))
+
+    # -- rows in, matches out -----------------------------------------------------------
+
+    def _matched(self, batch: Batch) -> Batch | None:
+        """Take rows in order; return the matches of which one is the later row."""
+        begins, follows = self._is(batch, FIRST), self._is(batch, THEN)
+        nulls = any_null([batch.columns[name] for name in self._step.keys])
+        wanted = begins | follows if nulls is None else (begins | follows) & ~nulls
+        which = np.flatnonzero(wanted)
+        if not len(which):
+            return None
+        rows, begins, follows = batch.take(which), begins[which], follows[which]
+        bounds, cut = self._drift.bounds_ns(rows, step=self._step.name)
+        self.bounds_cut += cut
+        codes = self._keys.codes([rows.columns[name] for name in self._step.keys], len(rows))
+        turns = np.arange(self._turn, self._turn + len(rows))
+        self._turn += len(rows)
+        before = len(self._held)
+        columns: Columns = {name: rows.columns[name] for name in self._kept}
+        rows = Batch(rows.event_time_ns, rows.stimulus_time_ns, columns, None, rows.marks)
+        events = Events(codes, rows.event_time_ns, bounds, turns)
+        self._held.append(rows, events, begins, follows)
+        return self._found(before)
+
+    def _is(self, batch: Batch, which: int) -> BoolArray:
+        predicate = self._step.first if which == FIRST else self._step.then
+        return np.asarray(evaluated(predicate, batch, step=self._step.name), dtype=np.bool_)
+
+    def _found(self, before: int) -> Batch | None:
+        """Return the matches of which at least one row has the place `before` or a later one."""
+        held = self._held
+        firsts = self._of_keys_that_came(held.may_begin, held.may_follow, before)
+        thens = self._of_keys_that_came(held.may_follow, held.may_begin, before)
+        if not len(firsts) or not len(thens):
+            return None
+        found = followers(
+            held.events.take(firsts),
+            held.events.take(thens),
+            held.done.take(firsts),
+            most_ns=self._drift.most_ns,
+        )
+        held.done.at_ns[firsts], held.done.ties[firsts] = found.done
+        return self._left(firsts.take(found.firsts), thens.take(found.thens), found, before)
+
+    def _of_keys_that_came(self, these: BoolArray, others: BoolArray, before: int) -> Int64Array:
+        """Return the places of these: those that came now, and older ones if others of theirs did.
+
+        Args:
+            these: shape (held,), which it is about.
+            others: shape (held,), those that make matches with them.
+            before: what came now has this place or a later one.
+        """
+        codes = self._held.events.codes
+        came = np.zeros(max(1, len(self._keys)), dtype=np.bool_)
+        came[codes[before:][others[before:]]] = True
+        wanted = these.copy()
+        wanted[:before] &= came.take(codes[:before])
+        return np.flatnonzero(wanted)
+
+    def _left(
+        self, firsts: Int64Array, thens: Int64Array, found: Followers, before: int
+    ) -> Batch | None:
+        """Return the rows that leave, of pairs that may follow each other.
+
+        Args:
+            firsts: shape (pairs,), places among the events held.
+            thens: likewise.
+            found: of each pair whether the second surely follows.
+            before: pairs of older events have left already, or never will.
+        """
+        events, within_ns = self._held.events, self._step.within_ns
+        off_ns = events.bounds.take(firsts) + events.bounds.take(thens)
+        apart_ns = events.times.take(thens) - events.times.take(firsts)
+        later = np.maximum(firsts, thens)
+        leaves = np.flatnonzero((later >= before) & (apart_ns - off_ns <= within_ns))
+        if not len(leaves):
+            return None
+        leaves = leaves.take(
+            np.lexsort((firsts.take(leaves), thens.take(leaves), later.take(leaves)))
+        )
+        firsts, thens = firsts.take(leaves), thens.take(leaves)
+        certain = found.is_behind.take(leaves)
+        certain &= (apart_ns + off_ns).take(leaves) <= within_ns
+        rows = self._held.rows
+        assert rows is not None
+        pair = rows.take(firsts), rows.take(thens)
+        columns: Columns = {
+            name: pair[which].columns[came] for name, (which, came) in self._names.items()
+        }
+        if self._step.drift:
+            columns[CERTAIN] = certain
+        marks = None
+        for one in pair:
+            if one.marks is not None:
+                marks = one.marks if marks is None else marks | one.marks
+        return Batch(
+            np.maximum(pair[0].event_time_ns, pair[1].event_time_ns),
+            np.maximum(pair[0].stimulus_time_ns, pair[1].stimulus_time_ns),
+            {name: columns[name] for name in self._step.schema.names},
+            None,
+            marked(UNCERTAIN, ~certain, marks),
+        )
+
+    # -- state --------------------------------------------------------------------------
+
+    def _forget(self) -> None:
+        held, most_ns = self._held, self._drift.most_ns
+        if self._passed_ns == END_NS:
+            held.clear()
+        else:
+            held.forget(self._passed_ns, within_ns=self._step.within_ns, most_ns=most_ns)
+        if self._keys.is_worth_keeping(len(held)):
+            held.recode(self._keys.keep(np.unique(held.events.codes)))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state."""
+        return {
+            "keys": self._keys.snapshot(),
+            "held": self._held.snapshot(),
+            "turn": self._turn,
+            "passed_ns": self._passed_ns,
+            "late_dropped": self.late_dropped,
+            "bounds_cut": self.bounds_cut,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot of a machine of the same step."""
+        self._start()
+        self._keys.restore(state["keys"])
+        self._held.restore(state["held"])
+        self._turn = state["turn"]
+        self._passed_ns = state["passed_ns"]
+        self.late_dropped = state["late_dropped"]
+        self.bounds_cut = state["bounds_cut"]

@@ -1,0 +1,149 @@
+"""How a stream is searched for an event that follows another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self, TypeVar
+
+import pyarrow as pa
+
+from runtime.expressions.expressions import Expr
+from runtime.model import Duration, duration_ns
+from runtime.operators.ground import checks
+from runtime.operators.ground.contract import Entry
+from runtime.operators.ground.drift import CERTAIN, Drift, DriftGiven, checked_drift
+from runtime.operators.ground.streams import (
+    AnyKeyed,
+    AnyStream,
+    Names,
+    names_of,
+    refuse_revised,
+)
+from runtime.operators.pattern.machine import PatternMachine
+from runtime.operators.pattern.step import PREFIXES, PatternStep
+from runtime.plan.slack import AS_FLOW, Slack
+
+
+class FollowedBy(AnyStream):
+    """Streams can be searched for an event that follows another."""
+
+    _entry = Entry(PatternStep, PatternMachine)
+
+    def followed_by(
+        self,
+        *,
+        first: Expr,
+        then: Expr,
+        within: Duration,
+        by: Names = (),
+        drift: DriftGiven = None,
+        slack: Slack = AS_FLOW,
+        replicas: int = 1,
+        name: str | None = None,
+    ) -> Self:
+        """Pair every event that is `first` with the first one behind it that is `then`.
+
+        Of equal keys. A `then` event may end several matches, and a row may be both: then it
+        ends one and begins another. In the order of the stream, which for events of one time is
+        that of the gate. A match leaves with the keys, and the columns of both events as `first_…`
+        and `then_…`; its event time is the later one's.
+
+        With `drift` the order of two events is sure only if they are further apart than both may
+        be off. Then every event leaves that may be the first that follows, with a column `certain`:
+        whether it follows, and `within` that time, whatever clocks were off by. So no match is
+        lost; of `then` events that are close to each other several may leave, certain or not,
+        where clocks do not tell which was the first. Those that are not certain are marked
+        `uncertain`, too, and sinks count them. Source: [thesis] §3.2.3.2, Pseudocode 3.1.
+
+        Args:
+            first: what begins a match: an expression that is true or false for each row.
+            then: what ends it.
+            within: how far behind it that may be, "5s".
+            by: the key columns; none: all rows together. Null keys equal nothing.
+            drift: how far an event's time may be off, either way: "5ms", or the name of a column
+                with each event's own bound in whole nanoseconds (see `clock_bound`). At most half
+                of `within`.
+            slack: how long its gate waits; AS_FLOW: as the flow says. A row that comes late is in
+                no match: it is counted, and `.late()` has it.
+            replicas: how many work on it, each on the rows of its keys; see `join`.
+            name: of the step.
+
+        Raises:
+            TypeMismatch: `first` or `then` is no predicate; a key is a float.
+            ColumnError: a column is not there.
+            SettingError: `within` or `drift` is no length, or `drift` too long.
+            FlowError: windows that are corrected would come in.
+        """
+        name = self._step_name("pattern", name)
+        keys = names_of(by)
+        checks.key_types(self.schema, keys, step=name)
+        predicates = [
+            checks.predicate(one, self.schema, step=name, what=what)
+            for what, one in (("first", first), ("then", then))
+        ]
+        replicas, _ = checks.replicas(replicas, "keys", keys=keys, step=name)
+        refuse_revised(self.flow, self.name, step=name)
+        within_ns = duration_ns(within, what=f"step {name!r}: within", positive=True)
+        allowed = checked_drift(drift, [self.schema], span_ns=within_ns, span="within=", step=name)
+        return self._add(
+            PatternStep(
+                name=name,
+                inputs=self._in,
+                schema=_matched_schema(self.schema, keys, allowed, step=name),
+                keys=keys,
+                first=predicates[0],
+                then=predicates[1],
+                within_ns=within_ns,
+                drift=allowed,
+                release=self.flow.release_of(slack, step=name),
+                replicas=replicas,
+            )
+        )
+
+
+F = TypeVar("F", bound=FollowedBy)
+
+
+class KeyedFollowedBy(AnyKeyed[F]):
+    """Keyed streams can be searched so, each key by itself."""
+
+    def followed_by(
+        self,
+        *,
+        first: Expr,
+        then: Expr,
+        within: Duration,
+        drift: DriftGiven = None,
+        slack: Slack = AS_FLOW,
+        replicas: int = 1,
+        name: str | None = None,
+    ) -> F:
+        """Look for it among the rows of each of these keys; see Stream.followed_by."""
+        return self.stream.followed_by(
+            first=first,
+            then=then,
+            within=within,
+            by=self.keys,
+            drift=drift,
+            slack=slack,
+            replicas=replicas,
+            name=name,
+        )
+
+
+def _matched_schema(
+    schema: pa.Schema, keys: Sequence[str], drift: Drift | None, *, step: str
+) -> pa.Schema:
+    """Return the columns that leave: keys, then those of both events, and whether it is certain.
+
+    Raises:
+        DuplicateName: two would leave under one name.
+    """
+    fields = [schema.field(key) for key in keys]
+    for prefix in PREFIXES:
+        fields += [one.with_name(prefix + one.name) for one in schema if one.name not in keys]
+    if drift is not None:
+        fields.append(pa.field(CERTAIN, pa.bool_()))
+    way_out = "rename the key with .select(new='old') before"
+    checks.unique_columns([one.name for one in fields], step=step, way_out=way_out)
+    return pa.schema(fields)

@@ -1,0 +1,210 @@
+"""AQ-K-slack: MP-K-slack's K times a share α, which a controller keeps as small as quality allows.
+
+```
+rows ─▶ K, the largest delay ─▶ wait α·K ─▶ rows in order
+                                  ▲    └─▶ window coverage θ, measured L later
+                                  └── Δα = K_p err + K_d Δerr,  err = θ_thr − θ
+```
+
+A controller's step comes with the first row whose event time enters another window. It looks at the
+windows that have been whole for L by then: L is the q-quantile of the delays of late arrivals, so
+that most of what falls into them has come.
+
+Source: [thesis] §2.3.3, Eq. 2.2, 2.3, Fig. 2.7, 2.8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from runtime.errors import SettingError
+from runtime.model import START_NS, Duration, Int64Array, duration_ns, format_ns
+from runtime.order.buffer import Buffer, Buffering, Late, Released, check_buffer, check_delay_from
+from runtime.order.coverage import Coverage, ErrorWithin
+from runtime.order.delays import Delays
+from runtime.order.largest_delay import DelayFrom, LargestDelay, before, behind_rows
+from runtime.order.reorder import Reordering
+
+
+def aq_k_slack(
+    *,
+    window: Duration,
+    coverage: float | ErrorWithin,
+    gains: tuple[float, float] = (0.05, 0.005),
+    quantile: float = 0.99,
+    at_most: Duration = "1h",
+    delay_from: DelayFrom = "next",
+    late: Late = "drop",
+) -> AqKSlack:
+    """Return the policy that holds rows for as short as a wanted window coverage allows.
+
+    Args:
+        window: the length of the windows whose coverage counts, such as "1s".
+        coverage: θ_thr, the share of a window's rows that is to come in time, 0 < coverage < 1; or
+            `error_within(0.01)`, how far its result may be off.
+        gains: K_p and K_d, both times 1 − θ_thr. So with (0.05, …) α loses 0.05 with a window that
+            misses nothing, and gains 0.05 for each time that what misses is the allowed share
+            once more.
+        quantile: q, 0 < q < 1.
+        at_most: a row further behind the newest than this is taken for a wrong clock.
+        delay_from: as in `mp_k_slack`.
+        late: what becomes of rows behind what was released: "drop", and a late row counts in no
+            window; or "pass", and it counts where its window is not closed yet.
+
+    Raises:
+        SettingError: a setting is out of range.
+
+    Source: [thesis] §2.3.3. Differs: gains are given by the share that may miss, since with
+    θ_thr = 0.999 err is between −0.001 and 0.999, and one pair of gains would have to be found by
+    hand for each θ_thr, as the thesis does. An error counts up to where K_p alone takes α from 0
+    to 1: a larger one would make K_d take away all that, when it has passed.
+    """
+    return AqKSlack(
+        window_ns=duration_ns(window, what="aq_k_slack: window"),
+        coverage=coverage,
+        gains=gains,
+        quantile=quantile,
+        at_most_ns=duration_ns(at_most, what="aq_k_slack: at_most"),
+        delay_from=delay_from,
+        late=late,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AqKSlack(Buffer):
+    """Rows are held for a share of the largest delay seen, as small as quality allows.
+
+    Its settings are those of `aq_k_slack`.
+    """
+
+    window_ns: int
+    coverage: float | ErrorWithin
+    gains: tuple[float, float]
+    quantile: float
+    at_most_ns: int
+    delay_from: DelayFrom
+    late: Late
+
+    def __post_init__(self) -> None:
+        who = "aq_k_slack"
+        check_buffer(who, late=self.late, window=self.window_ns, at_most=self.at_most_ns)
+        check_delay_from(who, self.delay_from)
+        if not isinstance(self.coverage, ErrorWithin) and not 0 < self.coverage < 1:
+            raise SettingError(
+                f"{who}: coverage={self.coverage!r} must lie between 0 and 1, both left out; "
+                "mp_k_slack() waits for all"
+            )
+        if not 0 < self.quantile < 1:
+            raise SettingError(f"{who}: quantile={self.quantile!r} must lie between 0 and 1")
+        if not self.gains[0] > 0 or not self.gains[1] >= 0:
+            raise SettingError(
+                f"{who}: gains={self.gains!r} must be (more than zero, zero or more)"
+            )
+
+    def needed(self, rows: int) -> float:
+        """Return θ_thr of a window with so many rows."""
+        coverage = self.coverage
+        return coverage.coverage(rows) if isinstance(coverage, ErrorWithin) else coverage
+
+    @property
+    def text(self) -> str:
+        """How `explain` says it."""
+        coverage = self.coverage
+        wanted = (
+            coverage.text if isinstance(coverage, ErrorWithin) else f"a share of {coverage:.6g}"
+        )
+        return self._said(f"AQ-K-slack: {wanted} of each {format_ns(self.window_ns)} in time")
+
+    @property
+    def longest_ns(self) -> int:
+        """What it may come to."""
+        return self.at_most_ns
+
+    def begin(self) -> Reordering:
+        """Hold rows for as long as MP-K-slack, to begin with."""
+        return Buffering(Adapting(self))
+
+
+class Adapting:
+    """The slack α·K, as it goes.
+
+    Attributes:
+        alpha: α, from 0 to 1.
+    """
+
+    def __init__(self, settings: AqKSlack) -> None:
+        self._settings = settings
+        self._largest = LargestDelay(settings.at_most_ns, settings.delay_from)
+        self._delays = Delays()
+        self._coverage = Coverage(settings.window_ns)
+        self._newest_window = START_NS
+        self._error = 0.0  # of the window before, by the share that may miss
+        self.alpha = 1.0
+
+    def reached_ns(
+        self, event_time_ns: Int64Array, newest_ns: Int64Array, released: Released
+    ) -> Int64Array:
+        """Return the newest event time released, as `Slack` says; α changes at windows only."""
+        k_ns = self._largest.extend(event_time_ns, newest_ns)
+        windows = newest_ns // self._settings.window_ns
+        steps = np.flatnonzero(windows > before(windows, self._newest_window)).tolist()
+        self._newest_window = int(windows[-1])
+        reached = []
+        rows = len(newest_ns)
+        at_steps = set(steps)
+        for start, stop in pairwise(sorted({0, *at_steps, rows})):
+            if start in at_steps:
+                self._control(int(newest_ns[start]), int(k_ns[start]))
+            times_ns = event_time_ns[start:stop]
+            waits_ns = np.floor(self.alpha * k_ns[start:stop]).astype(np.int64)
+            before_ns = released.reached_ns
+            now_ns = released.extend(times_ns, newest_ns[start:stop] - waits_ns)
+            self._count(times_ns, newest_ns[start:stop], before(now_ns, before_ns))
+            reached.append(now_ns)
+        return np.concatenate(reached)
+
+    def snapshot(self) -> Any:
+        """Return all state."""
+        return {
+            "largest": self._largest.snapshot(),
+            "delays": self._delays.snapshot(),
+            "coverage": self._coverage.snapshot(),
+            "control": (self._newest_window, self._error, self.alpha),
+        }
+
+    def restore(self, state: Any) -> None:
+        """Continue from a snapshot."""
+        self._largest.restore(state["largest"])
+        self._delays.restore(state["delays"])
+        self._coverage.restore(state["coverage"])
+        self._newest_window, self._error, self.alpha = state["control"]
+
+    def _control(self, newest_ns: int, k_ns: int) -> None:
+        """Look at the windows whose result left L ago, and change α. Source: Eq. 2.3."""
+        settings = self._settings
+        later_ns = self._delays.quantile_ns(settings.quantile)
+        left_ns = newest_ns - later_ns - int(self.alpha * k_ns)
+        proportional, derivative = settings.gains
+        for rows, in_time in self._coverage.take(left_ns):
+            needed = settings.needed(rows)
+            error = min((needed - in_time / rows) / (1 - needed), 1 / proportional)
+            step = proportional * error + derivative * (error - self._error)
+            self._error = error
+            self.alpha = min(max(self.alpha + step, 0.0), 1.0)
+
+    def _count(
+        self, event_time_ns: Int64Array, newest_ns: Int64Array, before_ns: Int64Array
+    ) -> None:
+        """Count rows by window, and delays."""
+        settings = self._settings
+        in_time = event_time_ns >= before_ns
+        if settings.passes_late:  # it still counts if its window has not closed
+            ends_ns = (event_time_ns // settings.window_ns + 1) * settings.window_ns
+            in_time |= ends_ns > before_ns
+        self._coverage.add(event_time_ns, in_time)
+        behind = behind_rows(event_time_ns, newest_ns, settings.at_most_ns)
+        self._delays.add(newest_ns[behind] - event_time_ns[behind])

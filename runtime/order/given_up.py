@@ -1,0 +1,57 @@
+"""Which numbers of a writer were given up: so a late row is told from one that came twice."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any
+
+MOST_GAPS = 4_096
+"""Of one writer, so many gaps are remembered; what lies behind the oldest of them is not known."""
+
+
+class GivenUp:
+    """Runs of numbers that were given up and have not come since, the oldest forgotten first.
+
+    Attributes:
+        forgotten: the highest number of a gap that is no longer remembered; None: none is.
+    """
+
+    __slots__ = ("_firsts", "_gaps", "forgotten")
+
+    def __init__(self) -> None:
+        self._firsts: list[int] = []
+        self._gaps: list[tuple[int, int]] = []  # (last number, when its wait began), by first
+        self.forgotten: int | None = None
+
+    def add(self, first: int, last: int, *, opened_ns: int) -> None:
+        """Remember the numbers from first to last, missing since then."""
+        place = bisect_right(self._firsts, first)
+        self._firsts.insert(place, first)
+        self._gaps.insert(place, (last, opened_ns))
+        if len(self._firsts) > MOST_GAPS:
+            del self._firsts[0]
+            self.forgotten, _ = self._gaps.pop(0)
+
+    def take(self, number: int) -> int | None:
+        """Return since when it was missing, and forget it; None: it was not given up."""
+        place = bisect_right(self._firsts, number) - 1
+        if place < 0 or self._gaps[place][0] < number:
+            return None
+        first, (last, opened_ns) = self._firsts[place], self._gaps[place]
+        left = [(first, number - 1), (number + 1, last)]
+        kept = [(a, b) for a, b in left if a <= b]
+        self._firsts[place : place + 1] = [a for a, _ in kept]
+        self._gaps[place : place + 1] = [(b, opened_ns) for _, b in kept]
+        return opened_ns
+
+    def is_forgotten(self, number: int) -> bool:
+        """Whether it lies so far back that nobody knows."""
+        return self.forgotten is not None and number <= self.forgotten
+
+    def snapshot(self) -> tuple[Any, ...]:
+        """Return all state."""
+        return list(self._firsts), list(self._gaps), self.forgotten
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Continue from a snapshot."""
+        self._firsts, self._gaps, self.forgotten = list(state[0]), list(state[1]), state[2]

@@ -1,0 +1,147 @@
+"""K-slack and MP-K-slack: rows wait for a time that is given, or for the largest delay seen.
+
+```
+event time   1   4   3   5   6   9   7   8   10  13      [thesis] Fig. 2.6
+newest       1   4   4   5   6   9   9   9   10  13
+K            0   0   0   2   2   2   2   2   3   3       of MP-K-slack
+leaves       1   4   3   -   -  5 6  7   -   -  8 9 10   3 is late; 13 leaves at the end
+```
+
+Fig. 2.6 releases 3 with 5 and 7 with 10, since its buffer is looked at only when the newest moves.
+Ours lets a row go as soon as it may; the order is the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.model import Duration, Int64Array, duration_ns, format_ns
+from runtime.order.buffer import Buffer, Buffering, Late, Released, check_buffer, check_delay_from
+from runtime.order.largest_delay import DelayFrom, LargestDelay
+from runtime.order.reorder import Reordering
+
+HOUR = "1h"
+
+
+def k_slack(slack: Duration, *, late: Late = "drop") -> KSlack:
+    """Return the policy that holds each row until the newest is `slack` ahead of it.
+
+    Args:
+        slack: of event time, such as "2s".
+        late: what becomes of rows behind what was released: "drop" or "pass", counted either way.
+
+    Raises:
+        SettingError: no length of time, zero, or no such word.
+
+    Source: [thesis] §2.3.1.
+    """
+    return KSlack(duration_ns(slack, what="k_slack: slack"), late=late)
+
+
+def mp_k_slack(
+    *, at_most: Duration = HOUR, delay_from: DelayFrom = "next", late: Late = "drop"
+) -> MpKSlack:
+    """Return the policy that holds each row for as long as any row was behind so far.
+
+    Args:
+        at_most: a row further behind the newest than this is taken for a wrong clock, and does
+            not make the others wait.
+        delay_from: a row's delay counts from the "next" row that moves the newest, as in the
+            paper, or from the "newest" when it came: then a silence of the source is no delay.
+        late: what becomes of rows behind what was released: "drop" or "pass", counted either way.
+
+    Raises:
+        SettingError: no length of time, zero, or no such word.
+
+    Source: [thesis] §2.3.2. Differs: `at_most`.
+    """
+    at_most_ns = duration_ns(at_most, what="mp_k_slack: at_most")
+    return MpKSlack(at_most_ns, delay_from=delay_from, late=late)
+
+
+@dataclass(frozen=True)
+class KSlack(Buffer):
+    """Rows are held until the newest is `slack_ns` ahead of them."""
+
+    slack_ns: int
+    late: Late = "drop"
+
+    def __post_init__(self) -> None:
+        check_buffer("k_slack", late=self.late, slack=self.slack_ns)
+
+    @property
+    def text(self) -> str:
+        """How `explain` says it."""
+        return self._said(f"K-slack of {format_ns(self.slack_ns)}")
+
+    @property
+    def longest_ns(self) -> int:
+        """Its slack."""
+        return self.slack_ns
+
+    def begin(self) -> Reordering:
+        """Hold rows from now on."""
+        return Buffering(_Fixed(self.slack_ns))
+
+
+@dataclass(frozen=True)
+class MpKSlack(Buffer):
+    """Rows are held for the largest delay seen so far."""
+
+    at_most_ns: int
+    delay_from: DelayFrom = "next"
+    late: Late = "drop"
+
+    def __post_init__(self) -> None:
+        check_buffer("mp_k_slack", late=self.late, at_most=self.at_most_ns)
+        check_delay_from("mp_k_slack", self.delay_from)
+
+    @property
+    def text(self) -> str:
+        """How `explain` says it."""
+        return self._said(
+            f"MP-K-slack: as far as any row was behind, within {format_ns(self.at_most_ns)}"
+        )
+
+    @property
+    def longest_ns(self) -> int:
+        """What it may come to."""
+        return self.at_most_ns
+
+    def begin(self) -> Reordering:
+        """Hold nothing until a row was behind."""
+        return Buffering(_Largest(LargestDelay(self.at_most_ns, self.delay_from)))
+
+
+class _Fixed:
+    def __init__(self, slack_ns: int) -> None:
+        self._slack_ns = slack_ns
+
+    def reached_ns(
+        self, event_time_ns: Int64Array, newest_ns: Int64Array, released: Released
+    ) -> Int64Array:
+        return released.extend(event_time_ns, newest_ns - self._slack_ns)
+
+    def snapshot(self) -> Any:
+        return None
+
+    def restore(self, state: Any) -> None:
+        del state
+
+
+class _Largest:
+    def __init__(self, largest: LargestDelay) -> None:
+        self._largest = largest
+
+    def reached_ns(
+        self, event_time_ns: Int64Array, newest_ns: Int64Array, released: Released
+    ) -> Int64Array:
+        k_ns = self._largest.extend(event_time_ns, newest_ns)
+        return released.extend(event_time_ns, newest_ns - k_ns)
+
+    def snapshot(self) -> Any:
+        return self._largest.snapshot()
+
+    def restore(self, state: Any) -> None:
+        self._largest.restore(state)

@@ -1,0 +1,98 @@
+"""The largest delay seen so far, as MP-K-slack keeps it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from runtime.model import START_NS, Int64Array
+
+DelayFrom = Literal["next", "newest"]
+"""What a row's delay is measured from: the next row that moves the newest, as [thesis] does, or the
+newest when it came."""
+
+
+class LargestDelay:
+    """K of MP-K-slack: the largest delay of any row, and known when the newest moves next.
+
+    Args:
+        at_most_ns: a row further behind the newest than this does not count: its clock is wrong.
+        delay_from: see `DelayFrom`. With "next" a silence behind a late row counts as delay; it is
+            cut at `at_most_ns`.
+
+    Source: [thesis] §2.3.2, action (1). Differs: the bound; and a row of the newest's very time is
+    not behind, so it has no delay.
+    """
+
+    def __init__(self, at_most_ns: int, delay_from: DelayFrom) -> None:
+        self._at_most_ns, self._delay_from = at_most_ns, delay_from
+        self._k_ns = 0
+        self._newest_ns = START_NS
+        self._pending_ns: int | None = None  # oldest time, or largest delay, not counted yet
+
+    def extend(self, event_time_ns: Int64Array, newest_ns: Int64Array) -> Int64Array:
+        """Return K once each row has come, shape (rows,).
+
+        Args:
+            event_time_ns: shape (rows,), rows > 0.
+            newest_ns: shape (rows,), the newest event time up to each row.
+        """
+        moves = newest_ns > before(newest_ns, self._newest_ns)
+        self._newest_ns = int(newest_ns[-1])
+        k_ns = np.full(len(newest_ns), self._k_ns, dtype=np.int64)
+        moved = np.flatnonzero(moves)
+        if self._pending_ns is not None and len(moved):
+            first = int(moved[0])
+            k_ns[first] = max(self._k_ns, self._delay_ns(self._pending_ns, int(newest_ns[first])))
+            self._pending_ns = None
+        behind = behind_rows(event_time_ns, newest_ns, self._at_most_ns)
+        if len(behind):
+            place = moved.searchsorted(behind)
+            counted = behind[: int(place.searchsorted(len(moved)))]
+            at = moved[place[: len(counted)]]
+            from_ns = newest_ns[counted if self._delay_from == "newest" else at]
+            delay_ns = np.minimum(from_ns - event_time_ns[counted], self._at_most_ns)
+            np.maximum.at(k_ns, at, delay_ns)
+            self._remember(behind[len(counted) :], event_time_ns, newest_ns)
+        k_ns = np.maximum.accumulate(k_ns)
+        self._k_ns = int(k_ns[-1])
+        return k_ns
+
+    def snapshot(self) -> Any:
+        """Return all state."""
+        return self._k_ns, self._newest_ns, self._pending_ns
+
+    def restore(self, state: Any) -> None:
+        """Continue from a snapshot."""
+        self._k_ns, self._newest_ns, self._pending_ns = state
+
+    def _delay_ns(self, pending_ns: int, newest_ns: int) -> int:
+        if self._delay_from == "newest":
+            return pending_ns
+        return min(newest_ns - pending_ns, self._at_most_ns)
+
+    def _remember(self, rows: Int64Array, event_time_ns: Int64Array, newest_ns: Int64Array) -> None:
+        """Keep what is needed of rows that wait for the newest to move."""
+        if not len(rows):
+            return
+        known_ns = [] if self._pending_ns is None else [self._pending_ns]
+        if self._delay_from == "newest":
+            self._pending_ns = max([int((newest_ns[rows] - event_time_ns[rows]).max()), *known_ns])
+        else:
+            self._pending_ns = min([int(event_time_ns[rows].min()), *known_ns])
+
+
+def before(values: Int64Array, first: int) -> Int64Array:
+    """Return the value ahead of each, shape (rows,); ahead of the first stands `first`."""
+    ahead = np.empty_like(values)
+    ahead[0] = first
+    ahead[1:] = values[:-1]
+    return ahead
+
+
+def behind_rows(event_time_ns: Int64Array, newest_ns: Int64Array, at_most_ns: int) -> Int64Array:
+    """Return the positions of rows behind the newest, by no more than this, ascending."""
+    delay_ns = newest_ns - event_time_ns
+    rows: Int64Array = np.flatnonzero((delay_ns > 0) & (delay_ns <= at_most_ns))
+    return rows

@@ -1,0 +1,96 @@
+"""Of rows of several writers: the newest before each, and the least over writers at each step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtime.model import END_NS, Int64Array
+
+
+def running_max(values: Int64Array, before: int) -> Int64Array:
+    """Return the largest value so far at each position, shape (rows,), `before` included."""
+    running: Int64Array = np.maximum.accumulate(values)
+    if len(running) and before > running[0]:
+        np.maximum(running, before, out=running)
+    return running
+
+
+def by_writer(writers: Int64Array, count: int) -> Int64Array:
+    """Return the rows by writer, and in their order within each: positions, shape (rows,).
+
+    Args:
+        writers: shape (rows,), numbers from 0 to count - 1.
+        count: how many writers there are.
+    """
+    # 16-bit keys sort by radix, in linear time.
+    return np.argsort(writers.astype(np.uint16) if count <= 2**16 else writers, kind="stable")
+
+
+def newest_before(
+    writers: Int64Array, event_time_ns: Int64Array, newest_ns: Int64Array
+) -> Int64Array:
+    """Return each row's newest earlier event of the same writer, and remember these rows.
+
+    Args:
+        writers: shape (rows,), numbers.
+        event_time_ns: shape (rows,).
+        newest_ns: shape (writers,), the newest event of each so far; it is brought up to date.
+
+    Returns:
+        Shape (rows,); what `newest_ns` has for a writer's first row.
+    """
+    if len(writers) == 0:
+        return event_time_ns
+    order = by_writer(writers, len(newest_ns))
+    writer = writers[order]
+    times = event_time_ns[order]
+    starts = np.concatenate(([0], np.flatnonzero(writer[1:] != writer[:-1]) + 1))
+    stops = np.append(starts[1:], len(times))
+
+    before = np.empty_like(times)
+    before[1:] = times[:-1]
+    before[starts] = newest_ns[writer[starts]]
+    # One row earlier is the newest only while a writer is in order; redo the others.
+    behind = np.flatnonzero(times < before)
+    for group in np.unique(np.searchsorted(starts, behind, side="right") - 1):
+        start, stop = starts[group], stops[group]
+        before[start + 1 : stop] = times[start : stop - 1]
+        before[start:stop] = np.maximum.accumulate(before[start:stop])
+
+    newest_ns[writer[starts]] = np.maximum(times[stops - 1], before[stops - 1])
+    unsorted = np.empty_like(before)
+    unsorted[order] = before
+    return unsorted
+
+
+def least_over(
+    starts: Int64Array, stops: Int64Array, values: Int64Array, *, rows: int
+) -> Int64Array:
+    """Return for each of `rows` positions the least value over the intervals that it lies in.
+
+    Args:
+        starts: shape (intervals,), the first position of each.
+        stops: shape (intervals,), the one behind its last; starts <= stops <= rows.
+        values: shape (intervals,).
+        rows: how many positions.
+
+    Returns:
+        Shape (rows,); END_NS where there is none.
+    """
+    # A sparse table backwards: an interval is two overlapping ones whose length is a power of
+    # two; then each level is handed down to the next, half by half.
+    some = stops > starts
+    starts, stops, values = starts[some], stops[some], values[some]
+    level = np.frexp(stops - starts)[1].astype(np.int64) - 1
+    levels = int(level.max(initial=0)) + 1
+    table = np.full((levels, rows), END_NS, dtype=np.int64)
+    flat = table.reshape(-1)
+    np.minimum.at(flat, level * rows + starts, values)
+    np.minimum.at(flat, level * rows + stops - (1 << level), values)
+    for upper in range(levels - 1, 0, -1):
+        half = 1 << (upper - 1)
+        np.minimum(table[upper - 1], table[upper], out=table[upper - 1])
+        lower = table[upper - 1, half:]
+        np.minimum(lower, table[upper, : rows - half], out=lower)
+    least: Int64Array = table[0]
+    return least

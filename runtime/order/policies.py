@@ -1,0 +1,72 @@
+"""The policies that there are, by the words that users write, and what is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from runtime.errors import SettingError
+from runtime.order.aq_k_slack import AqKSlack
+from runtime.order.k_slack import KSlack, MpKSlack
+from runtime.order.ldop import Ldop
+from runtime.order.reorder import AsTheyCome, OrderedOrRefused, Reorder, SortedWithin
+from runtime.order.sequence import BySequence, by_sequence
+
+__all__ = ["OURS", "OrderWord", "reorder_of"]
+
+OrderWord = Literal["error", "sort", "late", "sequence"]
+
+OURS = (
+    OrderedOrRefused,
+    AsTheyCome,
+    SortedWithin,
+    BySequence,
+    KSlack,
+    MpKSlack,
+    AqKSlack,
+    Ldop,
+)
+"""Those that call no code of the user's."""
+
+_WITHIN: dict[str, Callable[[int], Reorder]] = {
+    "error": OrderedOrRefused,
+    "late": AsTheyCome,
+    "sort": SortedWithin,
+}
+_ASKED = ("text", "refuses", "sorts", "may_mix", "passes_late", "longest_ns", "begin")
+
+
+def reorder_of(out_of_order: OrderWord | Reorder, disorder_ns: int) -> Reorder:
+    """Return the policy of a source's settings.
+
+    Raises:
+        SettingError: it is none; or it has a disorder, and is a policy that has its own.
+    """
+    if isinstance(out_of_order, str) and out_of_order in _WITHIN:
+        return _WITHIN[out_of_order](disorder_ns)
+    if out_of_order == "sequence":
+        found: Reorder = by_sequence()
+    elif isinstance(out_of_order, str):
+        raise SettingError(
+            f"out_of_order={out_of_order!r} must be 'error', 'sort', 'late' or 'sequence', or a "
+            "Reorder"
+        )
+    else:
+        _refuse_no_reorder(out_of_order)
+        found = out_of_order
+    if disorder_ns:
+        raise SettingError(
+            f"disorder= is for out_of_order='error', 'sort' and 'late'; {out_of_order!r} has its "
+            "own bound: leave disorder away"
+        )
+    return found
+
+
+def _refuse_no_reorder(given: Any) -> None:
+    missing = [name for name in _ASKED if not hasattr(given, name)]
+    if missing or isinstance(given, type):
+        what = f"it has no {missing[0]}" if missing else "it is a class: make one"
+        raise SettingError(
+            f"out_of_order={given!r} is no Reorder: {what}; write 'error', 'sort', 'late' or "
+            "'sequence', or give an object with all that a Reorder has"
+        )

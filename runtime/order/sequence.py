@@ -1,0 +1,181 @@
+"""Order by sequence number: the settings of `out_of_order="sequence"`.
+
+What one writer's numbers mean is in `sequence_writer.py`, all writers of a source together are in
+`sequence_order.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from runtime.errors import SettingError
+from runtime.model import Duration, duration_ns, format_ns
+from runtime.order.reorder import AsTheyCome, Reordering
+
+FARTHEST = 1_000_000
+"""A number further ahead than this is not waited for: it begins a new numbering."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BySequence:
+    """Rows of each writer leave in the order of their numbers. Source: [thesis] §3.2.1, §3.2.2.
+
+    Attributes:
+        timeout_ns: t_latency-th: the longest that a missing number is waited for, and that a
+            silent writer is.
+        alpha: how much the old value weighs in the average time between events, Eq. 3.2.
+        beta: how much it does in the average wait of events held, Eq. 3.7.
+        late: what to do with a row whose number was given up, or that is older than what was
+            promised: "drop" or "pass", which lets it go at once. Either way it is counted.
+        restart: when the wait for a missing number starts. "first": when the first row comes that
+            is behind it. "added": again with each row that is put behind it, for the timeout as it
+            is then; `timeout_ns` in all.
+        wraps: bits of the number, where it begins again at 0: 32 for 2**32 − 1, 0. None: it
+            does not.
+        first: the number that each writer begins with, and begins again with. None: whatever
+            comes first.
+        merge: whether the source itself puts its writers' rows in one order of event time.
+        silent_ns: how long a writer is waited for that says nothing. None: as long as its missing
+            numbers, Eq. 3.11.
+        learns_from_late: whether a row that came too late counts as one that was waited for as
+            long, so that the next is. The thesis learns only from waits that were long enough.
+        farthest: a number that is further ahead begins a new numbering.
+        least_ns: the shortest that a missing number is waited for, whatever Eq. 3.11 says. The
+            thesis has none; without it a pause in the arrivals, longer than those of late, ends
+            the wait (docs/benchmarks/order.md).
+    """
+
+    timeout_ns: int
+    alpha: float = 0.6
+    beta: float = 0.6
+    late: Literal["drop", "pass"] = "drop"
+    restart: Literal["first", "added"] = "first"
+    wraps: int | None = None
+    first: int | None = None
+    merge: bool = False
+    silent_ns: int | None = None
+    learns_from_late: bool = False
+    farthest: int = FARTHEST
+    least_ns: int = 0
+    refuses = False
+
+    def __post_init__(self) -> None:
+        for name, weight in (("alpha", self.alpha), ("beta", self.beta)):
+            if not 0 <= weight < 1:
+                raise SettingError(
+                    f"{name}={weight!r} must be at least 0 and below 1: so much the old value "
+                    "weighs in the average; the thesis has 0.6"
+                )
+        for name, word, words in (
+            ("late", self.late, ("drop", "pass")),
+            ("restart", self.restart, ("first", "added")),
+        ):
+            if word not in words:
+                raise SettingError(f"{name}={word!r} must be {words[0]!r} or {words[1]!r}")
+        if self.wraps is not None and not 2 <= self.wraps <= 62:
+            raise SettingError(
+                f"wraps={self.wraps!r} must be the bits of the number, 2 to 62 (32, say), or None "
+                "if it never begins again"
+            )
+        if self.first is not None and (self.first < 0 or self.first >= self.numbers):
+            raise SettingError(f"first={self.first!r} is no number that a writer can have")
+        if self.farthest < 1 or (self.wraps is not None and self.farthest >= self.numbers // 2):
+            raise SettingError(
+                f"farthest={self.farthest!r} must be at least 1"
+                + ("" if self.wraps is None else " and below half of all numbers")
+            )
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers there are."""
+        return 1 << (63 if self.wraps is None else self.wraps)
+
+    def told(self, number: int) -> int:
+        """Return a number as its column has it; inside it goes on where that begins again."""
+        return number if self.wraps is None else number % self.numbers
+
+    @property
+    def sorts(self) -> bool:
+        """Whether rows leave in the order of their event times."""
+        return self.merge and not self.passes_late
+
+    @property
+    def may_mix(self) -> bool:
+        """Whether rows of one writer may leave behind newer ones of it."""
+        return self.passes_late
+
+    @property
+    def passes_late(self) -> bool:
+        """Whether late rows go on."""
+        return self.late == "pass"
+
+    @property
+    def longest_ns(self) -> int:
+        """As long as a row may wait."""
+        return self.timeout_ns
+
+    @property
+    def text(self) -> str:
+        """How `explain` says it."""
+        words = f"by sequence number, gaps given up after {format_ns(self.timeout_ns)} at most"
+        late = "passed on" if self.passes_late else "dropped"
+        return f"{words}, late ones {late}" + (", writers merged" if self.merge else "")
+
+    def begin(self) -> Reordering:
+        """Hold nothing: the rows have been put in order by their numbers (`sequence_order.py`)."""
+        return AsTheyCome().begin()
+
+
+def by_sequence(  # noqa: PLR0913 - a word for each setting
+    *,
+    timeout: Duration = "500ms",
+    alpha: float = 0.6,
+    beta: float = 0.6,
+    late: Literal["drop", "pass"] = "drop",
+    restart: Literal["first", "added"] = "first",
+    wraps: int | None = None,
+    first: int | None = None,
+    merge: bool = False,
+    silent: Duration | None = None,
+    learns_from_late: bool = False,
+    farthest: int = FARTHEST,
+    least: Duration = 0,
+) -> BySequence:
+    """Return `out_of_order=` of a source whose rows are numbered by `sequence=`.
+
+    Args:
+        timeout: the longest that a missing number is waited for. 500 ms unless told, as in the
+            thesis' experiments (Query 5.3).
+        alpha: as in `BySequence`; so are all others.
+        beta: the same.
+        late: the same.
+        restart: the same.
+        wraps: the same.
+        first: the same.
+        merge: the same.
+        silent: its `silent_ns`, as a length of time.
+        learns_from_late: the same.
+        farthest: the same.
+        least: its `least_ns`, as a length of time.
+
+    Raises:
+        SettingError: one is out of its range.
+    """
+    silent_ns = None
+    if silent is not None:
+        silent_ns = duration_ns(silent, what="by_sequence: silent", positive=True)
+    return BySequence(
+        timeout_ns=duration_ns(timeout, what="by_sequence: timeout", positive=True),
+        alpha=alpha,
+        beta=beta,
+        late=late,
+        restart=restart,
+        wraps=wraps,
+        first=first,
+        merge=merge,
+        silent_ns=silent_ns,
+        learns_from_late=learns_from_late,
+        farthest=farthest,
+        least_ns=duration_ns(least, what="by_sequence: least"),
+    )

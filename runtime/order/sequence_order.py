@@ -1,0 +1,280 @@
+"""All numbered writers of one source: rows as they came in, rows as they leave out.
+
+```
+rows by writer ─▶ Numbering each ─▶ what leaves when ─▶ steps ─▶ what is promised ─▶ (merged)
+   runs of numbers     gaps            in time order    Silence: the least over writers
+```
+
+What is done depends on rows and arrivals alone, never on how they are cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from runtime.model import END_NS, START_NS, Batch, BoolArray, Int64Array
+from runtime.order.newest import by_writer, newest_before, running_max
+from runtime.order.sequence import BySequence
+from runtime.order.sequence_merge import SequenceMerge
+from runtime.order.sequence_pool import Leaving, Pool
+from runtime.order.sequence_silence import Ends, Silence
+from runtime.order.sequence_writer import Fates, Numbering, Piece
+from runtime.order.step_line import StepLine
+from runtime.order.steps import (
+    DUPLICATE,
+    GIVEN_UP,
+    LATE,
+    LATE_DROPPED,
+    RENUMBERED,
+    Steps,
+    StepTally,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedRows:
+    """Rows of the input as they came; every array has shape (rows,).
+
+    Attributes:
+        batch: the rows.
+        writers: numbers of the writers, from 0; None: there is one.
+        number: of each in its writer's sequence.
+        clock_ns: the newest arrival up to each.
+        before_ns: the newest event time of its writer before each.
+    """
+
+    batch: Batch
+    writers: Int64Array | None
+    number: Int64Array
+    clock_ns: Int64Array
+    before_ns: Int64Array
+
+
+class SequenceOrder:
+    """Puts the rows of each writer in the order of their numbers.
+
+    Source: [thesis] §3.2.1 for each writer, §3.2.2 for all of them. Differs: rows of several
+    writers leave as they are in order within each, and the gate behind puts writers together,
+    unless `merge` has it done here.
+
+    Args:
+        policy: the settings.
+        has_writers: whether there may be several.
+    """
+
+    def __init__(self, policy: BySequence, *, has_writers: bool) -> None:
+        self._policy = policy
+        self._writers: list[Numbering] = []
+        self._has_gap: set[int] = set()
+        self._next_id = 0
+        self._pool = Pool()
+        self._promised_ns = START_NS
+        self._silence = Silence(policy.silent_ns or policy.timeout_ns) if has_writers else None
+        self._newest_ns = np.full(1, START_NS, dtype=np.int64)  # released, by writer
+        self._merge = SequenceMerge(passes_late=policy.passes_late) if policy.merge else None
+
+    def extend(self, rows: NumberedRows | Batch, *, until_ns: int, is_end: bool = False) -> Steps:
+        """Take rows, and return what leaves as arrivals come up to `until_ns`.
+
+        Args:
+            rows: behind all that came before; or an empty batch, if time has passed and none came.
+            until_ns: the newest arrival; waits that end before have ended.
+            is_end: nothing will follow: what is held leaves.
+        """
+        if isinstance(rows, Batch):
+            none = np.empty(0, dtype=np.int64)
+            has_writers = self._silence is not None
+            rows = NumberedRows(rows, none if has_writers else None, none, none, none)
+        piece, writers, runs = self._pieces(rows)
+        fates = Fates()
+        if self._silence is not None:
+            self._silence.make_room(len(self._writers))
+            fates.silent_ns = np.zeros(len(rows.number), dtype=np.int64)
+        for writer, number, start, stop in runs:
+            one = self._writers[writer]
+            one.take(number, start, stop, piece, fates)
+            if one.due_ns is not None:
+                self._has_gap.add(writer)
+        for writer in sorted(self._has_gap):
+            self._writers[writer].pass_time(until_ns, fates)
+        if is_end:
+            at = fates.moment(until_ns, _NOBODY)
+            for writer in sorted(self._has_gap):
+                self._writers[writer].finish(at, fates)
+        self._has_gap = {one for one in self._has_gap if self._writers[one].due_ns is not None}
+        ends = None
+        if self._silence is not None and fates.silent_ns is not None:
+            silent_ns = fates.silent_ns[piece.rows]
+            ends = self._silence.ends(writers, piece.clock_ns, silent_ns, until_ns)
+        silences = None if ends is None else (ends.ended_ns, ends.who)
+        line = StepLine(rows.clock_ns, fates.moments, silences)
+        spoken = (writers, line.of_row[piece.rows])
+        return self._steps(rows, fates, line, spoken, ends, is_end=is_end)
+
+    def due_ns(self) -> int | None:
+        """Return up to when arrivals may come and no wait ends; None: for ever."""
+        due = [self._writers[one].due_ns for one in self._has_gap]
+        silent = None if self._silence is None else self._silence.next_ns()
+        return min([one for one in (*due, silent) if one is not None], default=None)
+
+    @property
+    def rows_held(self) -> int:
+        """Rows that wait for a number, or for other writers."""
+        return self._pool.rows + (0 if self._merge is None else self._merge.rows)
+
+    def held(self) -> Iterable[Batch]:
+        """Return these rows, in no order."""
+        merging = None if self._merge is None else self._merge.held
+        return [one for one in (self._pool.held, merging) if one is not None]
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, as plain values and batches."""
+        return {
+            "writers": [one.snapshot() for one in self._writers],
+            "next_id": self._next_id,
+            "pool": self._pool.snapshot(),
+            "promised_ns": self._promised_ns,
+            "newest_ns": self._newest_ns.copy(),
+            "silence": None if self._silence is None else self._silence.snapshot(),
+            "merging": None if self._merge is None else self._merge.snapshot(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot, in a new one."""
+        for number, told in enumerate(state["writers"]):
+            one = Numbering(number, self._policy)
+            one.restore(told)
+            self._writers.append(one)
+            if one.due_ns is not None:
+                self._has_gap.add(number)
+        self._next_id = state["next_id"]
+        self._pool.restore(state["pool"])
+        self._promised_ns = state["promised_ns"]
+        self._newest_ns = state["newest_ns"].copy()
+        if self._silence is not None:
+            self._silence.restore(state["silence"])
+        if self._merge is not None:
+            self._merge.restore(state["merging"])
+
+    # -- rows in ------------------------------------------------------------------------
+
+    def _pieces(
+        self, rows: NumberedRows
+    ) -> tuple[Piece, Int64Array, list[tuple[int, int, int, int]]]:
+        """Return the rows by writer, each row's writer, and runs of consecutive numbers.
+
+        A run is (writer, its first number, start, stop).
+        """
+        count = len(rows.number)
+        ids = np.arange(self._next_id, self._next_id + count)
+        self._next_id += count
+        writers, order = np.zeros(count, dtype=np.int64), np.arange(count)
+        number, clock_ns, before_ns = rows.number, rows.clock_ns, rows.before_ns
+        event_ns = rows.batch.event_time_ns
+        if rows.writers is not None:
+            most = int(rows.writers.max(initial=-1)) + 1
+            order = by_writer(rows.writers, most)
+            writers, number, clock_ns = rows.writers[order], number[order], clock_ns[order]
+            event_ns, before_ns, ids = event_ns[order], before_ns[order], ids[order]
+        else:
+            most = min(count, 1)
+        while len(self._writers) < most:
+            self._writers.append(Numbering(len(self._writers), self._policy))
+        piece = Piece(order, ids, clock_ns, event_ns, before_ns, clock_ns.tolist())
+        if not count:
+            return piece, writers, []
+        is_first = np.append(True, writers[1:] != writers[:-1])
+        number = self._unwrapped(number, writers, is_first)
+        is_run = is_first.copy()
+        is_run[1:] |= number[1:] != number[:-1] + 1
+        starts = is_run.nonzero()[0]
+        stops = np.append(starts[1:], count)
+        columns = (writers[starts], number[starts], starts, stops)
+        return piece, writers, list(zip(*(one.tolist() for one in columns), strict=True))
+
+    def _unwrapped(
+        self, number: Int64Array, writers: Int64Array, is_first: BoolArray
+    ) -> Int64Array:
+        """Return numbers that go on where those of the column begin again at 0."""
+        if self._policy.wraps is None:
+            return number
+        numbers = self._policy.numbers
+        starts = is_first.nonzero()[0]
+        expected = (self._writers[one].expected for one in writers[starts].tolist())
+        begun = [
+            int(number[start]) if told is None else told
+            for start, told in zip(starts, expected, strict=True)
+        ]
+        base = np.repeat(np.array(begun), np.diff(np.append(starts, len(number))))
+        half = numbers // 2
+        # Serial numbers: whichever is nearer, ahead or behind.
+        unwrapped: Int64Array = base + ((number - base + half) & (numbers - 1)) - half
+        return unwrapped
+
+    # -- rows out -----------------------------------------------------------------------
+
+    def _steps(
+        self,
+        rows: NumberedRows,
+        fates: Fates,
+        line: StepLine,
+        spoken: tuple[Int64Array, Int64Array],
+        ends: Ends | None,
+        *,
+        is_end: bool,
+    ) -> Steps:
+        tally = StepTally(len(line.time_ns))
+        tally.add(DUPLICATE, line.of_row[fates.duplicates] if fates.duplicates else [])
+        tally.add(RENUMBERED, line.of_row[fates.renumbered] if fates.renumbered else [])
+        tally.add(LATE_DROPPED, line.of_row[fates.unknown] if fates.unknown else [])
+        if fates.given_up:
+            places, numbers = zip(*fates.given_up, strict=True)
+            tally.add(GIVEN_UP, line.steps(np.array(places)), numbers)
+        if fates.late:
+            late_at = line.of_row[[at for at, _ in fates.late]]
+            tally.add(LATE if self._policy.passes_late else LATE_DROPPED, late_at)
+            if self._policy.passes_late:
+                fates.released += [(np.array([row]), at) for at, row in fates.late]
+        first_id = self._next_id - len(rows.number)
+        leaving = self._pool.taken(rows.batch, rows.writers, first_id, fates, line)
+        if self._policy.passes_late and fates.late:
+            leaving.is_late = np.isin(leaving.ids, [row for _, row in fates.late])
+        newest_ns = self._keep_in_time(leaving, tally)
+        if self._silence is None or ends is None:
+            last = leaving.at.searchsorted(np.arange(len(line.time_ns)), side="right")
+            promised_ns = np.append(self._promised_ns, newest_ns)[last]
+        else:
+            left = (leaving.writers, leaving.at, newest_ns)
+            promised_ns = self._silence.least_ns(spoken, left, ends, line)
+        before_ns = self._promised_ns
+        promised_ns = running_max(np.minimum(promised_ns, END_NS - 1), before_ns)
+        if len(promised_ns):
+            self._promised_ns = int(promised_ns[-1])
+        if self._merge is not None:
+            leaving = self._merge.merged(leaving, promised_ns, before_ns, tally, is_end=is_end)
+        leaves = leaving.at.searchsorted(np.arange(len(line.time_ns) + 1))
+        return Steps(leaving.batch, line.time_ns, line.row_of, leaves, promised_ns, tally.totals())
+
+    def _keep_in_time(self, leaving: Leaving, tally: StepTally) -> Int64Array:
+        """Leave out, or count, what is older than its writer's rows that have left.
+
+        Returns:
+            Shape (rows,), the newest event time of its writer that has left, with each row.
+        """
+        new = len(self._writers) - len(self._newest_ns)
+        if new > 0:
+            self._newest_ns = np.append(self._newest_ns, np.full(new, START_NS, dtype=np.int64))
+        before_ns = newest_before(leaving.writers, leaving.batch.event_time_ns, self._newest_ns)
+        leaving.count_late(
+            leaving.batch.event_time_ns < before_ns, tally, passes=self._policy.passes_late
+        )
+        if len(leaving.at) < len(before_ns):
+            before_ns = before_ns[leaving.kept]
+        return np.maximum(before_ns, leaving.batch.event_time_ns)
+
+
+_NOBODY = -1

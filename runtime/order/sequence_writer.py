@@ -1,0 +1,378 @@
+"""The numbers of one writer: what is expected, what waits behind a gap, what was given up.
+
+```
+came       1  2  4  5  6  3        7  9  …        12 ms later
+expected   1  2  3        3        7  8           8 is given up
+leaves     1  2           3 4 5 6  7              9
+```
+
+Rows come here as runs of consecutive numbers, so rows in order cost nothing each but what the
+timeout learns from them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from runtime.model import START_NS, Int64Array
+from runtime.order.given_up import GivenUp
+from runtime.order.timeout import Timeout
+
+if TYPE_CHECKING:
+    from runtime.order.sequence import BySequence
+
+
+@dataclass(slots=True)
+class Piece:
+    """Some rows of the input, by writer, and in the order of their coming within each.
+
+    Attributes:
+        rows: shape (rows,), the place of each in the order of its coming.
+        ids: shape (rows,), a number for each row of the input, ascending as they came.
+        clock_ns: shape (rows,), the newest arrival up to each; `clock`, the same as integers.
+        event_ns: shape (rows,), event times.
+        before_ns: shape (rows,), the newest event time of its writer before each.
+    """
+
+    rows: Int64Array
+    ids: Int64Array
+    clock_ns: Int64Array
+    event_ns: Int64Array
+    before_ns: Int64Array
+    clock: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Fates:
+    """What became of the rows of a piece, and when: at a row of it, or, below zero, at a moment.
+
+    Attributes:
+        released: (ids, one place for all of them or one for each), in the order of leaving.
+        moments: (when a wait ended, its writer); place −1 − n is the n-th of these.
+        late: (place, id) of each row whose number had been given up or lay behind the first.
+        unknown: places of rows behind all that is remembered.
+        duplicates: places of rows whose number had come before.
+        given_up: (place, how many numbers).
+        renumbered: places of rows with which a numbering began anew.
+        silent_ns: shape (rows,), by place: when its writer is silent if nothing follows; None: not
+            wanted.
+    """
+
+    released: list[tuple[Int64Array, Int64Array | int]] = field(default_factory=list)
+    moments: list[tuple[int, int]] = field(default_factory=list)
+    late: list[tuple[int, int]] = field(default_factory=list)
+    unknown: list[int] = field(default_factory=list)
+    duplicates: list[int] = field(default_factory=list)
+    given_up: list[tuple[int, int]] = field(default_factory=list)
+    renumbered: list[int] = field(default_factory=list)
+    silent_ns: Int64Array | None = None
+
+    def moment(self, ended_ns: int, writer: int) -> int:
+        """Add the moment at which a wait ended, and return its place."""
+        self.moments.append((ended_ns, writer))
+        return -len(self.moments)
+
+
+@dataclass(slots=True)
+class _Held:
+    """Rows with consecutive numbers that wait for the gap in front of them."""
+
+    first: int
+    last: int
+    opened_ns: int  # when the first row came that was behind this gap
+    deadline_ns: int
+    ids: list[Int64Array]
+    came_ns: list[Int64Array]
+
+
+class Numbering:
+    """One writer. Source: [thesis] §3.2.1, Fig. 4.2.
+
+    Args:
+        writer: its number.
+        policy: the settings.
+
+    Attributes:
+        due_ns: when the first gap is given up, if nothing comes up to then; None: there is none.
+        expected: the next number; None: no row has come.
+    """
+
+    __slots__ = (
+        "_began_ns",
+        "_first",
+        "_given_up",
+        "_held",
+        "_policy",
+        "_timer_ns",
+        "due_ns",
+        "expected",
+        "timeout",
+        "writer",
+    )
+
+    def __init__(self, writer: int, policy: BySequence) -> None:
+        self.writer, self._policy = writer, policy
+        self.timeout = Timeout(
+            policy.timeout_ns, alpha=policy.alpha, beta=policy.beta, least_ns=policy.least_ns
+        )
+        self.due_ns: int | None = None
+        self.expected: int | None = None
+        self._first = 0
+        self._began_ns = START_NS  # event time of the row with which the numbering began anew
+        self._held: list[_Held] = []  # by number
+        self._given_up = GivenUp()
+        self._timer_ns = START_NS  # when it ends that each row put behind a gap starts again
+
+    def take(self, number: int, start: int, stop: int, piece: Piece, fates: Fates) -> None:
+        """Take rows [start, stop) of a piece, whose numbers are consecutive."""
+        clock = piece.clock
+        while start < stop:
+            self.pass_time(clock[start], fates)
+            if self.expected is None:
+                self._begin(number)
+            elif number == self.expected:
+                end = self._in_order(number, start, stop, piece, fates)
+                number, start = number + end - start, end
+            elif number > self.expected:
+                end = self._ahead(number, start, stop, piece, fates)
+                number, start = number + end - start, end
+            elif self._is_anew(start, piece):
+                self._begin_anew(number, start, piece, fates)
+            else:
+                self._behind(number, start, piece, fates)
+                number, start = number + 1, start + 1
+
+    def pass_time(self, now_ns: int, fates: Fates) -> None:
+        """Give up the gaps whose wait has ended before now, and release what waited for them."""
+        while self.due_ns is not None and self.due_ns < now_ns:
+            ended_ns = self.due_ns
+            self._give_up(fates.moment(ended_ns, self.writer), fates)
+            self._look_at_gap(ended_ns)
+
+    def finish(self, at: int, fates: Fates) -> None:
+        """Nothing will follow: give up every gap."""
+        while self._held:
+            self._give_up(at, fates)
+        self.due_ns = None
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state."""
+        return {
+            "timeout": self.timeout.snapshot(),
+            "given_up": self._given_up.snapshot(),
+            "numbers": (self.expected, self._first),
+            "times_ns": (self.due_ns, self._began_ns, self._timer_ns),
+            "held": [
+                (
+                    *(one.first, one.last, one.opened_ns, one.deadline_ns),
+                    np.concatenate(one.ids),
+                    np.concatenate(one.came_ns),
+                )
+                for one in self._held
+            ],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot, in a new one."""
+        self.timeout.restore(state["timeout"])
+        self._given_up.restore(state["given_up"])
+        self.expected, self._first = state["numbers"]
+        self.due_ns, self._began_ns, self._timer_ns = state["times_ns"]
+        self._held = [
+            _Held(first, last, opened_ns, deadline_ns, [ids], [came_ns])
+            for first, last, opened_ns, deadline_ns, ids, came_ns in state["held"]
+        ]
+
+    # -- rows that leave ----------------------------------------------------------------
+
+    def _in_order(self, number: int, start: int, stop: int, piece: Piece, fates: Fates) -> int:
+        """Release rows from the expected number on; return the position behind the last."""
+        clock = piece.clock
+        if self._held and self.due_ns is not None:
+            stop = min(stop, start + self._held[0].first - number)
+            stop = bisect_right(clock, self.due_ns, start, stop)
+        rows = piece.rows[start:stop]
+        fates.released.append((piece.ids[start:stop], rows))
+        if fates.silent_ns is None:
+            self.timeout.came_in_order(clock[start:stop])
+        else:
+            after_ns = self.timeout.came_in_order_each(clock[start:stop])
+            fates.silent_ns[rows] = piece.clock_ns[start:stop] + self._silence_ns(after_ns)
+        self.expected = number + stop - start
+        if self._held:
+            self._spoke(rows, piece.clock_ns[start:stop], fates)
+            if self._held[0].first == self.expected:
+                self._fill(int(rows[-1]), clock[stop - 1], fates)
+                self._spoke(rows[-1:], piece.clock_ns[stop - 1 : stop], fates)
+        return stop
+
+    def _fill(self, at: int, now_ns: int, fates: Fates) -> None:
+        """The gap is closed: release what waited for it."""
+        freed = self._held.pop(0)
+        self.timeout.waited((now_ns - np.concatenate(freed.came_ns)).tolist())
+        fates.released += [(ids, at) for ids in freed.ids]
+        self.expected = freed.last + 1
+        self._look_at_gap(now_ns)
+
+    def _give_up(self, at: int, fates: Fates) -> None:
+        freed = self._held.pop(0)
+        assert self.expected is not None, "rows are held"
+        self._given_up.add(self.expected, freed.first - 1, opened_ns=freed.opened_ns)
+        fates.given_up.append((at, freed.first - self.expected))
+        fates.released += [(ids, at) for ids in freed.ids]
+        self.expected = freed.last + 1
+
+    # -- rows that wait -----------------------------------------------------------------
+
+    def _ahead(self, number: int, start: int, stop: int, piece: Piece, fates: Fates) -> int:
+        """Hold rows whose number is behind a gap; return the position behind the last."""
+        held, policy = self._held, self._policy
+        assert self.expected is not None, "a row has come"
+        highest = held[-1].last if held else self.expected - 1
+        if number > highest and piece.event_ns[start] < self._began_ns:
+            # Of the numbering before: this one had not got so far.
+            self._is_late(start, piece, fates)
+            return start + 1
+        if number - highest > policy.farthest:
+            self._begin_anew(number, start, piece, fates)
+            return start
+        place = bisect_right(held, number, key=lambda one: one.first)
+        if place and number <= held[place - 1].last:
+            if self._is_anew(start, piece):
+                self._begin_anew(number, start, piece, fates)
+                return start
+            fates.duplicates.append(int(piece.rows[start]))
+            self._spoke(piece.rows[start : start + 1], piece.clock_ns[start : start + 1], fates)
+            return start + 1
+        if place < len(held):
+            stop = min(stop, start + held[place].first - number)
+        elif self._began_ns > START_NS:
+            of_before = piece.event_ns[start:stop] < self._began_ns
+            stop = start + int(of_before.argmax()) if of_before.any() else stop
+        now_ns, timeout_ns = piece.clock[start], self.timeout.timeout_ns
+        opened_ns = held[place].opened_ns if place < len(held) else now_ns
+        deadline_ns = held[place].deadline_ns if place < len(held) else now_ns + timeout_ns
+        if policy.restart == "added":
+            most_ns = (min(held[0].opened_ns, opened_ns) if held else opened_ns) + policy.timeout_ns
+            stop = _until_pause(piece.clock_ns[start:stop], timeout_ns, most_ns) + start
+            self._timer_ns = piece.clock[stop - 1] + timeout_ns
+        else:
+            until_ns = deadline_ns if self.due_ns is None else self.due_ns
+            stop = bisect_right(piece.clock, until_ns, start, stop)
+        added = _Held(
+            number,
+            number + stop - start - 1,
+            opened_ns,
+            deadline_ns,
+            [piece.ids[start:stop]],
+            [piece.clock_ns[start:stop]],
+        )
+        self._hold(place, added)
+        self._look_at_gap(piece.clock[start])
+        self._spoke(piece.rows[start:stop], piece.clock_ns[start:stop], fates)
+        return stop
+
+    def _hold(self, place: int, added: _Held) -> None:
+        held = self._held
+        if place < len(held) and held[place].first == added.last + 1:
+            after = held.pop(place)
+            added.last = after.last
+            added.ids += after.ids
+            added.came_ns += after.came_ns
+        if place and held[place - 1].last == added.first - 1:
+            before = held[place - 1]
+            before.last = added.last
+            before.ids += added.ids
+            before.came_ns += added.came_ns
+        else:
+            held.insert(place, added)
+
+    def _look_at_gap(self, now_ns: int) -> None:
+        """Say when the first gap is given up: not before now."""
+        if not self._held:
+            self.due_ns = None
+            return
+        first = self._held[0]
+        due_ns = first.deadline_ns
+        if self._policy.restart == "added":
+            due_ns = min(self._timer_ns, first.opened_ns + self._policy.timeout_ns)
+        self.due_ns = max(due_ns, now_ns)
+
+    # -- rows behind --------------------------------------------------------------------
+
+    def _behind(self, number: int, start: int, piece: Piece, fates: Fates) -> None:
+        """Say what a row is whose number has been passed."""
+        if piece.event_ns[start] < self._began_ns:  # of the numbering before
+            self._is_late(start, piece, fates)
+            return
+        opened_ns = self._given_up.take(number)
+        if opened_ns is not None:
+            if self._policy.learns_from_late:
+                self.timeout.waited([piece.clock[start] - opened_ns])
+            self._is_late(start, piece, fates)
+        elif number < self._first:
+            # Before the first that came: those between are missing just as well.
+            if number + 1 < self._first:
+                last = self._first - 1
+                self._given_up.add(number + 1, last, opened_ns=piece.clock[start])
+            self._first = number
+            self._is_late(start, piece, fates)
+        else:
+            known = fates.unknown if self._given_up.is_forgotten(number) else fates.duplicates
+            known.append(int(piece.rows[start]))
+            self._spoke(piece.rows[start : start + 1], piece.clock_ns[start : start + 1], fates)
+
+    def _is_late(self, start: int, piece: Piece, fates: Fates) -> None:
+        fates.late.append((int(piece.rows[start]), int(piece.ids[start])))
+        self._spoke(piece.rows[start : start + 1], piece.clock_ns[start : start + 1], fates)
+
+    # -- a numbering begins -------------------------------------------------------------
+
+    def _is_anew(self, start: int, piece: Piece) -> bool:
+        """Whether a number that was passed is of a new numbering: its event is the newest of all.
+
+        A row that is late, or comes twice, happened before others that have come.
+        """
+        return bool(piece.event_ns[start] > piece.before_ns[start])
+
+    def _begin_anew(self, number: int, start: int, piece: Piece, fates: Fates) -> None:
+        at = int(piece.rows[start])
+        self.finish(at, fates)
+        fates.renumbered.append(at)
+        self._given_up = GivenUp()
+        self._began_ns = int(piece.event_ns[start])
+        self._begin(number)
+
+    def _begin(self, number: int) -> None:
+        policy, first = self._policy, number
+        if policy.first is not None:
+            ahead = policy.told(number) - policy.first
+            if 0 <= ahead < policy.farthest:
+                first = number - ahead
+        self.expected = self._first = first
+
+    # -- silence ------------------------------------------------------------------------
+
+    def _spoke(self, rows: Int64Array, clock_ns: Int64Array, fates: Fates) -> None:
+        """Say when it is silent if nothing follows: not while a gap may still be filled."""
+        if fates.silent_ns is None or not len(rows):
+            return
+        until_ns = clock_ns + self._silence_ns(np.int64(self.timeout.timeout_ns))
+        if self._held and self.due_ns is not None:
+            np.maximum(until_ns, max(self.due_ns, self._held[-1].deadline_ns), out=until_ns)
+        fates.silent_ns[rows] = until_ns
+
+    def _silence_ns(self, timeout_ns: Any) -> Any:
+        silent_ns = self._policy.silent_ns
+        return timeout_ns if silent_ns is None else np.int64(silent_ns)
+
+
+def _until_pause(clock_ns: Int64Array, timeout_ns: int, most_ns: int) -> int:
+    """Return how many of these arrivals come before the timer ends that each of them restarts."""
+    ends_ns = np.minimum(clock_ns[:-1] + timeout_ns, most_ns)
+    pauses = (clock_ns[1:] > ends_ns).nonzero()[0]
+    return int(pauses[0]) + 1 if len(pauses) else len(clock_ns)

@@ -1,0 +1,107 @@
+"""How far arrivals have come at a stage: least over those that feed it, and before what it holds.
+
+```
+a tells 9   ─┐                     every row that arrived before 7 has gone on:
+b tells 8   ─┴▶ gate holds 7 ──▶   7                     b may send 8, and 7 is still here
+```
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from runtime.model import START_NS, Arrived, Batch, Message
+from runtime.plan.plan import Stage
+from runtime.plan.steps import SourceStep
+from runtime.sources.arrivals import ArrivalTeller
+
+
+class ArrivalFrontier:
+    """What the writers of a stage have told of arrivals. It never runs back.
+
+    Args:
+        writers: how many.
+    """
+
+    def __init__(self, writers: int) -> None:
+        self._told_ns = [START_NS] * writers
+        self._ended: set[int] = set()
+        # Of each the rows that it has sent ahead of all: (their newest arrival, how many).
+        self._ahead: list[deque[tuple[int, int]]] = [deque() for _ in range(writers)]
+        self._stimulus_ns = START_NS
+        self._reached_ns = START_NS
+
+    def hear(self, writer: int, message: Message) -> None:
+        """Take what a message of a writer tells."""
+        if (arrived := message.arrived) is not None:
+            self._told_ns[writer] = max(self._told_ns[writer], arrived.ns)
+            self._stimulus_ns = max(self._stimulus_ns, arrived.stimulus_ns)
+        if message.is_end:
+            self._ended.add(writer)
+        if message.batch is not None and message.rows and message.batch.arrivals is not None:
+            newest_ns = int(message.batch.arrivals[:, 0].max())
+            self._ahead[writer].append((newest_ns, message.rows))
+
+    def rows_ahead(self, writer: int) -> int:
+        """Return about how many rows a writer has sent that wait for others to come as far."""
+        return sum([rows for _, rows in self._ahead[writer]])
+
+    def holders(self, *, idle: Collection[int] = ()) -> list[int]:
+        """Return the writers that everybody waits for; none if all have ended, or are idle."""
+        waited_for = self._waited_for(idle)
+        least_ns = min(waited_for.values(), default=START_NS)
+        return [writer for writer, told_ns in waited_for.items() if told_ns == least_ns]
+
+    def advance(self, held: Iterable[Batch] = (), *, idle: Collection[int] = ()) -> Arrived | None:
+        """Return how far arrivals have come, if that is further than what was returned before.
+
+        Args:
+            held: rows that have come here, and not gone on.
+            idle: writers that nobody waits for until they speak again.
+        """
+        waited_for = self._waited_for(idle).values()
+        if not waited_for and len(self._ended) < len(self._told_ns):
+            return None  # who is idle may still wake up
+        reached_ns = min(waited_for, default=max(self._told_ns))
+        if reached_ns <= self._reached_ns:
+            return None
+        for batch in held:
+            if batch.arrivals is not None and len(batch):
+                reached_ns = min(reached_ns, int(batch.arrivals[:, 0].min()))
+        if reached_ns <= self._reached_ns:
+            return None
+        self._reached_ns = reached_ns
+        for ahead in self._ahead:
+            while ahead and ahead[0][0] < reached_ns:
+                ahead.popleft()
+        return Arrived(reached_ns, self._stimulus_ns)
+
+    def _waited_for(self, idle: Collection[int]) -> dict[int, int]:
+        told = enumerate(self._told_ns)
+        return {n: ns for n, ns in told if n not in self._ended and n not in idle}
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state."""
+        times = (self._stimulus_ns, self._reached_ns)
+        return {
+            "told_ns": list(self._told_ns),
+            "ended": sorted(self._ended),
+            "ahead": [list(ahead) for ahead in self._ahead],
+            "times": times,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._told_ns, self._ended = list(state["told_ns"]), set(state["ended"])
+        self._ahead = [deque(map(tuple, ahead)) for ahead in state["ahead"]]
+        self._stimulus_ns, self._reached_ns = state["times"]
+
+
+def teller_of(stage: Stage, step: SourceStep) -> ArrivalTeller | None:
+    """Return what tells of a source's arrivals; None: nobody goes by them."""
+    if stage.arrivals is None:
+        return None
+    every_ns, speed = stage.arrivals.every_ns, step.source.speed
+    return ArrivalTeller(every_ns, rank=stage.number, speed=speed)

@@ -1,0 +1,113 @@
+"""What a source tells those who go by arrivals: each row's own, and how far they have come.
+
+```
+arrival       5   8   7   9  ·  ·  ·  14      ·  nothing comes, and a paced source says so:
+in effect     5   8   8   9           14      words at 10, 11, 12: no row arrived before that
+told behind   5   8   8   9  10 11 12
+```
+
+An arrival that runs back counts as the newest before it. A source that is not paced tells what its
+rows say, and no more: nobody knows when the next one comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from runtime.model import PLACE_BITS, START_NS, Arrived, Batch, Int64Array
+from runtime.order.newest import running_max
+
+MOST_WORDS_NS = 1_000_000
+"""Words without rows are at least so far apart by the clock: 1 ms."""
+
+
+class ArrivalTeller:
+    """How far the arrivals of one source have come.
+
+    Args:
+        every_ns: so far arrivals may go on without a word; None: it tells nothing, its rows only
+            have their places.
+        rank: of the source in the plan; the high bits of its rows' places.
+        speed: at which it is replayed; None: it is not paced.
+    """
+
+    def __init__(self, every_ns: int | None, *, rank: int, speed: float | None) -> None:
+        self._tells = every_ns is not None
+        self._rank = rank
+        self._gap_ns: int | None = None  # of words, by the clock
+        if every_ns is not None and speed is not None:
+            self._gap_ns = max(int(every_ns / speed), MOST_WORDS_NS)
+        self._newest_ns = START_NS  # of the rows read
+        self._told = START_NS
+        self._word_due_ns: int | None = None
+
+    def of_rows(self, arrival_ns: Int64Array, row: Int64Array) -> Int64Array:
+        """Return `Batch.arrivals` of the next rows of the input, shape (rows, 2).
+
+        Args:
+            arrival_ns: shape (rows,), rows > 0.
+            row: shape (rows,), the place of each in the input.
+        """
+        in_effect_ns = running_max(arrival_ns, self._newest_ns)
+        self._newest_ns = int(in_effect_ns[-1])
+        return np.column_stack((in_effect_ns, row + (self._rank << PLACE_BITS)))
+
+    def due_ns(self, next_due_ns: int | None) -> int | None:
+        """Return when it must say a word, if that is before the next row; None: it need not.
+
+        Args:
+            next_due_ns: when the next row is due by the clock; None: it is not known.
+        """
+        due_ns = self._word_due_ns
+        if due_ns is None or next_due_ns is None or due_ns >= next_due_ns:
+            return None
+        return due_ns
+
+    def word(
+        self,
+        now_ns: int,
+        *,
+        consumed: int,
+        stimulus_ns: int,
+        next_row: int | None,
+        clock: int | None,
+        held: Iterable[Batch],
+    ) -> Arrived | None:
+        """Return how far arrivals have come, if that is further than was told.
+
+        Args:
+            now_ns: by the clock.
+            consumed: the newest arrival, in effect, of the rows taken from the input.
+            stimulus_ns: when the last of them was due.
+            next_row: that of the next row; None: it is not known.
+            clock: the arrival that is replayed now; None: it is not known that all rows that are
+                due have been taken.
+            held: rows that were taken, and have not been handed over.
+        """
+        if not self._tells:
+            return None
+        reached = consumed if next_row is None else next_row
+        if clock is not None:
+            reached = min(reached, max(consumed, clock))
+        for batch in held:
+            if batch.arrivals is not None and len(batch):
+                reached = min(reached, int(batch.arrivals[:, 0].min()))
+        self._word_due_ns = None
+        if self._gap_ns is not None and reached != next_row:
+            self._word_due_ns = now_ns + self._gap_ns
+        if reached <= self._told:
+            return None
+        self._told = reached
+        return Arrived(reached, stimulus_ns if reached <= consumed else now_ns)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state."""
+        return {"times": (self._newest_ns, self._told), "word_due_ns": self._word_due_ns}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._newest_ns, self._told = state["times"]
+        self._word_due_ns = state["word_due_ns"]

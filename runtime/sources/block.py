@@ -1,0 +1,133 @@
+"""Rows that were read and are not yet handed over, with all that has been decided of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from runtime.model import START_NS, Batch, BoolArray, Int64Array
+
+_NEAR_ROWS = 16
+"""Among so many rows the last that is due is looked for first: takes of a paced source are small
+more often than not, and the due times further on lie elsewhere in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows read but not yet handed over, with all that is decided of them.
+
+    What is asked row by row is a memoryview, one integer a row: an element of it costs a third
+    of an element of an array.
+
+    Attributes:
+        batch: the rows; its stimulus times are the due times of a paced source, and mean
+            nothing for one that is not.
+        rows: how many, as far as what is asked row by row goes.
+        due_ns: the due time of each row; None: the source is not paced.
+        newest_ns: the newest event time of the input up to each row.
+        promised_ns: from each row on nothing older comes; None: the source promises nothing.
+        late: shape (rows,), which rows are older than was promised before them; None: none.
+        leaves: shape (rows + 1,), with each of them rows leaves[n] to leaves[n + 1] of the batch
+            leave; None: its own. Then `rows` are steps of a reordering, and `late` is None.
+        read: shape (rows + 1,), how many rows of the input were read before each; None: one each.
+        counts: {one of `steps.COUNTED`: how many up to each, shape (rows,)}.
+        arrivals_ns: shape (rows, 2), of steps, for those who go by arrivals: the newest that was
+            read by each, and the least of what leaves with it or behind it.
+        refused_row: position of the row that ends the run where such are refused, or None.
+        refusal: why.
+    """
+
+    batch: Batch
+    rows: int
+    due_ns: memoryview[int] | None
+    newest_ns: memoryview[int]
+    promised_ns: memoryview[int] | None
+    late: BoolArray | None
+    refused_row: int | None
+    refusal: str
+    leaves: Int64Array | None = None
+    read: Int64Array | None = None
+    counts: Mapping[str, Int64Array] = field(default_factory=dict)
+    arrivals_ns: Int64Array | None = None
+
+    def arrived_ns(self, position: int) -> int:
+        """Return the newest arrival of rows that were read up to this position, if it is told."""
+        told = self.batch.arrivals if self.arrivals_ns is None else self.arrivals_ns
+        return START_NS if told is None else told.item(position, 0)
+
+    def still_ns(self, position: int) -> int:
+        """Return the least arrival of what leaves from this position on, if it is told."""
+        if self.arrivals_ns is not None:
+            return self.arrivals_ns.item(position, 1)
+        return START_NS if self.batch.arrivals is None else self.batch.arrivals.item(position, 0)
+
+    def due_until(self, position: int, stop: int, now_ns: int) -> int:
+        """Return the position behind the last row that is due by now, up to `stop`."""
+        due_ns = self.due_ns
+        if due_ns is None:
+            return stop
+        near = position + _NEAR_ROWS
+        if near < stop and due_ns[near] > now_ns:
+            stop = near
+        return bisect_right(due_ns, now_ns, position, stop)
+
+    def leaving(self, start: int, stop: int) -> Batch:
+        """Return what leaves with rows [start, stop)."""
+        if self.leaves is None:
+            return self.batch.slice(start, stop)
+        return self.batch.slice(self.leaves.item(start), self.leaves.item(stop))
+
+    def rows_read(self, start: int, stop: int) -> int:
+        """Return how many rows of the input these are."""
+        return stop - start if self.read is None else self.read.item(stop) - self.read.item(start)
+
+    def counted(self, start: int, stop: int) -> Iterator[tuple[str, int]]:
+        """Yield what else became of them: (word, how many)."""
+        for word, up_to in self.counts.items():
+            yield word, up_to.item(stop - 1) - (up_to.item(start - 1) if start else 0)
+
+    def rest(self, start: int) -> dict[str, Any]:
+        """Return all that is known of the rows from this position on, as `of_rest` takes it."""
+        refused_row, leaves, read = self.refused_row, self.leaves, self.read
+        return {
+            "batch": self.leaving(start, self.rows),
+            "rows": self.rows - start,
+            "leaves": None if leaves is None else leaves[start:] - leaves[start],
+            "read": None if read is None else read[start:] - read[start],
+            "counts": {
+                word: up_to[start:] - (up_to[start - 1] if start else 0)
+                for word, up_to in self.counts.items()
+            },
+            "due_ns": None if self.due_ns is None else np.asarray(self.due_ns)[start:],
+            "newest_ns": np.asarray(self.newest_ns)[start:],
+            "promised_ns": None
+            if self.promised_ns is None
+            else np.asarray(self.promised_ns)[start:],
+            "late": None if self.late is None else self.late[start:],
+            "arrivals_ns": None if self.arrivals_ns is None else self.arrivals_ns[start:],
+            "refused": (None if refused_row is None else refused_row - start, self.refusal),
+        }
+
+    @classmethod
+    def of_rest(cls, state: dict[str, Any]) -> Block:
+        """Return the block that `rest` described."""
+        due_ns, promised_ns = state["due_ns"], state["promised_ns"]
+        refused_row, refusal = state["refused"]
+        return cls(
+            state["batch"],
+            state["rows"],
+            None if due_ns is None else due_ns.data,
+            state["newest_ns"].data,
+            None if promised_ns is None else promised_ns.data,
+            state["late"],
+            refused_row,
+            refusal,
+            state["leaves"],
+            state["read"],
+            state["counts"],
+            state["arrivals_ns"],
+        )

@@ -1,0 +1,101 @@
+"""What windows that close in time may wait, so that their flow keeps its deadline.
+
+```
+deadline ├──── kept back ─┤                            each gate on a way that is tuned, and each
+         window closes ≤ a half │ tuned gate: the rest  step that closes in time, has a like share
+```
+
+A window's wait is measured as its stage's latency, as that of rows in a gate is: what it leaves of
+its share goes to the tuned gates beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from runtime.closing.typed import Typed
+from runtime.control.graph import FlowGraph
+from runtime.model import format_ns
+from runtime.plan.arrivals import closes_of
+from runtime.tune.decide.feasible import HOP_NS
+from runtime.tune.decide.policies import kept_back_ns
+from runtime.tune.record.paths import Paths
+
+if TYPE_CHECKING:
+    from runtime.plan.plan import Plan, Stage
+
+
+def with_closing_shares(plan: Plan, *, hop_ns: int = HOP_NS) -> tuple[Plan, list[str]]:
+    """Return the plan with each closing policy bounded by its share of the deadline, and notes.
+
+    A share is that of `Paths.even_split_ns`, over tuned gates and closing steps, of the deadline
+    less what every rule keeps back and what is certain of the way: until a source looks, and what
+    hops between slots take at least. A lower bound of the user's own stays.
+
+    Args:
+        plan: placed, with its tuning; without a deadline it stays as it is.
+        hop_ns: what a message between two slots takes at least.
+    """
+    closing = [stage for stage in plan.stages if _close_of(stage) is not None]
+    if plan.deadline_ns is None or not closing:
+        return plan, []
+    graph = FlowGraph.of(plan)
+    paths = Paths(graph.inputs, (*graph.tuned, *[stage.name for stage in closing]))
+    certain_ns: dict[str, float] = {}  # {stage: what is certain of it}
+    for stage in plan.stages:
+        hops = [plan.slots[one.source] != plan.slots[one.target] for one in stage.inputs]
+        certain_ns[stage.name] = hop_ns * any(hops) if hops else plan.limits.source_gap_ns
+    budget_ns = plan.deadline_ns - kept_back_ns(plan.deadline_ns)
+    shares = paths.even_split_ns(certain_ns, max(budget_ns, 0))
+    notes: dict[str, str] = {}  # {step: what is said of it}
+    bounded: dict[str, Stage] = {}
+    for stage in closing:
+        close = _close_of(stage)
+        assert close is not None, "it is among those"
+        share_ns = shares[stage.name]
+        at_most_ns = None if close.speed is None else int(share_ns * close.speed)
+        policy = None if at_most_ns is None else _within(close.policy, at_most_ns)
+        if policy is None:
+            notes[stage.origin] = _unbounded(stage, plan)
+            continue
+        step: Any = stage.step
+        bounded[stage.name] = replace(
+            stage, step=replace(step, close=replace(close, policy=policy))
+        )
+        notes[stage.origin] = (
+            f"windows of {stage.origin!r} close at most {format_ns(share_ns)} behind their ends by "
+            f"the clock, that they leave the rest of the way its part of the deadline of "
+            f"{format_ns(plan.deadline_ns)}; what that costs in misses is counted"
+        )
+    stages = tuple(bounded.get(stage.name, stage) for stage in plan.stages)
+    return replace(plan, stages=stages), list(notes.values())
+
+
+def _close_of(stage: Stage) -> Any:
+    return closes_of(stage.step)
+
+
+def _within(policy: Any, at_most_ns: int) -> Any:
+    """Return a policy under which no window waits longer; None: it has no such bound."""
+    if isinstance(policy, Typed):
+        bounded = _within(policy.policy, at_most_ns)
+        return None if bounded is None else replace(policy, policy=bounded)
+    if not hasattr(policy, "at_most_ns"):
+        return None
+    own_ns = policy.at_most_ns
+    return replace(policy, at_most_ns=at_most_ns if own_ns is None else min(own_ns, at_most_ns))
+
+
+def _unbounded(stage: Stage, plan: Plan) -> str:
+    close, deadline = closes_of(stage.step), format_ns(plan.deadline_ns or 0)
+    if close.speed is None:
+        return (
+            f"the deadline of {deadline} says nothing of windows of {stage.origin!r}: its sources "
+            "are not replayed at one speed, so their arrivals are no time by the clock; write "
+            "speed=1.0 at each"
+        )
+    return (
+        f"windows of {stage.origin!r} close {close.policy.text}, however long that takes: the "
+        f"deadline of {deadline} bounds only sw.probslack(…)"
+    )

@@ -1,0 +1,94 @@
+"""`slackwater timesync`: a time server for hosts of sources, its key, and what a client sees."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import Annotated
+
+import typer
+
+from ingest.timesync import TimeServer, TimeSync, new_key
+from ingest.timesync.server import LOOPBACK
+from runtime.model import format_ns
+from slackwater.cli.shell import AsJson, errors_told, print_json
+from slackwater.report.sanitize import echo
+
+timesync = typer.Typer(
+    help="Compare the clocks of sources with ours, over UDP.", no_args_is_help=True
+)
+
+Key = Annotated[str, typer.Option("--key", metavar="FILE", help="The key that both sides have.")]
+
+
+@timesync.command()
+def key(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A new file, for you alone.")],
+) -> None:
+    """Write a fresh key; copy the file to each host that is to ask (scp -p)."""
+    with errors_told(as_json=False):
+        new_key(file)
+    echo(f"a new key is in {file}; who has it can say what time it is")
+
+
+@timesync.command()
+def serve(
+    *,
+    key: Key,
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; by default only this host gets there.")
+    ] = LOOPBACK,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0: a free one.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Say what time it is by this host's clock, to whoever has the key, until Ctrl-C."""
+    asked_to_end = threading.Event()
+    before = {
+        number: signal.signal(number, lambda *_: asked_to_end.set())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        with errors_told(as_json=as_json), TimeServer(key, host=host, port=port) as server:
+            echo(f"the time is told at {server.endpoint} (UDP), until Ctrl-C", err=as_json)
+            asked_to_end.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if as_json:
+        told = {"answered": server.answered, "refused": server.refused}
+        print_json({"endpoint": server.endpoint, **told})
+    else:
+        echo(f"{server.answered:,} questions answered; {_refused(server.refused)}")
+
+
+@timesync.command()
+def ask(
+    server: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Of the time server.")],
+    *,
+    key: Key,
+    as_json: AsJson = False,
+) -> None:
+    """Say how far this host's clock is off, by ten exchanges with a time server."""
+    with errors_told(as_json=as_json):
+        sync = TimeSync(server, key)
+        try:
+            sync.ask()
+            now = sync.now()
+        finally:
+            sync.close()
+    if as_json:
+        told = {"offset_ns": now.offset_ns, "bound_ns": now.bound_ns}
+        told |= {"round_trip_ns": sync.round_trip_ns, "exchanges": sync.exchanges_done}
+        print_json({**told, "unanswered": sync.unanswered, "refused": sync.refused})
+        return
+    way = "behind" if now.offset_ns >= 0 else "ahead of"
+    echo(
+        f"this clock is {format_ns(abs(now.offset_ns))} {way} the server's, "
+        f"± {format_ns(now.bound_ns)}: {sync.exchanges_done} exchanges, the best took "
+        f"{format_ns(sync.round_trip_ns)}; {_refused(sync.refused)}"
+    )
+
+
+def _refused(counts: dict[str, int]) -> str:
+    told = ", ".join(f"{count:,} {why.replace('_', ' ')}" for why, count in counts.items())
+    return f"refused: {told}" if told else "nothing refused"

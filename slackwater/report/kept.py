@@ -1,0 +1,45 @@
+"""How well a deadline was kept, and by which slacks, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from runtime.measure import JobReport, TuningReport
+from runtime.model import NS_PER_SECOND, ReleaseRule, format_ns
+
+
+def policy_words(status: Mapping[str, Any]) -> str:
+    """Return what a policy says of itself: 'fits 3, seconds (safe rule 30, model 120)'."""
+    return ", ".join(
+        f"{key} ({policy_words(value)})" if isinstance(value, Mapping) else f"{key} {value}"
+        for key, value in status.items()
+        if value != {}
+    )
+
+
+def results_kept(report: JobReport) -> str:
+    """Return what share of the results kept the deadline: '99.98 % of 90,000 results in time'."""
+    counted = report.results_in_time
+    if counted is None or not counted[1]:
+        return ""
+    in_time, rows = counted
+    if in_time == rows:
+        return f"all {rows:,} results in time"
+    return f"{math.floor(10_000 * in_time / rows) / 100:.2f} % of {rows:,} results in time"
+
+
+def kept(tuning: TuningReport) -> str:
+    """Return how well a deadline was kept: 'kept in 329 of 330 seconds (sltuner)'."""
+    is_second = tuning.interval_ns == NS_PER_SECOND
+    if not tuning.seconds:
+        return f"no {'second' if is_second else 'interval'} is over yet ({tuning.policy})"
+    what = "seconds" if is_second else f"intervals of {format_ns(tuning.interval_ns)}"
+    kept_in = f"kept in {tuning.seconds - tuning.over:,} of {tuning.seconds:,} {what}"
+    return f"{kept_in} ({tuning.policy})"
+
+
+def slack_words(rule: ReleaseRule) -> str:
+    """Return a rule for a table: its slack, or the hold where there is none."""
+    return rule.text if rule.slack_ns is None else format_ns(rule.slack_ns)

@@ -1,0 +1,125 @@
+"""An input whose rows say how far their host's clock is off, read by hand and in a flow."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import ingest
+import slackwater as sw
+from ingest.timesync import SyncedInput, TimeServer, TimeSync, new_key, synced
+from ingest.timesync.synced import SyncedReader
+from runtime.errors import IngestError, SchemaError, SettingError
+from runtime.sources import END_OF_INPUT
+from slackwater.report.render import report_text
+
+MS, SECOND, HOUR = 10**6, 10**9, 3_600 * 10**9
+ROWS = {"t": [1_000, 2_000, 3_000]}
+BY = sw.clock_columns("clock_offset_ns", "clock_bound_ns", unit="ns")
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> str:
+    new_key(str(tmp_path / "key"))
+    return str(tmp_path / "key")
+
+
+def ahead_ns() -> int:
+    return time.time_ns() + HOUR
+
+
+def test_each_row_says_how_far_its_hosts_clock_was_off_when_it_was_read(key: str) -> None:
+    with TimeServer(key, clock_ns=ahead_ns) as server:
+        given = synced(ingest.table(ROWS, batch_rows=2), server=server.endpoint, key=key)
+        assert given.schema().names == ["t", "clock_offset_ns", "clock_bound_ns"]
+        reader = given.open()
+        first, second, end = (reader.poll() for _ in range(3))
+        reader.close()
+        reader.close()
+    assert end is END_OF_INPUT
+    assert isinstance(first, pa.RecordBatch)
+    assert isinstance(second, pa.RecordBatch)
+    assert first.schema == given.schema()
+    assert (len(first), len(second)) == (2, 1)
+    for block in (first, second):
+        for row in block.to_pylist():
+            assert abs(row["clock_offset_ns"] - HOUR) <= row["clock_bound_ns"] < SECOND
+
+
+def test_clocks_are_compared_again_and_a_server_that_fell_silent_is_counted(key: str) -> None:
+    later_ns = [0]
+
+    def steady_ns() -> int:
+        return time.monotonic_ns() + later_ns[0]
+
+    with TimeServer(key, clock_ns=lambda: time.time_ns() + later_ns[0]) as server:
+        sync = TimeSync(server.endpoint, key, answer_s=0.02, steady_ns=steady_ns)
+        rows = ingest.table({"t": [1, 2, 3]}, batch_rows=1)
+        reader = SyncedReader(rows, sync, every_ns=100 * SECOND, steady_ns=steady_ns)
+        assert server.answered == 10
+        later_ns[0] += 100 * SECOND
+        reader.poll()
+    assert server.answered == 20
+    fresh = sync.now()
+    later_ns[0] += 100 * SECOND
+    block = reader.poll()
+    reader.close()
+    assert isinstance(block, pa.RecordBatch)
+    assert reader.clock_counts == {"unanswered_rounds": 1, "refused": 0, "contradictions": 0}
+    assert block["clock_bound_ns"][0].as_py() - fresh.bound_ns >= 4 * MS
+
+
+def test_a_server_that_never_answers_ends_the_run_and_says_so(key: str) -> None:
+    with TimeServer(key) as server:
+        gone = server.endpoint
+    flow = sw.Dataflow("clocks")
+    given = synced(ingest.table(ROWS), server=gone, key=key)
+    flow.source("phones", given, event_time="t", time_unit="ns", clock=BY).sink(
+        "out", sw.collect_sink()
+    )
+    with sw.Simulation() as host, pytest.raises(IngestError, match=f"time server {gone} does not"):
+        host.submit(flow).wait()
+
+
+def test_a_flow_goes_by_the_time_put_right_and_reports_by_how_much(key: str) -> None:
+    flow = sw.Dataflow("clocks")
+    with TimeServer(key, clock_ns=ahead_ns) as server:
+        given = synced(ingest.table(ROWS), server=server.endpoint, key=key)
+        phones = flow.source("phones", given, event_time="t", time_unit="ns", clock=BY)
+        phones.assign(at=sw.event_time().cast("int64")).sink("out", sw.collect_sink())
+        with sw.Simulation() as host:
+            job = host.submit(flow)
+            job.wait()
+            found: list[dict[str, Any]] = job.result("out").to_pylist()
+            report = job.report()
+    assert [row["at"] - row["t"] for row in found] == [row["clock_offset_ns"] for row in found]
+    (told,) = [stage.source_clock for stage in report.stages if stage.kind == "source"]
+    assert abs(told["smallest_offset_ns"] - HOUR) <= told["largest_bound_ns"]
+    assert (told["writers"], told["jumps"], told["unanswered_rounds"]) == (1, 0, 0)
+    assert "Clocks of sources" in report_text(report)
+
+
+def test_the_key_does_not_travel_only_the_path_of_its_file(key: str) -> None:
+    given = synced(ingest.table(ROWS), server="127.0.0.1:1", key=key)
+    secret = Path(key).read_text(encoding="ascii").strip()
+    travels = pickle.dumps(given)
+    assert bytes.fromhex(secret) not in travels
+    assert secret.encode() not in travels
+    back = pickle.loads(travels)  # noqa: S301 - our own
+    assert isinstance(back, SyncedInput)
+    assert back.describe() == "table of 3 rows, clock compared with 127.0.0.1:1"
+
+
+def test_a_column_of_that_name_and_a_wrong_address_are_refused(key: str) -> None:
+    taken = ingest.table({"t": [1], "clock_offset_ns": [0]})
+    with pytest.raises(SchemaError, match="has a column 'clock_offset_ns' of its own"):
+        synced(taken, server="127.0.0.1:1", key=key).schema()
+    with pytest.raises(SettingError, match="is no address"):
+        synced(taken, server="nowhere", key=key)
+    with pytest.raises(SettingError, match="synced: every"):
+        synced(taken, server="127.0.0.1:1", key=key, every="0s")
