@@ -39,9 +39,9 @@ class Batch:
             the writer. Only sources with a `writer` column set it.
         marks: shape (rows,), uint8, the marks of each row (runtime/model/row_marks.py); None
             where no row has one.
-        arrivals: shape (rows, 2), int64: when each arrived at its source, and its place among all
-            rows of all sources (the source's number << PLACE_BITS, and the row's in its input).
-            None where nobody behind goes by arrivals.
+        arrivals: shape (rows, 2), int64: when each arrived at its source, or was let go by one that
+            put it in order; and its place among all rows of all sources (the source's number <<
+            PLACE_BITS, and how many of its rows left before). None where nobody goes by arrivals.
     """
 
     __slots__ = ("arrivals", "columns", "event_time_ns", "marks", "stimulus_time_ns", "writers")

@@ -18,7 +18,6 @@ the next row that moves the newest: nothing is gained by its waiting.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -134,10 +133,6 @@ class Buffering:
     def rest(self) -> Batch | None:
         """Return what is held."""
         return self._held.release()
-
-    def held(self) -> Iterable[Batch]:
-        """Return what is held, in no order."""
-        return self._held.held()
 
     def snapshot(self) -> Any:
         """Return all state."""

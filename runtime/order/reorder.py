@@ -15,7 +15,6 @@ leaves                                3 5 4 9   3 5 4 9 8      3 4 5, at the end
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -66,14 +65,6 @@ class Reordering(Protocol):
 
     def rest(self) -> Batch | None:
         """Return what is held, at the end of the input; None: nothing."""
-        ...
-
-    def held(self) -> Iterable[Batch]:
-        """Return what is held, in no order, without letting go of it.
-
-        Only windows that close in time ask for it. Without it they hear no more of arrivals as long
-        as anything is held.
-        """
         ...
 
     def snapshot(self) -> Any:
@@ -223,9 +214,6 @@ class _Passing:
     def rest(self) -> Batch | None:
         return None
 
-    def held(self) -> Iterable[Batch]:
-        return ()
-
     def snapshot(self) -> Any:
         return None
 
@@ -246,9 +234,6 @@ class _Sorting(_Passing):
 
     def rest(self) -> Batch | None:
         return self._held.release()
-
-    def held(self) -> Iterable[Batch]:
-        return self._held.held()
 
     def snapshot(self) -> Any:
         return self._held.snapshot()

@@ -39,11 +39,6 @@ class SequenceMerge:
         """How many are held."""
         return len(self._writers)
 
-    @property
-    def held(self) -> Batch | None:
-        """Those that are held, in the order of their coming; None: none."""
-        return self._held
-
     def merged(
         self,
         leaving: Leaving,

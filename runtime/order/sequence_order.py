@@ -10,7 +10,6 @@ What is done depends on rows and arrivals alone, never on how they are cut.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,11 +124,6 @@ class SequenceOrder:
     def rows_held(self) -> int:
         """Rows that wait for a number, or for other writers."""
         return self._pool.rows + (0 if self._merge is None else self._merge.rows)
-
-    def held(self) -> Iterable[Batch]:
-        """Return these rows, in no order."""
-        merging = None if self._merge is None else self._merge.held
-        return [one for one in (self._pool.held, merging) if one is not None]
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, as plain values and batches."""

@@ -61,11 +61,6 @@ class Pool:
         """How many wait."""
         return len(self._ids)
 
-    @property
-    def held(self) -> Batch | None:
-        """Those that wait, in the order of their coming; None: none."""
-        return self._held
-
     def taken(
         self, batch: Batch, writers: Int64Array | None, first_id: int, fates: Fates, line: StepLine
     ) -> Leaving:

@@ -49,10 +49,6 @@ class SortBuffer:
         self._runs = held
         return _sorted(concat_batches(released)) if released else None
 
-    def held(self) -> list[Batch]:
-        """Return what is held, run by run."""
-        return list(self._runs)
-
     def snapshot(self) -> dict[str, Any]:
         """Return what is held; batches are frozen and shared."""
         return {"runs": list(self._runs)}

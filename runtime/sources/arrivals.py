@@ -6,13 +6,14 @@ in effect     5   8   8   9           14      words at 10, 11, 12: no row arrive
 told behind   5   8   8   9  10 11 12
 ```
 
-An arrival that runs back counts as the newest before it. A source that is not paced tells what its
+An arrival that runs back counts as the newest before it. A row that its source has held, to put
+rows in order, arrived when it was let go: at the arrival of the row, or of the wait's end, that let
+it go. So rows arrive in the order in which they leave. A source that is not paced tells what its
 rows say, and no more: nobody knows when the next one comes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -44,16 +45,31 @@ class ArrivalTeller:
         self._told = START_NS
         self._word_due_ns: int | None = None
 
-    def of_rows(self, arrival_ns: Int64Array, row: Int64Array) -> Int64Array:
-        """Return `Batch.arrivals` of the next rows of the input, shape (rows, 2).
+    def of_rows(self, arrival_ns: Int64Array) -> Int64Array:
+        """Return when the next rows of the input arrived in effect, shape (rows,).
 
         Args:
             arrival_ns: shape (rows,), rows > 0.
-            row: shape (rows,), the place of each in the input.
         """
         in_effect_ns = running_max(arrival_ns, self._newest_ns)
         self._newest_ns = int(in_effect_ns[-1])
-        return np.column_stack((in_effect_ns, row + (self._rank << PLACE_BITS)))
+        return in_effect_ns
+
+    def let_go(self, rows: Batch, at_ns: Int64Array | int, *, before: int) -> Batch:
+        """Return rows that leave, with when they arrived in effect, and their places.
+
+        Args:
+            rows: in the order of leaving; `arrivals` has when each came.
+            at_ns: shape (rows,), or one for all: not before then was each let go.
+            before: how many rows of the source left before them.
+        """
+        assert rows.arrivals is not None, "their source tells arrivals"
+        own_ns = np.maximum(np.maximum(rows.arrivals[:, 0], at_ns), self._told)
+        places = np.arange(before, before + len(rows)) + (self._rank << PLACE_BITS)
+        times, arrivals = (rows.event_time_ns, rows.stimulus_time_ns), (own_ns, places)
+        return Batch(
+            *times, rows.columns, rows.writers, rows.marks, arrivals=np.column_stack(arrivals)
+        )
 
     def due_ns(self, next_due_ns: int | None) -> int | None:
         """Return when it must say a word, if that is before the next row; None: it need not.
@@ -74,7 +90,7 @@ class ArrivalTeller:
         stimulus_ns: int,
         next_row: int | None,
         clock: int | None,
-        held: Iterable[Batch],
+        ready: Batch | None,
     ) -> Arrived | None:
         """Return how far arrivals have come, if that is further than was told.
 
@@ -85,16 +101,15 @@ class ArrivalTeller:
             next_row: that of the next row; None: it is not known.
             clock: the arrival that is replayed now; None: it is not known that all rows that are
                 due have been taken.
-            held: rows that were taken, and have not been handed over.
+            ready: rows that were let go, and have not been handed over.
         """
         if not self._tells:
             return None
         reached = consumed if next_row is None else next_row
         if clock is not None:
             reached = min(reached, max(consumed, clock))
-        for batch in held:
-            if batch.arrivals is not None and len(batch):
-                reached = min(reached, int(batch.arrivals[:, 0].min()))
+        if ready is not None and ready.arrivals is not None:
+            reached = min(reached, ready.arrivals.item(0, 0))
         self._word_due_ns = None
         if self._gap_ns is not None and reached != next_row:
             self._word_due_ns = now_ns + self._gap_ns

@@ -35,8 +35,9 @@ class Block:
             leave; None: its own. Then `rows` are steps of a reordering, and `late` is None.
         read: shape (rows + 1,), how many rows of the input were read before each; None: one each.
         counts: {one of `steps.COUNTED`: how many up to each, shape (rows,)}.
-        arrivals_ns: shape (rows, 2), of steps, for those who go by arrivals: the newest that was
-            read by each, and the least of what leaves with it or behind it.
+        arrived_ns: shape (rows,), for those who go by arrivals: when each row arrived in effect, or
+            each step was; None: nobody does.
+        sorts: whether what puts them in order goes by their event times.
         refused_row: position of the row that ends the run where such are refused, or None.
         refusal: why.
     """
@@ -52,18 +53,8 @@ class Block:
     leaves: Int64Array | None = None
     read: Int64Array | None = None
     counts: Mapping[str, Int64Array] = field(default_factory=dict)
-    arrivals_ns: Int64Array | None = None
-
-    def arrived_ns(self, position: int) -> int:
-        """Return the newest arrival of rows that were read up to this position, if it is told."""
-        told = self.batch.arrivals if self.arrivals_ns is None else self.arrivals_ns
-        return START_NS if told is None else told.item(position, 0)
-
-    def still_ns(self, position: int) -> int:
-        """Return the least arrival of what leaves from this position on, if it is told."""
-        if self.arrivals_ns is not None:
-            return self.arrivals_ns.item(position, 1)
-        return START_NS if self.batch.arrivals is None else self.batch.arrivals.item(position, 0)
+    arrived_ns: Int64Array | None = None
+    sorts: bool = False
 
     def due_until(self, position: int, stop: int, now_ns: int) -> int:
         """Return the position behind the last row that is due by now, up to `stop`."""
@@ -80,6 +71,30 @@ class Block:
         if self.leaves is None:
             return self.batch.slice(start, stop)
         return self.batch.slice(self.leaves.item(start), self.leaves.item(stop))
+
+    def let_go_ns(self, rows: Batch, start: int, stop: int) -> Int64Array | int:
+        """Return when rows that left with those from `start` to `stop` were let go, by arrivals.
+
+        A policy that holds rows to sort them lets each go once nothing older is promised.
+
+        Args:
+            rows: what left, in the order of leaving.
+            start: the first row, or step, that was taken.
+            stop: behind the last.
+
+        Returns:
+            Shape (rows,), or one for all: not before then. START_NS: as they came.
+        """
+        if self.arrived_ns is None:
+            return START_NS
+        arrived_ns = self.arrived_ns[start:stop]
+        if self.leaves is not None:
+            return np.repeat(arrived_ns, np.diff(self.leaves[start : stop + 1]))
+        if not self.sorts or self.promised_ns is None:
+            return START_NS
+        by = np.searchsorted(self.promised_ns[start:stop], rows.event_time_ns)
+        let_go_ns: Int64Array = arrived_ns[np.minimum(by, stop - start - 1)]
+        return let_go_ns
 
     def rows_read(self, start: int, stop: int) -> int:
         """Return how many rows of the input these are."""
@@ -108,7 +123,8 @@ class Block:
             if self.promised_ns is None
             else np.asarray(self.promised_ns)[start:],
             "late": None if self.late is None else self.late[start:],
-            "arrivals_ns": None if self.arrivals_ns is None else self.arrivals_ns[start:],
+            "sorts": self.sorts,
+            "arrived_ns": None if self.arrived_ns is None else self.arrived_ns[start:],
             "refused": (None if refused_row is None else refused_row - start, self.refusal),
         }
 
@@ -129,5 +145,6 @@ class Block:
             state["leaves"],
             state["read"],
             state["counts"],
-            state["arrivals_ns"],
+            state["arrived_ns"],
+            state["sorts"],
         )

@@ -13,7 +13,6 @@ late?        -   -   -   -   late     6 < 7; while 4 >= 3 came as promised
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -152,10 +151,6 @@ class BlockReader:
     def wait_ends_ns(self) -> int | None:
         """By the clock, when something leaves though nothing comes; None: nothing will."""
         return None if self._numbered is None else self._numbered.wait_ends_ns
-
-    def held_by_number(self) -> Iterable[Batch]:
-        """Return the rows that wait for a number, or for other writers, in no order."""
-        return () if self._numbered is None else self._numbered.held()
 
     @property
     def early(self) -> EarlyRows | None:
@@ -306,9 +301,7 @@ class BlockReader:
         if self._pace is not None:
             due_ns = self._pace.due_ns(rows.arrival_ns, start_ns=start_ns)
         carried = {name: rows.columns[name] for name in self._carried}
-        arrivals = None
-        if self._teller is not None:
-            arrivals = self._teller.of_rows(rows.arrival_ns, rows.row)
+        arrived_ns, arrivals = self._arrivals(rows)
         stimulus_time_ns = event_time_ns if due_ns is None else due_ns
         return Block(
             Batch(event_time_ns, stimulus_time_ns, carried, ids, arrivals=arrivals),
@@ -319,7 +312,16 @@ class BlockReader:
             late,
             refused_row,
             refusal,
+            arrived_ns=arrived_ns,
+            sorts=self._reorder.sorts,
         )
+
+    def _arrivals(self, rows: Rows) -> tuple[Int64Array | None, Int64Array | None]:
+        """Return when rows arrived in effect, alone and as `Batch.arrivals` without places."""
+        if self._teller is None:
+            return None, None
+        arrived_ns = self._teller.of_rows(rows.arrival_ns)
+        return arrived_ns, np.column_stack((arrived_ns, np.zeros_like(arrived_ns)))
 
     def _put_in_order(
         self, rows: Rows, numbered: NumberedBlocks, *, start_ns: int, now_ns: int
@@ -334,9 +336,7 @@ class BlockReader:
             )
         self._newest_ns = max(self._newest_ns, int(rows.event_time_ns.max()))
         carried = {name: rows.columns[name] for name in self._carried}
-        arrivals = None
-        if self._teller is not None:
-            arrivals = self._teller.of_rows(rows.arrival_ns, rows.row)
+        _, arrivals = self._arrivals(rows)
         batch = Batch(rows.event_time_ns, rows.event_time_ns, carried, ids, arrivals=arrivals)
         return numbered.block(
             rows, batch, before_ns, pace=self._pace, start_ns=start_ns, now_ns=now_ns

@@ -12,14 +12,13 @@ How rows were cut into blocks and takes shows in no row, no order and no verdict
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from runtime.errors import OrderError
-from runtime.model import END_NS, START_NS, Arrived, Batch, Message, concat_batches
+from runtime.model import END_NS, START_NS, Arrived, Batch, Int64Array, Message, concat_batches
 from runtime.sources.arrivals import ArrivalTeller
 from runtime.sources.block import Block
 from runtime.sources.blocks import BlockReader
@@ -314,31 +313,42 @@ class SourceMachine:
                     raised_by = bisect_left(block.promised_ns, reached_ns, start, stop)
                     self._reached_stimulus_ns = block.due_ns[raised_by]
 
-        self._arrived_ns = block.arrived_ns(stop - 1)
-        if block.late is not None:
-            late = int(np.count_nonzero(block.late[start:stop]))
-            if late and self._spec.reorder.passes_late:
-                self.late += late
-                assert block.promised_ns is not None, "late is behind a promise"
-                is_late, promised_ns = block.late[start:stop], block.promised_ns[start:stop]
-                left, rows = put_around_late(self._order, rows, is_late, promised_ns)
-                self._release(left)
-            elif late:
-                self.late_dropped += late
-                rows = rows.keep(~block.late[start:stop])
+        if block.arrived_ns is not None:
+            self._arrived_ns = block.arrived_ns.item(stop - 1)
+        rows = self._without_late(rows, block, start, stop)
         for word, more in block.counted(start, stop):
             setattr(self, word, getattr(self, word) + more)
-        self._release(self._order.put(rows, self._reached_ns))
+        left = self._order.put(rows, self._reached_ns)
+        if left is not None:
+            self._release(left, block.let_go_ns(left, start, stop))
+
+    def _without_late(self, rows: Batch, block: Block, start: int, stop: int) -> Batch:
+        """Return those that are to be put in order, of rows [start, stop)."""
+        if block.late is None or not (late := int(np.count_nonzero(block.late[start:stop]))):
+            return rows
+        is_late = block.late[start:stop]
+        if not self._spec.reorder.passes_late:
+            self.late_dropped += late
+            return rows.keep(~is_late)
+        self.late += late
+        assert block.promised_ns is not None, "late is behind a promise"
+        left, rows = put_around_late(self._order, rows, is_late, block.promised_ns[start:stop])
+        self._release(left, block.let_go_ns(left, start, stop))
+        return rows
 
     def _finish(self, now_ns: int) -> None:
         """Nothing will follow: release what is held."""
         self._reached_ns = END_NS
         self._reached_stimulus_ns = now_ns if self._last_due_ns is None else self._last_due_ns
-        self._release(self._order.rest())
+        self._release(self._order.rest(), self._arrived_ns)
 
-    def _release(self, rows: Batch | None) -> None:
+    def _release(self, rows: Batch | None, at_ns: Int64Array | int) -> None:
+        """Let rows go, which happened by the arrivals not before `at_ns`: shape (rows,), or one."""
         if rows is None or len(rows.event_time_ns) == 0:
             return
+        if self._teller is not None:
+            before = self._rows_out + (0 if self._ready is None else len(self._ready))
+            rows = self._teller.let_go(rows, at_ns, before=before)
         self._ready = rows if self._ready is None else concat_batches([self._ready, rows])
 
     def _word(self, now_ns: int) -> Message | None:
@@ -354,32 +364,18 @@ class SourceMachine:
         next_row = clock = None
         block = self._block
         if block is not None and self._position < block.rows:
-            next_row = block.still_ns(self._position)
+            assert block.arrived_ns is not None, "the source tells arrivals"
+            next_row = block.arrived_ns.item(self._position)
             if block.due_ns is not None and block.due_ns[self._position] > now_ns:
                 clock = self._blocks.arrival_ns(now_ns, start_ns=self._start_ns)
-        ready = [] if self._ready is None else [self._ready]
-        held = self._rows_in_order()
-        if held is None:
-            return None
         return self._teller.word(
             now_ns,
             consumed=self._arrived_ns,
             stimulus_ns=now_ns if self._last_due_ns is None else self._last_due_ns,
             next_row=next_row,
             clock=clock,
-            held=[*held, *ready],
+            ready=self._ready,
         )
-
-    def _rows_in_order(self) -> Iterable[Batch] | None:
-        """Return what the order policy holds; None: it holds some, and does not say which."""
-        if self._reached_ns == END_NS:
-            return ()
-        if self._spec.numbered is not None:
-            return self._blocks.held_by_number()
-        if hasattr(self._order, "held"):  # a policy of the user's own may have none
-            return self._order.held()
-        ready = 0 if self._ready is None else len(self._ready)
-        return None if self.held > self.early_held + ready else ()
 
     def _hand_over(self, limit: int, now_ns: int) -> Message:
         batch, rest = self._ready, None

@@ -7,7 +7,6 @@ arrivals nor a pace, a row arrives when it is read, and a wait ends by the clock
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,6 @@ class NumberedBlocks:
         self._order = SequenceOrder(policy, has_writers=spec.writer is not None)
         self._clock_ns = START_NS  # the newest arrival
         self._newest_ns = START_NS
-        self._arrived_ns = START_NS  # the newest arrival told
         self._nothing: Batch | None = None  # a batch of no rows, with all columns
 
     def block(
@@ -99,10 +97,6 @@ class NumberedBlocks:
         steps = self._order.extend(self._nothing, until_ns=self._clock_ns, is_end=True)
         return self._of_steps(steps, self._nothing, pace, start_ns)
 
-    def held(self) -> Iterable[Batch]:
-        """Return what waits, in no order."""
-        return self._order.held()
-
     @property
     def wait_ends_ns(self) -> int | None:
         """By the clock, when something leaves though nothing comes; None: nothing will."""
@@ -113,14 +107,14 @@ class NumberedBlocks:
         """Return all state."""
         return {
             "order": self._order.snapshot(),
-            "clock_ns": (self._clock_ns, self._newest_ns, self._arrived_ns),
+            "clock_ns": (self._clock_ns, self._newest_ns),
             "nothing": self._nothing,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot, in a new one."""
         self._order.restore(state["order"])
-        self._clock_ns, self._newest_ns, self._arrived_ns = state["clock_ns"]
+        self._clock_ns, self._newest_ns = state["clock_ns"]
         self._nothing = state["nothing"]
 
     def _of_steps(self, steps: Steps, rows: Batch, pace: Pace | None, start_ns: int) -> Block:
@@ -139,18 +133,8 @@ class NumberedBlocks:
             steps.leaves,
             np.append(0, steps.row_of + 1),
             steps.counts,
-            None if rows.arrivals is None else self._arrivals(steps, rows.arrivals[:, 0]),
+            None if rows.arrivals is None else steps.time_ns,
         )
-
-    def _arrivals(self, steps: Steps, read_ns: Int64Array) -> Int64Array:
-        """Return `Block.arrivals_ns`; `read_ns`, shape (rows,), are those of the rows read."""
-        read_ns = np.append(self._arrived_ns, read_ns)
-        self._arrived_ns = int(read_ns[-1])
-        left_ns = np.full(len(steps.batch) + 1, self._arrived_ns)  # what is read later, behind it
-        if steps.batch.arrivals is not None:
-            left_ns[:-1] = steps.batch.arrivals[:, 0]
-        still_ns = np.minimum.accumulate(left_ns[::-1])[::-1]
-        return np.column_stack((read_ns[steps.row_of + 1], still_ns[steps.leaves[:-1]]))
 
     def _numbers(self, rows: Rows) -> Int64Array:
         column = np.asarray(rows.columns[self._column])

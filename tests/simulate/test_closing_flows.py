@@ -17,7 +17,7 @@ from tests.support.closings import EndAndAWhile
 from tests.support.flows import simulated
 
 MS = 1_000_000
-SIZE, SLIDE, WAIT = 2_000 * MS, 1_000 * MS, 300 * MS
+SIZE, SLIDE, WAIT, DISORDER = 2_000 * MS, 1_000 * MS, 300 * MS, 2_000 * MS
 Rows = list[tuple[Any, ...]]
 
 
@@ -69,16 +69,30 @@ def closing_flow(**options: Any) -> sw.Dataflow:
     return flow
 
 
-def literally(wait_ns: int = WAIT) -> tuple[Rows, int]:
-    """Return (key, end, rows) of each window, and how many rows missed all: a row at a time."""
+def literally(wait_ns: int = WAIT, *, sorted_: bool = False) -> tuple[Rows, int]:
+    """Return (key, end, rows) of each window, and how many rows missed all: a row at a time.
+
+    A source that sorts lets a row go with the first one that is two seconds newer: so it arrives.
+    """
     arrived = []
     for rank, table in enumerate(TABLES):
         newest = -(2**63)
         columns = (table[name].to_pylist() for name in ("ts", "at", "key"))
-        for place_, (ts, at, key) in enumerate(zip(*columns, strict=True)):
+        came = []
+        for ts, at, key in zip(*columns, strict=True):
             newest = max(newest, at)
-            if rank == 0 or key < 2:
-                arrived.append((newest, rank, place_, ts, key))
+            came.append((newest, ts, key))
+        if sorted_:
+            last = came[-1][0]
+            came = [
+                (min((at for at, ts, _ in came if ts >= own + DISORDER), default=last), own, key)
+                for _, own, key in sorted(came, key=lambda one: one[1])
+            ]
+        arrived += [
+            (at, rank, place_, ts, key)
+            for place_, (at, ts, key) in enumerate(came)
+            if rank == 0 or key < 2
+        ]
     counts: dict[tuple[int, int], int] = {}
     dropped = 0
     closed_ns = -(2**63)  # windows that end by then have closed
@@ -121,10 +135,13 @@ def test_rows_are_those_of_one_row_at_a_time_by_arrival_whatever_the_way(
 ) -> None:
     nodes = way.get("nodes", 4)
     limits = sw.Limits(max_slice_rows=20, min_slice_rows=1, credit_rows=64, gate_rows=32)
-    flow = closing_flow(**{name: own for name, own in way.items() if name != "nodes"})
+    sorts = way.get("out_of_order") == "sort"
+    wait_ns = WAIT + DISORDER // 2 if sorts else WAIT
+    options = {name: own for name, own in way.items() if name != "nodes"}
+    flow = closing_flow(close=EndAndAWhile(wait_ns), **options)
     job, report = simulated(flow, seed=nodes, nodes=nodes, limits=limits)
     assert report.state == "done", report.error
-    expected, dropped = literally()
+    expected, dropped = literally(wait_ns, sorted_=sorts)
     assert rows_of(job.result("out")) == expected
     assert report.ledger.is_balanced
     assert sum(stage.late_dropped for stage in report.stages) == dropped > 0
