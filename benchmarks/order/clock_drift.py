@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -32,6 +33,7 @@ from benchmarks.order.disorder import (
     steps_back,
 )
 from benchmarks.order.exchanges import US, measured
+from benchmarks.order.pictures import draw_clock_drift
 from examples.real_data import phone_network
 from ingest.timesync import new_key
 from runtime.model import NS_PER_SECOND, Int64Array, format_ns
@@ -79,9 +81,16 @@ def run(options: Options) -> Result:
     )
     for drift_ns in counted(PAPER, of=len(PAPER), what="clock-drift"):
         _hold(result, rng, sources, drift_ns, put_in=put_in)
+    counts = {
+        name: {way: told["out of order"] for way, told in each.items() if isinstance(told, dict)}
+        for name, each in result.figures.items()
+    }
+    paper = {_said(drift_ns): (told[0], told[2]) for drift_ns, told in PAPER.items()}
+    drawn = draw_clock_drift(counts, paper, folder=Path("out/benchmarks"))
     _loopback(result)
     _phones(result)
     result.notes += [
+        f"drawn: {drawn}",
         "a gap's timer starts again with each row put behind it; timer once: only with the first, "
         "synced in ms, beside which the clocks do not count",
         "ms: offsets in whole milliseconds, the unit of the thesis' clocks; ns: as measured over "
@@ -108,7 +117,7 @@ def _hold(
     accuracy = [100 * (1 - count / put_in) for count in counts]
     behind_ns = int((np.maximum.accumulate(by_ns) - by_ns).max())
     bound_ns = sum(int(table["bound_ns"].to_numpy().max()) for table in tables)
-    drift = format_ns(drift_ns) if drift_ns else "0"
+    drift = _said(drift_ns)
     check(behind_ns <= bound_ns, f"drift {drift}: {behind_ns} ns behind, and bounds of {bound_ns}")
     paper = PAPER[drift_ns]
     result.rows.append(
@@ -129,6 +138,10 @@ def _hold(
     }
     name = f"drift {drift}, with sync: % not mended (accuracy ≥ {ENOUGH} %)"
     result.claims.append(Claim(name, 100 - accuracy[1], "<=", 100 - ENOUGH))
+
+
+def _said(drift_ns: int) -> str:
+    return format_ns(drift_ns) if drift_ns else "0"
 
 
 def older(true_ns: Int64Array) -> int:

@@ -48,12 +48,15 @@ def run(options: Options) -> Result:
         "phones; virtual time, the machines alone",
         ["stream", "policy", "mean, ms", "max, ms", "since event, ms", "mended, %", "paper"],
     )
-    tasks = [partial(_several, number, rows, options.seed) for number in sources]
-    found = dict(zip(sources, side_by_side(tasks, what="reorder-many"), strict=True))
+    most_first = sorted(sources, reverse=True)
+    tasks = [partial(_several, number, rows, options.seed) for number in most_first]
+    each_made = dict(zip(most_first, side_by_side(tasks, what="reorder-many"), strict=True))
+    found = {number: each_made[number] for number in sources}
     for number, outcomes in found.items():
         paper = dict(zip((2, 0, 1), PAPER[number], strict=True))  # by place among the outcomes
-        _tell(result, f"{number} sources", outcomes, paper)
-        _claim(result, f"{number} sources", outcomes[0], outcomes[2])
+        stream = f"{number} source{'s' if number > 1 else ''}"
+        _tell(result, stream, outcomes, paper)
+        _claim(result, stream, outcomes[0], outcomes[2])
     each = {name: _phones(stream) for name, stream in sessions.items()}
     for name, outcomes in each.items():
         result.figures[name] = {one.name: one.figures() for one in outcomes}
@@ -133,13 +136,14 @@ def _tell(
 
 def _claim(result: Result, stream: str, mp: Outcome, sequence: Outcome) -> None:
     below = mp.accuracy - sequence.accuracy
+    still = 100 * (100 - sequence.accuracy)
+    enough = f"not mended, of 10,000 (accuracy ≥ {rivals.ENOUGH} %)"
     result.claims += [
-        Claim(f"{stream}: MP-K-slack / sequence", mp.mean_ms / sequence.mean_ms, ">=", 1),
-        Claim(
-            f"{stream}: sequence: still out of order, of 10,000",
-            100 * (100 - sequence.accuracy),
-            "<=",
-            rivals.MAY_STAY,
-        ),
+        Claim(f"{stream}: mean latency, times under MP-K-slack", _times(mp, sequence), ">=", 1),
+        Claim(f"{stream}: {enough}", still, "<=", rivals.MAY_STAY),
         Claim(f"{stream}: below MP-K-slack's accuracy by, points", below, "<=", NEAR),
     ]
+
+
+def _times(mp: Outcome, sequence: Outcome) -> float:
+    return mp.mean_ms / sequence.mean_ms

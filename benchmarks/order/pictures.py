@@ -18,6 +18,7 @@ COLOURS = {
     rivals.MP: "tab:red",
     rivals.AQ: "tab:orange",
     rivals.PLAIN: "tab:cyan",
+    rivals.LEARNING: "tab:purple",
     rivals.RESTARTED: "tab:blue",
     rivals.MENDED: "tab:green",
 }
@@ -65,10 +66,44 @@ def draw_many(found: Mapping[int, Sequence[Outcome]], *, folder: Path) -> Path:
         panel.set_xlabel("sources")
         panel.set_title(title, fontsize=10, loc="left")
         panel.grid(alpha=0.25)
+        panel.set_xticks(sources)
     panels[1].axhline(100 - rivals.ENOUGH, color="black", linewidth=0.7, linestyle=":")
-    panels[0].legend(fontsize=7)
-    figure.suptitle("reorder-many: dataset 3 sent by several sources", fontsize=11)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=4
+    )
+    figure.suptitle(
+        "reorder-many: dataset 3 sent by several sources; dotted: 99.97 % mended", fontsize=11
+    )
     return save_picture(figure, folder, "reorder-many")
+
+
+def draw_clock_drift(
+    found: Mapping[str, Mapping[str, float]], paper: Mapping[str, tuple[int, int]], *, folder: Path
+) -> Path:
+    """Draw how many rows are out of order by the drift; return the path of the picture.
+
+    Args:
+        found: {drift: {way to merge: rows out of order}}, the same ways for each.
+        paper: {drift: rows out of order without sync, and with}.
+        folder: where to.
+    """
+    figure = Figure(figsize=(10.0, 4.6), dpi=110, layout="constrained")
+    panel = figure.subplots()
+    drifts = list(found)
+    ways = list(found[drifts[0]])
+    lines = {way: [found[drift][way] for drift in drifts] for way in ways}
+    for way, counts in lines.items():
+        panel.plot(drifts, counts, marker="o", label=way)
+    for place, way in enumerate(("without sync", "with sync")):
+        counts = [paper[drift][place] for drift in drifts]
+        panel.plot(drifts, counts, "x--", color=("0.3", "0.6")[place], label=f"[thesis], {way}")
+    panel.set_yscale("log")
+    panel.set_xlabel("by how much one of two clocks is ahead")
+    panel.set_ylabel("rows right behind a newer one")
+    panel.grid(alpha=0.25)
+    figure.legend(*panel.get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=3)
+    figure.suptitle("clock-drift: two sources put in one order, one clock wrong", fontsize=11)
+    return save_picture(figure, folder, "clock-drift")
 
 
 def _points(panel: Axes, name: str, outcomes: Sequence[Outcome]) -> None:

@@ -37,16 +37,16 @@ def run(options: Options) -> Result:
         f"{rows} rows at 15,000/s, virtual time, the machines alone",
         ["dataset", "policy", "mean, ms", "max, ms", "since event, ms", "mended, %", "paper"],
     )
-    tasks = [
-        partial(_curve, dataset, options, made)
-        for dataset in DATASETS
-        for made in _rivals(options).values()
-    ]
-    found = iter(side_by_side(tasks, what="reorder-single"))
-    curves: dict[str, Curves] = {}
-    for dataset in DATASETS:
-        curves[dataset.name] = {name: next(found) for name in _rivals(options)}
-        _tell(result, dataset.name, curves[dataset.name])
+    made = _rivals(options)
+    tasks = {  # the longest first
+        (dataset.name, name): partial(_curve, dataset, options, made[name])
+        for dataset in reversed(DATASETS)
+        for name in reversed(made)
+    }
+    found = dict(zip(tasks, side_by_side([*tasks.values()], what="reorder-single"), strict=True))
+    curves = {one.name: {name: found[one.name, name] for name in made} for one in DATASETS}
+    for dataset, each in curves.items():
+        _tell(result, dataset, each)
     result.notes += [
         "latency is from when a row was sent to us; since event: from its event time",
         f"paper: mean latency, ms, and accuracy, %: {_paper()}",
@@ -59,12 +59,17 @@ def run(options: Options) -> Result:
 
 def _rivals(options: Options) -> dict[str, Callable[[Arrivals], list[Outcome]]]:
     caps_ms = rivals.QUICK_CAPS_MS if options.quick else rivals.CAPS_MS
+    fewer_ms = rivals.QUICK_CAPS_MS if options.quick else rivals.FEWER_CAPS_MS
     return {
         rivals.K_SLACK: partial(rivals.of_k_slack, caps_ms=caps_ms),
         rivals.MP: partial(rivals.of_mp, caps_ms=caps_ms),
         rivals.AQ: partial(rivals.of_aq, quick=options.quick),
         **{
-            reading: partial(rivals.of_sequence, reading=reading, caps_ms=caps_ms)
+            reading: partial(
+                rivals.of_sequence,
+                reading=reading,
+                caps_ms=caps_ms if reading == rivals.MENDED else fewer_ms,
+            )
             for reading in rivals.READINGS
         },
     }
@@ -89,6 +94,7 @@ def _tell(result: Result, dataset: str, curves: Curves) -> None:
         *((one, "sequence" if name == rivals.PLAIN else "") for name, one in thesis.items()),
         (sequence, ""),
         (rivals.best(curves[rivals.MENDED]), "hindsight"),
+        (rivals.best(curves[rivals.LEARNING]), "hindsight"),
         (rivals.best(curves[rivals.K_SLACK]), "hindsight"),
     ]
     figures = {}
@@ -105,29 +111,29 @@ def _tell(result: Result, dataset: str, curves: Curves) -> None:
         for name, found in curves.items()
     }
     result.figures[dataset] = figures
-    plain, mended = thesis[rivals.PLAIN], thesis[rivals.MENDED]
     result.claims += [
-        _mends(f"{dataset}: sequence", sequence),
-        Claim(f"{dataset}: MP-K-slack / sequence", _times(mp, sequence), ">=", MP_TIMES),
-        Claim(f"{dataset}: best AQ-K-slack / sequence", _times(aq, sequence), ">=", AQ_TIMES),
-        _mends(f"{dataset}: Eq. 3.11 as it stands", plain),
-        _mends(f"{dataset}: mended, 500 ms", mended),
-        Claim(f"{dataset}: MP / mended, 500 ms", _times(mp, mended), ">=", MP_TIMES),
-        Claim(f"{dataset}: best AQ / mended, 500 ms", _times(aq, mended), ">=", AQ_TIMES),
+        *_claims(f"{dataset}, sequence, timer mended, {rivals.ONE_MS} ms", sequence, mp, aq),
+        _mends(f"{dataset}, Eq. 3.11 as it stands", thesis[rivals.PLAIN]),
+        *_claims(f"{dataset}, timer mended, the thesis' 500 ms", thesis[rivals.MENDED], mp, aq),
+    ]
+
+
+def _claims(who: str, one: Outcome, mp: Outcome, aq: Outcome) -> list[Claim]:
+    return [
+        _mends(who, one),
+        Claim(f"{who}: times under MP-K-slack", mp.mean_ms / one.mean_ms, ">=", MP_TIMES),
+        Claim(f"{who}: times under the best AQ-K-slack", aq.mean_ms / one.mean_ms, ">=", AQ_TIMES),
     ]
 
 
 def _mends(who: str, one: Outcome) -> Claim:
     still = 100 * (100 - one.accuracy)
-    return Claim(f"{who}: still out of order, of 10,000", still, "<=", rivals.MAY_STAY)
+    what = f"not mended, of 10,000 (accuracy ≥ {rivals.ENOUGH} %)"
+    return Claim(f"{who}: {what}", still, "<=", rivals.MAY_STAY)
 
 
 def _with_wait(curve: list[Outcome], longest_ms: int) -> Outcome:
     return next(one for one in curve if one.name.endswith(f", {longest_ms} ms"))
-
-
-def _times(other: Outcome, one: Outcome) -> float:
-    return other.mean_ms / one.mean_ms
 
 
 def _paper() -> str:

@@ -33,6 +33,8 @@ def error_within(
 
     Raises:
         SettingError: one is out of its range.
+
+    Source: [thesis] §2.3.3, (ε_thr, δ); how θ_thr follows is in `ErrorWithin.coverage`.
     """
     return ErrorWithin(error, delta, of, spread)
 

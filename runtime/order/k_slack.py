@@ -54,7 +54,7 @@ def mp_k_slack(
     Raises:
         SettingError: no length of time, zero, or no such word.
 
-    Source: [thesis] §2.3.2. Differs: `at_most`.
+    Source: [thesis] §2.3.2. Differs: `at_most`, and "newest".
     """
     at_most_ns = duration_ns(at_most, what="mp_k_slack: at_most")
     return MpKSlack(at_most_ns, delay_from=delay_from, late=late)
@@ -62,7 +62,11 @@ def mp_k_slack(
 
 @dataclass(frozen=True)
 class KSlack(Buffer):
-    """Rows are held until the newest is `slack_ns` ahead of them."""
+    """Rows are held until the newest is `slack_ns` ahead of them. Settings are those of `k_slack`.
+
+    Raises:
+        SettingError: `slack_ns` is below 1, or there is no such word.
+    """
 
     slack_ns: int
     late: Late = "drop"
@@ -87,7 +91,11 @@ class KSlack(Buffer):
 
 @dataclass(frozen=True)
 class MpKSlack(Buffer):
-    """Rows are held for the largest delay seen so far."""
+    """Rows are held for the largest delay seen so far. Settings are those of `mp_k_slack`.
+
+    Raises:
+        SettingError: `at_most_ns` is below 1, or there is no such word.
+    """
 
     at_most_ns: int
     delay_from: DelayFrom = "next"

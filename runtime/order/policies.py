@@ -39,6 +39,10 @@ _ASKED = ("text", "refuses", "sorts", "may_mix", "passes_late", "longest_ns", "b
 def reorder_of(out_of_order: OrderWord | Reorder, disorder_ns: int) -> Reorder:
     """Return the policy of a source's settings.
 
+    Args:
+        out_of_order: a word for one of ours, or a policy.
+        disorder_ns: how far rows may be out; 0: not said.
+
     Raises:
         SettingError: it is none; or it has a disorder, and is a policy that has its own.
     """

@@ -44,6 +44,9 @@ class BySequence:
         least_ns: the shortest that a missing number is waited for, whatever Eq. 3.11 says. The
             thesis has none; without it a pause in the arrivals, longer than those of late, ends
             the wait (docs/benchmarks/order.md).
+
+    Raises:
+        SettingError: a weight, a word, `wraps`, `first` or `farthest` is out of its range.
     """
 
     timeout_ns: int
@@ -161,6 +164,9 @@ def by_sequence(  # noqa: PLR0913 - a word for each setting
 
     Raises:
         SettingError: one is out of its range.
+
+    Source: [thesis] §3.2.1, §3.2.2; α, β, the timeout and what to do with late rows are parameters
+    4 to 7 of its §4. The others are ours.
     """
     silent_ns = None
     if silent is not None:

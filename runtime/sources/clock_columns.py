@@ -18,6 +18,9 @@ class ClockColumns:
         offset: the column of what to add to the event time to have ours; integers.
         bound: the column of how far off that can be, >= 0; integers. None: nothing is known.
         unit: of both.
+
+    Raises:
+        SettingError: there is no such unit.
     """
 
     offset: str
