@@ -1,4 +1,4 @@
-"""In which order did things happen on nine phones, and what of it never came?
+"""The order in which things happened on nine phones, and what of it never came.
 
 Phones and tablets send a message each half second over a phone network, and number them. A quarter
 comes behind a newer one of another phone. Here each phone's messages are put in the order of its

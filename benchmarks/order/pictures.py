@@ -101,7 +101,9 @@ def draw_clock_drift(
     panel.set_xlabel("by how much one of two clocks is ahead")
     panel.set_ylabel("rows right behind a newer one")
     panel.grid(alpha=0.25)
-    figure.legend(*panel.get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=3)
+    figure.legend(
+        *panel.get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=3
+    )
     figure.suptitle("clock-drift: two sources put in one order, one clock wrong", fontsize=11)
     return save_picture(figure, folder, "clock-drift")
 

@@ -28,6 +28,7 @@ from runtime.order.coverage import Coverage, ErrorWithin
 from runtime.order.delays import Delays
 from runtime.order.largest_delay import DelayFrom, LargestDelay, before, behind_rows
 from runtime.order.reorder import Reordering
+from runtime.order.settings import is_number
 
 
 def aq_k_slack(
@@ -93,16 +94,20 @@ class AqKSlack(Buffer):
         who = "aq_k_slack"
         check_buffer(who, late=self.late, window=self.window_ns, at_most=self.at_most_ns)
         check_delay_from(who, self.delay_from)
-        if not isinstance(self.coverage, ErrorWithin) and not 0 < self.coverage < 1:
+        coverage, quantile = self.coverage, self.quantile
+        if not isinstance(coverage, ErrorWithin) and not (is_number(coverage) and 0 < coverage < 1):
             raise SettingError(
-                f"{who}: coverage={self.coverage!r} must lie between 0 and 1, both left out; "
+                f"{who}: coverage={coverage!r} must lie between 0 and 1, both left out; "
                 "mp_k_slack() waits for all"
             )
-        if not 0 < self.quantile < 1:
-            raise SettingError(f"{who}: quantile={self.quantile!r} must lie between 0 and 1")
-        if not self.gains[0] > 0 or not self.gains[1] >= 0:
+        if not (is_number(quantile) and 0 < quantile < 1):
             raise SettingError(
-                f"{who}: gains={self.gains!r} must be (more than zero, zero or more)"
+                f"{who}: quantile={quantile!r} must lie between 0 and 1, both left out"
+            )
+        if not _are_gains(self.gains):
+            raise SettingError(
+                f"{who}: gains={self.gains!r} must be two numbers, K_p and K_d: (more than zero, "
+                "zero or more), such as (0.05, 0.005)"
             )
 
     def needed(self, rows: int) -> float:
@@ -127,6 +132,11 @@ class AqKSlack(Buffer):
     def begin(self) -> Reordering:
         """Hold rows for as long as MP-K-slack, to begin with."""
         return Buffering(Adapting(self))
+
+
+def _are_gains(given: Any) -> bool:
+    is_pair = isinstance(given, tuple | list) and len(given) == 2
+    return is_pair and all(map(is_number, given)) and given[0] > 0 and given[1] >= 0
 
 
 class Adapting:

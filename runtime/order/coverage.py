@@ -15,6 +15,7 @@ import numpy as np
 
 from runtime.errors import SettingError
 from runtime.model import BoolArray, Int64Array
+from runtime.order.settings import is_number
 
 Of = Literal["count", "sum", "mean"]
 _OF = ("count", "sum", "mean")
@@ -50,7 +51,7 @@ class ErrorWithin:
 
     def __post_init__(self) -> None:
         for name, value in (("error", self.error), ("delta", self.delta)):
-            if not 0 < value < 1:
+            if not (is_number(value) and 0 < value < 1):
                 raise SettingError(
                     f"error_within: {name}={value!r} must lie between 0 and 1, both left out; an "
                     "error of a hundredth is 0.01"
@@ -59,7 +60,7 @@ class ErrorWithin:
             raise SettingError(
                 f"error_within: of={self.of!r} must be one of {', '.join(map(repr, _OF))}"
             )
-        if not 0 <= self.spread < math.inf:
+        if not (is_number(self.spread) and 0 <= self.spread < math.inf):
             raise SettingError(
                 f"error_within: spread={self.spread!r} must be zero or more: standard deviation "
                 "by mean of the values"

@@ -15,6 +15,7 @@ from runtime.model import Duration, Int64Array, duration_ns, format_ns
 from runtime.order.buffer import Buffer, Buffering, Late, Released, check_buffer
 from runtime.order.largest_delay import behind_rows
 from runtime.order.reorder import Reordering
+from runtime.order.settings import is_number
 
 _US = 1_000
 
@@ -58,7 +59,7 @@ class Ldop(Buffer):
 
     def __post_init__(self) -> None:
         check_buffer("ldop", late=self.late, window=self.window_ns, at_most=self.at_most_ns)
-        if not 0 <= self.factor <= 1_000:
+        if not (is_number(self.factor) and 0 <= self.factor <= 1_000):
             raise SettingError(
                 f"ldop: factor={self.factor!r} must lie between 0 and 1000: so many mean delays a "
                 "row waits for beyond the window"

@@ -12,6 +12,7 @@ from typing import Literal
 from runtime.errors import SettingError
 from runtime.model import Duration, duration_ns, format_ns
 from runtime.order.reorder import AsTheyCome, Reordering
+from runtime.order.settings import is_number, is_whole
 
 FARTHEST = 1_000_000
 """A number further ahead than this is not waited for: it begins a new numbering."""
@@ -65,28 +66,46 @@ class BySequence:
 
     def __post_init__(self) -> None:
         for name, weight in (("alpha", self.alpha), ("beta", self.beta)):
-            if not 0 <= weight < 1:
+            if not (is_number(weight) and 0 <= weight < 1):
                 raise SettingError(
-                    f"{name}={weight!r} must be at least 0 and below 1: so much the old value "
-                    "weighs in the average; the thesis has 0.6"
+                    f"by_sequence: {name}={weight!r} must be at least 0 and below 1: so much the "
+                    "old value weighs in the average; the thesis has 0.6"
                 )
         for name, word, words in (
             ("late", self.late, ("drop", "pass")),
             ("restart", self.restart, ("first", "added")),
         ):
             if word not in words:
-                raise SettingError(f"{name}={word!r} must be {words[0]!r} or {words[1]!r}")
-        if self.wraps is not None and not 2 <= self.wraps <= 62:
+                raise SettingError(
+                    f"by_sequence: {name}={word!r} must be {words[0]!r} or {words[1]!r}"
+                )
+        for name, flag in (("merge", self.merge), ("learns_from_late", self.learns_from_late)):
+            if not isinstance(flag, bool):
+                raise SettingError(f"by_sequence: {name}={flag!r} must be True or False")
+        self._check_numbers()
+
+    def _check_numbers(self) -> None:
+        if self.wraps is not None and not (is_whole(self.wraps) and 2 <= self.wraps <= 62):
             raise SettingError(
-                f"wraps={self.wraps!r} must be the bits of the number, 2 to 62 (32, say), or None "
-                "if it never begins again"
+                f"by_sequence: wraps={self.wraps!r} must be the bits of the number, 2 to 62 (32, "
+                "say), or None if it never begins again"
             )
-        if self.first is not None and (self.first < 0 or self.first >= self.numbers):
-            raise SettingError(f"first={self.first!r} is no number that a writer can have")
-        if self.farthest < 1 or (self.wraps is not None and self.farthest >= self.numbers // 2):
+        first, most = self.first, self.numbers
+        if first is not None and not (is_whole(first) and 0 <= first < most):
             raise SettingError(
-                f"farthest={self.farthest!r} must be at least 1"
-                + ("" if self.wraps is None else " and below half of all numbers")
+                f"by_sequence: first={first!r} is no number that a writer can have: a whole one, "
+                f"from 0 to below {most:,}; or None for whatever comes first"
+            )
+        if not (is_whole(self.farthest) and self.farthest >= 1):
+            raise SettingError(
+                f"by_sequence: farthest={self.farthest!r} must be a whole number, 1 or more: so "
+                "far ahead a number may be and still be waited for"
+            )
+        if self.wraps is not None and self.farthest >= most // 2:
+            raise SettingError(
+                f"by_sequence: farthest={self.farthest!r} must be below half of all numbers, which "
+                f"with wraps={self.wraps} is {most // 2:,}: else nobody could tell ahead from "
+                "behind; give a smaller farthest="
             )
 
     @property

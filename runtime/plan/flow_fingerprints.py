@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from runtime.errors import FlowError
 from runtime.model import BY_DEADLINE, READY_ONLY
+from runtime.plan.arrivals import closes_of
 from runtime.plan.canonical import canonical_step
 from runtime.plan.step import GatedStep, Step, release_of
 from runtime.plan.steps import SinkStep, SourceStep
@@ -115,6 +116,8 @@ def _of_step(steps: Mapping[str, Step], name: str, behind: list[str]) -> str:
     release = release_of(step)
     if release != READY_ONLY:
         what = "is tuned by a deadline" if release is BY_DEADLINE else "has a slack"
+        if closes_of(step) is not None:
+            what = "lets rows go as they come, for its windows close in time (close=)"
         return f"the gate of {name!r} {what}, so its order depends on the clock"
     if isinstance(step, SourceStep):
         return _of_source(step)

@@ -142,12 +142,17 @@ class NumberedBlocks:
         wrong = (column < 0) | (column >= most)
         if wrong.any():
             at = int(wrong.argmax())
-            rule = "is 0 or more"
+            rule, more = "is 0 or more", ""
             if self._policy.wraps is not None:
                 rule += f" and, with wraps={self._policy.wraps}, below {most}"
+            elif column[at] >= most:
+                rule += f" and below {most}"
+            else:
+                more = " (if they are of a counter that goes on below 0, such as one of 32 bits"
+                more += ": add 2**32 to them, and set wraps=32)"
             raise SchemaError(
                 f"source {self._source!r}: {self._column!r} is {column[at]} in row {rows.row[at]} "
                 f"(counted from 0), and a number in a sequence {rule}; drop or mend such rows "
-                "before reading"
+                f"before reading{more}"
             )
         return column.astype(np.int64, copy=False)

@@ -12,11 +12,16 @@ from runtime.model import END_NS, START_NS
 from runtime.plan.plan import Stage
 from runtime.plan.steps import SourceStep
 from runtime.sources import SourceMachine
+from runtime.sources.arrivals import ArrivalTeller
 from tests.support.any_flow import MS, any_flow
 from tests.support.restoring import check_restored_anywhere
 
 SEEDS = range(24)
 CALLS = 40
+COUNTS = (
+    *("rows_in", "late", "late_dropped", "held", "early"),
+    *("duplicates", "given_up", "renumbered"),
+)
 
 
 def sources(seed: int) -> list[Stage]:
@@ -34,6 +39,7 @@ def maker(stage: Stage) -> Callable[[], SourceMachine]:
             writer_id=stage.number,
             start_ns=0,
             needed=stage.needed,
+            teller=ArrivalTeller(20 * MS, rank=stage.number, speed=stage.step.source.speed),
         )
 
     return make
@@ -48,7 +54,7 @@ def calls(chance: Random) -> list[Callable[[SourceMachine], Any]]:
         rows = chance.choice([1, 7, 40, 1_000])
         made.append(lambda source, at=now_ns: source.due_ns(at))
         made.append(lambda source, at=now_ns, most=rows: source.take(at, max_rows=most))
-        made.append(lambda source: [source.rows_in, source.late_dropped, source.held, source.early])
+        made.append(lambda source: [getattr(source, word) for word in COUNTS])
     late_ns = now_ns + 10**12
     return [*made, *[lambda source: source.take(late_ns) for _ in range(60)]]
 
@@ -73,5 +79,5 @@ def test_a_source_promises_ever_more_keeps_its_word_for_rows_in_order_and_ends_o
                 promise_ns = message.promise_ns
                 rows += message.rows
             assert (promise_ns, source.is_ended) == (END_NS, True)
-            assert rows + source.late_dropped == source.rows_in
+            assert rows + source.late_dropped + source.duplicates == source.rows_in
             assert source.held == 0

@@ -9,7 +9,7 @@ from runtime.errors import FlowError
 from runtime.measure import imbalances
 from slackwater.report.render import report_text
 from tests.support.flows import simulated
-from tests.support.numbered import numbered_flow, shuffled_devices
+from tests.support.numbered import all_parts_flow, numbered_flow, shuffled_devices
 
 
 @pytest.mark.parametrize("merge", [False, True])
@@ -24,6 +24,23 @@ def test_a_paced_run_has_the_results_of_one_that_is_read_at_once(merge: bool) ->
     assert tables[0].equals(tables[1])
     assert tables[0].equals(tables[2])
     assert reports[0].counts == reports[1].counts
+
+
+@pytest.mark.parametrize("nodes", [1, 4])
+def test_clocks_drift_k_slack_and_closing_together_depend_on_neither_pace_nor_place(
+    nodes: int,
+) -> None:
+    rows = shuffled_devices(6)
+    tables = []
+    for speed, seed in ((2.0, 1), (9.0, 2)):
+        flow = all_parts_flow(rows, speed=speed)
+        job, report = simulated(flow, seed=seed, nodes=nodes if speed == 2.0 else 2)
+        assert report.state == "done", report.error
+        assert not imbalances(report)
+        tables.append([job.result(sink) for sink in ("counts", "pairs", "closing")])
+    assert all(len(table) for table in tables[0])
+    for one, other in zip(*tables, strict=True):
+        assert one.equals(other)
 
 
 def test_what_became_of_each_row_is_told_by_name_and_given_up_numbers_beside_it() -> None:

@@ -296,6 +296,8 @@ def test_numbers_that_are_none_are_named() -> None:
     wrong: list[tuple[Any, dict[str, Any], str]] = [
         ([0, -1], {}, "'n' is -1 in row 1 .*a number in a sequence is 0 or more"),
         ([0, 2**32], {"wraps": 32}, r"is 4294967296 in row 1 .*wraps=32, below 4294967296"),
+        ([0, -(2**31)], {}, r"is -2147483648 in row 1 .*add 2\*\*32 to them, and set wraps=32"),
+        (pa.array([0, 2**64 - 1], pa.uint64()), {}, "is 0 or more and below 9223372036854775807"),
         ([0, None], {}, "sequence column 'n' is null in 1 of the 2 rows"),
         ([0.0, 1.0], {}, "sequence column 'n' has type double, .* is an integer"),
     ]
@@ -326,7 +328,15 @@ def test_settings_that_do_not_go_together_are_refused() -> None:
         ({"wraps": 64}, "wraps=64 must be the bits"),
         ({"first": -1}, "first=-1 is no number"),
         ({"timeout": "0s"}, "timeout='0s' must be more than zero"),
-        ({"wraps": 8}, "farthest=1000000 must be at least 1 and below half of all numbers"),
+        ({"wraps": 8}, "farthest=1000000 must be below half of all numbers, .* wraps=8 is 128"),
+        ({"farthest": 0}, "by_sequence: farthest=0 must be a whole number, 1 or more"),
+        ({"alpha": "much"}, "by_sequence: alpha='much' must be at least 0 and below 1"),
+        ({"beta": float("nan")}, "beta=nan must be"),
+        ({"wraps": "32"}, "wraps='32' must be the bits"),
+        ({"wraps": 32.0}, "wraps=32.0 must be the bits"),
+        ({"first": 1.5}, r"first=1.5 is no number that a writer can have: .* None for whatever"),
+        ({"farthest": "far"}, "farthest='far' must be a whole number"),
+        ({"merge": "yes"}, "merge='yes' must be True or False"),
     ]
     for given_settings, said in refused:
         with pytest.raises(SettingError, match=said):

@@ -14,6 +14,7 @@ import slackwater as sw
 from runtime.config import Limits
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Trial
+from runtime.model import READY_ONLY
 from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.tune import SetRelease
@@ -54,8 +55,11 @@ class Recent:
         return [{"text": text, "n": -t, "value": self.values.pop()}]
 
 
-def any_source(flow: sw.Dataflow, name: str, chance: Random) -> sw.Stream:
-    """Some 60 rows over up to 2 s, in one of the ways in which a source may be written."""
+def any_source(flow: sw.Dataflow, name: str, chance: Random, apart: Random) -> sw.Stream:
+    """Some 60 rows over up to 2 s, in one of the ways in which a source may be written.
+
+    What is drawn from `apart` came later: so what a seed has drawn from `chance` stays.
+    """
     rng = np.random.default_rng(chance.randrange(2**32))
     rows = chance.choice([0, 15, 60, 120])
     kind = chance.choice(["ordered", "sort", "late", "promise", "writers", "idle", "ahead"])
@@ -99,12 +103,78 @@ def any_source(flow: sw.Dataflow, name: str, chance: Random) -> sw.Stream:
         options["ahead"] = "100ms"
     if chance.random() < 0.7:
         options["speed"] = chance.choice([1.0, 2.5])
+    if apart.random() < 0.4:
+        data = ordered_otherwise(data, options, apart, waits=flow.release == READY_ONLY)
+    if apart.random() < 0.3:
+        data = off_by_a_clock(data, options, apart)
     cut = sw.table(data, batch_rows=chance.choice([7, 50, 1_000]))
     stream = flow.source(name, cut, event_time="ts", time_unit="ns", **options)
     return stream.select("ts", "key", "text", "value")
 
 
-def any_flow(seed: int) -> Plan:
+def ordered_otherwise(
+    data: pa.Table, options: dict[str, Any], chance: Random, *, waits: bool
+) -> pa.Table:
+    """Let a source order its rows by number, some lost and some twice, or as K-slack does.
+
+    Args:
+        data: its rows.
+        options: of the source, to be changed.
+        chance: what is drawn from.
+        waits: all gates wait for what is promised: then nothing may come behind a promise.
+    """
+    for one in ("promise", "ahead", "disorder", "idle"):
+        options.pop(one, None)
+    late: Any = "drop" if waits else chance.choice(["drop", "pass"])
+    k_slacks = (
+        sw.k_slack("60ms", late=late),
+        sw.mp_k_slack(late=late),
+        sw.aq_k_slack(window="100ms", coverage=0.9, late=late),
+        sw.ldop(window="50ms", late=late),
+    )
+    if chance.random() < 0.5:
+        options["out_of_order"] = chance.choice(k_slacks)
+        return data
+    if has_writers := chance.random() < 0.5:
+        options["writer"] = "writer"
+    options["sequence"] = "number"
+    options["out_of_order"] = sw.by_sequence(
+        timeout=chance.choice(["40ms", "300ms"]),
+        late=late,
+        restart=chance.choice(["first", "added"]),
+        merge=has_writers and (waits or chance.random() < 0.5),  # else a silent one may come late
+        wraps=6,
+        farthest=20,
+    )
+    writers = data["writer"].to_numpy() if has_writers else np.zeros(len(data), np.int64)
+    order = np.lexsort((data["ts"].to_numpy(), writers))
+    number = np.empty(len(data), np.int64)
+    number[order] = np.arange(len(data)) - writers[order].searchsorted(writers[order])
+    copies = chance.choices([1, 0, 2], (0.94, 0.03, 0.03), k=len(data))
+    kept = np.repeat(np.arange(len(data)), copies)
+    return data.append_column("number", pa.array(number % 64)).take(kept)
+
+
+def off_by_a_clock(data: pa.Table, options: dict[str, Any], chance: Random) -> pa.Table:
+    """Let the times of a source be those of a clock that is off, and its rows say by how much."""
+    rng = np.random.default_rng(chance.randrange(2**32))
+    off = rng.integers(-50, 50) + rng.integers(0, 3, len(data))
+    bound = None if chance.random() < 0.5 else "bound"
+    options["clock"] = sw.clock_columns("off", bound, unit="ms")
+    for name in ("ts", "known"):
+        at = data.schema.get_field_index(name)
+        data = data.set_column(at, name, pa.array(data[name].to_numpy() - off * MS))
+    return data.append_column("off", pa.array(off)).append_column("bound", pa.array(off % 3))
+
+
+def any_drift(chance: Random) -> Any:
+    """Draw `drift=`: mostly none; a length; a column that all streams have."""
+    if chance.random() < 0.7:
+        return None
+    return chance.choice(["4ms", sw.clock_bound("key", most="1500us", unit="ms")])
+
+
+def any_flow(seed: int) -> Plan:  # noqa: PLR0912 - a branch for each thing that is drawn
     """Two or three sources; merges, joins, aggregates, replicas; one or two sinks; small limits."""
     chance = Random(seed)  # noqa: S311 - a draw, not a secret
     way: dict[str, Any] = chance.choice(
@@ -113,7 +183,8 @@ def any_flow(seed: int) -> Plan:
     late = Random(~seed)  # noqa: S311 - what is drawn here is drawn apart, so that seeds stay
     way["keep"] = late.choice([None, "promise", "slack"])
     flow = sw.Dataflow(f"any-{seed}", **way)
-    streams = [any_source(flow, f"s{n}", chance) for n in range(chance.choice([2, 2, 3]))]
+    apart = Random(seed + 2**34)  # noqa: S311 - drawn apart, so that seeds stay
+    streams = [any_source(flow, f"s{n}", chance, apart) for n in range(chance.choice([2, 2, 3]))]
     first, second = streams[0], streams[1]
     if seed % 8 == 5:  # so many writers are kept otherwise
         silent = [flow.source(f"none-{n}", NOBODY, event_time="ts") for n in range(16)]
@@ -131,6 +202,16 @@ def any_flow(seed: int) -> Plan:
             Recent, RECENT, within="100ms", replicas=own.choice([1, 2]), name="recent"
         )
         recent.sink("recent-out", sw.collect_sink())
+    if apart.random() < 0.2:
+        jumps = second.key_by("key").followed_by(
+            first=sw.col("value") < 0.3,
+            then=sw.col("value") > 0.6,
+            within="100ms",
+            drift=any_drift(apart),
+            replicas=apart.choice([1, 2]),
+            name="jumps",
+        )
+        jumps.sink("jumps-out", sw.collect_sink())
     fans_out = chance.random() < 0.3
     replicas = chance.choice([1, 2, 2])
     if chance.random() < 0.6:
@@ -145,6 +226,7 @@ def any_flow(seed: int) -> Plan:
             name="pairs",
             replicas=replicas,
             share=share,
+            drift=any_drift(apart),
         )
         if chance.random() < 0.5:
             pairs = pairs.filter(sw.col("value") < sw.col("value_right"))
@@ -152,12 +234,19 @@ def any_flow(seed: int) -> Plan:
         if pairs.name == "pairs" and late.random() < 0.5:
             pairs.late().sink("late", sw.collect_sink())
         if chance.random() < 0.5:
-            counted(pairs, chance, replicas=1).sink("counts", sw.collect_sink())
+            counted(pairs, chance, replicas=1, drift=any_drift(apart)).sink(
+                "counts", sw.collect_sink()
+            )
     else:
         merged = flow.merge(first, second, name="all")
         close = any_closing(Random(seed + 2**33))  # noqa: S311 - drawn apart, so that seeds stay
         counts = counted(
-            merged, chance, replicas=replicas, late=late.choice(["drop", "correct"]), close=close
+            merged,
+            chance,
+            replicas=replicas,
+            late=late.choice(["drop", "correct"]),
+            close=close,
+            drift=None if close is not None else any_drift(apart),
         )
         counts.sink("counts", sw.collect_sink())
         if late.random() < 0.5:
@@ -197,7 +286,13 @@ def any_closing(chance: Random) -> Any:
 
 
 def counted(
-    stream: sw.Stream, chance: Random, *, replicas: int, late: Any = "drop", close: Any = None
+    stream: sw.Stream,
+    chance: Random,
+    *,
+    replicas: int,
+    late: Any = "drop",
+    close: Any = None,
+    drift: Any = None,
 ) -> sw.Stream:
     return stream.aggregate(
         by=chance.choice(["key", "text", ("key", "text")]),
@@ -206,6 +301,7 @@ def counted(
         replicas=replicas,
         late=late,
         close=close,
+        drift=drift,
         n=sw.count(),
         mean=sw.mean("value"),
         most=sw.max("value"),

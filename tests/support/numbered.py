@@ -1,6 +1,8 @@
-"""Numbered devices whose messages come shuffled, lost and repeated, and a flow that counts them."""
+"""Numbered devices whose messages come shuffled, lost and repeated, and flows that count them."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -50,4 +52,47 @@ def numbered_flow(rows: pa.Table, *, speed: float | None, merge: bool) -> sw.Dat
     )
     counts = messages.aggregate(by="device", window=sw.tumbling("100ms"), n=sw.count())
     counts.sink("counts", sw.collect_sink())
+    return flow
+
+
+def all_parts_flow(rows: pa.Table, *, speed: float) -> sw.Dataflow:
+    """Return a flow in which all that puts rows in order, or closes in time, meets.
+
+    Clocks of devices are up to 20 ms off, and rows say by how much: `off`, and 1 ms more or less.
+    """
+    off_ns = (np.asarray(rows["device"]) * 10 - 20) * MS
+    made_ns = np.asarray(rows["made"].cast(pa.int64()))
+    rows = rows.append_column("off", pa.array(off_ns)).append_column(
+        "bound", pa.array(np.full(len(rows), MS))
+    )
+    shifted = pa.array(made_ns - off_ns, pa.timestamp("ns"))
+    rows = rows.set_column(rows.schema.get_field_index("made"), "made", shifted)
+    flow = sw.Dataflow("all-parts")
+    read: dict[str, Any] = {"event_time": "made", "arrival": "came", "speed": speed}
+    clock = sw.clock_columns("off", "bound", unit="ns")
+    order = sw.by_sequence(timeout="80ms", restart="added", wraps=32, merge=True, silent="1s")
+    numbered = flow.source(
+        "numbered",
+        sw.table(rows),
+        clock=clock,
+        writer="device",
+        sequence="number",
+        out_of_order=order,
+        **read,
+    )
+    sorted_ = flow.source(
+        "sorted", sw.table(rows), clock=clock, out_of_order=sw.mp_k_slack(), **read
+    )
+    counts = numbered.aggregate(
+        by="device", window=sw.tumbling("100ms"), drift="bound", n=sw.count()
+    )
+    counts.sink("counts", sw.collect_sink())
+    pairs = numbered.join(sorted_, on=("device", "number"), within="4ms", drift="2ms")
+    pairs.select("device", "certain").sink("pairs", sw.collect_sink())
+    closing = flow.merge(numbered, sorted_).aggregate(
+        window=sw.sliding("200ms", "50ms"),
+        close=sw.probslack(0.2, first_rows=20, ordered=False),
+        n=sw.count(),
+    )
+    closing.sink("closing", sw.collect_sink())
     return flow

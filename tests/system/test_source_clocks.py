@@ -71,11 +71,17 @@ def test_events_of_two_hosts_have_the_servers_time_within_their_bounds(
         ]
         merged = flow.merge(*sources, name="both").assign(at=sw.event_time().cast("int64"))
         merged.sink("out", sw.collect_sink())
+        counts = merged.aggregate(
+            window=sw.tumbling("10s"),
+            drift=sw.clock_bound("clock_bound_ns", most="4s"),
+            n=sw.count(),
+        )
+        counts.sink("counts", sw.collect_sink())
         began_ns = time.time_ns()
         job = cluster.submit(flow, placement={"phone": "node-1", "tablet": "node-2"})
         report = job.wait(LIMIT_S)
         ended_ns = time.time_ns()
-        rows = job.result("out").to_pylist()
+        rows, windows = (job.result(sink).to_pylist() for sink in ("out", "counts"))
     assert report.ledger.is_balanced
     assert len(rows) == 2 * ROWS
     assert [row["at"] for row in rows] == sorted(row["at"] for row in rows)
@@ -83,6 +89,8 @@ def test_events_of_two_hosts_have_the_servers_time_within_their_bounds(
         assert abs(row["at"] - (row["t"] + HOUR)) <= row["clock_bound_ns"]
         bound_ns = row["clock_bound_ns"]
         assert began_ns + HOUR - bound_ns <= row["at"] <= ended_ns + HOUR + bound_ns
+    assert sum(one["n"] or 0 for one in windows) == 2 * ROWS
+    assert all(one["n_low"] <= (one["n"] or 0) <= one["n_high"] for one in windows)
     told = [stage.source_clock for stage in report.stages if stage.kind == "source"]
     assert [(one["writers"], one["jumps"]) for one in told] == [(1, 0)] * 2
     assert [one["unanswered_rounds"] for one in told] == [0, 0]  # read in threads of their own
