@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from runtime.closing.policy import ClosedWindows, ClosingCounts, FloatArray
-from runtime.closing.windows import Ranges, WindowEnds
+from runtime.closing.windows import Ranges, WindowEnds, exact_sum
 from runtime.model import START_NS, Int64Array
 
 
@@ -52,7 +52,7 @@ class Account:
         self._closed.append((windows, at_ns, chances))
         self.windows += len(windows)
         self.early += early
-        self._slack_ns += int((at_ns - self._windows.ends_ns(windows)).sum())
+        self._slack_ns += exact_sum(at_ns - self._windows.ends_ns(windows))
 
     def close_at_end(self, until: int, at_ns: int) -> None:
         """Tell of the windows up to one that the end of the input closes: they do not count."""

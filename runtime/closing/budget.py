@@ -74,6 +74,11 @@ class Budget:
             return False
         return self.missed >= 0.9 * self._share * self.windows > 0
 
+    @property
+    def is_overdrawn(self) -> bool:
+        """Whether the mean slack is above its bound: windows then close as soon as they may."""
+        return self.slack_ns is not None and self.slack_sum_ns > self.slack_ns * self.windows
+
     def longest_slack_ns(self, slide_ns: int) -> int:
         """Return the longest slack of the next window that keeps the mean; with a bound on slack.
 

@@ -23,7 +23,6 @@ from runtime.closing.windows import WindowEnds
 from runtime.model import BoolArray, Int64Array
 
 NONE = np.empty(0, dtype=np.int64)
-_SPAN = 1 << 50  # ns, above any g that matters: 13 days
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,7 @@ class Candidates:
             [at, until); ordered by time, then by window.
         sure_at_ns, sure_open: shape (steps,): from this tick on it is sure that all windows
             before `open` are complete; ascending.
+        sure_by_rows: whether that is so by the last row of the tick; else by time.
     """
 
     at_ns: Int64Array
@@ -62,6 +62,7 @@ class Candidates:
     until_ns: Int64Array
     sure_at_ns: Int64Array
     sure_open: Int64Array
+    sure_by_rows: bool = True
 
 
 class Lines:
@@ -99,6 +100,9 @@ class Lines:
             spans: that the ticks lie in.
             ends_ns: shape (windows,), of the windows.
             at_ns: shape (windows,), the ticks at which they close.
+
+        Returns:
+            Shape (windows,); NaN where a type that counts has no line yet.
         """
         complete = np.ones(len(ends_ns))
         firsts = np.flatnonzero(spans.is_first).tolist()
@@ -107,7 +111,7 @@ class Lines:
             span = first + np.searchsorted(spans.begin_ns[first:last], at_ns, side="right") - 1
             open_still = spans.newest_ns[span] < ends_ns
             if which < 0:
-                complete[open_still] = 0.0
+                complete[open_still] = np.nan
                 continue
             histograms = self.lines[which].histograms
             known_ns = spans.known_ns[span][open_still]

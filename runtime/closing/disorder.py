@@ -96,7 +96,7 @@ def candidates_in_disorder(
     """
     last, tick_ns = asked.last, asked.tick_ns
     if needs is None:
-        return Candidates(NONE, NONE, NONE, NONE, NONE)
+        return Candidates(NONE, NONE, NONE, NONE, NONE, sure_by_rows=False)
     now_ns = -(-now_ns // tick_ns) * tick_ns
 
     def from_on(slack_ns: int, first: int) -> tuple[Int64Array, Int64Array]:
@@ -108,7 +108,14 @@ def candidates_in_disorder(
 
     window, at_ns = from_on(needs.least_slack_ns(bound), asked.first)
     sure, sure_at_ns = from_on(needs.longest_ns, asked.pending)
-    return Candidates(at_ns, window, np.full(len(window), end_ns), sure_at_ns, sure + 1)
+    return Candidates(
+        at_ns,
+        window,
+        np.full(len(window), end_ns),
+        sure_at_ns,
+        sure + 1,
+        sure_by_rows=False,
+    )
 
 
 def plain_needs(needs: Needs) -> dict[str, Any]:

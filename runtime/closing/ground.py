@@ -14,7 +14,8 @@ import numpy as np
 from runtime.closing.account import Account
 from runtime.closing.policy import ClosedWindows, ClosingCounts
 from runtime.closing.windows import WindowEnds
-from runtime.model import END_NS, START_NS, Int64Array
+from runtime.errors import SchemaError
+from runtime.model import EARLIEST_NS, END_NS, LATEST_NS, START_NS, Int64Array
 
 NOTHING = np.empty(0, dtype=np.int64)
 
@@ -59,6 +60,19 @@ def _joined(first: Seen, second: Seen) -> Seen:
     )
 
 
+def _refuse_far(times_ns: Int64Array, *, what: str) -> None:
+    """Check that times leave room for the arithmetic of windows in 64 bits.
+
+    Raises:
+        SchemaError: one lies outside the years 1824 to 2116.
+    """
+    if times_ns.min() < EARLIEST_NS or times_ns.max() > LATEST_NS:
+        raise SchemaError(
+            f"windows that close in time: there is an {what} time outside the years 1824 to "
+            "2116; most often its unit is another one, or it stands for 'never': drop such rows"
+        )
+
+
 class GroundRun:
     """The part of a `ClosingRun` that does not depend on the policy, which is `_decide`.
 
@@ -97,9 +111,15 @@ class GroundRun:
     def observe(
         self, types: Int64Array, event_time_ns: Int64Array, arrival_ns: Int64Array
     ) -> Int64Array:
-        """Take rows, see `ClosingRun`."""
+        """Take rows, see `ClosingRun`.
+
+        Raises:
+            SchemaError: a time lies outside the years 1824 to 2116.
+        """
         if not len(types):
             return NOTHING
+        _refuse_far(event_time_ns, what="event")
+        _refuse_far(arrival_ns, what="arrival")
         arrival_ns = np.maximum(np.maximum.accumulate(arrival_ns), self._frontier_ns)
         tick_ns = -(-arrival_ns // self._tick_ns) * self._tick_ns
         self._waiting = _joined(self._waiting, Seen(types, event_time_ns, tick_ns))

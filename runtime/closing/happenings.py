@@ -66,6 +66,7 @@ class Stretch:
     Attributes:
         rows: that come.
         newest_ns: shape (rows + 1,), the newest event time before and with each.
+        newest_before_ns: the same before the last row that came before the stretch.
         now_ns, end_ns: ticks in [now, end) are decided.
         first_kept: the first window that counts at all.
         pending: the first window of which it is not sure yet that it is complete.
@@ -74,6 +75,7 @@ class Stretch:
 
     rows: Seen
     newest_ns: Int64Array
+    newest_before_ns: int
     now_ns: int
     end_ns: int
     first_kept: int
@@ -88,10 +90,13 @@ def sure_of(stretch: Stretch, candidates: Candidates, windows: WindowEnds) -> Su
     if not len(step_ns):
         none = np.empty(0, dtype=np.int64)
         return Sure(step_ns, step_open, none, none.astype(np.bool_))
-    # The last row of the tick, which makes a window sure, is past it: what counts came before.
-    before = np.searchsorted(stretch.rows.tick_ns, step_ns, side="left")
     by_then = np.searchsorted(stretch.rows.tick_ns, step_ns, side="right")
-    last_begun = windows.lasts_begun(stretch.newest_ns[np.maximum(before, by_then - 1)])
+    newest_ns = stretch.newest_ns
+    if candidates.sure_by_rows:
+        # The last row of the tick makes windows sure, and is past them: what counts came before.
+        # If the stretch begins behind the rows of a tick, that row is not in it.
+        newest_ns = np.concatenate([[stretch.newest_before_ns], newest_ns])
+    last_begun = windows.lasts_begun(newest_ns[by_then])
     number = np.arange(stretch.first, int(step_open[-1]))
     step = np.searchsorted(step_open, number, side="right")
     return Sure(step_ns, step_open, step_ns[step], number <= last_begun[step])

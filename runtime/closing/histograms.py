@@ -24,6 +24,7 @@ MOST_VALUES = 256
 """Distinct values of g that are kept; beyond, neighbours share a bin, to the safe side."""
 _AT_ONCE = 1 << 20  # cells of a table computed at once
 _ROUNDING = 1e-9  # sums of shares are off by less
+_FAR_NS = 2**60  # 36 years: longer gaps and delays count as that, so that sums fit in 64 bits
 NEVER_NS = -(2**62)
 """A β at and before which the chance is small enough: there is nothing to wait for."""
 
@@ -51,7 +52,7 @@ class Histograms:
         tick_ns: int,
         at_most_ns: int | None = None,
     ) -> None:
-        values, counts = np.unique(np.maximum(gaps_ns, 0), return_counts=True)
+        values, counts = np.unique(np.clip(gaps_ns, 0, _FAR_NS), return_counts=True)
         self.low_ns = self.high_ns = values  # (bins,), ascending: of each bin of g
         if len(values) > MOST_VALUES:
             bins = np.cumsum(counts) * MOST_VALUES // (counts.sum() + 1)
@@ -60,7 +61,7 @@ class Histograms:
             self.high_ns = values[np.concatenate([starts[1:] - 1, [len(values) - 1]])]
             counts = np.add.reduceat(counts, starts)
         self.shares: FloatArray = counts / counts.sum()  # (bins,), pdf_g
-        self.cumulated: FloatArray = np.cumsum(self.shares)
+        delays_ns = np.clip(delays_ns, -_FAR_NS, _FAR_NS)
         self.delays_ns, counts = np.unique(delays_ns, return_counts=True)  # (values,), ascending
         later = counts[::-1].cumsum()[::-1] / counts.sum()
         self._tail: FloatArray = np.concatenate([later, [0.0]])  # P[d > x] by the index of x
@@ -106,7 +107,8 @@ class Histograms:
             coming = np.maximum(coming - too_late, 0.0)
         coming *= self.shares[:most]
         coming[np.arange(most) >= classes[:, None]] = 0.0
-        total: FloatArray = coming.sum(axis=1)
+        # Added up one by one: a sum must not depend on how many are asked for together.
+        total: FloatArray = coming.cumsum(axis=1)[:, -1] if most else np.zeros(len(classes))
         return total
 
     def _later(self, than_ns: Int64Array) -> FloatArray:
@@ -191,7 +193,6 @@ def plain_histograms(one: Histograms) -> dict[str, Any]:
         "low_ns": one.low_ns,
         "high_ns": one.high_ns,
         "shares": one.shares,
-        "cumulated": one.cumulated,
         "delays_ns": one.delays_ns,
         "tail": one._tail,
         "at_most_ns": one._at_most_ns,
@@ -203,7 +204,7 @@ def histograms_of(state: dict[str, Any]) -> Histograms:
     """Return histograms from plain values."""
     one = Histograms.__new__(Histograms)
     one.low_ns, one.high_ns = state["low_ns"], state["high_ns"]
-    one.shares, one.cumulated = state["shares"], state["cumulated"]
+    one.shares = state["shares"]
     one.delays_ns, one._tail = state["delays_ns"], state["tail"]
     one._at_most_ns, one._tick_ns = state["at_most_ns"], state["tick_ns"]
     return one

@@ -99,7 +99,7 @@ class ClosingRun(Protocol):
         ...
 
     def next_ns(self) -> int | None:
-        """Return a time to be passed at which a window closes if nothing comes; None: none."""
+        """Return a time to be passed before which no window closes if nothing comes; None: none."""
         ...
 
     def closings(self) -> ClosedWindows:

@@ -23,7 +23,7 @@ from runtime.closing.settings import Settings
 from runtime.closing.settling import Settling
 from runtime.closing.tracking import Tracked, latest_of, spans_of, tracked_of
 from runtime.closing.windows import WindowEnds
-from runtime.model import START_NS, Int64Array
+from runtime.model import END_NS, START_NS, Int64Array
 
 MOST_OPEN = 4_096
 """So many windows are looked at together."""
@@ -50,7 +50,11 @@ class ProbSlackRun(GroundRun):
             _InOrder(policy, windows) if policy.ordered else _InDisorder(policy, windows)
         )
         self._budget = Budget(policy.miss, policy.guard, slack_ns=policy.slack_ns)
-        self._settling = Settling(windows, self._account, self._budget, tick_ns=policy.tick_ns)
+        # A window closes after its end less this.
+        self._lead_ns = windows.slide_ns if policy.early else 1
+        self._settling = Settling(
+            windows, self._account, self._budget, tick_ns=policy.tick_ns, lead_ns=self._lead_ns
+        )
         self._aim = Aim(policy.miss, policy.scale, policy.slack_ns, slide_ns=windows.slide_ns)
         self._newest_of = NOTHING  # (types,), event time
         self._now_ns = START_NS  # all ticks before it are decided
@@ -71,7 +75,12 @@ class ProbSlackRun(GroundRun):
             part = slice(begin, stop)
             renewable = fitting.renewable_from - fitting.rows + fitted - begin
             broken_ns = self._settle(
-                rows[part], tracked.newest_ns[part], newest_ns[begin : stop + 1], end_ns, renewable
+                rows[part],
+                tracked.newest_ns[part],
+                newest_ns[begin : stop + 1],
+                end_ns,
+                before_ns=int(newest_ns[max(begin - 1, 0)]),
+                renewable=renewable,
             )
             if broken_ns is not None:
                 stop = begin + int(np.searchsorted(rows.tick_ns[part], broken_ns, side="right"))
@@ -110,7 +119,7 @@ class ProbSlackRun(GroundRun):
         """
         # What is computed ahead is in vain where a budget that is spent breaks off.
         most = LEAST_ROWS if self._budget.is_almost_spent else MOST_ROWS
-        far_ns = self._now_ns + MOST_OPEN // 4 * self._windows.slide_ns
+        far_ns = min(self._now_ns + MOST_OPEN // 4 * self._windows.slide_ns, END_NS)
         ticks = rows.tick_ns[begin : begin + most + 1]
         in_sight = min(max(int(np.searchsorted(ticks, far_ns)), 1), most)
         stop = min(begin + in_sight, len(rows))
@@ -130,17 +139,14 @@ class ProbSlackRun(GroundRun):
         types = len(self._newest_of)
         self._knowledge.learn(types, self._aim.of_each(types) if types else 0.0)
 
-    def _next_new_type(self, rows: Seen, begin: int) -> int:
-        """Return the first row from `begin` on of a type that has had none."""
-        new = rows.types[begin:] >= len(self._newest_of)
-        return begin + int(np.argmax(new)) if new.any() else len(rows)
-
     def _settle(
         self,
         rows: Seen,
         newest_of_type_ns: Int64Array,
         newest_ns: Int64Array,
         end_ns: int,
+        *,
+        before_ns: int,
         renewable: int,
     ) -> int | None:
         """Close what closes before `end_ns`; return the tick at which it broke off, if it did."""
@@ -159,17 +165,28 @@ class ProbSlackRun(GroundRun):
             end_ns=end_ns,
         )
         candidates = self._knowledge.candidates(
-            spans, pending=pending, first=open_now, last=last, now_ns=self._now_ns, end_ns=end_ns
+            spans,
+            Asked(pending, open_now, last, self._tick_ns, self._lead_ns),
+            now_ns=self._now_ns,
+            end_ns=end_ns,
         )
         stretch = Stretch(
-            rows, newest_ns, self._now_ns, end_ns, self._account.first, pending, open_now, last
+            rows,
+            newest_ns,
+            before_ns,
+            self._now_ns,
+            end_ns,
+            self._account.first,
+            pending,
+            open_now,
+            last,
         )
         what = happenings_of(
             stretch,
             candidates,
             self._forced(open_now, last, end_ns),
             self._windows,
-            forced_slack_ns=self._policy.slack_ns,
+            forced_slack_ns=self._least_forced_ns(),
         )
         sure = sure_of(stretch, candidates, self._windows)
         settled = self._settling.settle(stretch, what, sure, renewable=renewable)
@@ -184,6 +201,12 @@ class ProbSlackRun(GroundRun):
                 )
             self._account.close(settled.windows, settled.at_ns, chances, early=len(early))
         return settled.broken_ns
+
+    def _least_forced_ns(self) -> int | None:
+        """Return what a bound on slack waits for at least; None: there is none."""
+        bounded = self._policy.slack_ns is not None
+        may_be_over = bounded and (self._budget.is_overdrawn or not self._budget.windows)
+        return -self._lead_ns if may_be_over else self._policy.slack_ns
 
     def _forced(self, first: int, last: int, end_ns: int) -> Forced:
         """Return when windows close at the latest, before `end_ns`."""
@@ -207,15 +230,15 @@ class ProbSlackRun(GroundRun):
             now_ns=self._now_ns,
             end_ns=FAR_NS,
         )
-        found = self._knowledge.candidates(
-            spans, pending=first, first=first, last=first, now_ns=self._now_ns, end_ns=FAR_NS
-        )
+        # When one that has closed is known to be complete, the budget may allow the next.
+        pending = min(self._settling.sure_open, first)
+        asked = Asked(pending, first, first, self._tick_ns, self._lead_ns)
+        found = self._knowledge.candidates(spans, asked, now_ns=self._now_ns, end_ns=FAR_NS)
         ticks = self._forced(first, first, FAR_NS).at_ns.tolist() + found.sure_at_ns.tolist()
         if self._budget.allows():
             ticks += found.at_ns.tolist()
         if self._policy.slack_ns is not None:
-            slack_ns = self._budget.longest_slack_ns(self._windows.slide_ns)
-            ticks.append((self._windows.end_ns(first) + slack_ns) // self._tick_ns * self._tick_ns)
+            ticks.append(self._settling.due_by_slack_ns(first))
         return max(min(ticks), self._now_ns) if ticks else None
 
     def snapshot(self) -> dict[str, Any]:
@@ -246,7 +269,6 @@ class _InOrder:
     """Asks each type for its next event: events of a type come in order."""
 
     def __init__(self, policy: Settings, windows: WindowEnds) -> None:
-        self._policy = policy
         self._windows = windows
         self.fitting = HistogramFitting(policy.fit_settings)
         self._lines = Lines([], NOTHING)
@@ -259,23 +281,10 @@ class _InOrder:
         if types:
             self._lines = self.fitting.lines(types, bound)
 
-    def candidates(
-        self, spans: Spans, *, pending: int, first: int, last: int, now_ns: int, end_ns: int
-    ) -> Candidates:
+    def candidates(self, spans: Spans, asked: Asked, *, now_ns: int, end_ns: int) -> Candidates:
         del now_ns, end_ns
-        return candidates_of(
-            spans,
-            self._lines,
-            self._windows,
-            Asked(
-                pending,
-                first,
-                last,
-                self._policy.tick_ns,
-                self._windows.slide_ns if self._policy.early else 1,
-            ),
-            types=int(spans.types[-1]) + 1,
-        )
+        types = int(spans.types[-1]) + 1
+        return candidates_of(spans, self._lines, self._windows, asked, types=types)
 
     def chances(self, spans: Spans, windows: Int64Array, at_ns: Int64Array) -> FloatArray:
         """Return 1 − Π (1 − P) over types, of windows that closed at these ticks; (windows,)."""
@@ -286,7 +295,6 @@ class _InDisorder:
     """Asks for any event at all: they come in any order."""
 
     def __init__(self, policy: Settings, windows: WindowEnds) -> None:
-        self._policy = policy
         self._windows = windows
         self.fitting = NeedsFitting(policy.fit_settings)
         self._bound = 0.0
@@ -299,27 +307,15 @@ class _InDisorder:
         """Take up a bound: of all types together."""
         self._bound = 1.0 - (1.0 - bound) ** types
 
-    def candidates(
-        self, spans: Spans, *, pending: int, first: int, last: int, now_ns: int, end_ns: int
-    ) -> Candidates:
+    def candidates(self, spans: Spans, asked: Asked, *, now_ns: int, end_ns: int) -> Candidates:
         del spans
         return candidates_in_disorder(
-            self.fitting.needs,
-            self._bound,
-            self._windows,
-            Asked(
-                pending,
-                first,
-                last,
-                self._policy.tick_ns,
-                self._windows.slide_ns if self._policy.early else 1,
-            ),
-            now_ns=now_ns,
-            end_ns=end_ns,
+            self.fitting.needs, self._bound, self._windows, asked, now_ns=now_ns, end_ns=end_ns
         )
 
     def chances(self, spans: Spans, windows: Int64Array, at_ns: Int64Array) -> FloatArray:
         """Return the chance of each of these windows that closed at these ticks."""
         del spans
-        assert self.fitting.needs is not None
+        if self.fitting.needs is None:
+            return np.full(len(windows), np.nan)
         return self.fitting.needs.chance(at_ns - self._windows.ends_ns(windows))

@@ -31,7 +31,7 @@ class Settings:
         early: whether a window may close before its end, though not before that of the one
             before; else at its end at the earliest.
         fit_rows: T, of how many rows estimates are made.
-        first_rows: after how many the first is; T for [probslack] as it is.
+        first_rows: after how many the first is, at most T; T for [probslack] as it is.
         sliding: whether estimates are of the last T rows, renewed often; else of each T in turn.
         together: whether all types share histograms.
         tick_ns: ρ, the resolution of clocks.
@@ -64,22 +64,21 @@ class Settings:
             raise SettingError(
                 "probslack bounds either misses or slack: give miss=0.1, or slack='20ms'"
             )
-        if self.miss is not None and not 0 < self.miss < 1:
+        if self.miss is not None and not (_is_number(self.miss) and 0 < self.miss < 1):
             raise SettingError(
                 f"miss={self.miss!r} must be a share of windows above 0 and below 1; for none at "
                 "all write event_driven(), and to wait for nothing ignore()"
             )
-        if self.scale is not None and not 0 < self.scale <= 1:
+        if self.scale is not None and not (_is_number(self.scale) and 0 < self.scale <= 1):
             raise SettingError(f"scale={self.scale!r} must be above 0 and at most 1, or None")
         if self.guard not in GUARDS:
             raise SettingError(f"guard={self.guard!r} must be one of {', '.join(GUARDS)}")
         for what, length_ns in (("slack", self.slack_ns), ("at_most", self.at_most_ns)):
             if length_ns is not None and length_ns < 0:
                 raise SettingError(f"{what}={length_ns} ns must be zero or more")
-        if not 0 < self.first_rows <= self.fit_rows:
-            raise SettingError(
-                f"first_rows={self.first_rows} must be above 0 and at most fit_rows={self.fit_rows}"
-            )
+        for what, rows in (("fit_rows", self.fit_rows), ("first_rows", self.first_rows)):
+            if rows <= 0:
+                raise SettingError(f"{what}={rows} must be more than zero")
 
     @property
     def text(self) -> str:
@@ -98,9 +97,13 @@ class Settings:
         """When estimates are made."""
         return FitSettings(
             rows=self.fit_rows,
-            first=self.first_rows,
+            first=min(self.first_rows, self.fit_rows),
             sliding=self.sliding,
             together=self.together,
             tick_ns=self.tick_ns,
             at_most_ns=self.at_most_ns,
         )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

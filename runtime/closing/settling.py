@@ -22,7 +22,7 @@ import numpy as np
 from runtime.closing.account import Account
 from runtime.closing.budget import Budget
 from runtime.closing.happenings import EARLY, LATE, Happenings, Settled, Stretch, Sure
-from runtime.closing.windows import WindowEnds, merged
+from runtime.closing.windows import WindowEnds, exact_sum, merged
 from runtime.model import Int64Array
 
 
@@ -34,20 +34,29 @@ class Settling:
         account: what has closed. What counts as closed is for the caller to add.
         budget: what may close early.
         tick_ns: the resolution of the clock.
+        lead_ns: a window closes after its end less this.
 
     Attributes:
         sure_open: the first window of which it is not sure yet that it is complete.
     """
 
     def __init__(
-        self, windows: WindowEnds, account: Account, budget: Budget, *, tick_ns: int
+        self,
+        windows: WindowEnds,
+        account: Account,
+        budget: Budget,
+        *,
+        tick_ns: int,
+        lead_ns: int,
     ) -> None:
         self._windows = windows
         self._account = account
         self._budget = budget
         self._tick_ns = tick_ns
+        self._lead_ns = lead_ns
         self.sure_open = 0
         self._open_missed: set[int] = set()  # not sure, but known to have missed a row
+        self._held_to = -(2**62)  # the last window that the budget has held
         # Of one stretch:
         self._open = self._opened = 0  # the first open window, now and when it began
         self._closed: list[int] = []  # windows that closed early, whether they count or not
@@ -95,7 +104,7 @@ class Settling:
                 elif one >= self._open:
                     self._hold(one, tick, two)
             elif kind == LATE:
-                self._miss(one, min(two, self._open - 1))
+                self._miss(one, min(two, self._open - 1), tick)
                 if budget.is_spent and self._rows_by(tick) >= renewable:
                     self._stop_ns = tick
             else:
@@ -149,6 +158,7 @@ class Settling:
             self._open_missed.update(range(max(first, sure_open), last + 1))
         more = int(counts.sum()) + int(sure.counts[rest].sum())
         self._budget.early += len(windows)
+        self._budget.denied += int((stretch.first + rest <= self._held_to).sum())
         self._budget.windows += more + self._account.windows - before
         self._budget.pending = after - sure_open - len(self._open_missed)
         return True
@@ -191,6 +201,7 @@ class Settling:
     def _hold(self, window: int, tick_ns: int, until_ns: int) -> None:
         """Remember that a window may close until a tick, if the budget comes to allow it."""
         self._held[window] = until_ns
+        self._held_to = max(self._held_to, window)
         if self._again_ns is None:
             self._again_ns = self._next_step_ns(tick_ns, until_ns)
 
@@ -204,19 +215,26 @@ class Settling:
         """Close what the budget held and now allows, at ticks before one."""
         while self._again_ns is not None and self._again_ns < before_ns:
             tick_ns = self._again_ns
-            self._make_sure(self._step_open[bisect_right(self._step_ns, tick_ns) - 1])
+            at = bisect_right(self._step_ns, tick_ns)
+            if at:
+                self._make_sure(self._step_open[at - 1])
             while self._held.get(self._open, tick_ns) > tick_ns and self._budget.allows():
                 self._close_early(tick_ns, self._begun_by(tick_ns))
             until_ns = self._held.get(self._open, tick_ns)
             self._again_ns = self._next_step_ns(tick_ns, until_ns)
 
+    def due_by_slack_ns(self, window: int) -> int:
+        """Return the tick at which the bound on slack wants the next window closed."""
+        end_ns, tick_ns = self._windows.end_ns(window), self._tick_ns
+        slack_ns = self._budget.longest_slack_ns(self._windows.slide_ns)
+        opens_ns = ((end_ns - self._lead_ns) // tick_ns + 1) * tick_ns
+        return max((end_ns + slack_ns) // tick_ns * tick_ns, opens_ns)
+
     def _close_by_slack(self, before_ns: int) -> None:
         """Close what the bound on slack wants closed, at ticks before one."""
         now_ns = -(-self._stretch.now_ns // self._tick_ns) * self._tick_ns
         while self._open <= self._stretch.last:
-            slack_ns = self._budget.longest_slack_ns(self._windows.slide_ns)
-            due_ns = (self._windows.end_ns(self._open) + slack_ns) // self._tick_ns * self._tick_ns
-            due_ns = max(due_ns, now_ns, self._closed_ns[-1] if self._closed_ns else now_ns)
+            due_ns = max(self.due_by_slack_ns(self._open), now_ns, *self._closed_ns[-1:])
             at = bisect_right(self._step_open, self._open)
             if at < len(self._step_ns) and self._step_ns[at] <= due_ns:
                 if self._step_ns[at] >= before_ns:
@@ -236,16 +254,14 @@ class Settling:
             last = window - self._stretch.first
             counted = self._counted[last] - self._counted[first]
             self._budget.windows += counted
-            if self._held:
-                held = range(self._open, window)
-                self._budget.denied += sum(1 for one in held if one in self._held)
+            self._budget.denied += max(min(window - 1, self._held_to) - self._open + 1, 0)
             if counted < last - first:
                 self._leap(self._open + np.flatnonzero(~self._sure.counts[first:last]))
             if self._budget.slack_ns is not None:
                 part = slice(first, last)
                 number = np.arange(self._open, window)[self._sure.counts[part]]
                 at_ns = self._sure.at_ns[part][self._sure.counts[part]]
-                slack_ns = int((at_ns - self._windows.ends_ns(number)).sum())
+                slack_ns = exact_sum(at_ns - self._windows.ends_ns(number))
                 self._budget.slack_sum_ns += slack_ns
             self._open = window
         self.sure_open = window
@@ -259,13 +275,15 @@ class Settling:
             if len(one):
                 self._account.leap(int(one[0]), int(one[-1]))
 
-    def _miss(self, first: int, last: int) -> None:
+    def _miss(self, first: int, last: int, tick_ns: int) -> None:
         """Note that a row was behind these windows."""
         if first > last:
             return
         before = self._account.windows
         self._budget.missed += self._account.miss(first, last)
-        self._budget.windows += self._account.windows - before  # those that had had no row
+        if self._account.windows > before:  # those that had had no row: the budget may allow more
+            self._budget.windows += self._account.windows - before
+            self._again_ns = tick_ns
         self._open_missed.update(range(max(first, self.sure_open), last + 1))
         self._budget.pending = self._open - self.sure_open - len(self._open_missed)
 
@@ -297,8 +315,8 @@ class Settling:
 
     def snapshot(self) -> list[Any]:
         """Return all state, as plain values."""
-        return [self.sure_open, sorted(self._open_missed)]
+        return [self.sure_open, sorted(self._open_missed), self._held_to]
 
     def restore(self, state: list[Any]) -> None:
         """Continue from a snapshot."""
-        self.sure_open, self._open_missed = state[0], set(state[1])
+        self.sure_open, self._open_missed, self._held_to = state[0], set(state[1]), state[2]

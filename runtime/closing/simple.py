@@ -184,7 +184,7 @@ class _ByTimeRun(_SimpleRun):
     def __init__(self, windows: WindowEnds, policy: ByTime) -> None:
         super().__init__(windows, tick_ns=policy.tick_ns, promised=None)
         self._slack_of = policy.slack_ns
-        self._delays_ns = 0  # the sum
+        self._delays_ns = 0.0  # the sum; whole numbers might not fit in 64 bits
         self._rows = 0
 
     def _decide(self, rows: Seen, until_ns: int) -> None:
@@ -210,10 +210,11 @@ class _ByTimeRun(_SimpleRun):
         """Return the slack of each span, shape (rows + 1,)."""
         if self._slack_of is not None:
             return np.full(len(rows) + 1, self._slack_of, dtype=np.int64)
-        sums = self._delays_ns + np.concatenate([[0], np.cumsum(rows.tick_ns - rows.event_time_ns)])
+        delays_ns = rows.tick_ns - rows.event_time_ns
+        sums = np.cumsum(np.concatenate([[self._delays_ns], delays_ns]))  # one by one: no cut shows
         counts = self._rows + np.arange(len(rows) + 1)
-        self._delays_ns, self._rows = int(sums[-1]), int(counts[-1])
-        means: Int64Array = sums // np.maximum(counts, 1)
+        self._delays_ns, self._rows = float(sums[-1]), int(counts[-1])
+        means: Int64Array = np.floor(sums / np.maximum(counts, 1)).astype(np.int64)
         return means
 
     def _next_tick_ns(self) -> int:

@@ -82,6 +82,11 @@ def merged(firsts: Int64Array, lasts: Int64Array) -> tuple[list[int], list[int]]
     return firsts[starts].tolist(), lasts[[*(starts[1:] - 1), -1]].tolist()
 
 
+def exact_sum(values: Int64Array) -> int:
+    """Return the sum of whole numbers, which may not fit in 64 bits; of fewer than 2³¹."""
+    return (int((values >> 32).sum()) << 32) + int((values & 0xFFFF_FFFF).sum())
+
+
 MOST_RANGES = 65_536
 """More than that, and the older half is forgotten."""
 

@@ -1,0 +1,77 @@
+"""How rows are cut into calls, when time is passed between, and a restore: none of it shows."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+
+from runtime.closing import Closing, WindowEnds
+from runtime.closing.probslack import ProbSlack
+from runtime.closing.simple import ByTime, EventDriven
+from tests.closing.streams import columns, drawn, ran
+from tests.support.chance import chance
+from tests.support.examples import a_third
+
+SMALL = {"fit_rows": 40, "first_rows": 8, "tick_ns": 1}
+POLICIES: dict[str, Closing] = {
+    "event-driven": EventDriven(tick_ns=1),
+    "event-driven, disorder": EventDriven(12, tick_ns=3),
+    "ignore": ByTime(0, tick_ns=1),
+    "so long": ByTime(7, tick_ns=2),
+    "mean delay": ByTime(tick_ns=1),
+    "strict": ProbSlack(0.2, **SMALL),
+    "known": ProbSlack(0.2, guard="known", **SMALL),
+    "listed": ProbSlack(0.2, guard="listed", **SMALL),
+    "no guard": ProbSlack(0.2, guard="none", **SMALL),
+    "much allowed": ProbSlack(0.7, **SMALL),
+    "little allowed": ProbSlack(0.02, **SMALL),
+    "ε given": ProbSlack(0.4, scale=0.5, **SMALL),
+    "ε fitted": ProbSlack(0.3, scale=None, **SMALL),
+    "sliding": ProbSlack(0.2, sliding=True, **SMALL),
+    "together": ProbSlack(0.2, together=True, **SMALL),
+    "not early": ProbSlack(0.3, early=False, **SMALL),
+    "at most": ProbSlack(0.1, at_most_ns=4, **SMALL),
+    "of any order": ProbSlack(0.2, ordered=False, **SMALL),
+    "of any order, at most": ProbSlack(0.2, ordered=False, at_most_ns=3, **SMALL),
+    "slack bounded": ProbSlack(None, slack_ns=3, **SMALL),
+    "slack bounded, of any order": ProbSlack(None, slack_ns=3, ordered=False, **SMALL),
+    "slack bounded, at most": ProbSlack(None, slack_ns=3, at_most_ns=6, **SMALL),
+    "a coarse tick": ProbSlack(0.2, fit_rows=40, first_rows=8, tick_ns=7),
+}
+
+
+@pytest.mark.parametrize("shuffled", [False, True], ids=["in order", "out of order"])
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+@a_third
+@given(draw=chance)
+def test_no_cut_shows(policy: Closing, shuffled: bool, draw: Random) -> None:
+    rows = drawn(draw, types=draw.randint(1, 3), rows=120, shuffled=shuffled)
+    slide = draw.choice([3, 10, 40])
+    windows = WindowEnds(slide * draw.choice([1, 2, 9]) if draw.random() < 0.8 else 2, slide)
+    until = rows[-1][2] + draw.choice([0, 1, 50, 1_000])
+    whole = ran(policy, windows, rows, until=until)
+    assert ran(policy, windows, rows, until=until, cut=draw) == whole
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+@a_third
+@given(draw=chance)
+def test_nothing_closes_before_it_is_said_to_and_each_time_said_is_another(
+    policy: Closing, draw: Random
+) -> None:
+    rows = drawn(draw, types=draw.randint(1, 2), rows=60, shuffled=draw.random() < 0.5)
+    windows = WindowEnds(20, 10)
+    run = policy.begin(windows)
+    run.observe(*columns(rows))
+    passed = rows[-1][2] + 1
+    closed = run.pass_time(passed)
+    for _ in range(8):
+        due = run.next_ns()
+        if due is None:
+            assert run.pass_time(passed + 10_000) == closed
+            return
+        assert due > passed
+        assert run.pass_time(due - 1) == closed
+        closed, passed = run.pass_time(due), due

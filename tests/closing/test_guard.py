@@ -1,0 +1,152 @@
+"""What a bound promises: the share of windows that miss something, the mean slack, the longest."""
+
+from __future__ import annotations
+
+import itertools
+from random import Random
+
+import pytest
+from hypothesis import given
+
+from runtime.closing import WindowEnds
+from runtime.closing.aim import Aim
+from runtime.closing.budget import Budget
+from runtime.closing.probslack import ProbSlack
+from tests.closing.streams import columns, drawn, missed, ran
+from tests.support.chance import chance
+
+SMALL = {"fit_rows": 40, "first_rows": 8, "tick_ns": 1}
+STRICT = {
+    "as it is": ProbSlack(0.2, **SMALL),
+    "δ small": ProbSlack(0.03, **SMALL),
+    "δ large": ProbSlack(0.8, **SMALL),
+    "ε fitted": ProbSlack(0.3, scale=None, **SMALL),
+    "sliding": ProbSlack(0.2, sliding=True, **SMALL),
+    "one fit for all types": ProbSlack(0.2, together=True, **SMALL),
+    "not early": ProbSlack(0.2, early=False, **SMALL),
+}
+
+
+@pytest.mark.parametrize("policy", STRICT.values(), ids=STRICT)
+@given(draw=chance)
+def test_the_strict_guard_never_lets_more_miss_than_was_promised(
+    policy: ProbSlack, draw: Random
+) -> None:
+    """At no time, whatever comes: gaps and delays change as they like, types fall silent."""
+    assert policy.miss is not None
+    rows = [
+        row for n in range(3) for row in _later(drawn(draw, types=2, rows=40), (n + 1) * 700 * n)
+    ]
+    if draw.random() < 0.5:
+        rows = [row for row in rows if row[0] == 0 or row[2] < 900]  # one type falls silent
+    windows = WindowEnds(60, draw.choice([3, 10, 25]))
+    run = policy.begin(windows)
+    for start in range(0, len(rows), 3):
+        run.observe(*columns(rows[start : start + 3]))
+        counts = run.counts()
+        assert counts.missed <= policy.miss * counts.windows + 1e-9
+    run.pass_time(rows[-1][2] + 50)
+    counts = run.counts()
+    assert counts.missed <= policy.miss * counts.windows + 1e-9
+
+
+def _later(rows: list[tuple[int, int, int]], by: int) -> list[tuple[int, int, int]]:
+    return [(kind, made + by, came + by) for kind, made, came in rows]
+
+
+@pytest.mark.parametrize("guard", ["strict", "known", "listed", "none"])
+@pytest.mark.parametrize("ordered", [True, False])
+@given(draw=chance)
+def test_what_missed_something_is_counted_whatever_the_guard(
+    guard: str, ordered: bool, draw: Random
+) -> None:
+    rows = drawn(draw, types=draw.randint(1, 3), rows=90, shuffled=draw.random() < 0.5)
+    windows = WindowEnds(10_000, draw.choice([3, 10, 25]))  # each has begun: all of them count
+    policy = ProbSlack(0.3, guard=guard, ordered=ordered, **SMALL)  # type: ignore[arg-type]
+    found = ran(policy, windows, rows, until=rows[-1][2] + 50)
+    assert found.counts.missed == len(missed(windows, rows, found.closed_at))
+    assert found.counts.windows == len(found.closed)
+    assert found.counts.slack_ns == sum(at - end for end, at, _ in found.closed)
+    # Just before a row came all windows had closed whose time had come before.
+    for told, (_, _, came) in zip(found.told, rows, strict=True):
+        assert told == max([e for e, at in found.closed_at.items() if at < came], default=-(2**63))
+
+
+@given(draw=chance)
+def test_no_window_closes_before_its_turn_nor_in_another_order(draw: Random) -> None:
+    rows = drawn(draw, types=draw.randint(1, 2), rows=90)
+    slide = draw.choice([3, 10, 25])
+    policy = ProbSlack(0.5, guard="none", early=draw.random() < 0.5, **SMALL)
+    found = ran(policy, WindowEnds(10_000, slide), rows, until=rows[-1][2] + 50)
+    lead = slide if policy.early else 1
+    assert all(at > end - lead for end, at, _ in found.closed)
+    ats = [at for _, at, _ in found.closed]
+    assert ats == sorted(ats)
+    bound = 0.5 + 1e-6
+    assert all(chance_missing <= bound for *_, chance_missing in found.closed)
+
+
+def test_the_listings_own_test_lets_the_share_pass_by_one_window() -> None:
+    listed, strict = Budget(0.1, "listed", slack_ns=None), Budget(0.1, "strict", slack_ns=None)
+    for budget in (listed, strict):
+        budget.windows = 5
+    assert listed.allows()  # 0/5 < δ; the sixth misses something: 1/6 > δ
+    assert not strict.allows()
+    strict.windows = 9
+    assert strict.allows()  # 1/10 = δ, if it does
+    strict.pending = 1  # one more that has closed early may have missed something, too
+    assert not strict.allows()
+    assert Budget(0.1, "known", slack_ns=None).allows() is False
+
+
+@given(draw=chance)
+def test_epsilon_makes_it_wait_for_longer(draw: Random) -> None:
+    """[probslack] §3.1: P_miss <= ε·δ. Without the guard nothing else decides."""
+    rows = drawn(draw, types=draw.randint(1, 2), rows=90)
+    windows = WindowEnds(10_000, 10)
+    until = rows[-1][2] + 200
+    closed = [
+        ran(ProbSlack(0.5, scale=scale, guard="none", **SMALL), windows, rows, until=until)
+        for scale in (1.0, 0.5, 0.05)
+    ]
+    for bold, careful in itertools.pairwise(closed):
+        assert all(bold.closed_at[end] <= at for end, at in careful.closed_at.items())
+
+
+def test_each_of_several_types_has_a_share_of_the_chance() -> None:
+    each = Aim(0.19, 1.0, None, slide_ns=1).of_each(2)
+    assert each == pytest.approx(0.1)
+    assert 1 - (1 - each) ** 2 == pytest.approx(0.19)
+
+
+@given(draw=chance)
+def test_no_window_waits_for_longer_than_at_most(draw: Random) -> None:
+    rows = drawn(draw, types=draw.randint(1, 2), rows=90, shuffled=draw.random() < 0.5)
+    at_most = draw.choice([0, 2, 9])
+    ordered = draw.random() < 0.5
+    policy = ProbSlack(0.1, at_most_ns=at_most, ordered=ordered, **SMALL)
+    windows = WindowEnds(10_000, draw.choice([3, 10]))
+    found = ran(policy, windows, rows, until=rows[-1][2] + 50)
+    begun = rows[0][2]  # nothing closes before the first rows
+    assert all(at <= max(end + at_most, begun) for end, at, _ in found.closed)
+    assert found.counts.missed == len(missed(windows, rows, found.closed_at))
+
+
+@given(draw=chance)
+def test_the_mean_slack_never_passes_its_bound(draw: Random) -> None:
+    rows = drawn(draw, types=draw.randint(1, 2), rows=90, shuffled=draw.random() < 0.5)
+    slack = draw.choice([0, 2, 9, 30])
+    policy = ProbSlack(None, slack_ns=slack, ordered=draw.random() < 0.5, **SMALL)
+    windows = WindowEnds(10_000, draw.choice([3, 10, 25]))
+    run = policy.begin(windows)
+    first = rows[0][2] + 60  # till then it may pay back what windows had waited before any row
+    for start in range(0, len(rows), 3):
+        run.observe(*columns(rows[start : start + 3]))
+        counts = run.counts()
+        if rows[min(start + 2, len(rows) - 1)][2] > first:
+            assert counts.slack_ns <= slack * counts.windows
+    run.pass_time(rows[-1][2] + 50)
+    counts = run.counts()
+    assert counts.slack_ns <= slack * counts.windows
+    closed_at = ran(policy, windows, rows, until=rows[-1][2] + 50).closed_at
+    assert counts.missed == len(missed(windows, rows, closed_at))

@@ -1,0 +1,42 @@
+"""The machine beside the paper's simulator, tick by tick: the same windows close at the same."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from benchmarks.probslack.straightforward import simulate
+from runtime.closing import WindowEnds
+from runtime.closing.probslack import ProbSlack
+from tests.closing.streams import drawn, ran
+from tests.support.chance import chance
+from tests.support.examples import a_third
+
+
+@pytest.mark.parametrize("guard", ["strict", "known", "listed", "none"])
+@a_third
+@given(draw=chance)
+def test_it_closes_what_listings_1_to_5_close(guard: Any, draw: Random) -> None:
+    rows = drawn(draw, types=draw.randint(1, 3), rows=draw.randint(20, 150))
+    slide = draw.randint(1, 30)
+    size, share = draw.randint(2_000, 2_100), draw.choice([0.05, 0.1, 0.3, 0.6])
+    fit_rows, until = draw.choice([20, 40, 60]), rows[-1][2] + 1
+    expected = simulate(
+        rows,
+        size=size,
+        slide=slide,
+        share=share,
+        fit_rows=fit_rows,
+        until=until,
+        guard=guard,
+        cached=draw.random() < 0.3,
+    )
+    policy = ProbSlack(share, guard=guard, fit_rows=fit_rows, first_rows=fit_rows, tick_ns=1)
+    found = ran(policy, WindowEnds(size, slide), rows, until=until, cut=draw)
+    assert [((end - size) // slide, at) for end, at, _ in found.closed] == expected.closed
+    assert found.counts.missed == len(expected.missed)
+    if guard == "strict":
+        assert max(expected.share_at, default=0.0) <= share + 1e-9
