@@ -67,6 +67,8 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     ),
     "probslack-f": ("probslack.frequency", "the same over f, beside the oracle: Fig. 7"),
     "probslack-budget": ("probslack.budget", "the same over δ: Fig. 8"),
+    "probslack-drift": ("probslack.drift", "the same while distributions change: Fig. 9"),
+    "probslack-real": ("probslack.real", "the same on real buses and phones: Fig. 10, 11 (DATA=)"),
     "probslack-ray": ("probslack.on_ray", "windows that close in time on Ray, real arrivals"),
 }
 

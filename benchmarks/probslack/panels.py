@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
 from benchmarks.frame import save_picture
-from benchmarks.probslack.trial import Outcome, range_of
+from benchmarks.probslack.sweep import Found
+from benchmarks.probslack.trial import range_of
 
 COLOURS = {
     "event-driven": "tab:blue",
@@ -18,56 +21,67 @@ COLOURS = {
     "extended": "tab:purple",
     "oracle": "tab:green",
 }
+"""Of the policies that are drawn."""
 OUT = Path("out/benchmarks")
 
-Found = Mapping[str, Sequence[Outcome]]
-"""{policy: of each run}"""
+
+@dataclass(frozen=True)
+class Column:
+    """Two panels, one above the other.
+
+    Attributes:
+        x: what the setting is.
+        found: {setting: what was found}.
+        budget: {setting: δ}.
+        title: above them.
+        unit: of slack, with how many of it are a ms.
+    """
+
+    x: str
+    found: Mapping[float, Found]
+    budget: Mapping[float, float]
+    title: str = ""
+    unit: tuple[str, float] = ("ms", 1.0)
 
 
-def draw(
-    name: str,
-    found: Mapping[float, Found],
-    *,
-    x: str,
-    title: str,
-    budget: Mapping[float, float],
-    folder: Path = OUT,
-) -> Path:
+def draw(name: str, columns: Sequence[Column], *, title: str, folder: Path = OUT) -> Path:
     """Draw MER and mean slack of each policy over a setting; return the path of the picture.
 
     Args:
         name: of the file, without its ending.
-        found: {setting: what was found}.
-        x: what the setting is.
+        columns: from left to right.
         title: above the picture.
-        budget: {setting: δ}.
         folder: where it goes.
     """
-    figure = Figure(figsize=(8.0, 6.5), dpi=110, layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True)
-    settings = sorted(found)
-    for policy in next(iter(found.values())):
-        for panel, values in (
-            (above, {at: [100 * one.mer for one in found[at][policy]] for at in settings}),
-            (below, {at: [one.slack_ms for one in found[at][policy]] for at in settings}),
-        ):
-            ranges = [range_of(values[at]) for at in settings]
-            low = [one.least for one in ranges]
-            high = [one.most for one in ranges]
-            panel.plot(
-                settings,
-                [one.mean for one in ranges],
-                color=COLOURS.get(policy),
-                marker="o",
-                markersize=3,
-                label=policy,
-            )
-            panel.fill_between(settings, low, high, color=COLOURS.get(policy), alpha=0.15)
-    above.plot(settings, [100 * budget[at] for at in settings], "k:", linewidth=1, label="δ")
-    above.set_ylabel("windows that missed something, %")
-    below.set_ylabel("mean slack, ms")
-    below.axhline(0, color="grey", linewidth=0.6)
-    below.set_xlabel(x)
-    above.legend(fontsize=8, ncol=4)
+    width = 8.0 if len(columns) == 1 else 4.2 * len(columns)
+    figure = Figure(figsize=(width, 6.5), dpi=110, layout="constrained")
+    panels = figure.subplots(2, len(columns), squeeze=False, sharex="col")
+    for number, column in enumerate(columns):
+        _draw_column(panels[0, number], panels[1, number], column)
+    panels[0, 0].legend(fontsize=8, ncol=2)
     figure.suptitle(title, fontsize=11)
     return save_picture(figure, folder, name)
+
+
+def _draw_column(above: Any, below: Any, column: Column) -> None:
+    settings = sorted(column.found)
+    unit, per_ms = column.unit
+    for policy in next(iter(column.found.values())):
+        if policy not in COLOURS:
+            continue
+        runs = {at: column.found[at][policy] for at in settings}
+        for panel, values in (
+            (above, {at: [100 * one.mer for one in runs[at]] for at in settings}),
+            (below, {at: [per_ms * one.slack_ms for one in runs[at]] for at in settings}),
+        ):
+            ranges = [range_of(values[at]) for at in settings]
+            means, colour = [one.mean for one in ranges], COLOURS[policy]
+            low, high = [one.least for one in ranges], [one.most for one in ranges]
+            panel.plot(settings, means, color=colour, marker="o", markersize=3, label=policy)
+            panel.fill_between(settings, low, high, color=colour, alpha=0.15)
+    above.plot(settings, [100 * column.budget[at] for at in settings], "k:", linewidth=1, label="δ")
+    above.set_title(column.title, fontsize=9)
+    above.set_ylabel("windows that missed something, %")
+    below.set_ylabel(f"mean slack, {unit}")
+    below.axhline(0, color="grey", linewidth=0.6)
+    below.set_xlabel(column.x)

@@ -2,68 +2,131 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 from benchmarks.frame import Result
-from benchmarks.probslack.panels import Found
-from benchmarks.probslack.streams import Stream, generated
-from benchmarks.probslack.trial import Outcome, all_tried, range_of, windows_of
+from benchmarks.probslack.streams import generated
+from benchmarks.probslack.trial import (
+    Outcome,
+    Range,
+    all_tried,
+    extensions,
+    paper,
+    range_of,
+    simple_policies,
+    windows_of,
+)
 from benchmarks.side_by_side import side_by_side
+from runtime.closing import Closing
 
-HEADER = ["policy", "MER, %", "highest MER, %", "mean slack, ms"]
+S = TypeVar("S")
+Found = Mapping[str, Sequence[Outcome]]
+"""{policy: of each run}"""
+Setting = tuple[str, float, float]
+"""Distributions, f in ms, δ."""
+
+HEADER = (
+    "event-driven: ms",
+    "ignore: MER, %",
+    "mean delay: MER, %",
+    "ms",
+    "ProbSlack: MER, %",
+    "highest",
+    "ms",
+    "extended: MER, %",
+    "ms",
+    "oracle: ms",
+    "its gain by ours",
+    "paper",
+)
+ALONE = ("+ early fit", "+ sliding fit", "+ fitted ε")
+
+
+def all_policies(miss: float, *, alone: bool = True) -> dict[str, Closing]:
+    """Return the policies of §4.1 but the oracle, and ours; alone: each extension by itself too."""
+    ours = extensions(miss)
+    left = ours if alone else {"extended": ours["extended"]}
+    return {**simple_policies(), "ProbSlack": paper(miss), **left}
 
 
 def swept(
-    settings: Sequence[tuple[str, float, float]], seeds: Sequence[int], *, what: str
-) -> dict[tuple[str, float, float], Found]:
+    settings: Sequence[Setting], seeds: Sequence[int], *, what: str, alone: bool
+) -> dict[Setting, Found]:
     """Return what each policy comes to, seed by seed.
 
     Args:
-        settings: (distributions, f in ms, δ).
+        settings: which.
         seeds: of the streams.
         what: the benchmark's name, for who waits.
+        alone: whether each extension is tried by itself as well.
     """
-    tasks = [
-        partial(_one, partial(generated, name), seed, frequency_ms, miss)
-        for name, frequency_ms, miss in settings
-        for seed in seeds
-    ]
-    all_found = side_by_side(tasks, what=what)
-    found: dict[tuple[str, float, float], Mapping[str, Sequence[Outcome]]] = {}
-    for number, setting in enumerate(settings):
-        runs = all_found[number * len(seeds) : (number + 1) * len(seeds)]
-        found[setting] = {policy: [run[policy] for run in runs] for policy in runs[0]}
-    return found
+    tasks = [partial(_one, setting, seed, alone=alone) for setting in settings for seed in seeds]
+    return by_setting(settings, side_by_side(tasks, what=what))
 
 
-def _one(
-    make: Callable[[int], Stream], seed: int, frequency_ms: float, miss: float
-) -> dict[str, Outcome]:
-    return all_tried(make(seed), windows_of(frequency_ms), miss)
+def by_setting(settings: Sequence[S], found: Sequence[Mapping[str, Outcome]]) -> dict[S, Found]:
+    """Return runs by their setting and policy; `found` has as many of each setting, in order."""
+    each = len(found) // len(settings)
+    return {
+        setting: {
+            policy: [run[policy] for run in found[number * each : (number + 1) * each]]
+            for policy in found[number * each]
+        }
+        for number, setting in enumerate(settings)
+    }
 
 
-def tell(result: Result, label: Sequence[object], key: str, found: Found) -> None:
-    """Add a row for each policy to the table, and its figures."""
-    for policy, runs in found.items():
-        mer = range_of(100 * run.mer for run in runs)
-        worst = max(100 * run.worst_mer for run in runs)
-        slack = range_of(run.slack_ms for run in runs)
-        result.rows.append([*label, policy, mer, f"{worst:.2f}", slack])
-        result.figures[f"{key}, {policy}"] = {
-            "mer_percent": mer.to_json(),
-            "highest_mer_percent": worst,
-            "slack_ms": slack.to_json(),
+def _one(setting: Setting, seed: int, *, alone: bool) -> dict[str, Outcome]:
+    name, frequency_ms, miss = setting
+    stream = generated(name, seed)
+    return all_tried(all_policies(miss, alone=alone), stream, windows_of(frequency_ms), miss)
+
+
+def pooled(found: Sequence[Found]) -> Found:
+    """Return the runs of several settings as those of one."""
+    return {policy: [run for one in found for run in one[policy]] for policy in found[0]}
+
+
+def tell(result: Result, label: str, found: Found, *, paper: str = "") -> None:
+    """Add a row to the table, and all its figures with their spread."""
+    slack = {policy: slack_of(found, policy) for policy in found}
+    mer = {policy: range_of(100 * run.mer for run in runs) for policy, runs in found.items()}
+    worst = {policy: max(100 * run.worst_mer for run in runs) for policy, runs in found.items()}
+    result.rows.append(
+        [
+            label,
+            slack["event-driven"],
+            f"{mer['ignore'].mean:.1f}",
+            f"{mer['mean delay'].mean:.1f}",
+            f"{slack['mean delay'].mean:.1f}",
+            mer["ProbSlack"],
+            f"{worst['ProbSlack']:.2f}",
+            slack["ProbSlack"],
+            f"{mer['extended'].mean:.1f}",
+            slack["extended"],
+            slack["oracle"],
+            f"{oracle_ratio(found):.2f}",
+            paper,
+        ]
+    )
+    for policy in found:
+        result.figures[f"{label}, {policy}"] = {
+            "mer_percent": mer[policy].to_json(),
+            "highest_mer_percent": worst[policy],
+            "slack_ms": slack[policy].to_json(),
         }
 
 
-def mean_gain_ms(found: Sequence[Found], policy: str) -> float:
+def slack_of(found: Found, policy: str) -> Range:
+    """Return the mean slack of a policy over its runs, ms."""
+    return range_of(run.slack_ms for run in found[policy])
+
+
+def gain_ms(found: Found, policy: str = "ProbSlack") -> float:
     """Return by how much the mean slack of a policy is below event-driven's, over all runs."""
-    both = [
-        range_of(run.slack_ms for one in found for run in one[name]).mean
-        for name in ("event-driven", policy)
-    ]
-    return both[0] - both[1]
+    return slack_of(found, "event-driven").mean - slack_of(found, policy).mean
 
 
 def worst_share(found: Sequence[tuple[float, Found]], policy: str = "ProbSlack") -> float:
@@ -73,11 +136,32 @@ def worst_share(found: Sequence[tuple[float, Found]], policy: str = "ProbSlack")
 
 def oracle_ratio(found: Found, policy: str = "ProbSlack") -> float:
     """Return the oracle's gain by a policy's."""
-    return mean_gain_ms([found], "oracle") / mean_gain_ms([found], policy)
+    return gain_ms(found, "oracle") / gain_ms(found, policy)
 
 
-def closed_percent(found: Found) -> float:
-    """Return how much of the way from ProbSlack to the oracle the extensions go."""
-    ours = mean_gain_ms([found], "ProbSlack")
-    way = mean_gain_ms([found], "oracle") - ours
-    return 100 * (mean_gain_ms([found], "extended") - ours) / way
+def closed_percent(found: Found, policy: str) -> float:
+    """Return how much of the way from ProbSlack to the oracle an extension goes."""
+    ours = gain_ms(found)
+    return 100 * (gain_ms(found, policy) - ours) / (gain_ms(found, "oracle") - ours)
+
+
+def tell_what_extensions_close(result: Result, found: Mapping[str, Found]) -> None:
+    """Note how much of the way to the oracle each extension goes, alone and all together.
+
+    Args:
+        result: of the benchmark.
+        found: {label of a setting: what was found}.
+    """
+    parts = []
+    for policy in (*ALONE, "extended"):
+        percent = {label: closed_percent(one, policy) for label, one in found.items()}
+        result.figures[f"closed_percent, {policy}"] = percent
+        name = "all of it" if policy == "extended" else policy.removeprefix("+ ")
+        mean = sum(percent.values()) / len(percent)
+        parts.append(
+            f"{name} {mean:.0f} % ({min(percent.values()):.0f}–{max(percent.values()):.0f})"
+        )
+    result.notes.append(
+        "of the way from ProbSlack to the oracle, mean (least–most) of settings: "
+        + ", ".join(parts)
+    )
