@@ -34,8 +34,8 @@ K_SLACK, MP, AQ = "K-slack", "MP-K-slack", "AQ-K-slack"
 PLAIN, LEARNING = "Eq. 3.11", "learns from late"
 RESTARTED, MENDED = "timer restarts", "restarts, 1 ms at least"
 READINGS: dict[str, dict[str, Any]] = {
-    PLAIN: {},
-    LEARNING: {"learns_from_late": True},
+    PLAIN: {"restart": "first"},
+    LEARNING: {"restart": "first", "learns_from_late": True},
     RESTARTED: {"restart": "added"},
     MENDED: {"restart": "added", "least": "1ms"},
 }

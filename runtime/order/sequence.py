@@ -29,9 +29,10 @@ class BySequence:
         beta: how much it does in the average wait of events held, Eq. 3.7.
         late: what to do with a row whose number was given up, or that is older than what was
             promised: "drop" or "pass", which lets it go at once. Either way it is counted.
-        restart: when the wait for a missing number starts. "first": when the first row comes that
-            is behind it. "added": again with each row that is put behind it, for the timeout as it
-            is then; `timeout_ns` in all.
+        restart: when the wait for a missing number starts. "added": again with each row that is
+            put behind it, for the timeout as it is then; `timeout_ns` in all. "first": when the
+            first row comes that is behind it. Where events come densely the timeout is then as
+            short as the time between them, and nearly every gap is given up.
         wraps: bits of the number, where it begins again at 0: 32 for 2**32 − 1, 0. None: it
             does not.
         first: the number that each writer begins with, and begins again with. None: whatever
@@ -54,7 +55,7 @@ class BySequence:
     alpha: float = 0.6
     beta: float = 0.6
     late: Literal["drop", "pass"] = "drop"
-    restart: Literal["first", "added"] = "first"
+    restart: Literal["first", "added"] = "added"
     wraps: int | None = None
     first: int | None = None
     merge: bool = False
@@ -155,7 +156,7 @@ def by_sequence(  # noqa: PLR0913 - a word for each setting
     alpha: float = 0.6,
     beta: float = 0.6,
     late: Literal["drop", "pass"] = "drop",
-    restart: Literal["first", "added"] = "first",
+    restart: Literal["first", "added"] = "added",
     wraps: int | None = None,
     first: int | None = None,
     merge: bool = False,

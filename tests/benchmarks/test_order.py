@@ -27,7 +27,7 @@ BUFFERS = [
     sw.aq_k_slack(window="5ms", coverage=0.99, gains=(0.2, 0.02), late="pass"),
 ]
 NUMBERED = [
-    sw.by_sequence(late="pass"),
+    sw.by_sequence(late="pass", restart="first"),
     sw.by_sequence(late="pass", restart="added", least="1ms", timeout="4ms"),
 ]
 

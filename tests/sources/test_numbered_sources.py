@@ -31,7 +31,7 @@ COUNTS = ("late", "late_dropped", "duplicates", "given_up", "renumbered")
 def numbered(numbers: list[int], arrivals: list[int], **given: Any) -> SourceMachine:
     """A source of one writer whose events happen at 10 times their number, unless `t` says else."""
     told = {name: given.pop(name) for name in [*given] if name in POLICY}
-    policy = by_sequence(**{"timeout": "100ns", **told})
+    policy = by_sequence(**{"timeout": "100ns", "restart": "first", **told})
     times_ns = given.pop("t", [10 * number for number in numbers])
     data = {"n": numbers, "a": arrivals, "t": times_ns}
     columns = {name: given.pop(name) for name in ("w",) if name in given}
