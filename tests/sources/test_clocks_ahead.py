@@ -119,6 +119,15 @@ def test_a_paced_early_row_is_due_with_the_arrival_that_frees_it() -> None:
     ]
 
 
+def test_an_arrival_does_not_run_back_behind_that_of_a_row_that_is_held() -> None:
+    data = {"a": [0, 5, 2], "t": [0, 60, 1]}  # 60 is early; what comes behind it comes at 5
+    source = machine(data, ahead_ns=2, speed=1.0, **LENIENT)
+    due = []
+    while (at := source.due_ns(0)) is not None and (message := source.take(at)) is not None:
+        due += [(at, one) for one in times([message])]
+    assert due == [(0, 0), (5, 1), (5, 60)]
+
+
 def test_times_at_the_ends_of_time_do_not_wrap() -> None:
     data = {"a": [EARLIEST_NS, 0, LATEST_NS], "t": [EARLIEST_NS, LATEST_NS, 0]}
     for ahead_ns in (0, 2**62 - 1):
