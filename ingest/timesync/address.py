@@ -13,7 +13,7 @@ def address_of(server: str) -> tuple[str, int]:
     Raises:
         SettingError: it is neither.
     """
-    host, colon, port = server.rpartition(":")
+    host, colon, port = server.rpartition(":") if isinstance(server, str) else ("", "", "")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
@@ -36,8 +36,11 @@ def udp_socket(host: str, port: int, *, binds: bool) -> socket.socket:
     """Return a UDP socket, bound there, or connected to there: then nobody else's come in.
 
     Raises:
+        SettingError: no port has that number.
         IngestError: there is no such host, or the port is taken.
     """
+    if not 0 <= port < 2**16:
+        raise SettingError(f"port={port} (UDP) must be from 0, for a free one, to 65535")
     made = None
     try:
         (family, kind, protocol, _, place), *_ = socket.getaddrinfo(

@@ -80,8 +80,12 @@ def read_key(path: str) -> TimeKey:
             f"the time key {path} cannot be read: {problem.strerror}; copy it from the host of the "
             "time server, or make one there: slackwater timesync key FILE"
         ) from problem
-    shared = stat.S_IMODE(mode) & (stat.S_IRWXG | stat.S_IRWXO)
-    if shared or not stat.S_ISREG(mode):
+    if not stat.S_ISREG(mode):
+        raise SettingError(
+            f"the time key {path} is no file that could hold one (a folder, say); give the path "
+            "that slackwater timesync key FILE wrote to"
+        )
+    if stat.S_IMODE(mode) & (stat.S_IRWXG | stat.S_IRWXO):
         raise SettingError(
             f"the time key {path} has mode {stat.S_IMODE(mode):04o}, and must be a file that only "
             f"its owner can read and write: chmod 600 {shlex.quote(str(path))}; if others were on "

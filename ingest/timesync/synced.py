@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ingest.timesync.address import address_of
 from ingest.timesync.client import TimeSync
-from runtime.errors import SchemaError
+from runtime.errors import SchemaError, SettingError
 from runtime.model import Duration, duration_ns
 from runtime.sources.spec import EndOfInput, Input, SourceReader
 
@@ -49,11 +49,18 @@ def synced(
             again as often; what is known ages, and its bound grows by 50 µs a second.
 
     Raises:
-        SettingError: no address, or no length of time.
+        SettingError: no input, no address, no path, or no length of time.
 
     Source: [thesis] §3.2.2. Differs: the offset travels with the events, not in a store of its own.
     """
+    if not callable(getattr(input, "schema", None)):
+        raise SettingError(f"synced: {input!r} is no input; write sw.parquet('…'), say")
     address_of(server)
+    if not isinstance(key, str | os.PathLike):
+        raise SettingError(
+            f"synced: key={key!r} is no path; give that of the file that slackwater timesync key "
+            "FILE wrote"
+        )
     every_ns = duration_ns(every, what="synced: every", positive=True)
     return SyncedInput(input, server, os.path.abspath(os.path.expanduser(key)), every_ns)
 

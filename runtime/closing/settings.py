@@ -77,8 +77,8 @@ class Settings:
             if length_ns is not None and length_ns < 0:
                 raise SettingError(f"{what}={length_ns} ns must be zero or more")
         for what, rows in (("fit_rows", self.fit_rows), ("first_rows", self.first_rows)):
-            if rows <= 0:
-                raise SettingError(f"{what}={rows} must be more than zero")
+            if not isinstance(rows, int) or isinstance(rows, bool) or rows <= 0:
+                raise SettingError(f"{what}={rows!r} must be a whole number, more than zero")
 
     @property
     def text(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, Literal
 
 from runtime.errors import SettingError
@@ -70,6 +71,8 @@ def _refuse_no_reorder(given: Any) -> None:
     missing = [name for name in _ASKED if not hasattr(given, name)]
     if missing or isinstance(given, type):
         what = f"it has no {missing[0]}" if missing else "it is a class: make one"
+        if isinstance(given, FunctionType):
+            what = f"it is a function: call it, {given.__name__}(…)"
         raise SettingError(
             f"out_of_order={given!r} is no Reorder: {what}; write 'error', 'sort', 'late' or "
             "'sequence', or give an object with all that a Reorder has"

@@ -206,6 +206,11 @@ def _utc(time_ns: int) -> str:
 
 
 def _field(source: str, schema: pa.Schema, name: str, *, role: str) -> pa.Field:
+    if not isinstance(name, str):
+        raise SchemaError(
+            f"source {source!r}: {role} column {name!r} is no column's name; write it as text; "
+            f"there are: {', '.join(schema.names)}"
+        )
     index = schema.get_field_index(name)
     if index < 0:
         raise SchemaError(

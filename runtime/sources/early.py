@@ -16,7 +16,7 @@ with a slack lets the others go as slack-ready, and a promise made by it would b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -81,13 +81,17 @@ class EarlyRows:
     def admit(self, rows: Rows) -> Rows:
         """Return those that may leave, each before the row that sets it free.
 
+        An arrival that runs back is the newest before it, be that of a row that is held. What leaves
+        later has the arrival that set it free.
+
         Args:
-            rows: the next of the input. What leaves later has the arrival that set it free.
+            rows: the next of the input.
         """
         if len(rows) == 0:
             return rows
         clock_ns = running_max(rows.arrival_ns, self._clock_ns)
         self._clock_ns = int(clock_ns[-1])
+        rows = replace(rows, arrival_ns=clock_ns)
         is_early = _less(rows.event_time_ns, self._ahead_ns) > clock_ns
         reached_ns = self._reach(rows, clock_ns, is_early)
         if not is_early.any() and not self.rows:

@@ -147,7 +147,7 @@ class NumberedBlocks:
                 rule += f" and, with wraps={self._policy.wraps}, below {most}"
             elif column[at] >= most:
                 rule += f" and below {most}"
-            else:
+            if column[at] < 0:
                 more = " (if they are of a counter that goes on below 0, such as one of 32 bits"
                 more += ": add 2**32 to them, and set wraps=32)"
             raise SchemaError(

@@ -41,6 +41,7 @@ def averages(stream: sw.Stream, **given: Any) -> sw.Stream:
         (-1, SettingError, "must be zero or more"),
         (True, SettingError, "is not a length of time"),
         ([5], SettingError, "is not a length of time"),
+        (sw.col("off"), SettingError, "or the name of a column .* such as drift='bound_ns'"),
         ("5 parsecs", SettingError, "write a number and one of"),
         ("51ms", SettingError, "more than half of window=100 ms.*T_a.*lengthen it"),
         ("of", ColumnError, "neither a length such as '5ms' nor a column.*there are: ts, line"),

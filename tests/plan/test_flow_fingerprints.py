@@ -44,6 +44,11 @@ def window(stream: sw.Stream, flow: sw.Dataflow) -> sw.Stream:
     return stream.aggregate(by="n", window=sw.tumbling("1s"), name="seconds", c=sw.count())
 
 
+def closing(stream: sw.Stream, flow: sw.Dataflow) -> sw.Stream:
+    size = sw.tumbling("1s")
+    return stream.aggregate(by="n", window=size, name="seconds", close=sw.ignore(), c=sw.count())
+
+
 def two_replicas(stream: sw.Stream, flow: sw.Dataflow) -> sw.Stream:
     made = stream.aggregate(by="n", window=sw.tumbling("1s"), name="w", replicas=2, c=sw.count())
     return made.filter(sw.col("c") > 0)
@@ -56,6 +61,10 @@ def two_replicas(stream: sw.Stream, flow: sw.Dataflow) -> sw.Stream:
         ({"data": EndlessInput()}, "source 'numbers' reads numbers without end, of which"),
         ({"build": window, "slack": "1s"}, "the gate of 'seconds' has a slack"),
         ({"build": window, "slack": "0s"}, "the gate of 'seconds' has a slack"),
+        (
+            {"build": closing, "source": {"arrival": "ts"}},
+            "lets rows go as they come, for",
+        ),
         ({"build": window, "deadline": "5s"}, "the gate of 'seconds' is tuned by a deadline"),
         ({"build": two_replicas}, "the replicas of 'w' reach the sink without a gate"),
     ],
@@ -155,6 +164,23 @@ def test_a_rule_counts_as_the_number_that_it_was_so_that_older_output_can_be_gon
     text = canonical_step(flow.steps["seconds"])
     assert f"slack_ns={number}" in text
     assert "release" not in text
+
+
+def test_a_flow_without_newer_settings_has_the_mark_that_it_had_before_there_were_any() -> None:
+    """Written by the release before drift=, close=, clock= and sequence=: its output is gone on."""
+    flow = sw.Dataflow("f")
+    rows = pa.table({"ts": pa.array([1, 2], pa.timestamp("ns")), "n": [1, 2], "v": [0.5, 1.5]})
+    read: dict[str, Any] = {"event_time": "ts", "arrival": "ts"}
+    a, b = (
+        flow.source(name, sw.table(rows), out_of_order="sort", disorder="1s", **read)
+        for name in "ab"
+    )
+    pairs = a.filter(sw.col("v") > 0).join(b, on="n", within="1s", name="pairs")
+    sums = pairs.aggregate(by="n", window=sw.sliding("2s", "1s"), name="sums", s=sw.sum("v"))
+    sums.sink("out", sw.parquet_sink("out", resume=True))
+    assert flow_fingerprints(flow.steps)["out"].flow == (
+        "774bdc8f5388704ede1346229354c74026936c814cb19732b55044094f20a6de"
+    )
 
 
 @pytest.mark.parametrize("option", ["overwrite", "resume"])

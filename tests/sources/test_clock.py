@@ -213,6 +213,9 @@ def test_settings_that_name_no_columns_are_refused() -> None:
         flow.source("s", sw.table({"t": [1]}), event_time="t", clock="off")  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="unit='min' must be"):
         sw.clock_columns("off", unit="min")  # type: ignore[arg-type]
+    unnamed = sw.clock_columns(3, unit="ms")  # type: ignore[arg-type]
+    with pytest.raises(SchemaError, match="clock column 3 is no column's name; write it as text"):
+        flow.source("s", sw.table({"t": [1]}), event_time="t", clock=unnamed)
 
 
 def test_explain_says_by_what_a_clock_is_put_right() -> None:

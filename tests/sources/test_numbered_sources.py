@@ -297,6 +297,7 @@ def test_numbers_that_are_none_are_named() -> None:
         ([0, -1], {}, "'n' is -1 in row 1 .*a number in a sequence is 0 or more"),
         ([0, 2**32], {"wraps": 32}, r"is 4294967296 in row 1 .*wraps=32, below 4294967296"),
         ([0, -(2**31)], {}, r"is -2147483648 in row 1 .*add 2\*\*32 to them, and set wraps=32"),
+        ([0, -(2**31)], {"wraps": 32}, r"wraps=32, below 4294967296; .*add 2\*\*32 to them"),
         (pa.array([0, 2**64 - 1], pa.uint64()), {}, "is 0 or more and below 9223372036854775807"),
         ([0, None], {}, "sequence column 'n' is null in 1 of the 2 rows"),
         ([0.0, 1.0], {}, "sequence column 'n' has type double, .* is an integer"),

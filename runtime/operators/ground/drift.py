@@ -144,8 +144,13 @@ def checked_drift(
         return _at_most(drift, half_ns, span_ns, span, step=step)
     try:
         most_ns = duration_ns(given, what=f"step {step!r}: drift")
-    except SettingError:
-        if not isinstance(given, str) or _looks_like_a_length(given):
+    except SettingError as problem:
+        if not isinstance(given, str):
+            raise SettingError(
+                f"{problem}; or the name of a column with each event's own bound, such as "
+                "drift='bound_ns', or a clock_bound('bound_ms', …)"
+            ) from None
+        if _looks_like_a_length(given):
             raise
         return Drift(half_ns, _column(given, schemas, step=step))
     return _at_most(Drift(most_ns), half_ns, span_ns, span, step=step)

@@ -328,7 +328,7 @@ def test_a_file_that_holds_no_key_is_refused_without_telling_what_it_holds(
 def test_a_pipe_and_a_folder_are_no_key_and_nobody_waits_for_them(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", mode=0o600)
     for path in (tmp_path / "pipe", tmp_path):
-        with pytest.raises(SettingError, match="must be a file that only its owner"):
+        with pytest.raises(SettingError, match="is no file that could hold one"):
             read_key(str(path))
 
 
