@@ -81,8 +81,8 @@ class EarlyRows:
     def admit(self, rows: Rows) -> Rows:
         """Return those that may leave, each before the row that sets it free.
 
-        An arrival that runs back is the newest before it, be that of a row that is held. What leaves
-        later has the arrival that set it free.
+        An arrival that runs back is the newest before it, be that of a row that is held. What
+        leaves later has the arrival that set it free.
 
         Args:
             rows: the next of the input.

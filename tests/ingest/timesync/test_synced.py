@@ -125,7 +125,7 @@ def test_a_column_of_that_name_and_a_wrong_address_are_refused(key: str) -> None
         synced(taken, server=None, key=key)  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="synced: key=None is no path"):
         synced(taken, server="127.0.0.1:1", key=None)  # type: ignore[arg-type]
-    with pytest.raises(SettingError, match="synced: 'rows.parquet' is no input"):
+    with pytest.raises(SettingError, match=r"synced: 'rows\.parquet' is no input"):
         synced("rows.parquet", server="127.0.0.1:1", key=key)  # type: ignore[arg-type]
     with pytest.raises(SettingError, match=r"port=70000 \(UDP\) must be from 0"):
         TimeServer(key, port=70_000)  # which would be taken for 4,464
