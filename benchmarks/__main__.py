@@ -69,6 +69,8 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "probslack-budget": ("probslack.budget", "the same over δ: Fig. 8"),
     "probslack-drift": ("probslack.drift", "the same while distributions change: Fig. 9"),
     "probslack-real": ("probslack.real", "the same on real buses and phones: Fig. 10, 11 (DATA=)"),
+    "probslack-variants": ("probslack.variants", "slack bounded instead of misses, or as well"),
+    "probslack-cost": ("probslack.cost", "what closing costs for each event: Table 1"),
     "probslack-ray": ("probslack.on_ray", "windows that close in time on Ray, real arrivals"),
 }
 

@@ -241,6 +241,11 @@ class ProbSlackRun(GroundRun):
             ticks.append(self._settling.due_by_slack_ns(first))
         return max(min(ticks), self._now_ns) if ticks else None
 
+    @property
+    def entries(self) -> tuple[int, int]:
+        """How many entries estimates have now, and poly-lines so far. Source: Table 1."""
+        return self._knowledge.entries
+
     def snapshot(self) -> dict[str, Any]:
         """Return all state, see `ClosingRun`."""
         return {
@@ -273,6 +278,11 @@ class _InOrder:
         self.fitting = HistogramFitting(policy.fit_settings)
         self._lines = Lines([], NOTHING)
 
+    @property
+    def entries(self) -> tuple[int, int]:
+        kept = sum(one.entries for one in self.fitting.histograms)
+        return kept, sum(one.entries for one in self._lines.lines)
+
     def sample(self, rows: Seen, tracked: Tracked) -> tuple[Int64Array, Int64Array, Int64Array]:
         return rows.types, tracked.gap_ns, tracked.delay_ns
 
@@ -298,6 +308,11 @@ class _InDisorder:
         self._windows = windows
         self.fitting = NeedsFitting(policy.fit_settings)
         self._bound = 0.0
+
+    @property
+    def entries(self) -> tuple[int, int]:
+        needs = self.fitting.needs
+        return (0 if needs is None else needs.entries), 0
 
     def sample(self, rows: Seen, tracked: Tracked) -> tuple[Int64Array, Int64Array, Int64Array]:
         del tracked

@@ -94,10 +94,13 @@ class ArrivalWays:
     Attributes:
         takers: the steps into which all channels carry them.
         sources: {source: what it tells}.
+        uneven: of the takers those that some rows reach through a gate which waits for event time,
+            maybe a gate that waits for what comes here straight.
     """
 
     takers: frozenset[str]
     sources: Mapping[str, ToldArrivals]
+    uneven: frozenset[str]
 
     @classmethod
     def of(cls, steps: Mapping[str, Step]) -> ArrivalWays:
@@ -115,7 +118,15 @@ class ArrivalWays:
                     sources[one.name] = _more_often(sources.get(one.name), every_ns)
                 elif _passes_on(one):
                     takers.add(one.name)
-        return cls(frozenset(takers), sources)
+        uneven = {
+            name
+            for name in takers
+            if any(
+                isinstance(one, GatedStep) and _passes_on(one) and release_of(one) != ON_ARRIVAL
+                for one in _way(steps, steps[name].inputs)
+            )
+        }
+        return cls(frozenset(takers), sources, frozenset(uneven))
 
 
 def _more_often(known: ToldArrivals | None, every_ns: int | None) -> ToldArrivals:

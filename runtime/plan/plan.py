@@ -122,6 +122,8 @@ class Stage:
     """What of that step it is: all, the gate, or a replica; `replica` says which."""
     arrivals: ToldArrivals | None = None
     """Of a source: what it tells of arrivals; None: nobody goes by them."""
+    is_uneven: bool = False
+    """Whether arrivals come to it behind gates that wait for event time: see `ArrivalWays`."""
 
     @property
     def rule(self) -> ReleaseRule:
@@ -297,6 +299,7 @@ def _finished(
         origin=planned.origin.name,
         part=planned.part,
         arrivals=ways.sources.get(planned.name),
+        is_uneven=planned.origin.name in ways.uneven,
     )
 
 

@@ -218,7 +218,7 @@ class GateIntake(_Held):
     ) -> None:
         super().__init__(stage, queues, report, sampler, start_ns=start_ns, held=gate)
         self._gate = gate
-        self._stage = stage.name
+        self._stage, self._is_uneven = stage.name, stage.is_uneven
         self._sources = [channel.source for channel in stage.inputs]
         self._is_mixed = [channel.is_mixed for channel in stage.inputs]
         # Nobody else sends what is older than he has promised, or is not waited for.
@@ -307,11 +307,11 @@ class GateIntake(_Held):
 
     def may_grant(self, channel: str, limits: Limits) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
-        writer = self._writer[channel]
-        gate = self._gate
+        writer, gate = self._writer[channel], self._gate
         held = gate.rows_held_of(writer)
         may = held < limits.gate_rows or writer in gate.holders()
-        if self._arrivals is not None and self._arrivals.rows_ahead(writer) >= limits.gate_rows:
+        most = limits.most_gate_rows if self._is_uneven else limits.gate_rows  # it may wait for us
+        if self._arrivals is not None and self._arrivals.rows_ahead(writer) >= most:
             holders = self._arrivals.holders(idle=gate.idle)  # rows wait for these, not here
             may = writer in holders or not holders
         if may and held >= limits.most_gate_rows:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from random import Random
 
-import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from runtime.closing import Closing, WindowEnds
 from runtime.closing.probslack import ProbSlack
 from runtime.closing.simple import ByTime, EventDriven
 from tests.closing.streams import columns, drawn, ran
 from tests.support.chance import chance
-from tests.support.examples import a_third
 
 SMALL = {"fit_rows": 40, "first_rows": 8, "tick_ns": 1}
 POLICIES: dict[str, Closing] = {
@@ -42,12 +41,10 @@ POLICIES: dict[str, Closing] = {
 }
 
 
-@pytest.mark.parametrize("shuffled", [False, True], ids=["in order", "out of order"])
-@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
-@a_third
-@given(draw=chance)
-def test_no_cut_shows(policy: Closing, shuffled: bool, draw: Random) -> None:
-    rows = drawn(draw, types=draw.randint(1, 3), rows=120, shuffled=shuffled)
+@given(name=st.sampled_from(sorted(POLICIES)), draw=chance)
+def test_no_cut_shows(name: str, draw: Random) -> None:
+    policy = POLICIES[name]
+    rows = drawn(draw, types=draw.randint(1, 3), rows=120, shuffled=draw.random() < 0.5)
     slide = draw.choice([3, 10, 40])
     windows = WindowEnds(slide * draw.choice([1, 2, 9]) if draw.random() < 0.8 else 2, slide)
     until = rows[-1][2] + draw.choice([0, 1, 50, 1_000])
@@ -55,12 +52,11 @@ def test_no_cut_shows(policy: Closing, shuffled: bool, draw: Random) -> None:
     assert ran(policy, windows, rows, until=until, cut=draw) == whole
 
 
-@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
-@a_third
-@given(draw=chance)
+@given(name=st.sampled_from(sorted(POLICIES)), draw=chance)
 def test_nothing_closes_before_it_is_said_to_and_each_time_said_is_another(
-    policy: Closing, draw: Random
+    name: str, draw: Random
 ) -> None:
+    policy = POLICIES[name]
     rows = drawn(draw, types=draw.randint(1, 2), rows=60, shuffled=draw.random() < 0.5)
     windows = WindowEnds(20, 10)
     run = policy.begin(windows)

@@ -7,13 +7,15 @@ from random import Random
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from runtime.closing import WindowEnds
 from runtime.closing.aim import Aim
-from runtime.closing.budget import Budget
+from runtime.closing.budget import GUARDS, Budget, GuardWord
 from runtime.closing.probslack import ProbSlack
 from tests.closing.streams import columns, drawn, missed, ran
 from tests.support.chance import chance
+from tests.support.examples import a_third
 
 SMALL = {"fit_rows": 40, "first_rows": 8, "tick_ns": 1}
 STRICT = {
@@ -27,18 +29,14 @@ STRICT = {
 }
 
 
-@pytest.mark.parametrize("policy", STRICT.values(), ids=STRICT)
-@given(draw=chance)
-def test_the_strict_guard_never_lets_more_miss_than_was_promised(
-    policy: ProbSlack, draw: Random
-) -> None:
+@given(name=st.sampled_from(sorted(STRICT)), draw=chance)
+def test_the_strict_guard_never_lets_more_miss_than_was_promised(name: str, draw: Random) -> None:
     """At no time, whatever comes: gaps and delays change as they like, types fall silent."""
+    policy = STRICT[name]
     assert policy.miss is not None
-    rows = [
-        row for n in range(3) for row in _later(drawn(draw, types=2, rows=40), (n + 1) * 700 * n)
-    ]
+    rows = [row for n in range(3) for row in _later(drawn(draw, types=2, rows=40), 1_500 * n)]
     if draw.random() < 0.5:
-        rows = [row for row in rows if row[0] == 0 or row[2] < 900]  # one type falls silent
+        rows = [row for row in rows if row[0] == 0 or row[2] < 1_000]  # one type falls silent
     windows = WindowEnds(60, draw.choice([3, 10, 25]))
     run = policy.begin(windows)
     for start in range(0, len(rows), 3):
@@ -54,15 +52,13 @@ def _later(rows: list[tuple[int, int, int]], by: int) -> list[tuple[int, int, in
     return [(kind, made + by, came + by) for kind, made, came in rows]
 
 
-@pytest.mark.parametrize("guard", ["strict", "known", "listed", "none"])
-@pytest.mark.parametrize("ordered", [True, False])
-@given(draw=chance)
+@given(guard=st.sampled_from(GUARDS), ordered=st.booleans(), draw=chance)
 def test_what_missed_something_is_counted_whatever_the_guard(
-    guard: str, ordered: bool, draw: Random
+    guard: GuardWord, ordered: bool, draw: Random
 ) -> None:
     rows = drawn(draw, types=draw.randint(1, 3), rows=90, shuffled=draw.random() < 0.5)
     windows = WindowEnds(10_000, draw.choice([3, 10, 25]))  # each has begun: all of them count
-    policy = ProbSlack(0.3, guard=guard, ordered=ordered, **SMALL)  # type: ignore[arg-type]
+    policy = ProbSlack(0.3, guard=guard, ordered=ordered, **SMALL)
     found = ran(policy, windows, rows, until=rows[-1][2] + 50)
     assert found.counts.missed == len(missed(windows, rows, found.closed_at))
     assert found.counts.windows == len(found.closed)
@@ -72,6 +68,7 @@ def test_what_missed_something_is_counted_whatever_the_guard(
         assert told == max([e for e, at in found.closed_at.items() if at < came], default=-(2**63))
 
 
+@a_third
 @given(draw=chance)
 def test_no_window_closes_before_its_turn_nor_in_another_order(draw: Random) -> None:
     rows = drawn(draw, types=draw.randint(1, 2), rows=90)
@@ -99,6 +96,7 @@ def test_the_listings_own_test_lets_the_share_pass_by_one_window() -> None:
     assert Budget(0.1, "known", slack_ns=None).allows() is False
 
 
+@a_third
 @given(draw=chance)
 def test_epsilon_makes_it_wait_for_longer(draw: Random) -> None:
     """[probslack] §3.1: P_miss <= ε·δ. Without the guard nothing else decides."""
@@ -119,6 +117,7 @@ def test_each_of_several_types_has_a_share_of_the_chance() -> None:
     assert 1 - (1 - each) ** 2 == pytest.approx(0.19)
 
 
+@a_third
 @given(draw=chance)
 def test_no_window_waits_for_longer_than_at_most(draw: Random) -> None:
     rows = drawn(draw, types=draw.randint(1, 2), rows=90, shuffled=draw.random() < 0.5)
@@ -132,6 +131,7 @@ def test_no_window_waits_for_longer_than_at_most(draw: Random) -> None:
     assert found.counts.missed == len(missed(windows, rows, found.closed_at))
 
 
+@a_third
 @given(draw=chance)
 def test_the_mean_slack_never_passes_its_bound(draw: Random) -> None:
     rows = drawn(draw, types=draw.randint(1, 2), rows=90, shuffled=draw.random() < 0.5)

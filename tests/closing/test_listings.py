@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
-import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from benchmarks.probslack.straightforward import simulate
 from runtime.closing import WindowEnds
+from runtime.closing.budget import GUARDS, GuardWord
 from runtime.closing.probslack import ProbSlack
 from tests.closing.streams import drawn, ran
 from tests.support.chance import chance
-from tests.support.examples import a_third
 
 
-@pytest.mark.parametrize("guard", ["strict", "known", "listed", "none"])
-@a_third
-@given(draw=chance)
-def test_it_closes_what_listings_1_to_5_close(guard: Any, draw: Random) -> None:
+@given(guard=st.sampled_from(GUARDS), draw=chance)
+def test_it_closes_what_listings_1_to_5_close(guard: GuardWord, draw: Random) -> None:
     rows = drawn(draw, types=draw.randint(1, 3), rows=draw.randint(20, 150))
     slide = draw.randint(1, 30)
     size, share = draw.randint(2_000, 2_100), draw.choice([0.05, 0.1, 0.3, 0.6])

@@ -20,12 +20,13 @@ from runtime.plan.steps import GateStep, LateStep, SinkStep, SourceStep
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HOME = ROOT / "runtime/operators"
-WORDS = {  # that are no operators: a slot's thread is joined, and a computer has processes
+WORDS = {  # that are no operators: a thread is joined, a computer has processes, a setting merges
     "actors/jobs/carrier.py": {"join"},
     "actors/jobs/replacing.py": {"join"},
     "actors/jobs/slot_actors.py": {"join"},
     "actors/slot/actor.py": {"join"},
     "actors/tuning/process.py": {"process"},
+    "runtime/order/sequence.py": {"merge"},
 }
 NO_COLUMNS = pa.schema([])
 

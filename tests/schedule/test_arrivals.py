@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -100,7 +99,7 @@ def test_a_paced_source_says_each_while_how_far_arrivals_are_though_no_row_comes
     ]  # fmt: skip
 
 
-def test_a_source_that_is_not_paced_tells_what_its_rows_say_and_holds_back_what_it_sorts() -> None:
+def test_a_source_that_is_not_paced_tells_what_its_rows_say_and_when_it_let_them_go() -> None:
     source = source_of(rows_at(10, 12), every_ns=S, speed=None)
     message = source.take(5)
     assert message.arrived == Arrived(12 * S, 5)
@@ -112,7 +111,8 @@ def test_a_source_that_is_not_paced_tells_what_its_rows_say_and_holds_back_what_
     message = source.take(5)
     assert message.batch is not None
     assert message.batch.event_time_ns.tolist() == [4 * S]
-    assert message.arrived == Arrived(5 * S, 5)  # the row that arrived at 5 is held
+    assert message.batch.arrivals.tolist() == [[20 * S, 3 << PLACE_BITS]]
+    assert message.arrived == Arrived(20 * S, 5)  # the row that came at 5 will arrive later
 
 
 def closing_plan(*, also_joins: bool) -> dict[str, Any]:
@@ -173,14 +173,3 @@ def test_others_are_sent_no_more_messages_and_no_arrivals() -> None:
         sent[closes] = {c.name: c.messages for c in report.channels}
     assert sent[True]["rows→plain"] == sent[False]["rows→plain"]
     assert sent[True]["rows→other"] > sent[False]["rows→other"] + 200  # 31 s, ten words a second
-
-
-def test_an_order_policy_that_does_not_say_what_it_holds_holds_arrivals_back() -> None:
-    rows = sw.table(pa.table({"ts": [5, 9, 4], "at": [5, 9, 20]}))
-    source = source_of(rows, every_ns=S, speed=None, out_of_order="sort", disorder="5s")
-    own: Any = source._order
-    source._order = SimpleNamespace(promised_ns=own.promised_ns, put=own.put, rest=own.rest)
-    assert source.take(5).arrived is None  # it holds rows of 5 and 9
-    last = source.take(6)
-    assert last.is_end
-    assert last.arrived == Arrived(20 * S, 6)
