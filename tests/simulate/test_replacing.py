@@ -120,6 +120,7 @@ def test_ready_only_results_are_the_same_however_often_stages_move(seed: int) ->
     plan = any_flow(seed)
     results, before = ran(plan, seed=seed)
     again, report = ran(plan, seed=seed, moves=MOVES, within_ns=int(before.elapsed_s * 5e8) + 1)
+    assert (before.state, report.state) == ("done", "done"), f"seed {seed}: {report.error}"
     assert any(one.problem is None for one in report.replaced), f"seed {seed}: nothing has moved"
     assert in_order(plan, again) == in_order(plan, results), f"seed {seed}"
     assert imbalances(report) == []
