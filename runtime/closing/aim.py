@@ -15,7 +15,10 @@ from runtime.closing.budget import Budget
 _STEP = 0.35  # at most by e to that, up or down, at a time
 _LEAST_WINDOWS = 16
 _LEAST, _MOST = 1e-4, 0.9
+_LEAST_BY_SLACK = 1e-6
+_FIRST = 0.01  # where slack is bounded: low, for what it costs at first is made up for later
 _USED = 0.97  # of the budget: what is left keeps it from being forced
+_MARGIN = 0.01  # the same of slack, as a share of it or of a slide
 
 
 class Aim:
@@ -37,7 +40,7 @@ class Aim:
     def __init__(
         self, share: float | None, scale: float | None, slack_ns: int | None, *, slide_ns: int
     ) -> None:
-        self.bound = (0.1 if share is None else share) * (1.0 if scale is None else scale)
+        self.bound = (_FIRST if share is None else share) * (1.0 if scale is None else scale)
         self._share = share
         self._slack_ns = slack_ns
         self._slide_ns = slide_ns
@@ -58,10 +61,13 @@ class Aim:
             off = 1.0 - wanted / (_USED * self._share)
         else:
             assert self._slack_ns is not None
-            spare_ns = max(self._slack_ns, self._slide_ns) / 4
-            off = (slack_ns / windows - _USED * self._slack_ns) / spare_ns
+            # At the bound itself it is the bound that closes windows, not what is likely.
+            range_ns = max(self._slack_ns, self._slide_ns)
+            wanted_ns = self._slack_ns - _MARGIN * range_ns
+            off = (slack_ns / windows - wanted_ns) / (range_ns / 10)
         self._seen = now
-        bound = min(max(self.bound * exp(_STEP * min(max(off, -1.0), 1.0)), _LEAST), _MOST)
+        least = _LEAST_BY_SLACK if self._share is None else _LEAST
+        bound = min(max(self.bound * exp(_STEP * min(max(off, -1.0), 1.0)), least), _MOST)
         changed, self.bound = bound != self.bound, bound
         return changed
 

@@ -110,6 +110,8 @@ class Lines:
             which = int(self.of_type[spans.types[first]]) if len(self.of_type) else -1
             span = first + np.searchsorted(spans.begin_ns[first:last], at_ns, side="right") - 1
             open_still = spans.newest_ns[span] < ends_ns
+            if not open_still.any():
+                continue
             if which < 0:
                 complete[open_still] = np.nan
                 continue

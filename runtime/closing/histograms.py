@@ -23,6 +23,7 @@ from runtime.model import Int64Array
 MOST_VALUES = 256
 """Distinct values of g that are kept; beyond, neighbours share a bin, to the safe side."""
 _AT_ONCE = 1 << 20  # cells of a table computed at once
+_FILLED_AT_ONCE = 64  # so many entries of a line cost no more together than one does
 _ROUNDING = 1e-9  # sums of shares are off by less
 _FAR_NS = 2**60  # 36 years: longer gaps and delays count as that, so that sums fit in 64 bits
 NEVER_NS = -(2**62)
@@ -144,7 +145,7 @@ class Histograms:
 
 
 class PolyLine:
-    """The least β of each class of α, computed when it is first asked for.
+    """The least β of each class of α, computed when it is first asked for; short lines as a whole.
 
     Args:
         histograms: of a type.
@@ -176,7 +177,8 @@ class PolyLine:
         """Return for each α the β from which on the chance is small enough; shape (n,)."""
         classes = self.histograms.classes(alpha_ns)
         if not self._known[classes].all():
-            self._fill(np.unique(classes))
+            few = len(self._known) <= _FILLED_AT_ONCE
+            self._fill(np.arange(len(self._known)) if few else np.unique(classes))
         least: Int64Array = self._least_ns[classes]
         return least
 

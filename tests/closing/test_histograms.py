@@ -50,7 +50,7 @@ def test_figure_4_the_area_above_the_bound_has_a_poly_line_for_its_edge() -> Non
     # Up to α 10 the chance is never above δ; from 11 on till β = 12 (0.25); from 21 on till 22
     # (0.25 of an event at 120), however far the window goes on: α behind g_max changes nothing.
     assert least == [NEVER_NS, 12, 12, 22, 22]
-    assert line.entries == 2  # of the three classes, all α alike up to 10, 20 and beyond
+    assert line.entries == 2  # of three classes: to α 10 nothing is waited for, to 20, and beyond
 
 
 @given(SMALL, SMALL, st.integers(-2, 26), st.integers(-2, 26))
