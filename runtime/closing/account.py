@@ -74,6 +74,14 @@ class Account:
         self.missed += new
         return new
 
+    def miss_all(self, firsts: Int64Array, lasts: Int64Array) -> int:
+        """Note the same of ranges of windows, ascending, that do not touch."""
+        if not self._leapt and len(firsts) and firsts[0] >= self.first:
+            new = self._missed.add_all(firsts, lasts)
+            self.missed += new
+            return new
+        return sum(map(self.miss, firsts.tolist(), lasts.tolist()))
+
     def closings(self) -> ClosedWindows:
         """Return what has closed since this was asked last."""
         if not self._closed:

@@ -24,6 +24,7 @@ MOST_VALUES = 256
 """Distinct values of g that are kept; beyond, neighbours share a bin, to the safe side."""
 _AT_ONCE = 1 << 20  # cells of a table computed at once
 _FILLED_AT_ONCE = 64  # so many entries of a line cost no more together than one does
+_MOST_KEPT = 1 << 14  # cells of a table that is kept
 _ROUNDING = 1e-9  # sums of shares are off by less
 _FAR_NS = 2**60  # 36 years: longer gaps and delays count as that, so that sums fit in 64 bits
 NEVER_NS = -(2**62)
@@ -68,6 +69,7 @@ class Histograms:
         self._tail: FloatArray = np.concatenate([later, [0.0]])  # P[d > x] by the index of x
         self._tick_ns = tick_ns
         self._at_most_ns = at_most_ns
+        self._table: FloatArray | None = None
 
     @property
     def entries(self) -> int:
@@ -91,6 +93,24 @@ class Histograms:
         their end, so g < α; Eq. 8 counts what comes before t + mal, here before end + mal, after
         which nobody waits.
         """
+        low, high = self._range()
+        ticks = high - low + 1
+        if ticks * (len(self.low_ns) + 1) <= _MOST_KEPT:
+            if self._table is None:
+                all_of, beta = np.divmod(np.arange(ticks * (len(self.low_ns) + 1)), ticks)
+                self._table = self._chances(all_of, (low + beta) * self._tick_ns)
+            beta = np.clip(beta_ns // self._tick_ns, low, high) - low
+            found: FloatArray = self._table[classes * ticks + beta]
+            return found
+        return self._chances(classes, beta_ns)
+
+    def _range(self) -> tuple[int, int]:
+        """Return the ticks of β up to which all is still to come, and from which on nothing is."""
+        low = (self.low_ns[0] + self.delays_ns[0]) // self._tick_ns - 1
+        high = -(-(self.high_ns[-1] + self.delays_ns[-1]) // self._tick_ns)
+        return int(low), int(high)
+
+    def _chances(self, classes: Int64Array, beta_ns: Int64Array) -> FloatArray:
         chances = np.empty(len(classes))
         step = max(1, _AT_ONCE // len(self.low_ns))
         for begin in range(0, len(classes), step):
@@ -132,8 +152,7 @@ class Histograms:
         α the first β outside the grey area, found by halving.
         """
         tick_ns = self._tick_ns
-        high = -(-(self.high_ns[-1] + self.delays_ns[-1]) // tick_ns)  # nothing is later
-        low = (self.low_ns[0] + self.delays_ns[0]) // tick_ns - 1  # all is later
+        low, high = self._range()
         lows, highs = np.full(len(classes), low), np.full(len(classes), high)
         bound += _ROUNDING
         waits = self.chance(classes, lows * tick_ns) > bound
@@ -209,4 +228,5 @@ def histograms_of(state: dict[str, Any]) -> Histograms:
     one.shares = state["shares"]
     one.delays_ns, one._tail = state["delays_ns"], state["tail"]
     one._at_most_ns, one._tick_ns = state["at_most_ns"], state["tick_ns"]
+    one._table = None
     return one

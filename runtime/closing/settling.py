@@ -92,6 +92,8 @@ class Settling:
                 break
             if self._again_ns is not None:
                 self._ask_again(tick)
+            elif kind == LATE and one >= self._open and one >= sure_open and not bounded:
+                continue  # as mostly: it would be late had more been closed
             if bounded:
                 self._close_by_slack(tick)
             if sure_open > self.sure_open:
@@ -127,6 +129,8 @@ class Settling:
 
         Returns whether it was so: then nothing is to be decided window by window.
         """
+        if not self._budget.allows_all(0):  # as mostly, while the budget is in use
+            return False
         stretch, sure = self._stretch, self._sure
         late = what.kind == LATE
         closes = np.where(late, stretch.first, what.one + 1)
@@ -153,9 +157,11 @@ class Settling:
         before = self._account.windows
         self._open, self.sure_open = after, sure_open
         self._open_missed = {one for one in self._open_missed if one >= sure_open}
-        for first, last in zip(*merged(low, high), strict=True):
-            self._budget.missed += self._account.miss(first, last)
-            self._open_missed.update(range(max(first, sure_open), last + 1))
+        firsts, lasts = merged(low, high)
+        self._budget.missed += self._account.miss_all(firsts, lasts)
+        for at in np.flatnonzero(lasts >= sure_open).tolist():
+            first = max(int(firsts[at]), sure_open)
+            self._open_missed.update(range(first, int(lasts[at]) + 1))
         more = int(counts.sum()) + int(sure.counts[rest].sum())
         self._budget.early += len(windows)
         self._budget.denied += int((stretch.first + rest <= self._held_to).sum())
@@ -271,9 +277,10 @@ class Settling:
 
     def _leap(self, windows: Int64Array) -> None:
         """Note windows, ascending, that closed without a row."""
+        if not len(windows):
+            return
         for one in np.split(windows, np.flatnonzero(np.diff(windows) > 1) + 1):
-            if len(one):
-                self._account.leap(int(one[0]), int(one[-1]))
+            self._account.leap(int(one[0]), int(one[-1]))
 
     def _miss(self, first: int, last: int, tick_ns: int) -> None:
         """Note that a row was behind these windows."""

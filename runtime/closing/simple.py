@@ -128,8 +128,7 @@ class _SimpleRun(GroundRun):
         """Note what rows missed; `opens` is (rows,), the first open window when each came."""
         low = np.maximum(self._windows.firsts_after(rows.event_time_ns), self._account.first)
         high = np.minimum(opens - 1, self._windows.lasts_begun(rows.event_time_ns))
-        for first, last in zip(*merged(low, high), strict=True):
-            self._account.miss(first, last)
+        self._account.miss_all(*merged(low, high))
 
     _sure = False
 

@@ -66,7 +66,7 @@ class WindowEnds:
         return lasts
 
 
-def merged(firsts: Int64Array, lasts: Int64Array) -> tuple[list[int], list[int]]:
+def merged(firsts: Int64Array, lasts: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Return the union of ranges as ranges that do not touch, ascending; empty ones are left out.
 
     Args:
@@ -76,10 +76,10 @@ def merged(firsts: Int64Array, lasts: Int64Array) -> tuple[list[int], list[int]]
     order = np.argsort(firsts, kind="stable")
     order = order[firsts[order] <= lasts[order]]
     if not len(order):
-        return [], []
+        return firsts[:0], lasts[:0]
     firsts, lasts = firsts[order], np.maximum.accumulate(lasts[order])
     starts = np.flatnonzero(np.concatenate([[True], firsts[1:] > lasts[:-1] + 1]))
-    return firsts[starts].tolist(), lasts[[*(starts[1:] - 1), -1]].tolist()
+    return firsts[starts], lasts[np.append(starts[1:] - 1, -1)]
 
 
 def exact_sum(values: Int64Array) -> int:
@@ -127,11 +127,25 @@ class Ranges:
         self._lasts[begin:stop] = [last]
         return new
 
+    def add_all(self, firsts: Int64Array, lasts: Int64Array) -> int:
+        """Add ranges, ascending, that do not touch; return how many numbers are new."""
+        new = at = 0
+        while at < len(firsts) and self._lasts and firsts[at] <= self._lasts[-1] + 1:
+            new += self.add(int(firsts[at]), int(lasts[at]))
+            at += 1
+        self._firsts += firsts[at:].tolist()
+        self._lasts += lasts[at:].tolist()
+        self._forget()
+        return new + int((lasts[at:] - firsts[at:] + 1).sum())
+
     def _append(self, first: int, last: int) -> None:
-        if len(self._firsts) >= MOST_RANGES:
-            del self._firsts[: MOST_RANGES // 2], self._lasts[: MOST_RANGES // 2]
         self._firsts.append(first)
         self._lasts.append(last)
+        self._forget()
+
+    def _forget(self) -> None:
+        if len(self._firsts) > MOST_RANGES:
+            del self._firsts[: -MOST_RANGES // 2], self._lasts[: -MOST_RANGES // 2]
 
     def within(self, first: int, last: int) -> list[tuple[int, int]]:
         """Return the parts of it in first … last, each as its first and last number."""
