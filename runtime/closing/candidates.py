@@ -17,32 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.closing.histograms import PolyLine
-from runtime.closing.policy import FloatArray
+from runtime.closing.lines import Lines
+from runtime.closing.spans import Spans
 from runtime.closing.windows import WindowEnds
-from runtime.model import BoolArray, Int64Array
+from runtime.model import Int64Array
 
 NONE = np.empty(0, dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class Spans:
-    """Spans of all types, those of a type together and in order. All of shape (spans,).
-
-    Attributes:
-        types: of each.
-        newest_ns: the newest event time of the type in it.
-        known_ns: the same on a tick, at or before it: e_l.gts as histograms know it.
-        begin_ns, end_ns: ticks in [begin, end) are in it; the begin is on a tick.
-        is_first: whether it is the first of its type, which goes on from before.
-    """
-
-    types: Int64Array
-    newest_ns: Int64Array
-    known_ns: Int64Array
-    begin_ns: Int64Array
-    end_ns: Int64Array
-    is_first: Int64Array
 
 
 @dataclass(frozen=True)
@@ -63,64 +43,6 @@ class Candidates:
     sure_at_ns: Int64Array
     sure_open: Int64Array
     sure_by_rows: bool = True
-
-
-class Lines:
-    """The poly-lines of all types, asked for many types at once.
-
-    Args:
-        lines: of each histogram.
-        of_type: shape (types,), which line each type has; below 0: none yet.
-    """
-
-    def __init__(self, lines: list[PolyLine], of_type: Int64Array) -> None:
-        self.lines = lines
-        self.of_type = of_type
-
-    def least_beta_ns(
-        self, types: Int64Array, alpha_ns: Int64Array
-    ) -> tuple[Int64Array, BoolArray]:
-        """Return the β from which on each type lets go, and whether it ever does; both (n,)."""
-        if len(self.lines) == 1:
-            found = self.of_type[types] if len(self.of_type) > 1 else np.zeros(len(types), np.int64)
-            return self.lines[0].least_beta_ns(alpha_ns), found >= 0
-        which = self.of_type[types]
-        least = np.zeros(len(types), dtype=np.int64)
-        order = np.argsort(which, kind="stable")
-        bounds = np.searchsorted(which[order], np.arange(len(self.lines) + 1))
-        for one in np.flatnonzero(np.diff(bounds)).tolist():
-            mine = order[bounds[one] : bounds[one + 1]]
-            least[mine] = self.lines[one].least_beta_ns(alpha_ns[mine])
-        return least, which >= 0
-
-    def chances(self, spans: Spans, ends_ns: Int64Array, at_ns: Int64Array) -> FloatArray:
-        """Return the chance that windows that close now miss something: 1 − Π (1 − P_c).
-
-        Args:
-            spans: that the ticks lie in.
-            ends_ns: shape (windows,), of the windows.
-            at_ns: shape (windows,), the ticks at which they close.
-
-        Returns:
-            Shape (windows,); NaN where a type that counts has no line yet.
-        """
-        complete = np.ones(len(ends_ns))
-        firsts = np.flatnonzero(spans.is_first).tolist()
-        for first, last in zip(firsts, [*firsts[1:], len(spans.types)], strict=True):
-            which = int(self.of_type[spans.types[first]]) if len(self.of_type) else -1
-            span = first + np.searchsorted(spans.begin_ns[first:last], at_ns, side="right") - 1
-            open_still = spans.newest_ns[span] < ends_ns
-            if not open_still.any():
-                continue
-            if which < 0:
-                complete[open_still] = np.nan
-                continue
-            histograms = self.lines[which].histograms
-            known_ns = spans.known_ns[span][open_still]
-            classes = histograms.classes(ends_ns[open_still] - known_ns)
-            complete[open_still] *= 1.0 - histograms.chance(classes, at_ns[open_still] - known_ns)
-        chances: FloatArray = 1.0 - complete
-        return chances
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +112,7 @@ def _let_go(
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Return (span, window, from which tick on) where a type lets go before it is sure."""
     first, last, tick_ns, lead_ns = asked.first, asked.last, asked.tick_ns, asked.lead_ns
-    if not lines.lines:
+    if not lines:
         return NONE, NONE, NONE
     low = np.maximum(windows.firsts_after(spans.newest_ns), first)
     high = np.minimum((spans.end_ns - 1 + lead_ns - windows.size_ns) // windows.slide_ns, last)

@@ -15,14 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from runtime.closing.candidates import Lines
 from runtime.closing.disorder import Needs, needs_of, plain_needs
-from runtime.closing.histograms import (
-    Histograms,
-    PolyLine,
-    histograms_of,
-    plain_histograms,
-)
+from runtime.closing.histograms import Histograms, histograms_of, plain_histograms
+from runtime.closing.lines import Lines
+from runtime.closing.tables import Tables
 from runtime.model import Int64Array
 
 NO_GAP = -1
@@ -175,18 +171,21 @@ class HistogramFitting(Fitting):
         super().__init__(settings)
         self.histograms: list[Histograms] = []  # the first is of all types together
         self._of_type = np.empty(0, dtype=np.int64)  # (types,): which of these
+        self._tables: Tables | None = None
 
     def lines(self, types: int, bound: float) -> Lines:
         """Return the poly-lines of so many types, for a bound of the chance of each."""
         of_type = np.full(types, 0 if self.histograms else -1)
         of_type[: len(self._of_type)] = self._of_type
-        return Lines([PolyLine(one, bound) for one in self.histograms], of_type)
+        if self._tables is None and self.histograms:
+            self._tables = Tables.of(self.histograms)
+        return Lines(self.histograms, self._tables, bound, of_type)
 
     def _make(self, sample: Sample) -> None:
         types, gaps, delays = sample
         if not (gaps != NO_GAP).any():
             return
-        self.histograms = [self._of(gaps, delays)]
+        self.histograms, self._tables = [self._of(gaps, delays)], None
         self._of_type = np.zeros(int(types.max()) + 1, dtype=np.int64)
         if self._settings.together or len(self._of_type) == 1:
             return
@@ -214,6 +213,7 @@ class HistogramFitting(Fitting):
         """Continue from a snapshot."""
         super().restore(state)
         self.histograms = [histograms_of(one) for one in state["histograms"]]
+        self._tables = None
         self._of_type = state["of_type"]
 
 

@@ -25,8 +25,9 @@ MOST_VALUES = 256
 _AT_ONCE = 1 << 20  # cells of a table computed at once
 _FILLED_AT_ONCE = 64  # so many entries of a line cost no more together than one does
 _MOST_KEPT = 1 << 14  # cells of a table that is kept
-_ROUNDING = 1e-9  # sums of shares are off by less
 _FAR_NS = 2**60  # 36 years: longer gaps and delays count as that, so that sums fit in 64 bits
+ROUNDING = 1e-9
+"""Sums of shares are off by less."""
 NEVER_NS = -(2**62)
 """A β at and before which the chance is small enough: there is nothing to wait for."""
 
@@ -67,7 +68,7 @@ class Histograms:
         self.delays_ns, counts = np.unique(delays_ns, return_counts=True)  # (values,), ascending
         later = counts[::-1].cumsum()[::-1] / counts.sum()
         self._tail: FloatArray = np.concatenate([later, [0.0]])  # P[d > x] by the index of x
-        self._tick_ns = tick_ns
+        self.tick_ns = tick_ns
         self._at_most_ns = at_most_ns
         self._table: FloatArray | None = None
 
@@ -93,21 +94,39 @@ class Histograms:
         their end, so g < α; Eq. 8 counts what comes before t + mal, here before end + mal, after
         which nobody waits.
         """
-        low, high = self._range()
-        ticks = high - low + 1
-        if ticks * (len(self.low_ns) + 1) <= _MOST_KEPT:
-            if self._table is None:
-                all_of, beta = np.divmod(np.arange(ticks * (len(self.low_ns) + 1)), ticks)
-                self._table = self._chances(all_of, (low + beta) * self._tick_ns)
-            beta = np.clip(beta_ns // self._tick_ns, low, high) - low
-            found: FloatArray = self._table[classes * ticks + beta]
-            return found
-        return self._chances(classes, beta_ns)
+        if not self.cells():
+            return self._chances(classes, beta_ns)
+        low, high = self.range_ticks()
+        beta = np.clip(beta_ns // self.tick_ns, low, high) - low
+        found: FloatArray = self.table()[classes, beta]
+        return found
 
-    def _range(self) -> tuple[int, int]:
+    def cells(self) -> int:
+        """Return how many cells the table of all chances has; 0: it would be too large."""
+        low, high = self.range_ticks()
+        cells = (high - low + 1) * (len(self.low_ns) + 1)
+        return cells if cells <= _MOST_KEPT else 0
+
+    def table(self) -> FloatArray:
+        """Return the chance of each class at each tick of `range_ticks`; shape (classes, ticks)."""
+        if self._table is None:
+            low, high = self.range_ticks()
+            beta_ns = np.arange(low, high + 1) * self.tick_ns
+            coming = self._later(beta_ns[:, None] - self.high_ns)  # (ticks, bins)
+            classes = np.arange(len(self.low_ns) + 1)
+            if self._at_most_ns is None:
+                added = (coming * self.shares).cumsum(axis=1)  # as in _chance, one by one
+                self._table = np.vstack([np.zeros(len(beta_ns)), added.T])
+            else:
+                every = np.repeat(classes, len(beta_ns))
+                chances = self._chances(every, np.tile(beta_ns, len(classes)))
+                self._table = chances.reshape(len(classes), len(beta_ns))
+        return self._table
+
+    def range_ticks(self) -> tuple[int, int]:
         """Return the ticks of β up to which all is still to come, and from which on nothing is."""
-        low = (self.low_ns[0] + self.delays_ns[0]) // self._tick_ns - 1
-        high = -(-(self.high_ns[-1] + self.delays_ns[-1]) // self._tick_ns)
+        low = (self.low_ns[0] + self.delays_ns[0]) // self.tick_ns - 1
+        high = -(-(self.high_ns[-1] + self.delays_ns[-1]) // self.tick_ns)
         return int(low), int(high)
 
     def _chances(self, classes: Int64Array, beta_ns: Int64Array) -> FloatArray:
@@ -151,10 +170,10 @@ class Histograms:
         Source: the poly-line of [probslack] Fig. 4, Listing 5, read from the other side: for each
         α the first β outside the grey area, found by halving.
         """
-        tick_ns = self._tick_ns
-        low, high = self._range()
+        tick_ns = self.tick_ns
+        low, high = self.range_ticks()
         lows, highs = np.full(len(classes), low), np.full(len(classes), high)
-        bound += _ROUNDING
+        bound += ROUNDING
         waits = self.chance(classes, lows * tick_ns) > bound
         while bool((highs - lows > 1).any()):
             middle = (lows + highs) // 2
@@ -217,7 +236,7 @@ def plain_histograms(one: Histograms) -> dict[str, Any]:
         "delays_ns": one.delays_ns,
         "tail": one._tail,
         "at_most_ns": one._at_most_ns,
-        "tick_ns": one._tick_ns,
+        "tick_ns": one.tick_ns,
     }
 
 
@@ -227,6 +246,6 @@ def histograms_of(state: dict[str, Any]) -> Histograms:
     one.low_ns, one.high_ns = state["low_ns"], state["high_ns"]
     one.shares = state["shares"]
     one.delays_ns, one._tail = state["delays_ns"], state["tail"]
-    one._at_most_ns, one._tick_ns = state["at_most_ns"], state["tick_ns"]
+    one._at_most_ns, one.tick_ns = state["at_most_ns"], state["tick_ns"]
     one._table = None
     return one

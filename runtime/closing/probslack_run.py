@@ -13,15 +13,17 @@ import numpy as np
 
 from runtime.closing.aim import Aim
 from runtime.closing.budget import Budget
-from runtime.closing.candidates import Asked, Candidates, Lines, Spans, candidates_of
+from runtime.closing.candidates import Asked, Candidates, candidates_of
 from runtime.closing.disorder import candidates_in_disorder
 from runtime.closing.fitting import HistogramFitting, NeedsFitting
 from runtime.closing.ground import NOTHING, GroundRun, Seen, seen_of
 from runtime.closing.happenings import Forced, Stretch, happenings_of, sure_of
+from runtime.closing.lines import Lines
 from runtime.closing.policy import FloatArray
 from runtime.closing.settings import Settings
 from runtime.closing.settling import Settling
-from runtime.closing.tracking import Tracked, latest_of, spans_of, tracked_of
+from runtime.closing.spans import Spans, spans_of
+from runtime.closing.tracking import Tracked, latest_of, tracked_of
 from runtime.closing.windows import WindowEnds
 from runtime.model import END_NS, START_NS, Int64Array
 
@@ -276,12 +278,12 @@ class _InOrder:
     def __init__(self, policy: Settings, windows: WindowEnds) -> None:
         self._windows = windows
         self.fitting = HistogramFitting(policy.fit_settings)
-        self._lines = Lines([], NOTHING)
+        self._lines = Lines([], None, 1.0, NOTHING)
 
     @property
     def entries(self) -> tuple[int, int]:
         kept = sum(one.entries for one in self.fitting.histograms)
-        return kept, sum(one.entries for one in self._lines.lines)
+        return kept, self._lines.entries
 
     def sample(self, rows: Seen, tracked: Tracked) -> tuple[Int64Array, Int64Array, Int64Array]:
         return rows.types, tracked.gap_ns, tracked.delay_ns

@@ -6,13 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.closing.candidates import Spans
 from runtime.closing.fitting import NO_GAP
 from runtime.closing.ground import Seen
 from runtime.model import START_NS, Int64Array
-
-_LONG_AGO_NS = START_NS // 2
-"""Before any event time; a window may be taken off it."""
 
 
 @dataclass(frozen=True)
@@ -59,39 +55,6 @@ def tracked_of(rows: Seen, newest_of: Int64Array, tick_ns: int) -> Tracked:
     back = np.empty(len(mine), dtype=np.int64)
     back[order] = np.arange(len(mine))
     return Tracked(newest[back], gaps[back], delays)
-
-
-def spans_of(
-    rows: Seen,
-    newest_ns: Int64Array,
-    newest_of: Int64Array,
-    *,
-    tick_ns: int,
-    now_ns: int,
-    end_ns: int,
-) -> Spans:
-    """Return the spans of all types from `now_ns` to `end_ns`.
-
-    Args:
-        rows: that come in that time.
-        newest_ns: shape (rows,), the newest event time of the type of each, itself included.
-        newest_of: shape (types,), that of each type before them; START_NS: none has come.
-        tick_ns: the resolution of the clock.
-        now_ns: a time, on a tick or not.
-        end_ns: likewise, behind it.
-    """
-    count = len(newest_of)
-    now_ns = -(-now_ns // tick_ns) * tick_ns
-    types = np.concatenate([np.arange(count), rows.types])
-    newest = np.maximum(np.concatenate([newest_of, newest_ns]), _LONG_AGO_NS)
-    begin = np.concatenate([np.full(count, now_ns), np.maximum(rows.tick_ns, now_ns)])
-    if count > 1:
-        order = np.argsort(types, kind="stable")
-        types, newest, begin = types[order], newest[order], begin[order]
-    same = np.concatenate([types[1:] == types[:-1], [False]])
-    end = np.where(same, np.concatenate([begin[1:], [end_ns]]), end_ns)
-    is_first = np.concatenate([[True], ~same[:-1]])
-    return Spans(types, newest, newest // tick_ns * tick_ns, begin, end, is_first)
 
 
 def latest_of(newest_of: Int64Array, types: Int64Array, newest_ns: Int64Array) -> Int64Array:

@@ -1,0 +1,87 @@
+"""Spans: the times from one event of a type to its next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from runtime.closing.ground import Seen
+from runtime.model import START_NS, Int64Array
+
+_LONG_AGO_NS = START_NS // 2
+"""Before any event time; a window may be taken off it."""
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Spans of all types, those of a type together and in order. All of shape (spans,).
+
+    Attributes:
+        types: of each.
+        newest_ns: the newest event time of the type in it.
+        known_ns: the same on a tick, at or before it: e_l.gts as histograms know it.
+        begin_ns, end_ns: ticks in [begin, end) are in it; the begin is on a tick.
+        is_first: whether it is the first of its type, which goes on from before.
+    """
+
+    types: Int64Array
+    newest_ns: Int64Array
+    known_ns: Int64Array
+    begin_ns: Int64Array
+    end_ns: Int64Array
+    is_first: Int64Array
+
+
+def spans_of(
+    rows: Seen,
+    newest_ns: Int64Array,
+    newest_of: Int64Array,
+    *,
+    tick_ns: int,
+    now_ns: int,
+    end_ns: int,
+) -> Spans:
+    """Return the spans of all types from `now_ns` to `end_ns`.
+
+    Args:
+        rows: that come in that time.
+        newest_ns: shape (rows,), the newest event time of the type of each, itself included.
+        newest_of: shape (types,), that of each type before them; START_NS: none has come.
+        tick_ns: the resolution of the clock.
+        now_ns: a time, on a tick or not.
+        end_ns: likewise, behind it.
+    """
+    count = len(newest_of)
+    now_ns = -(-now_ns // tick_ns) * tick_ns
+    types = np.concatenate([np.arange(count), rows.types])
+    newest = np.maximum(np.concatenate([newest_of, newest_ns]), _LONG_AGO_NS)
+    begin = np.concatenate([np.full(count, now_ns), np.maximum(rows.tick_ns, now_ns)])
+    if count > 1:
+        order = np.argsort(types, kind="stable")
+        types, newest, begin = types[order], newest[order], begin[order]
+    same = np.concatenate([types[1:] == types[:-1], [False]])
+    end = np.where(same, np.concatenate([begin[1:], [end_ns]]), end_ns)
+    is_first = np.concatenate([[True], ~same[:-1]])
+    return Spans(types, newest, newest // tick_ns * tick_ns, begin, end, is_first)
+
+
+def spans_at(spans: Spans, types: Int64Array, at_ns: Int64Array) -> Int64Array:
+    """Return which span of a type each tick lies in.
+
+    Args:
+        spans: of all types, from number 0 on, each with at least one span.
+        types: shape (n,).
+        at_ns: shape (n,), none before the first span of its type.
+
+    Returns:
+        Shape (n,), indices of spans.
+    """
+    if not spans.types[-1]:
+        only: Int64Array = np.searchsorted(spans.begin_ns, at_ns, side="right") - 1
+        return only
+    begins_ns, rank = np.unique(spans.begin_ns, return_inverse=True)
+    base = len(begins_ns) + 1  # one line of numbers for all types, in order
+    wanted = types * base + np.searchsorted(begins_ns, at_ns, side="right")
+    found: Int64Array = np.searchsorted(spans.types * base + rank, wanted) - 1
+    return found
