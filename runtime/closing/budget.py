@@ -12,6 +12,10 @@ from __future__ import annotations
 from math import isqrt
 from typing import Literal
 
+import numpy as np
+
+from runtime.model import BoolArray, Int64Array
+
 GuardWord = Literal["strict", "known", "listed", "none"]
 GUARDS: tuple[GuardWord, ...] = ("strict", "known", "listed", "none")
 
@@ -59,6 +63,23 @@ class Budget:
         if self._guard == "none":
             return True
         return self.missed + self.pending + more + 1 <= self._share * self.windows
+
+    def has_room(
+        self, *, missed: Int64Array, pending: Int64Array, windows: Int64Array
+    ) -> BoolArray:
+        """Return where it would allow one more and not be spent, whatever the guard.
+
+        Args:
+            missed: shape (n,), how many more windows had missed something, at most.
+            pending: shape (n,), how many were pending, at most.
+            windows: shape (n,), how many more had closed, at least.
+        """
+        if self._share is None or self._guard == "none":
+            return np.full(len(missed), self._share is not None)
+        room: BoolArray = self.missed + missed + pending + 1 <= self._share * (
+            self.windows + windows
+        )
+        return room
 
     @property
     def is_spent(self) -> bool:

@@ -25,6 +25,8 @@ from runtime.closing.happenings import EARLY, LATE, Happenings, Settled, Stretch
 from runtime.closing.windows import WindowEnds, exact_sum, merged
 from runtime.model import Int64Array
 
+_FEWEST_AT_ONCE = 16  # fewer cost less one by one
+
 
 class Settling:
     """Goes through what may happen, window by window.
@@ -81,12 +83,11 @@ class Settling:
             renewable: after how many of the rows a budget that is spent stops it.
         """
         self._enter(stretch, sure)
-        if self._settle_at_once(what):
-            return self._settled()
+        done = self._settle_at_once(what)
         budget, bounded = self._budget, self._budget.slack_ns is not None
         columns = (what.tick_ns, what.kind, what.one, what.two, what.sure_open, what.last_begun)
         for tick, kind, one, two, sure_open, begun in zip(
-            *(column.tolist() for column in columns), strict=True
+            *(column[done:].tolist() for column in columns), strict=True
         ):
             if self._stop_ns is not None and (tick > self._stop_ns or kind != LATE):
                 break
@@ -124,30 +125,34 @@ class Settling:
         self._held.clear()
         self._again_ns = self._stop_ns = None
 
-    def _settle_at_once(self, what: Happenings) -> bool:
-        """Close all that may, if the budget has room for whatever comes of it; else do nothing.
+    def _settle_at_once(self, what: Happenings) -> int:
+        """Close all that may, as far as the budget has room for whatever comes of it.
 
-        Returns whether it was so: then nothing is to be decided window by window.
+        Returns how many happenings were gone through so: there nothing is to be decided.
         """
-        if not self._budget.allows_all(0):  # as mostly, while the budget is in use
-            return False
+        if not self._budget.allows_all(0) or not len(what.kind):
+            return 0
         stretch, sure = self._stretch, self._sure
         late = what.kind == LATE
         closes = np.where(late, stretch.first, what.one + 1)
         closed = np.maximum.accumulate(np.concatenate([[stretch.first], closes]))
         open_then = np.maximum(closed[:-1], what.sure_open)
-        early = np.flatnonzero(~late & (what.one == open_then))
-        low, high = what.one[late], np.minimum(what.two, open_then - 1)[late]
-        missed = int(np.maximum(high - low + 1, 0).sum())
-        sure_open = max(self._step_open[-1] if self._step_open else self.sure_open, self.sure_open)
-        after = max(int(closed[-1]), sure_open)
-        if (
-            not self._budget.allows_all(len(early) + missed)
-            or after > stretch.last
-            or bool((~late & (what.one > open_then)).any())
-        ):
-            return False
-        windows, counts = what.one[early], what.one[early] <= what.last_begun[early]
+        open_after = np.maximum(closed[1:], what.sure_open)
+        may_miss = np.where(late, np.minimum(what.two, open_then - 1) - what.one + 1, 0)
+        begun = what.one <= what.last_begun
+        leaps = int((~begun & ~late).sum()) + int((~sure.counts).sum())
+        room = self._budget.has_room(
+            missed=np.maximum(may_miss, 0).cumsum(),
+            pending=open_after - what.sure_open,
+            windows=open_then - stretch.first - leaps,
+        )
+        stops = ~room | (~late & (what.one > open_then)) | (open_after > stretch.last)
+        done = int(np.argmax(stops)) if stops.any() else len(stops)
+        if done < _FEWEST_AT_ONCE:
+            return 0
+        after, sure_open = int(open_after[done - 1]), int(what.sure_open[done - 1])
+        early = np.flatnonzero(~late[:done] & (what.one[:done] == open_then[:done]))
+        windows, counts = what.one[early], begun[early]
         self._closed, self._closed_ns = windows.tolist(), what.tick_ns[early].tolist()
         by_time = np.ones(after - stretch.first, dtype=np.bool_)
         by_time[windows - stretch.first] = False
@@ -155,19 +160,20 @@ class Settling:
         self._leap(windows[~counts])
         self._leap(stretch.first + rest[~sure.counts[rest]])
         before = self._account.windows
-        self._open, self.sure_open = after, sure_open
-        self._open_missed = {one for one in self._open_missed if one >= sure_open}
-        firsts, lasts = merged(low, high)
+        self._open, self.sure_open = after, max(sure_open, self.sure_open)
+        self._open_missed = {one for one in self._open_missed if one >= self.sure_open}
+        missed = np.flatnonzero(may_miss[:done] > 0)
+        firsts, lasts = merged(what.one[missed], what.one[missed] + may_miss[missed] - 1)
         self._budget.missed += self._account.miss_all(firsts, lasts)
-        for at in np.flatnonzero(lasts >= sure_open).tolist():
-            first = max(int(firsts[at]), sure_open)
+        for at in np.flatnonzero(lasts >= self.sure_open).tolist():
+            first = max(int(firsts[at]), self.sure_open)
             self._open_missed.update(range(first, int(lasts[at]) + 1))
         more = int(counts.sum()) + int(sure.counts[rest].sum())
         self._budget.early += len(windows)
         self._budget.denied += int((stretch.first + rest <= self._held_to).sum())
         self._budget.windows += more + self._account.windows - before
-        self._budget.pending = after - sure_open - len(self._open_missed)
-        return True
+        self._budget.pending = after - self.sure_open - len(self._open_missed)
+        return done
 
     def _leave(self, end_ns: int) -> Settled:
         if self._stop_ns is None:
