@@ -43,6 +43,7 @@ def run(options: Options) -> Result:
         "extended": (extended(MISS), streams),
         "of any order": (ProbSlack(MISS, ordered=False, fit_rows=T), streams),
         f"{KEYS} types": (ProbSlack(MISS, fit_rows=T), {"BB": (many, 20)}),
+        "50 events a window": (paper(MISS), {"BB": (streams["BB, f 20 ms"][0], 1_000)}),
     }
     worst: dict[str, float] = {}
     for what, (policy, of) in counted(cases.items(), of=len(cases), what="probslack-cost"):

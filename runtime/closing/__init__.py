@@ -2,8 +2,9 @@
 
 `policy` is the interface, `words` what users write. A run is `ground` (ticks, rows, what was
 closed when a row came) and `account` (what has closed, what was missed) under one of the simple
-policies or ProbSlack: `histograms` and `fitting` (what is known), `candidates` or `disorder` (when
-windows may close), `budget` and `settling` (when they do).
+policies or ProbSlack: `histograms` and `fitting` (what is known), `tables` and `lines` (how long
+each type is waited for), `candidates` or `disorder` (when windows may close), `budget` and
+`settling` (when they do).
 """
 
 from runtime.closing.policy import ClosedWindows, Closing, ClosingCounts, ClosingRun

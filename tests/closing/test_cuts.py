@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from random import Random
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.closing import Closing, WindowEnds
+from runtime.closing import Closing, WindowEnds, histograms, settling
 from runtime.closing.probslack import ProbSlack
 from runtime.closing.simple import ByTime, EventDriven
 from tests.closing.streams import columns, drawn, ran
@@ -50,6 +51,20 @@ def test_no_cut_shows(name: str, draw: Random) -> None:
     until = rows[-1][2] + draw.choice([0, 1, 50, 1_000])
     whole = ran(policy, windows, rows, until=until)
     assert ran(policy, windows, rows, until=until, cut=draw) == whole
+
+
+@given(name=st.sampled_from(sorted(POLICIES)), draw=chance)
+def test_no_shortcut_shows(name: str, draw: Random) -> None:
+    policy = POLICIES[name]
+    rows = drawn(draw, types=draw.randint(1, 4), rows=150, shuffled=draw.random() < 0.2)
+    windows = WindowEnds(draw.choice([10, 30]), draw.choice([3, 10]))
+    with patch.object(settling, "_FEWEST_AT_ONCE", 1):
+        short = ran(policy, windows, rows, until=rows[-1][2] + 50)
+    with (
+        patch.object(settling, "_FEWEST_AT_ONCE", len(rows) * 1_000),  # each window by itself
+        patch.object(histograms, "_MOST_KEPT", 0),  # no tables
+    ):
+        assert ran(policy, windows, rows, until=rows[-1][2] + 50) == short
 
 
 @given(name=st.sampled_from(sorted(POLICIES)), draw=chance)
