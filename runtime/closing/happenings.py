@@ -9,7 +9,7 @@ import numpy as np
 from runtime.closing.candidates import Candidates
 from runtime.closing.ground import Seen
 from runtime.closing.windows import WindowEnds
-from runtime.model import BoolArray, Int64Array
+from runtime.model import END_NS, START_NS, BoolArray, Int64Array
 
 LATE, EARLY, FORCED = range(3)
 """What happens at one tick, in this order."""
@@ -82,6 +82,12 @@ class Stretch:
     pending: int
     first: int
     last: int
+
+    def tick_of_row(self, row: int) -> int:
+        """Return when a row comes; of one before the stretch or behind it: long ago, or never."""
+        if not 0 <= row < len(self.rows):
+            return START_NS if row < 0 else END_NS
+        return int(self.rows.tick_ns[row])
 
 
 def sure_of(stretch: Stretch, candidates: Candidates, windows: WindowEnds) -> Sure:

@@ -64,6 +64,7 @@ class Settling:
         self._closed: list[int] = []  # windows that closed early, whether they count or not
         self._closed_ns: list[int] = []
         self._held: dict[int, int] = {}  # {window: until which tick}: held by the budget alone
+        self._missed_first, self._missed_last = 0, -1  # the windows that a row missed last
         self._again_ns: int | None = None  # when to ask for them again
         self._stop_ns: int | None = None  # stops behind the rows of this tick
 
@@ -85,6 +86,7 @@ class Settling:
         self._enter(stretch, sure)
         done = self._settle_at_once(what)
         budget, bounded = self._budget, self._budget.slack_ns is not None
+        renewable_ns = stretch.tick_of_row(renewable - 1)
         columns = (what.tick_ns, what.kind, what.one, what.two, what.sure_open, what.last_begun)
         for tick, kind, one, two, sure_open, begun in zip(
             *(column[done:].tolist() for column in columns), strict=True
@@ -108,7 +110,7 @@ class Settling:
                     self._hold(one, tick, two)
             elif kind == LATE:
                 self._miss(one, min(two, self._open - 1), tick)
-                if budget.is_spent and self._rows_by(tick) >= renewable:
+                if tick >= renewable_ns and budget.is_spent:
                     self._stop_ns = tick
             else:
                 while self._open <= one:
@@ -123,6 +125,7 @@ class Settling:
         self._step_ns, self._step_open = sure.step_ns.tolist(), sure.step_open.tolist()
         self._closed, self._closed_ns = [], []
         self._held.clear()
+        self._missed_first, self._missed_last = 0, -1
         self._again_ns = self._stop_ns = None
 
     def _settle_at_once(self, what: Happenings) -> int:
@@ -290,8 +293,9 @@ class Settling:
 
     def _miss(self, first: int, last: int, tick_ns: int) -> None:
         """Note that a row was behind these windows."""
-        if first > last:
-            return
+        if first > last or (first >= self._missed_first and last <= self._missed_last):
+            return  # nothing, or what the row before has shown
+        self._missed_first, self._missed_last = first, last
         before = self._account.windows
         self._budget.missed += self._account.miss(first, last)
         if self._account.windows > before:  # those that had had no row: the budget may allow more
