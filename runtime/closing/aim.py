@@ -32,6 +32,7 @@ class Aim:
 
     Attributes:
         bound: what the chance may be, over all types.
+        is_fitted: whether it follows the budget.
 
     Source: [probslack] §3.1, the scaling factor ε, for one that is given. Fitted: ours, and for
     the dual problem (§3.3), which the paper leaves open.
@@ -44,7 +45,7 @@ class Aim:
         self._share = share
         self._slack_ns = slack_ns
         self._slide_ns = slide_ns
-        self._is_fitted = share is None or scale is None
+        self.is_fitted = share is None or scale is None
         self._seen = self._state_of(None)  # of the budget, when it was fitted last
 
     def fit(self, budget: Budget) -> bool:
@@ -53,7 +54,7 @@ class Aim:
         windows, missed, slack_ns, early, denied = (
             new - old for new, old in zip(now, self._seen, strict=True)
         )
-        if not self._is_fitted or windows < _LEAST_WINDOWS:
+        if not self.is_fitted or windows < _LEAST_WINDOWS:
             return False
         if self._share is not None:
             # What the share would be without the guard: of those that it held as many had missed.

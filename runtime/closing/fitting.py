@@ -74,10 +74,15 @@ class Fitting:
         """Make estimates of rows; at least one."""
         raise NotImplementedError
 
-    def rows_till_due(self) -> int:
-        """Return how many rows are to be added before `fit_if_due` may do something: > 0."""
+    def rows_till_due(self, *, marked: bool) -> int:
+        """Return how many rows are to be added before `fit_if_due` may do something: > 0.
+
+        Args:
+            marked: whether each T/20 is waited for, or only the first.
+        """
         twentieth = self.renewable_from
-        marks = [(self.rows // twentieth + 1) * twentieth, self._settings.rows]
+        mark = (self.rows // twentieth + 1) * twentieth if marked else twentieth
+        marks = [mark, self._settings.rows]
         if self._settings.sliding:
             marks.append((self.rows // self._eighth + 1) * self._eighth)
         if not self._full:

@@ -27,9 +27,9 @@ from runtime.closing.tracking import Tracked, latest_of, tracked_of
 from runtime.closing.windows import WindowEnds
 from runtime.model import END_NS, START_NS, Int64Array
 
-MOST_OPEN = 4_096
+MOST_OPEN = 16_384
 """So many windows are looked at together."""
-MOST_ROWS, LEAST_ROWS = 8_192, 640
+MOST_ROWS, LEAST_ROWS = 8_192, 2048
 """So many rows are looked at together; the few where estimates may change before."""
 FAR_NS = 2**62
 """After any time that is asked for; a window may be added to it."""
@@ -71,7 +71,7 @@ class ProbSlackRun(GroundRun):
         sample = self._knowledge.sample(rows, tracked)
         begin = fitted = 0  # rows that have been seen, and those that estimates count
         while True:
-            due = fitted + fitting.rows_till_due() - 1
+            due = fitted + fitting.rows_till_due(marked=self._aim.is_fitted) - 1
             stop = self._next_stop(rows, begin, due)
             end_ns = int(rows.tick_ns[stop]) if stop < len(rows) else until_ns
             part = slice(begin, stop)
