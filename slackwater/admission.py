@@ -10,6 +10,7 @@ from runtime.errors import SettingError
 from runtime.model import format_ns, format_s
 from runtime.plan.arrivals import closes_of
 from runtime.plan.plan import Plan
+from runtime.plan.steps import SourceStep
 from runtime.plan.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -120,12 +121,28 @@ def _not_known(made: Prediction) -> list[str]:
             f"what windows of {', '.join(map(repr, closing))} wait is not predicted, for close= "
             "learns it from arrivals: they count as closed by the first event past their end"
         )
+    if made.gates is None and (holding := _holding(made.plan)):
+        notes.append(
+            f"what rows of {', '.join(map(repr, holding))} wait to be put in order is not counted, "
+            "for no gate behind them waits for several sources"
+        )
     if made.beside:
         notes.append(
             f"{', '.join(made.beside)} run on the same cores, of which nothing was predicted: "
             "their work is not counted; submit them with rates, too"
         )
     return notes
+
+
+def _holding(plan: Plan) -> list[str]:
+    """Return the sources that put rows in order, by event time or by number."""
+    steps = [(one.name, one.step) for one in plan.stages]
+    return [
+        name
+        for name, step in steps
+        if isinstance(step, SourceStep)
+        and (step.source.reorder.sorts or step.source.sequence is not None)
+    ]
 
 
 def _against(made: Prediction) -> str | None:

@@ -31,10 +31,13 @@ from runtime.estimate.sampled import spans_of
 from runtime.flow.dataflow import Dataflow
 from runtime.measure.samples import StageSample
 from runtime.model import NS_PER_SECOND, Duration, duration_ns
+from runtime.order.k_slack import KSlack
+from runtime.order.reorder import SortedWithin
 from runtime.plan.plan import Plan
 from runtime.plan.stage_versions import other_stages, stage_versions
 from runtime.plan.steps import SourceStep
 from runtime.prepare import prepare
+from runtime.sources.spec import SourceSpec
 from slackwater.sampling import HERE, FlowSample, as_sample
 
 __all__ = ["History", "ahead_of", "sample_of_history", "statistics"]
@@ -215,11 +218,7 @@ def _sample_of(plan: Plan, now: Mapping[str, str], samples: list[StageSample]) -
         samples,
         arrived,
         speeds={name: spec.speed for name, spec in specs.items()},
-        waits_s={
-            name: spec.disorder_ns / NS_PER_SECOND
-            for name, spec in specs.items()
-            if spec.reorder.sorts
-        },
+        waits_s={name: _waits_ns(spec) / NS_PER_SECOND for name, spec in specs.items()},
     )
     graph, shares = graph_recorded(
         stages,
@@ -237,6 +236,13 @@ def _sample_of(plan: Plan, now: Mapping[str, str], samples: list[StageSample]) -
         origin_ns=origin_ns,
         recorded=arrived,
     )
+
+
+def _waits_ns(spec: SourceSpec) -> int:
+    """Return how long rows wait for their order; 0 where no record tells how long that was."""
+    if isinstance(spec.reorder, SortedWithin):
+        return spec.reorder.disorder_ns
+    return spec.reorder.slack_ns if isinstance(spec.reorder, KSlack) else 0
 
 
 def _jobs(count: int) -> str:

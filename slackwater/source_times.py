@@ -68,6 +68,7 @@ def _read(stage: Stage, rows: int) -> tuple[Int64Array, float, int]:
     assert isinstance(stage.step, SourceStep), "others are fed by stages"
     spec: SourceSpec = stage.step.source
     pace = 1.0 if spec.speed is None else spec.speed
+    holds = spec.sequence is not None
     machine = SourceMachine(
         stage.name,
         replace(spec, speed=pace),
@@ -78,23 +79,27 @@ def _read(stage: Stage, rows: int) -> tuple[Int64Array, float, int]:
     )
     each = max(1, -(-rows // TAKES))
     taken: list[Int64Array] = []
+    now_ns = START_NS
     try:
-        while machine.rows_in < rows and machine.due_ns(FAR_NS) is not None:
+        while machine.rows_in < rows and (due_ns := machine.due_ns(FAR_NS)) is not None:
             message = machine.take(FAR_NS, max_rows=min(each, rows - machine.rows_in))
             if message is None or message.promise_ns == END_NS:
                 break
             if message.batch is not None:
-                taken.append(_times(message, sorts=spec.reorder.sorts))
+                if holds:  # rows leave one behind the other: one may wait for another
+                    came_ns = int(message.batch.stimulus_time_ns.max())
+                    now_ns = max(now_ns, due_ns, came_ns)
+                taken.append(_times(message, now_ns, sorts=spec.reorder.sorts))
     finally:
         machine.close()
     return (np.stack(taken, axis=1) if taken else np.zeros((5, 0), np.int64)), pace, each
 
 
-def _times(message: Message, *, sorts: bool) -> Int64Array:
+def _times(message: Message, now_ns: int, *, sorts: bool) -> Int64Array:
     """Return what the last row of a message is like, shape (5,): the promise is from it on."""
     batch, told_ns = message.batch, message.promise_stimulus_ns
     assert batch is not None, "it has rows"
     came_ns = batch.stimulus_time_ns.item(-1)
     # What is put in order goes as the promise lets it, all else as it comes.
-    at_ns = max(came_ns, told_ns) if sorts else came_ns
+    at_ns = max(came_ns, told_ns, now_ns) if sorts else max(came_ns, now_ns)
     return np.array([came_ns, batch.event_time_ns.item(-1), at_ns, message.promise_ns, told_ns])

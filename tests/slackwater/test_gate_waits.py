@@ -11,6 +11,7 @@ import pytest
 
 import slackwater as sw
 from runtime.simulate import CostModel
+from slackwater.admission import admitted_plan
 from slackwater.prediction import Prediction
 from slackwater.provisioning import fewest_nodes
 from slackwater.sampling import sample_flow
@@ -311,3 +312,51 @@ def test_gates_in_a_row_windows_and_replicas(build: Callable[[], sw.Dataflow]) -
     )
     (sink,) = host.submit(build()).wait().sinks
     assert made.estimate.worst_s == pytest.approx(sink.latency.max_ns / 1e9, rel=0.05, abs=0.03)
+
+
+@pytest.mark.parametrize("held", ["numbers", "buffer"])
+def test_what_rows_wait_for_their_order_is_predicted_in_front_of_a_gate(held: str) -> None:
+    flow = out_of_order(held, gated=True)
+    made = predicted(flow)
+    (sink,) = sw.Simulation(nodes=2, cost=COST).submit(flow).wait().sinks
+    assert made.estimate.worst_s == pytest.approx(sink.latency.max_ns / 1e9, rel=0.05)
+    assert made.estimate.worst_s > 0.5
+
+
+def test_where_no_gate_follows_it_is_said_that_it_is_not() -> None:
+    made = sw.Simulation(nodes=2, cost=COST).predict(
+        out_of_order("numbers", gated=False), {"a": RATE}, sample=SECONDS * RATE
+    )
+    (note,) = admitted_plan(made, None).verdict.notes
+    assert note.startswith("what rows of 'a' wait to be put in order is not counted")
+
+
+def out_of_order(held: str, *, gated: bool) -> sw.Dataflow:
+    """Rows of one device, some of them 0.6 to 0.9 s late, and rows in order, pairs of both."""
+    rng = np.random.default_rng(5)
+    ts = (np.arange(SECONDS * RATE) + 0.5) / RATE
+    came = ts + np.where(
+        (rng.random(len(ts)) < 0.02) & (ts < SECONDS - 2), rng.uniform(0.6, 0.9, len(ts)), 0
+    )
+    order = np.argsort(came, kind="stable")
+    table = pa.table(
+        {
+            "ts": pa.array((ts[order] * 1e9).astype("int64"), pa.timestamp("ns")),
+            "came": pa.array((came[order] * 1e9).astype("int64"), pa.timestamp("ns")),
+            "n": order,
+            "k": order % 8,
+            "device": np.zeros(len(ts), dtype=np.int64),
+        }
+    )
+    flow = sw.Dataflow("held")
+    words = (
+        {"out_of_order": sw.by_sequence(timeout="2s"), "sequence": "n", "writer": "device"}
+        if held == "numbers"
+        else {"out_of_order": sw.k_slack("1s")}
+    )
+    a = flow.source("a", sw.table(table), event_time="ts", arrival="came", speed=1, **words)
+    if gated:
+        (b,) = late_streams(flow, b=0.0)
+        a = a.join(b, on="k", within="2s", name="pairs")
+    a.sink("out", sw.collect_sink())
+    return flow
