@@ -21,7 +21,7 @@ STALE_S = 60
 FEED_DROPS = "30s"
 """The feed drops fixes that are older than that, so none is further behind the newest."""
 WINDOW = sw.sliding("30s", "10s")
-IN_TIME = sw.probslack(miss=0.1, ordered=False, tick="1s")
+IN_TIME = sw.probslack(miss=0.1, tick="1s")
 """Buses take turns, so fixes come in no order; the feed's clock has seconds."""
 TO_BE_SURE = sw.event_driven(disorder=FEED_DROPS, tick="1s")
 

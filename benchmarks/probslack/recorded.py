@@ -82,8 +82,8 @@ def of_buses(miss: float) -> dict[str, Closing]:
         "ignore": ByTime(0, tick_ns=SECOND),
         "mean delay": ByTime(tick_ns=SECOND),
         "30 s": ByTime(DROPPED_NS, tick_ns=SECOND),
-        "ProbSlack": ProbSlack(miss, ordered=False, tick_ns=SECOND),
-        "extended": ProbSlack(miss, ordered=False, tick_ns=SECOND, sliding=True, scale=None),
+        "ProbSlack": ProbSlack(miss, tick_ns=SECOND),
+        "extended": ProbSlack(miss, tick_ns=SECOND, sliding=True, scale=None),
     }
 
 

@@ -31,6 +31,8 @@ MOST_OPEN = 16_384
 """So many windows are looked at together."""
 MOST_ROWS, LEAST_ROWS = 8_192, 2048
 """So many rows are looked at together; the few where estimates may change before."""
+LEAST_BEHIND, SHARE_BEHIND = 8, 0.01
+"""Events behind a newer one of their type, and their share of all: more are no order."""
 FAR_NS = 2**62
 """After any time that is asked for; a window may be added to it."""
 
@@ -49,8 +51,10 @@ class ProbSlackRun(GroundRun):
         super().__init__(windows, tick_ns=policy.tick_ns, promised=policy.miss)
         self._policy = policy
         self._knowledge: _InOrder | _InDisorder = (
-            _InOrder(policy, windows) if policy.ordered else _InDisorder(policy, windows)
+            _InDisorder(policy, windows) if policy.ordered is False else _InOrder(policy, windows)
         )
+        self._is_watched = policy.ordered is None  # whether it is in order is still to be seen
+        self._rows = self._behind = 0  # of these, and of them behind a newer one of their type
         self._budget = Budget(policy.miss, policy.guard, slack_ns=policy.slack_ns)
         # A window closes after its end less this.
         self._lead_ns = windows.slide_ns if policy.early else 1
@@ -65,6 +69,25 @@ class ProbSlackRun(GroundRun):
         if self._now_ns == START_NS:
             self._now_ns = int(rows.tick_ns[0])
             self._settling.begin(self._account.first)
+        if self._is_watched and len(rows) and (mixed_ns := self._mixed_at(rows)) is not None:
+            first = int(np.searchsorted(rows.tick_ns, mixed_ns))
+            self._decide_known(rows[:first], mixed_ns)
+            self._newest_ns = int(rows.event_time_ns[:first].max(initial=self._newest_ns))
+            self._is_watched, self._knowledge = False, _InDisorder(self._policy, self._windows)
+            rows = rows[first:]
+        self._decide_known(rows, until_ns)
+
+    def _mixed_at(self, rows: Seen) -> int | None:
+        """Return the tick from which on events are seen to come in no order; None: not in these."""
+        newest_ns = tracked_of(rows, self._newest_of, self._tick_ns).newest_ns
+        is_behind = rows.event_time_ns < newest_ns
+        behind = self._behind + np.cumsum(is_behind)
+        share = behind / (self._rows + np.arange(1, len(rows) + 1))
+        mixed = is_behind & (behind >= LEAST_BEHIND) & (share > SHARE_BEHIND)
+        self._rows, self._behind = self._rows + len(rows), int(behind[-1])
+        return int(rows.tick_ns[np.argmax(mixed)]) if mixed.any() else None
+
+    def _decide_known(self, rows: Seen, until_ns: int) -> None:
         tracked = tracked_of(rows, self._newest_of, self._tick_ns)
         newest_ns = np.maximum.accumulate(np.concatenate([[self._newest_ns], rows.event_time_ns]))
         fitting = self._knowledge.fitting
@@ -258,11 +281,15 @@ class ProbSlackRun(GroundRun):
             "settling": self._settling.snapshot(),
             "newest_of": self._newest_of,
             "now_ns": self._now_ns,
+            "watched": [self._is_watched, self._rows, self._behind],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot, see `ClosingRun`."""
         super().restore(state)
+        self._is_watched, self._rows, self._behind = state["watched"]
+        if self._policy.ordered is None and not self._is_watched:
+            self._knowledge = _InDisorder(self._policy, self._windows)
         self._knowledge.fitting.restore(state["fitting"])
         self._budget.restore(state["budget"])
         self._settling.restore(state["settling"])

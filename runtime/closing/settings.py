@@ -27,7 +27,8 @@ class Settings:
             windows that miss something comes near δ (`Aim`); the guard stands behind it.
         guard: see `Budget`.
         ordered: whether events of a type come in order. Else it is asked for any event, not for
-            the next of each type.
+            the next of each type. None: they do until more than one in a hundred of them is seen
+            to come behind a newer one of its type, and from then on they do not.
         early: whether a window may close before its end, though not before that of the one
             before; else at its end at the earliest.
         fit_rows: T, of how many rows estimates are made.
@@ -50,7 +51,7 @@ class Settings:
     at_most_ns: int | None = None
     scale: float | None = 1.0
     guard: GuardWord = "strict"
-    ordered: bool = True
+    ordered: bool | None = None
     early: bool = True
     fit_rows: int = FIT_ROWS
     first_rows: int = FIRST_ROWS

@@ -92,9 +92,10 @@ def probslack(
         type: the column that tells types of events apart, each with delays and rates of its own;
             left away: those of a source are of one type.
         tick: the resolution of clocks: times are counted in these.
-        settings: `ordered=False` where events of a type come in any order; `fit_rows`,
-            `first_rows`, `sliding`, `together`: what estimates are made of; `scale`, `guard`: how
-            careful it is; `early=False`: no window closes before its end. See `ProbSlack`.
+        settings: `ordered=True` or `False`, where it is known whether events of a type come in
+            order: else it is found out; `fit_rows`, `first_rows`, `sliding`, `together`: what
+            estimates are made of; `scale`, `guard`: how careful it is; `early=False`: no window
+            closes before its end. See `ProbSlack`.
 
     Raises:
         SettingError: one is out of its range, or there is none of that name.

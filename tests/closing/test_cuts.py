@@ -33,6 +33,7 @@ POLICIES: dict[str, Closing] = {
     "together": ProbSlack(0.2, together=True, **SMALL),
     "not early": ProbSlack(0.3, early=False, **SMALL),
     "at most": ProbSlack(0.1, at_most_ns=4, **SMALL),
+    "surely in order": ProbSlack(0.2, ordered=True, **SMALL),
     "of any order": ProbSlack(0.2, ordered=False, **SMALL),
     "of any order, at most": ProbSlack(0.2, ordered=False, at_most_ns=3, **SMALL),
     "slack bounded": ProbSlack(None, slack_ns=3, **SMALL),
