@@ -25,6 +25,7 @@ NO_GAP = -1
 """The gap of the first event of a type."""
 LEAST = 32
 """A type with fewer events than that goes by the histograms of all types together."""
+_LONGEST_OF = 16  # fits: what is late for longer than all rows of one may not be for those of more
 _RENEWED = 20  # once the budget is spent, estimates may be renewed after a 20th of T
 
 
@@ -68,7 +69,8 @@ class Fitting:
         self.rows = 0  # since the last reset
         self._before = 0  # the same, before rows were added last
         self._full = False  # whether T rows have been there once
-        self.renewable_from = max(settings.rows // _RENEWED, 1)
+        self._twentieth = max(settings.rows // _RENEWED, 1)
+        self.renewable_from = self._twentieth
 
     def _make(self, sample: Sample) -> None:
         """Make estimates of rows; at least one."""
@@ -80,7 +82,7 @@ class Fitting:
         Args:
             marked: whether each T/20 is waited for, or only the first.
         """
-        twentieth = self.renewable_from
+        twentieth = self._twentieth
         mark = (self.rows // twentieth + 1) * twentieth if marked else twentieth
         marks = [mark, self._settings.rows]
         if self._settings.sliding:
@@ -111,7 +113,7 @@ class Fitting:
     @property
     def is_marked(self) -> bool:
         """Whether the rows added last have made another T/20 full."""
-        return self._passed(self.renewable_from)
+        return self._passed(self._twentieth)
 
     def fit_if_due(self, *, spent: bool) -> bool:
         """Estimate anew if the rows added last made it due; return whether they did.
@@ -228,16 +230,22 @@ class NeedsFitting(Fitting):
     def __init__(self, settings: FitSettings) -> None:
         super().__init__(settings)
         self.needs: Needs | None = None
+        # The rows that came while the budget was spent may be a moment's: too few to tell.
+        self.renewable_from = 2**62
+        self._longest: list[int] = []  # of the last fits
 
     def _make(self, sample: Sample) -> None:
         self.needs = Needs(sample[1], sample[2], at_most_ns=self._settings.at_most_ns)
+        self._longest = [*self._longest, self.needs.longest_ns][-_LONGEST_OF:]
+        self.needs.longest_ns = max(self._longest)
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, as plain values."""
         kept = None if self.needs is None else plain_needs(self.needs)
-        return {**super().snapshot(), "needs": kept}
+        return {**super().snapshot(), "needs": kept, "longest": self._longest}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         super().restore(state)
         self.needs = None if state["needs"] is None else needs_of(state["needs"])
+        self._longest = list(state["longest"])

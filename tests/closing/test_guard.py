@@ -86,6 +86,19 @@ def test_that_events_come_in_no_order_is_found_out() -> None:
         )
 
 
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_a_budget_that_is_spent_makes_no_estimates_of_one_poll(seed: int) -> None:
+    draw = Random(seed)
+    rows = []
+    for poll in range(10, 6_000, 10):  # each brings events as old as another oldest
+        oldest = draw.choice([8, 12, 12, 12, 30])
+        rows += [(0, poll - draw.randint(2, oldest), poll) for _ in range(20)]
+    policy = ProbSlack(0.1, fit_rows=600, first_rows=32, tick_ns=1)
+    counts = ran(policy, WindowEnds(30, 10), rows, until=6_050).counts
+    assert counts.windows > 500
+    assert counts.missed <= 0.1 * counts.windows
+
+
 @a_third
 @given(draw=chance)
 def test_no_window_closes_before_its_turn_nor_in_another_order(draw: Random) -> None:
