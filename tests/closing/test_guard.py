@@ -88,7 +88,7 @@ def test_that_events_come_in_no_order_is_found_out() -> None:
 
 @pytest.mark.parametrize("seed", [0, 2, 3])
 def test_a_budget_that_is_spent_makes_no_estimates_of_one_poll(seed: int) -> None:
-    draw = Random(seed)
+    draw = Random(seed)  # noqa: S311
     rows = []
     for poll in range(10, 6_000, 10):  # each brings events as old as another oldest
         oldest = draw.choice([8, 12, 12, 12, 30])
