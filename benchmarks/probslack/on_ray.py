@@ -18,8 +18,8 @@ import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, check
 from examples import buses_in_time
 from examples.real_data import phone_network
+from runtime.closing import ClosingCounts
 from runtime.closing.policy import Closing
-from runtime.measure import ClosingReport
 
 MISS = 0.1
 NODES = 2
@@ -146,7 +146,7 @@ def _phones(rows: sw.Input, close: Closing, speed: float | None) -> sw.Dataflow:
 
 def _on_ray(
     cluster: sw.Cluster, case: Case, close: Closing, name: str
-) -> tuple[ClosingReport, float]:
+) -> tuple[ClosingCounts, float]:
     """Return what closing came to, and the mean time from a window's end to its result."""
     job = cluster.submit(case.build(sw.table(case.rows), close, case.speed))
     try:

@@ -54,12 +54,6 @@ class Account:
         self.early += early
         self._slack_ns += exact_sum(at_ns - self._windows.ends_ns(windows))
 
-    def close_at_end(self, until: int, at_ns: int) -> None:
-        """Tell of the windows up to one that the end of the input closes: they do not count."""
-        assert self.open is not None
-        left = np.arange(self.open, until + 1)
-        self._closed.append((left, np.full(len(left), at_ns), np.zeros(len(left))))
-
     def leap(self, first: int, last: int) -> None:
         """Note windows that closed without a row."""
         self._leapt.add(first, last)

@@ -150,11 +150,9 @@ class GroundRun:
         return None if tick_ns is None else tick_ns + 1
 
     def finish(self) -> int:
-        """Close all, see `ClosingRun`. Windows that only the end closes are not in the counts."""
+        """Close all, see `ClosingRun`. Windows that only the end closes are not told of."""
         if len(self._waiting):
             self._advance(int(self._waiting.tick_ns[-1]) + 1)
-        if self._account.open is not None and not self._ended:
-            self._account.close_at_end(self._windows.last_begun(self._newest_ns), self._frontier_ns)
         self._steps.clear()
         self._ended = True
         return END_NS

@@ -111,7 +111,11 @@ class ClosingRun(Protocol):
         ...
 
     def finish(self) -> int:
-        """The end of input: everything closes. Returns END_NS."""
+        """The end of input: everything closes. Returns END_NS.
+
+        What only the end closes is neither in the counts nor among `closings`: it was no decision,
+        and nothing can be missing. (One event that is years ahead would make it no end of windows.)
+        """
         ...
 
     def snapshot(self) -> dict[str, Any]:

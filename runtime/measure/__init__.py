@@ -1,7 +1,6 @@
 """What a run measures: latencies, stages, channels, and the ledger that must balance."""
 
 from runtime.measure.balance import Ledger
-from runtime.measure.closing_report import ClosingReport
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.ledger import imbalances, ledger_of, refuse_imbalance
 from runtime.measure.replaced import MovedStage, Replaced
@@ -22,7 +21,6 @@ from runtime.measure.tuning_series import GateSpan, TuningSeries, TuningSpan
 __all__ = [
     "ChannelReport",
     "ClockReport",
-    "ClosingReport",
     "GateSpan",
     "GateTuning",
     "JobReport",

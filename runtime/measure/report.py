@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
+from runtime.closing.policy import ClosingCounts
 from runtime.measure.balance import Ledger
 from runtime.measure.checked import checked
-from runtime.measure.closing_report import ClosingReport
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.outcomes import (
     AT_STAGE,
@@ -70,7 +70,7 @@ class StageReport:
     """Pairs of rows with equal keys and close times that a join compared."""
     counted: dict[str, int] = field(default_factory=dict)
     """{what else its operator counts: how many}."""
-    closing: ClosingReport | None = None
+    closing: ClosingCounts | None = None
     """Of one whose windows close in time: what that has come to."""
     steps: list[StepReport] = field(default_factory=list)
     """Its own step, then those fused behind it."""
@@ -174,7 +174,7 @@ class StageReport:
         closing = plain.get("closing")
         parts = {
             "counts": Counts.from_names(plain),
-            "closing": None if closing is None else _made(ClosingReport, closing),
+            "closing": None if closing is None else _made(ClosingCounts, closing),
             "steps": steps,
         }
         return _made(cls, {**plain, **parts})
@@ -386,7 +386,7 @@ _Part = TypeVar(
     "_Part",
     StageReport,
     StepReport,
-    ClosingReport,
+    ClosingCounts,
     ChannelReport,
     SinkReport,
     ClockReport,

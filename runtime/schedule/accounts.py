@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
-from runtime.measure.closing_report import ClosingReport
 from runtime.measure.outcomes import DUPLICATE, GIVEN_UP
 from runtime.measure.report import StageReport
 from runtime.merge import ReplicaReads, SlackGate
@@ -55,10 +53,7 @@ def count_closing(report: StageReport, operator: Any) -> None:
         report: filled in as far as the gate goes.
         operator: has `closing`, and `late_used`.
     """
-    counts = operator.closing
-    if counts is not None:
-        names = [one.name for one in fields(ClosingReport)]
-        report.closing = ClosingReport(**{name: getattr(counts, name) for name in names})
+    report.closing = operator.closing
     went_on = report.used
     report.late = operator.late_used
     report.ready = min(report.ready, went_on - report.late)

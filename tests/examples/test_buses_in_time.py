@@ -6,10 +6,10 @@ import pytest
 
 import slackwater as sw
 from examples import buses_in_time
-from runtime.measure import ClosingReport
+from runtime.closing import ClosingCounts
 
 
-def closed(policy: object, rows: int = 40_000) -> ClosingReport:
+def closed(policy: object, rows: int = 40_000) -> ClosingCounts:
     flow = buses_in_time.build(sw.table(buses_in_time.fixes(rows)), policy)  # type: ignore[arg-type]
     report = sw.Simulation(nodes=1).submit(flow).wait()
     assert report.state == "done", report.error

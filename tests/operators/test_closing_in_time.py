@@ -191,10 +191,33 @@ def test_types_are_sources_or_the_values_of_a_column() -> None:
     read = reads(sources, Random(3))  # noqa: S311 - a draw
     for step in (closing(EndAndAWhile(2 * MS)), closing(EndAndAWhile(2 * MS), "key")):
         found, _, _ = leaves(step, read)
-        assert {row[-1] for row in found if row[-1] != "nan"} == {"2.0"}
+        assert {row[-1] for row in found if row[-1] != "nan"} == {"2.0", "0.0"}  # 0: by the end
     alike = [source_rows(n, [(1, 0, 7), (9, 0, 7)]) for n in range(2)]
     found, _, _ = leaves(closing(EndAndAWhile(2 * MS), "key"), reads(alike, Random(3)))  # noqa: S311
-    assert {row[-1] for row in found if row[-1] != "nan"} == {"1.0"}
+    assert {row[-1] for row in found if row[-1] != "nan"} == {"1.0", "0.0"}
+
+
+@pytest.mark.parametrize("policy", [ByTime(0), EventDriven()], ids=lambda one: type(one).__name__)
+def test_what_only_the_end_closes_misses_nothing_however_far_ahead_an_event_is(policy: Any) -> None:
+    # 89 years of windows are open at the end. Told one by one they would not fit in memory.
+    rows = source_rows(0, [(1, 0, 7), (7, -88 * 365 * 86_400_000, 7)])
+    operator = make_operator(closing(policy))
+    left = operator.process(one_read(rows, told=8 * MS, end=True), now_ns=0)
+    assert left is not None
+    chances = dict(zip(counts(left), left.columns["chance_missing"].tolist(), strict=True))
+    assert [chance for (end, _), chance in chances.items() if end > 10] == [0.0, 0.0]
+
+
+def test_what_was_told_of_a_window_is_forgotten_once_it_cannot_be_corrected() -> None:
+    schema = STEP.schema.append(pa.field("revision", pa.int64()))
+    operator: Any = make_operator(closing(EndAndAWhile(0), late="correct", schema=schema))
+    kept = []
+    for at in range(5, 300, 5):
+        rows = source_rows(0, [(at, 0, 7)])
+        told = Arrived((at + 1) * MS, 77)
+        operator.process(GateRead([rows], [None], at * MS, 0, at * MS, told), now_ns=0)
+        kept.append(sum(map(len, operator.snapshot()["closer"]["ends"])))
+    assert 0 < max(kept) < 5
 
 
 def test_what_a_window_waited_for_by_the_clock_is_taken_off_its_stimulus() -> None:

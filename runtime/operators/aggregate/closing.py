@@ -191,14 +191,14 @@ class ByPolicy:
         self._final_ns = START_NS
         self._ends: list[Int64Array] = []  # of the windows that have closed lately
         self._chances: list[npt.NDArray[np.float64]] = []
+        self._left_ns = END_NS  # windows that end behind it were left to the end of the input
 
     def segments(self, released: GateRead, now_ns: int) -> Iterator[Segment]:
         """Yield the rows whose turn it is, cut where windows close; then as far as time is."""
         is_end = released.watermark_ns == END_NS
         told, stimulus_ns = self._told(released, now_ns)
         self.waited_ns = 0
-        if not self._corrects:
-            self._ends, self._chances = [], []
+        self._forget_final()
         rows = self._due_rows(released.batches, END_NS if is_end else told)
         last: Sequence[Batch] = ()
         if rows is not None:
@@ -220,6 +220,7 @@ class ByPolicy:
                 self._closed_ns = max(self._closed_ns, self.run.pass_time(told))
         if is_end:
             self.run.finish()
+            self._left_ns = min(self._left_ns, self._closed_ns)
             self._closed_ns = self._final_ns = END_NS
         else:
             oldest = [int(batch.event_time_ns.min()) for batch in self._held]
@@ -291,6 +292,15 @@ class ByPolicy:
             return np.zeros(len(rows), dtype=np.int64)
         return self._types.codes([rows.arrivals[:, 1] >> PLACE_BITS], len(rows))
 
+    def _forget_final(self) -> None:
+        """Forget of windows what was told: all, or those that can be corrected no more."""
+        if not self._corrects:
+            self._ends, self._chances = [], []
+        elif self._ends:
+            ends_ns, chances = np.concatenate(self._ends), np.concatenate(self._chances)
+            may_change = ends_ns > self._final_ns
+            self._ends, self._chances = [ends_ns[may_change]], [chances[may_change]]
+
     def _note_closings(self) -> None:
         closed = self.run.closings()
         if len(closed.end_ns):
@@ -322,6 +332,7 @@ class ByPolicy:
         places = order.take(at.take(there))
         is_same = known.take(places) == ends_ns.take(there)
         found[there[is_same]] = chances.take(places[is_same])
+        found[ends_ns > self._left_ns] = 0.0
         return found
 
     def counts(self) -> ClosingCounts:
@@ -335,7 +346,7 @@ class ByPolicy:
             "types": self._types.snapshot(),
             "held": to_plain(self._held),
             "has_begun": self._has_begun,
-            "times": (self._passed_ns, self._closed_ns, self._final_ns),
+            "times": (self._passed_ns, self._closed_ns, self._final_ns, self._left_ns),
             "ends": [one.copy() for one in self._ends],
             "chances": [one.copy() for one in self._chances],
         }
@@ -348,7 +359,7 @@ class ByPolicy:
         self._held = from_plain(state["held"])
         self.rows_held = sum(map(len, self._held))
         self._has_begun = state["has_begun"]
-        self._passed_ns, self._closed_ns, self._final_ns = state["times"]
+        self._passed_ns, self._closed_ns, self._final_ns, self._left_ns = state["times"]
         self._ends, self._chances = list(state["ends"]), list(state["chances"])
 
 

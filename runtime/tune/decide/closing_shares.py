@@ -6,7 +6,8 @@ deadline ├──── kept back ─┤                            each gate o
 ```
 
 A window's wait is measured as its stage's latency, as that of rows in a gate is: what it leaves of
-its share goes to the tuned gates beside it.
+its share goes to the tuned gates beside it. A window closes by the clock once its stage has heard
+how far arrivals are: so sources tell of these twenty times in a share, and that twentieth is in it.
 """
 
 from __future__ import annotations
@@ -25,13 +26,17 @@ from runtime.tune.record.paths import Paths
 if TYPE_CHECKING:
     from runtime.plan.plan import Plan, Stage
 
+WORDS_PER_SHARE = 20
+"""So often in a share sources say how far arrivals have come, if no rows come."""
+
 
 def with_closing_shares(plan: Plan, *, hop_ns: int = HOP_NS) -> tuple[Plan, list[str]]:
     """Return the plan with each closing policy bounded by its share of the deadline, and notes.
 
     A share is that of `Paths.even_split_ns`, over tuned gates and closing steps, of the deadline
     less what every rule keeps back and what is certain of the way: until a source looks, and what
-    hops between slots take at least. A lower bound of the user's own stays.
+    hops between slots take at least. A lower bound of the user's own stays. Where sources tell of
+    arrivals, a twentieth of it at most is for how long a word of theirs may take to come.
 
     Args:
         plan: placed, with its tuning; without a deadline it stays as it is.
@@ -50,16 +55,23 @@ def with_closing_shares(plan: Plan, *, hop_ns: int = HOP_NS) -> tuple[Plan, list
     shares = paths.even_split_ns(certain_ns, max(budget_ns, 0))
     notes: dict[str, str] = {}  # {step: what is said of it}
     bounded: dict[str, Stage] = {}
+    words_ns: list[int] = []  # in the time of arrivals: so far they may go on without a word
     for stage in closing:
         close = _close_of(stage)
         assert close is not None, "it is among those"
         share_ns = shares[stage.name]
-        at_most_ns = None if close.speed is None else int(share_ns * close.speed)
+        word_ns = at_most_ns = None  # in the time of arrivals
+        if close.speed is not None:
+            longest_ns = int(share_ns * close.speed)
+            word_ns = 0 if close.by_clock else min(close.every_ns, longest_ns // WORDS_PER_SHARE)
+            at_most_ns = longest_ns - word_ns
         policy = None if at_most_ns is None else _within(close.policy, at_most_ns)
         if policy is None:
             notes[stage.origin] = _unbounded(stage, plan)
             continue
         step: Any = stage.step
+        if word_ns:
+            words_ns.append(word_ns)
         bounded[stage.name] = replace(
             stage, step=replace(step, close=replace(close, policy=policy))
         )
@@ -68,8 +80,20 @@ def with_closing_shares(plan: Plan, *, hop_ns: int = HOP_NS) -> tuple[Plan, list
             f"the clock, that they leave the rest of the way its part of the deadline of "
             f"{format_ns(plan.deadline_ns)}; what that costs in misses is counted"
         )
+    bounded |= _heard_more_often(plan, words_ns)
     stages = tuple(bounded.get(stage.name, stage) for stage in plan.stages)
     return replace(plan, stages=stages), list(notes.values())
+
+
+def _heard_more_often(plan: Plan, words_ns: list[int]) -> dict[str, Stage]:
+    """Return {name: source} of those that tell of arrivals, each as often as any share asks."""
+    found: dict[str, Stage] = {}
+    for stage in plan.stages:
+        told = stage.arrivals
+        if told is not None and told.every_ns is not None:
+            every_ns = min([told.every_ns, *words_ns])
+            found[stage.name] = replace(stage, arrivals=replace(told, every_ns=every_ns))
+    return found
 
 
 def _close_of(stage: Stage) -> Any:

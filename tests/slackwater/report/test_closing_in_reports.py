@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import slackwater as sw
-from runtime.measure import ClosingReport, JobReport
+from runtime.closing import ClosingCounts
+from runtime.measure import JobReport
 from slackwater.report.render import report_text
 from tests.simulate.test_closing_flows import closing_flow
 
@@ -26,5 +27,5 @@ def test_misses_are_told_against_the_promise_in_text_and_json() -> None:
 
 
 def test_nothing_is_promised_where_nothing_is_and_no_window_has_no_share() -> None:
-    none = ClosingReport(windows=0, early=0, missed=0, slack_ns=0, promised=None)
+    none = ClosingCounts(windows=0, early=0, missed=0, slack_ns=0, promised=None)
     assert (none.missed_share, none.mean_slack_ns) == (0.0, 0.0)

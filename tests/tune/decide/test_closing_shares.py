@@ -60,7 +60,8 @@ def test_without_a_gate_a_window_may_wait_for_all_that_is_not_kept_back() -> Non
     plan, policy = prepared(flow_of(sw.probslack(0.1)))
     assert isinstance(policy, ProbSlack)
     assert policy.at_most_ns is not None
-    assert 970 * MS <= policy.at_most_ns <= 975 * MS  # 2.5 % are kept back
+    # 2.5 % are kept back, and a twentieth is for the next word of how far arrivals are.
+    assert 921 * MS <= policy.at_most_ns <= 927 * MS
     (note,) = plan.verdict.notes
     assert "windows of 'counts' close at most 97" in note
 
@@ -74,12 +75,28 @@ def test_gates_behind_it_have_like_shares(gates: int) -> None:
 
 def test_arrivals_that_go_faster_than_the_clock_may_go_further() -> None:
     slow, fast = (prepared(flow_of(sw.probslack(0.1), speed=s))[1].at_most_ns for s in (1.0, 4.0))
-    assert fast == pytest.approx(4 * slow, rel=1e-6)
+    # But for what is kept for the next word: a tenth of a slide there, a twentieth of a share.
+    assert 4 * slow <= fast <= 4 * slow * 1.05
 
 
 def test_a_lower_bound_of_ones_own_stays_and_types_are_no_matter() -> None:
     _, policy = prepared(flow_of(sw.probslack(0.1, at_most="50ms", type="key")))
     assert (policy.type, policy.policy.at_most_ns) == ("key", 50 * MS)
+
+
+def test_a_window_leaves_within_a_deadline_far_shorter_than_a_slide_though_no_row_comes() -> None:
+    flow = sw.Dataflow("quiet", deadline="50ms")
+    rows = pa.table({"ts": [1, 2, 12, 25], "at": [1, 2, 12, 25], "key": [7] * 4})
+    stream = flow.source(
+        "rows", sw.table(rows), event_time="ts", arrival="at", time_unit="s", speed=1.0
+    )
+    stream.aggregate(window=sw.tumbling("10s"), n=sw.count(), close=sw.probslack(0.1)).sink(
+        "out", sw.collect_sink()
+    )
+    with sw.Simulation(nodes=1) as nodes:
+        report = nodes.submit(flow).wait()
+    # A tenth of a slide is a second: so long the next word of the source took.
+    assert report.sinks[0].latency.quantile(1.0) <= 50 * MS
 
 
 def test_what_a_deadline_cannot_bound_is_said() -> None:
