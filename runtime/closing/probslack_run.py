@@ -116,6 +116,8 @@ class ProbSlackRun(GroundRun):
             fitting.add(sample, fitted, stop)
             begin, fitted = stop, max(fitted, stop)
             if broken_ns is not None:
+                before = int(np.searchsorted(rows.tick_ns, broken_ns))
+                self._leap(broken_ns, newest_before_ns=int(newest_ns[before]))
                 if self._budget.is_spent and fitting.rows >= fitting.renewable_from:
                     fitting.renew()
                     self._learn()
@@ -135,6 +137,18 @@ class ProbSlackRun(GroundRun):
                 changed |= fitting.fit_if_due(spent=self._budget.is_spent)
             if changed:
                 self._learn()
+
+    def _leap(self, tick_ns: int, *, newest_before_ns: int) -> None:
+        """Close at once the many windows without a row that one event far ahead makes sure."""
+        first = self._account.open
+        assert first is not None
+        begun = self._windows.last_begun(newest_before_ns)
+        if not isinstance(self._knowledge, _InOrder) or first <= begun:
+            return
+        after = int(self._windows.firsts_after(self._newest_of).min())
+        if after - first > MOST_OPEN:
+            self._settling.leap(after)
+            self._steps.append((np.array([tick_ns]), np.array([after])))
 
     def _next_stop(self, rows: Seen, begin: int, due: int) -> int:
         """Return the row before which to stop: the first of a tick, or one behind all.

@@ -284,6 +284,16 @@ class Settling:
             self._open_missed = {one for one in self._open_missed if one >= window}
         self._budget.pending = self._open - window - len(self._open_missed)
 
+    def leap(self, window: int) -> None:
+        """Close what is open before a window: none of it has a row, and all is sure."""
+        assert self._account.open is not None
+        first, last = self._account.open, window - 1
+        self._budget.denied += max(min(last, self._held_to) - first + 1, 0)
+        self._account.leap(first, last)
+        self._account.open = self.sure_open = window
+        self._open_missed.clear()
+        self._budget.pending = 0
+
     def _leap(self, windows: Int64Array) -> None:
         """Note windows, ascending, that closed without a row."""
         if not len(windows):
