@@ -1,0 +1,96 @@
+"""The normal form of a pattern: alternatives, each a sequence of places; what matchers work on.
+
+```
+seq(A, no(N), any_of(2, B, C), repeat(D, 2, 3))
+place    0: A      1: two of B, C      2: D, two or three times
+barred             N, before it
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.expressions.expressions import Expr
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """An event that a pattern asks for; each is numbered in `Normal.asked`.
+
+    Attributes:
+        name: what the user calls it.
+        types: values of the type column that it may have; None: any.
+        where: over the columns of its row; None: any row.
+        also: over its row, and earlier events of the match: their columns are named
+            "event.column" there. None: nothing.
+        refers: names of the events that `also` reads.
+    """
+
+    name: str
+    types: tuple[Any, ...] | None = None
+    where: Expr | None = None
+    also: Expr | None = None
+    refers: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Place:
+    """One place of a sequence: an event, several in any order, or one that is repeated.
+
+    Exactly one of these: `count` > 1 or `distinct` (several in any order), `most` ≠ 1 (repeated),
+    or neither: one event.
+
+    Attributes:
+        asked: numbers of what fits here, the first of them that an event fits counts.
+        count: so many events, of different numbers of `asked`, in any order.
+        distinct: in place of that: of different values of this column.
+        least: how often it comes at least.
+        most: how often at most; None: any number.
+        barred: numbers of what may not come between the last event of the place before and the
+            first one of this place; of the first place: none.
+    """
+
+    asked: tuple[int, ...]
+    count: int = 1
+    distinct: str | None = None
+    least: int = 1
+    most: int | None = 1
+    barred: tuple[int, ...] = ()
+
+    @property
+    def is_any(self) -> bool:
+        """Whether it is several events in any order."""
+        return self.count > 1 or self.distinct is not None
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether one event comes several times, or may."""
+        return self.most != 1
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """One alternative.
+
+    Attributes:
+        places: at least one.
+        barred_after: numbers of what may not come from its last event to the end of the scope.
+    """
+
+    places: tuple[Place, ...]
+    barred_after: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Normal:
+    """A pattern, whole.
+
+    Attributes:
+        asked: all that is asked for, by number.
+        alternatives: at least one.
+    """
+
+    asked: tuple[Asked, ...]
+    alternatives: tuple[Sequence, ...]
