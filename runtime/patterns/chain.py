@@ -85,9 +85,10 @@ class Chain:
         fit: of each place that is repeated all events that fit it.
         several: of each place that takes several in any order.
         barred: of each place the numbers of what may not come in front of it.
+        used: numbers of events that are used up: they bar, and stand at no place.
     """
 
-    __slots__ = ("barred", "copies", "ends", "fit", "rules", "several")
+    __slots__ = ("barred", "copies", "ends", "fit", "rules", "several", "used")
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
@@ -100,6 +101,7 @@ class Chain:
         self.fit: list[list[int]] = [[] for _ in places]
         self.several = [Several() for _ in places]
         self.barred: list[list[int]] = [[] for _ in places]
+        self.used: set[int] = set()
 
     def take(self, number: int, roles: Roles, values: dict[str, Any] | None) -> int | None:
         """Take an event; return the latest start of the matches that it ends, if it ends any.
@@ -132,6 +134,15 @@ class Chain:
             self.barred[k].append(number)
         return ended
 
+    def take_used(self, number: int, roles: Roles) -> None:
+        """Take an event that is used up."""
+        self.used.add(number)
+        for k, _ in roles.places:
+            if self.rules.kinds[k] is Kind.REPEATED:
+                self.fit[k].append(number)
+        for k in roles.barred:
+            self.barred[k].append(number)
+
     def _start(self, k: int, number: int) -> int | None:
         """Return the latest start of matches of all places before k that an event may follow."""
         if not k:
@@ -145,10 +156,15 @@ class Chain:
     def _repeated(self, k: int, number: int) -> int | None:
         copies, fit = self.copies[k], self.fit[k]
         newest = fit[-1] if fit else 0
-        starts: list[int | None] = [self._start(k, number)]
-        for copy in copies[:-1]:
-            may = copy.at and (not self.rules.is_strict[k] or copy.at[-1] >= newest)
-            starts.append(copy.start[-1] if may else None)
+        is_next = not self.rules.is_strict[k]
+        follows = [
+            copy.start[-1] if copy.at and (is_next or copy.at[-1] >= newest) else None
+            for copy in copies
+        ]
+        first = self._start(k, number)
+        if first is None and len(copies) == 1:
+            first = follows[0]  # barred as the first time, but once more is no harm
+        starts = [first, *follows[:-1]]
         for copy, start in zip(copies[:-1], starts[:-1], strict=True):
             if start is not None:
                 copy.at.append(number)
@@ -178,6 +194,7 @@ class Chain:
             self.several[k].forget(below)
             bars = self.barred[k]
             del bars[: max(bisect_left(bars, below) - 1, 0)]
+        self.used = {one for one in self.used if one >= below}
 
     def is_clear(self, k: int, after: int, before: int) -> bool:
         """Return whether nothing that is surely barred in front of place k lies between."""

@@ -117,7 +117,8 @@ class Listing:
                 newest = bisect_right(first.at, fit[i]) - 1
                 if fit[i] < self.low or newest < 0 or first.start[newest] < self.low:
                     return
-                yield self._part(fit[i], k)
+                if fit[i] not in chain.used:
+                    yield self._part(fit[i], k)
                 if rules.is_strict[k]:
                     return
 
@@ -217,7 +218,8 @@ class Listing:
         elif kind is Kind.REPEATED and (place.most is None or taken < place.most):
             fit = chain.fit[k]
             for i in range(bisect_right(fit, number), bisect_right(fit, self.end)):
-                yield self._part(fit[i], k)
+                if fit[i] not in chain.used:
+                    yield self._part(fit[i], k)
                 if rules.is_strict[k]:
                     return
 
@@ -240,7 +242,8 @@ class Listing:
                 yield self._part(self.end, k)
             return
         for i in range(begin, bisect_right(at, until)):
-            yield self._part(at[i], k)
+            if at[i] not in chain.used:
+                yield self._part(at[i], k)
 
     # -- conditions -----------------------------------------------------------------------
 

@@ -68,11 +68,10 @@ class Settings:
 class _Own:
     """A window that has lists of its own: it lost events, or used them up."""
 
-    __slots__ = ("chains", "left", "window")
+    __slots__ = ("chains", "window")
 
-    def __init__(self, window: Window, rules: tuple[Rules, ...], left: int | None) -> None:
+    def __init__(self, window: Window, rules: tuple[Rules, ...]) -> None:
         self.window = window
-        self.left = left
         self.chains = [Chain(one) for one in rules]
 
 
@@ -97,8 +96,8 @@ class KeyMatcher:
         self._counts: dict[int, int] = {}
         self._own: dict[int, _Own] = {}  # {key of the window: its lists}
         self._used: dict[int, set[int]] = {}  # {key of the window, 0 without: numbers}
-        # What waits for the end of its scope: (when, turn, order, …).
-        self._waiting: list[tuple[int, int, int, Found]] = []
+        # What waits for the end of its scope: (when, turn, order, match, key of its window).
+        self._waiting: list[tuple[int, int, int, Found, int]] = []
         self._orders = 0
 
     @property
@@ -197,9 +196,11 @@ class KeyMatcher:
     def _replay(self, chains: list[Chain], numbers: list[int], used: set[int]) -> None:
         log = self.log
         for number in numbers:
-            if number not in used:
-                fits, values = log.fits[number], log.values.get(number)
-                for chain in chains:
+            fits, values = log.fits[number], log.values.get(number)
+            for chain in chains:
+                if number in used:
+                    chain.take_used(number, chain.rules.roles(fits))
+                else:
                     chain.take(number, chain.rules.roles(fits), values)
 
     # -- in windows -----------------------------------------------------------------------
@@ -243,7 +244,7 @@ class KeyMatcher:
             return
         self._counts[window.key] = self._counts.get(window.key, 0) + 1
         # An earlier window has had all that a later one has: the full ones come first.
-        if self._counts[window.key] >= most and not self._own:
+        if self._counts[window.key] >= most and not self._own and not self._waits:
             self._full = window.key if self._full is None else max(self._full, window.key)
             for key in [one for one in self._counts if one <= self._full]:
                 del self._counts[key]
@@ -256,9 +257,7 @@ class KeyMatcher:
 
     def _make_own(self, window: Window, without: set[int]) -> None:
         """Give a window lists of its own, of the events that are left of it."""
-        most = self._settings.most
-        left = None if most is None else most - self._counts.pop(window.key, 0)
-        own = _Own(window, self._settings.rules, left)
+        own = _Own(window, self._settings.rules)
         self._replay(own.chains, self.log.since(window.low), without)
         self._own[window.key] = own
         self._used[window.key] = set(without)
@@ -289,18 +288,17 @@ class KeyMatcher:
                 if chain.take(number, roles[which], values) is not None
             ]
             for which in ended:
-                if own.left == 0 or number in used:
+                if self._is_full(key) or number in used:
                     break
                 for match in self._chosen(own.chains[which], number, window.low, set()):
                     found += self._left(match, which, turn, time_ns, window)
-                    if own.left is not None:
-                        own.left -= 1
+                    self._count(window)
                     if self._settings.consumes:
                         used.update(one for one, _, _ in match)
                         own.chains = [Chain(one) for one in self._settings.rules]
                         self._replay(own.chains, self.log.since(window.low), used)
                         break
-                    if own.left == 0:
+                    if self._is_full(key):
                         break
         return found
 
@@ -355,7 +353,8 @@ class KeyMatcher:
             first_ns = self.log.times_ns[self.log.numbers.index(match[0][0])]
             due_ns = first_ns + scope.span_ns
         made = made._replace(time_ns=due_ns, is_behind=True)
-        heapq.heappush(self._waiting, (due_ns, turn, self._orders, made))
+        key = window.key if window is not None else 0
+        heapq.heappush(self._waiting, (due_ns, turn, self._orders, made, key))
         return []
 
     def _bar(self, number: int, ends: list[tuple[int, ...]]) -> None:
@@ -363,15 +362,15 @@ class KeyMatcher:
         if not any(ends) or not self._waiting:
             return
         turn = self.log.turns[number]
-        stays = [
-            one
-            for one in self._waiting
-            if not any(self._forbids(bar, turn, one[3]) for bar in ends[one[3].alternative])
-        ]
+        stays = []
+        for one in self._waiting:
+            if not any(self._forbids(bar, turn, one[3]) for bar in ends[one[3].alternative]):
+                stays.append(one)
+            elif one[4] in self._counts:
+                self._counts[one[4]] -= 1  # its window waits for another match again
         if len(stays) < len(self._waiting):
             self._waiting = stays
             heapq.heapify(self._waiting)
-            self._full, self._counts = None, {}
 
     def _forbids(self, bar: int, turn: int, made: Found) -> bool:
         depends = self._settings.rules[made.alternative].depends
