@@ -50,7 +50,7 @@ def natural_breaks(weights: FloatArray, classes: int = CLASSES) -> Int64Array:
 
 
 def partitions_of(size: float, q_max: float, f: float) -> int:
-    """Return ρ, into how many parts a window of so many events is cut: ceil(ws / (q_max − f·q_max)).
+    """Return ρ = ceil(ws / (q_max − f·q_max)): into how many parts a window is cut.
 
     Source: [espice] §3.4, *dropping interval*.
     """
@@ -58,9 +58,7 @@ def partitions_of(size: float, q_max: float, f: float) -> int:
     return max(int(np.ceil(size / room - 1e-9)), 1)
 
 
-def choose_f(
-    utilities: Utilities, expected: FloatArray, *, q_max: float, share: float
-) -> float:
+def choose_f(utilities: Utilities, expected: FloatArray, *, q_max: float, share: float) -> float:
     """Return the greatest f at which each partition has x events of no more than low importance.
 
     Low are all classes but the highest.
@@ -74,8 +72,8 @@ def choose_f(
     Returns:
         if there is none: the one at which the partition that lacks most lacks least.
 
-    Source: [espice] §3.4, *appropriate f value*. It asks for the minimum f that has such partitions:
-    that were 0, for less of f makes partitions larger, never smaller; a high one sheds less.
+    Source: [espice] §3.4, *appropriate f value*. It asks for the minimum f with such
+    partitions: that were 0, for a low f makes them large. A high one sheds seldom.
     """
     size = float(expected.sum())
     whole = cdt(utilities, expected)

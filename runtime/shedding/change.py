@@ -1,4 +1,4 @@
-"""Whether matches are made of something else than they were: the statistic that [espice] leaves open.
+"""Whether matches are made of something else than they were, which [espice] leaves open.
 
 Hits of the model and those since are compared by type and part of the window, by a χ² of two
 samples. Hits are no independent draws: those of a match come together, and windows overlap. So χ²
@@ -8,8 +8,6 @@ after some turns, a large one at once.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +27,7 @@ class ChangeTest:
     """χ² of each turn against the mean of those before.
 
     Attributes:
-        statistic: χ² over its degrees of freedom, of the last turn; 0: there was nothing to compare.
+        statistic: χ² over its degrees of freedom, of the last turn; 0: nothing to compare.
 
     Source: [espice] §3.6 leaves it to future work. Page, *Continuous inspection schemes*, 1954.
     """
@@ -76,7 +74,8 @@ def chi_square(first: FloatArray, second: FloatArray) -> float | None:
     """Return χ² of two samples over its degrees of freedom; None: there is too little to compare.
 
     Args:
-        first, second: counts, of the same shape.
+        first: counts.
+        second: counts, of the same shape.
     """
     a, b = first.ravel(), second.ravel()
     together = a + b

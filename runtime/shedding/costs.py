@@ -38,9 +38,7 @@ class Costs:
             return
         kept, each_ns = 1.0 - dropped_share, busy_ns / events
         added = (1.0, kept, kept * kept, each_ns, each_ns * kept)
-        self._sums = [
-            keep * old + events * new for old, new in zip(self._sums, added, strict=True)
-        ]
+        self._sums = [keep * old + events * new for old, new in zip(self._sums, added, strict=True)]
         self._fit()
 
     def _fit(self) -> None:

@@ -53,7 +53,7 @@ class Verdict:
 
     Attributes:
         amount: what is to be dropped; None: nothing.
-        is_overloaded: whether shedding is on; it may be with nothing to drop, while the queue falls.
+        is_overloaded: whether shedding is on, perhaps with nothing to drop, while the queue falls.
         is_curable: whether dropping can keep the bound: if not, all is dropped that helps.
         rate: R, events that arrive in a second.
         throughput: th, events that can be processed in a second, none dropped; 0: not known.

@@ -42,9 +42,7 @@ def end_cells(positions: Int64Array, sizes: Sizes, cells: int) -> Int64Array:
     return ends
 
 
-def covered(
-    positions: Int64Array, sizes: Int64Array, cells: int
-) -> tuple[Int64Array, Int64Array]:
+def covered(positions: Int64Array, sizes: Int64Array, cells: int) -> tuple[Int64Array, Int64Array]:
     """Return all pairs of an event's index and a cell that it covers, by event."""
     inside = within(positions, sizes)
     first, end = first_cells(inside, sizes, cells), end_cells(inside, sizes, cells)

@@ -30,11 +30,16 @@ def scaled(scale: Scale, hits: FloatArray, rates: FloatArray, expected: FloatArr
     if scale == "type":
         sums = hits.sum(axis=1, keepdims=True)
         shares = np.divide(hits, sums, out=np.zeros_like(hits), where=sums > 0)
-        return np.rint(MOST_UTILITY * shares).astype(np.uint8)
+        return _whole(MOST_UTILITY * shares)
     if scale == "probability":
         shares = rates / max(float(rates.max(initial=0.0)), np.finfo(np.float64).tiny)
-        return np.rint(MOST_UTILITY * shares).astype(np.uint8)
+        return _whole(MOST_UTILITY * shares)
     return _ranked(rates, expected)
+
+
+def _whole(values: FloatArray) -> Utilities:
+    rounded: Utilities = np.rint(values).astype(np.uint8)
+    return rounded
 
 
 def _ranked(rates: FloatArray, expected: FloatArray) -> Utilities:

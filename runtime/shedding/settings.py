@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from runtime.errors import SettingError
@@ -53,7 +53,9 @@ class Model:
         _between("explore", self.explore, 0.0, 0.5)
         _between("sample", self.sample, 0.0, 1.0)
         if max(self.sample, self.explore) == 0:
-            raise SettingError("sample=0 and explore=0 learn from nothing; leave one at its default")
+            raise SettingError(
+                "sample=0 and explore=0 learn from nothing; leave one at its default"
+            )
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ class Espice:
     """
 
     overload: Overload
-    model: Model = Model()
+    model: Model = field(default_factory=Model)
     seed: int = 0
     kind: Kind = "espice"
     repetitions: tuple[tuple[int, int], ...] = ()

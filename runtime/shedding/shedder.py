@@ -89,7 +89,7 @@ class Shedder(ABC):
         share = self._sample if self._amount is None else self._explore
         return draws_of_windows(windows, seed=self._seed) < share
 
-    def drop(  # noqa: PLR0913 - a pair's columns
+    def drop(
         self,
         types: Int64Array,
         positions: Int64Array,
@@ -103,7 +103,7 @@ class Shedder(ABC):
 
         Args:
             types: shape (pairs,), the code of the event's type.
-            positions: shape (pairs,), among the events of the window, dropped ones included, from 0.
+            positions: shape (pairs,), among all events of the window, dropped ones too, from 0.
             windows: shape (pairs,), numbers of windows: each has one of its own.
             events: shape (pairs,), numbers of events.
             sizes: how many events each window has, or is likely to have; or all of them.
@@ -132,7 +132,7 @@ class Shedder(ABC):
         sizes: Sizes,
         features: Int64Array | None = None,
     ) -> FloatArray:
-        """Return the chance of each pair to be dropped, if it is not known of which window it is."""
+        """Return the chance of each pair to be dropped, 0 if nothing is dropped now."""
         if self._amount is None:
             return np.zeros(len(types))
         return self.chances(types, positions, sizes=sizes, features=features)
@@ -145,6 +145,7 @@ class Shedder(ABC):
         """Return which events are dropped nowhere."""
         return np.full(len(types), self._amount is None)
 
+    @abstractmethod
     def learn(self, finished: FinishedWindows) -> None:
         """Learn from windows that are over, and that nothing was dropped of."""
 

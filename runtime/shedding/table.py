@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import Int64Array
+from runtime.model import BoolArray, Int64Array
 from runtime.shedding.draws import FloatArray
 from runtime.shedding.places import covered
 from runtime.shedding.scales import Scale, scaled
@@ -41,11 +41,6 @@ class Learnt:
     rates: FloatArray
     size: float
     is_trained: bool
-
-    def rows_of(self, types: Int64Array) -> Int64Array:
-        """Return each type's row: the last one if it was never seen."""
-        unseen = len(self.utilities) - 1
-        return np.where((types >= 0) & (types < unseen), types, unseen)
 
 
 class UtilityTable:
@@ -135,7 +130,7 @@ class UtilityTable:
         size = old.events / old.windows if old.windows else 0.0
         expected = self._expected(size)
         utilities = scaled(self._scale, hits, rates, expected)
-        utilities[old.seen.sum(axis=1) + hits.sum(axis=1) == 0] = MOST_UTILITY
+        utilities[~self.seen_types()] = MOST_UTILITY
         return Learnt(
             np.vstack([utilities, np.full((1, self._cells), MOST_UTILITY, np.uint8)]),
             np.vstack([expected, np.zeros((1, self._cells))]),
@@ -144,12 +139,19 @@ class UtilityTable:
             bool(hits.any() and old.sampled),
         )
 
+    def seen_types(self) -> BoolArray:
+        """Return of which types something counts at the last turn, shape (types,)."""
+        old = self._old
+        seen: BoolArray = np.any(old.seen > 0, axis=1) | np.any(old.hits > 0, axis=1)
+        return seen
+
     def _expected(self, size: float) -> FloatArray:
         seen = self._old.seen
         in_cell, of_type = seen.sum(axis=0), seen.sum(axis=1, keepdims=True)
         overall = of_type / max(float(of_type.sum()), 1.0)
         shares = np.divide(seen, in_cell, out=np.repeat(overall, self._cells, 1), where=in_cell > 0)
-        return shares * (size / self._cells)
+        expected: FloatArray = shares * (size / self._cells)
+        return expected
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, as plain values."""

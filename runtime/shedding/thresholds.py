@@ -53,7 +53,9 @@ def cdt_of_partitions(utilities: Utilities, expected: FloatArray, partitions: in
     """
     if partitions == 1:
         return cdt(utilities, expected)[np.newaxis]
-    by_cell = np.stack([_counted(utilities[:, n], expected[:, n]) for n in range(expected.shape[1])])
+    by_cell = np.stack(
+        [_counted(utilities[:, n], expected[:, n]) for n in range(expected.shape[1])]
+    )
     counted = _overlaps(expected.shape[1], partitions) @ by_cell
     return np.cumsum(counted, axis=1)
 

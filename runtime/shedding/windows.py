@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from runtime.model import BoolArray, Int64Array
-
-NOTHING: Int64Array = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -22,9 +18,9 @@ class Places:
         features: shape (pairs,), a code of whatever else is known of the event; None: nothing.
     """
 
-    windows: Int64Array = NOTHING
-    types: Int64Array = NOTHING
-    positions: Int64Array = NOTHING
+    windows: Int64Array
+    types: Int64Array
+    positions: Int64Array
     features: Int64Array | None = None
 
     def __len__(self) -> int:
