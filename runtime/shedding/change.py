@@ -3,8 +3,8 @@
 Hits of the model and those since are compared by type and part of the window, by a χ² of two
 samples. Hits are no independent draws: those of a match come together, and windows overlap. So χ²
 over its degrees of freedom is not 1 without a change, but it is about the same each time; what
-counts is how far it is above its own mean. That is summed up (Page's CUSUM), so a small shift shows
-after some turns, a large one at once.
+counts is how far it is above its own mean, or above 1 if that is less. As a normal deviate that is
+summed up (Page's CUSUM), so a small shift shows after some turns, a large one at once.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ PARTS = 8
 """Of a window: where hits lie is told apart so finely."""
 _LEAST_HITS = 5.0  # expected of a type in a part; those with less are put together
 _LEAST_TURNS = 3  # before its mean says anything
-_SLACK, _LIMIT = 1.0, 4.0  # in means of χ²: it must be above 1 + slack, by so much together
-_MOST = 8.0  # that one turn adds
+_MOST_FREEDOM = 8  # hits that come together are as few
+_SLACK, _LIMIT = 1.0, 5.0  # deviates: each must be above the slack, by so much together
+_MOST = 8.0  # of one turn
 _FEW, _ENOUGH = 0.1, 50.0  # so few of so many hits that were to be expected: it has ended
 
 
@@ -46,18 +47,19 @@ class ChangeTest:
         old, new = table.hits_by_type(PARTS)
         wanted = float(old.sum()) * windows[1] / windows[0]
         has_ended = wanted >= _ENOUGH and float(new.sum()) < _FEW * wanted
-        statistic = chi_square(old, new)
-        if statistic is not None:
+        compared = chi_square(old, new)
+        if compared is not None:
+            statistic, freedom = compared
             self.statistic = statistic
             if self._turns >= _LEAST_TURNS:
-                mean = self._sum / self._turns
-                off = min(statistic / mean, _MOST) - 1.0 - _SLACK
-                self._above = max(self._above + off, 0.0)
+                mean = max(self._sum / self._turns, 1.0)
+                off = min(_deviate(statistic / mean, freedom), _MOST)
+                self._above = max(self._above + off - _SLACK, 0.0)
         if has_ended or self._above > _LIMIT:
             self._turns, self._sum, self._above = 0, 0.0, 0.0
             return True
-        if statistic is not None:
-            self._turns, self._sum = self._turns + 1, self._sum + statistic
+        if compared is not None:
+            self._turns, self._sum = self._turns + 1, self._sum + self.statistic
         return False
 
     def snapshot(self) -> list[float]:
@@ -70,8 +72,14 @@ class ChangeTest:
         self._turns = int(state[1])
 
 
-def chi_square(first: FloatArray, second: FloatArray) -> float | None:
-    """Return χ² of two samples over its degrees of freedom; None: there is too little to compare.
+def _deviate(share: float, freedom: int) -> float:
+    """Return χ² over its degrees of freedom as a normal deviate, by Wilson and Hilferty."""
+    spread = 2.0 / (9.0 * min(freedom, _MOST_FREEDOM))
+    return float((np.cbrt(share) - (1.0 - spread)) / np.sqrt(spread))
+
+
+def chi_square(first: FloatArray, second: FloatArray) -> tuple[float, int] | None:
+    """Return χ² of two samples over its degrees of freedom, and these; None: too few to compare.
 
     Args:
         first: counts.
@@ -90,4 +98,5 @@ def chi_square(first: FloatArray, second: FloatArray) -> float | None:
     if len(together) < 2 or min(float(a.sum()), float(b.sum())) == 0:
         return None
     by = np.sqrt(float(b.sum()) / float(a.sum()))
-    return float(((by * a - b / by) ** 2 / together).sum() / (len(together) - 1))
+    freedom = len(together) - 1
+    return float(((by * a - b / by) ** 2 / together).sum() / freedom), freedom

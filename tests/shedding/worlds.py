@@ -9,7 +9,7 @@ import numpy as np
 from runtime.shedding import FinishedWindows, Places
 
 
-def windows_of(  # noqa: PLR0913
+def windows_of(
     draw: Random,
     *,
     windows: int,
