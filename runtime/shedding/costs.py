@@ -8,7 +8,8 @@ the time for an event over the share of pairs kept.
 from __future__ import annotations
 
 _RIDGE = 1e-3
-"""As long as one share was seen only, all of the time is taken to be saved, as [espice] does."""
+"""How firmly the fixed part stays as it was found before, while one share of pairs is seen only. It
+begins with 0: all of the time is saved, as [espice] takes it."""
 
 
 class Costs:
@@ -43,10 +44,10 @@ class Costs:
 
     def _fit(self) -> None:
         n, k, kk, t, tk = self._sums
-        # Both normal equations; the ridge holds the fixed part down where nothing tells them apart.
-        a = n * (1.0 + _RIDGE)
-        det = a * kk - k * k
-        fixed = (kk * t - k * tk) / det if det > 0 else 0.0
+        # The normal equations; the ridge holds the fixed part where nothing tells them apart.
+        held = _RIDGE * n
+        det = (n + held) * kk - k * k
+        fixed = ((t + held * self.fixed_ns) * kk - k * tk) / det if det > 0 else self.fixed_ns
         fixed = min(max(fixed, 0.0), t / n)
         self.fixed_ns = fixed
         self.saved_ns = max((tk - fixed * k) / kk, 0.0) if kk > 0 else self.saved_ns

@@ -1,6 +1,8 @@
-"""Overload in virtual time: the bound holds, nothing is shed without need, and what cannot be is said."""
+"""Overload in virtual time: the bound holds, nothing is shed in vain, what cannot be is said."""
 
 from __future__ import annotations
+
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -29,11 +31,12 @@ def test_an_overload_keeps_within_the_bound(factor: float, fixed: float, by_age:
     one.run(5, lambda _: 900)
     one.run(60, lambda _: 1000 * factor)
     assert max(latency for _, _, latency, _ in one.said) < 1.0
-    assert max(queued for _, queued, _, _ in one.said) < one.said[-1][3].q_max or fixed == 0.0
+    assert max(queued for _, queued, _, _ in one.said) < 1000  # q_max
     late = one.after(35)
     assert all(verdict.is_curable for _, _, _, verdict in late)
-    # Around f times the bound, as Fig. 7 has it.
-    assert np.mean([latency for _, _, latency, _ in late]) == pytest.approx(0.8, abs=0.1)
+    assert {round(verdict.throughput, -2) for _, _, _, verdict in late} == {1000}
+    # f · q_max events wait, about; some of them to be dropped, so it takes less than f · LB.
+    assert np.mean([queued for _, queued, _, _ in late]) == pytest.approx(800, rel=0.25)
 
 
 def test_as_much_is_dropped_as_is_too_much() -> None:
@@ -49,7 +52,7 @@ def test_as_much_is_dropped_as_is_too_much() -> None:
 
 
 def test_x_is_the_papers() -> None:
-    """δ = R − th; x = δ · p_size / R; ρ = ceil(ws / (q_max − f · q_max)): 100 / 250, and 700 / 250."""
+    """δ = R − th, x = δ · p_size / R, ρ = ceil(ws / (q_max − f · q_max)): 100 / 250, 700 / 250."""
     for size, partitions in ((100.0, 1), (700.0, 3)):
         detector = OverloadDetector(Overload(SECOND, 0.75, drain=False))
         for step in range(400):
@@ -78,7 +81,7 @@ def test_shedding_stops_when_the_queue_is_down_not_before() -> None:
     one = operator()
     one.run(30, lambda s: 1400 if s < 10 else 800)
     is_on = [(queued, verdict.is_overloaded) for _, queued, _, verdict in one.said]
-    changes = sum(a != b for (_, a), (_, b) in zip(is_on, is_on[1:], strict=False))
+    changes = sum(a != b for (_, a), (_, b) in pairwise(is_on))
     assert changes == 2
     assert is_on[-1] == (0.0, False)
     stops = next(n for n, (_, on) in enumerate(is_on) if on is False and is_on[n - 1][1])
@@ -183,8 +186,6 @@ def test_breaks_are_the_best_there_are(weights: list[int], classes: int) -> None
             total += float((w * (v - (w * v).sum() / max(w.sum(), 1e-9)) ** 2).sum())
             begin = end
         return total
-
-    from itertools import combinations  # noqa: PLC0415
 
     best = min(spread(one) for one in combinations(range(len(weights) - 1), classes - 1))
     assert spread(tuple(natural_breaks(given_, classes).tolist())) == pytest.approx(best, abs=1e-6)
