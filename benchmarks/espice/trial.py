@@ -13,9 +13,6 @@ from benchmarks.espice.streams import BoolArray, Query, Windows
 from runtime.shedding.shedder import Amount, Shedder
 from runtime.shedding.windows import FinishedWindows, Places
 
-MakeShedder = Callable[[float, int, Query], Shedder]
-"""Events of a window in the mean, seed, query -> a shedder that has learnt nothing."""
-
 LATENCY_S = 1.0
 F = 0.8
 THROUGHPUT = 10_000.0
@@ -63,6 +60,20 @@ class Group:
     def size(self) -> float:
         """N: the mean number of events of the windows trained on."""
         return float(np.concatenate([part.windows.sizes for part in self.training]).mean())
+
+    @property
+    def query(self) -> Query:
+        """The query, or one of several that differ in their striker alone."""
+        return self.training[0].query
+
+    @property
+    def windows(self) -> int:
+        """How many windows are trained on."""
+        return sum(len(part.windows) for part in self.training)
+
+
+MakeShedder = Callable[[Group, int], Shedder]
+"""What it is to learn from, seed -> a shedder that has learnt nothing yet."""
 
 
 @dataclass
@@ -116,7 +127,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Load:
+class Surge:
     """How much too much comes in.
 
     Attributes:
@@ -154,22 +165,22 @@ class Runs:
 
 
 def judged(
-    group: Group, make: MakeShedder, load: Load, *, seed: int, size_of: float | None = None
+    group: Group, make: MakeShedder, surge: Surge, *, seed: int, size_of: float | None = None
 ) -> Tally:
     """Return what a shedder does to the matches of the windows that are judged.
 
     Args:
         group: what to learn from, what to judge.
         make: the shedder.
-        load: the overload.
+        surge: the overload.
         seed: of its draws.
         size_of: the number of events that windows are predicted to have; None: as in training.
     """
-    shedder = make(group.size, seed, group.judged[0].query)
+    shedder = make(group, seed)
     for part in group.training:
         shedder.learn(part.finished)
     predicted = round(group.size if size_of is None else size_of)
-    shedder.aim(load.amount(group.size))
+    shedder.aim(surge.amount(group.size))
     tally, number = Tally(), 0
     for part in group.judged:
         if not len(part.windows):
