@@ -160,7 +160,7 @@ def steps_4(of: Quotes) -> IntArray:
     return chosen[np.array(REPEATED) - 1]
 
 
-def opened_by_leading(of: Quotes, minutes: int) -> Windows:
+def opened_by_leading(of: Quotes, minutes: float) -> Windows:
     """Return a window of so many minutes for each rising or falling quote of a leading symbol.
 
     A quote is of its minute as a whole; within it time goes on from event to event, evenly.

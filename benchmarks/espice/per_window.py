@@ -20,7 +20,7 @@ NOTHING = -1
 class Matcher(Protocol):
     """Looks for one match in one window."""
 
-    def feed(self, number: int, label: int, is_head: bool) -> Match | None:  # noqa: FBT001
+    def feed(self, number: int, label: int, is_head: bool) -> Match | None:
         """Take the window's next event; return the match that it ends.
 
         Args:
@@ -39,7 +39,7 @@ class AnyAfter:
         self._heads: list[int] = []
         self._chosen: dict[int, int] = {}  # {label: number of its first or its latest event}
 
-    def feed(self, number: int, label: int, is_head: bool) -> Match | None:  # noqa: FBT001
+    def feed(self, number: int, label: int, is_head: bool) -> Match | None:
         """Take the window's next event; return the match that it ends."""
         if label >= 0 and self._heads:
             if self._is_first:
@@ -70,7 +70,7 @@ class Steps:
         self._earliest: list[int] = []  # of each step so far, the least number it can have
         self._seen: dict[int, list[int]] = {label: [] for label in labels}
 
-    def feed(self, number: int, label: int, is_head: bool) -> Match | None:  # noqa: ARG002, FBT001
+    def feed(self, number: int, label: int, is_head: bool) -> Match | None:  # noqa: ARG002
         """Take the window's next event; return the match that it ends."""
         if label < 0:
             return None
