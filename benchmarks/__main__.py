@@ -76,6 +76,8 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "espice-q2": ("espice.q2", "the same of n quotes that rise or fall: Fig. 5c, 5d (DATA=)"),
     "espice-q3": ("espice.q3", "the same of 20 contracts in sequence: Fig. 5e, 6b (DATA=)"),
     "espice-q4": ("espice.q4", "the same of 14 steps with repetition: Fig. 5f (DATA=)"),
+    "espice-windows": ("espice.windows", "the same with windows of varying size: Fig. 8 (DATA=)"),
+    "espice-bins": ("espice.bins", "the same over the size of bins: Fig. 9 (DATA=)"),
 }
 
 

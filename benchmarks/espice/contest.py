@@ -9,7 +9,7 @@ from functools import partial
 from benchmarks.espice.shedders import (
     AT_LEAST,
     BASELINE,
-    CHOSEN,
+    DEFAULT,
     ESPICE,
     LETTER,
     MAKERS,
@@ -23,7 +23,7 @@ from benchmarks.side_by_side import side_by_side
 SEEDS, QUICK_SEEDS = 5, 1
 ENOUGH = 10
 """Matches for training, and judged, that a share is worth telling of."""
-TOLD = (ESPICE, BASELINE, RANDOM, CHOSEN, AT_LEAST, LETTER)
+TOLD = (ESPICE, BASELINE, RANDOM, DEFAULT, AT_LEAST, LETTER)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,8 @@ class Quotes:
     @property
     def is_leading(self) -> BoolArray:
         """Which events are rising or falling quotes of a leading symbol: MLE."""
-        return np.isin(self.contract, self.leading) & (self.change != 0)
+        found: BoolArray = np.isin(self.contract, self.leading) & (self.change != 0)
+        return found
 
 
 def quotes(contracts: int, *, order: Order, seed: int) -> Quotes:
@@ -124,6 +125,7 @@ def query_2(of: Quotes, count: int, selection: Selection) -> Query:
         ],
         of.change != 0,
         np.ones(len(of.is_call), np.int64),
+        of.change + 1,
     )
 
 
@@ -157,7 +159,8 @@ def steps_4(of: Quotes) -> IntArray:
     """Return Q4's 14 steps: the ten most active calls, numbered in the order of the run."""
     chosen = of.calls[: max(REPEATED)]
     chosen = chosen[np.argsort(of.place[chosen])]
-    return chosen[np.array(REPEATED) - 1]
+    steps: IntArray = chosen[np.array(REPEATED) - 1]
+    return steps
 
 
 def opened_by_leading(of: Quotes, minutes: float) -> Windows:

@@ -8,12 +8,13 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from benchmarks.espice.contest import Found, Setting
-from benchmarks.espice.shedders import ALL_TYPES, BASELINE, CHOSEN, ESPICE, RANDOM, RATES
+from benchmarks.espice.shedders import ALL_TYPES, BASELINE, DEFAULT, ESPICE, FEATURED, RANDOM, RATES
 from benchmarks.frame import save_picture
 
 COLOURS = {
     ESPICE: "tab:blue",
-    CHOSEN: "tab:green",
+    DEFAULT: "tab:green",
+    FEATURED: "tab:purple",
     BASELINE: "tab:red",
     ALL_TYPES: "tab:orange",
     RANDOM: "tab:grey",
@@ -31,7 +32,7 @@ def draw(
     *,
     x: str,
     title: str,
-    logarithmic: bool = False,
+    doubling: bool = False,
 ) -> Path:
     """Draw false negatives above, false positives below; return the path of the picture.
 
@@ -41,7 +42,7 @@ def draw(
         found: what each gave.
         x: what the setting is.
         title: above the picture.
-        logarithmic: whether x doubles from one to the next.
+        doubling: whether x doubles from one to the next.
     """
     panels = list(dict.fromkeys(setting.panel for setting in settings))
     figure = Figure(figsize=(4.4 * len(panels), 6.5), dpi=110, layout="constrained")
@@ -72,7 +73,7 @@ def draw(
                     )
             axis.set_ylim(bottom=0)
             axis.set_ylabel(label)
-            if logarithmic:
+            if doubling:
                 axis.set_xscale("log", base=2)
         axes[0, column].set_title(panel, fontsize=9)
         axes[1, column].set_xlabel(x)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from benchmarks.espice.contest import (
+    TOLD,
     Setting,
     claim_of_amount,
     claims_of_factor,
@@ -21,12 +22,14 @@ from benchmarks.espice.options import (
 )
 from benchmarks.espice.panels import draw
 from benchmarks.espice.per_window import Selection
+from benchmarks.espice.shedders import FEATURED
 from benchmarks.espice.trial import Group, Part
 from benchmarks.frame import Options, Result
 
 COUNTS, QUICK_COUNTS = (10, 20, 30, 40, 50, 60, 70, 80), (10, 40, 80)
 CONTRACTS = 500
 WITHIN_MIN = 4.0
+MAKERS_2 = (*TOLD, FEATURED)
 FACTORS = {"first": {"R1": 30.0, "R2": 24.0}, "last": {}}
 
 
@@ -42,9 +45,9 @@ def run(options: Options) -> Result:
     result = Result(
         f"options-goog-1min-2015, the {CONTRACTS} most active contracts, shuffled in each minute, "
         "4 min; the second half judged by what the first teaches",
-        header_of("n"),
+        header_of("n", MAKERS_2),
     )
-    found = contest(settings, options, what="espice-q2")
+    found = contest(settings, options, makers=MAKERS_2, what="espice-q2")
     told(result, settings, found, paper={})
     for selection in selections:
         result.claims += claims_of_factor(selection, settings, found, FACTORS[selection])

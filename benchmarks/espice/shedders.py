@@ -14,7 +14,7 @@ from runtime.shedding.settings import Espice, Kind, Model, Overload
 from runtime.shedding.shedder import Shedder
 
 ESPICE, BASELINE, RANDOM = "eSPICE", "BL", "random"
-CHOSEN, ALL_TYPES = "bins chosen", "BL, all types"
+DEFAULT, FEATURED, ALL_TYPES = "64 cells", "featured", "BL, all types"
 AT_LEAST, LETTER = "at least x", "to the letter"
 
 MANY = 10**9
@@ -25,7 +25,14 @@ CELLS = (4, 8, 16, 32, 64, 128)
 _UNUSED = Overload(latency_ns=MANY)  # the amount is given, nothing has to be detected
 
 
-def espice(group: Group, seed: int, *, model: Model = ONCE, bin_size: int | None = None) -> Shedder:
+def espice(
+    group: Group,
+    seed: int,
+    *,
+    model: Model = ONCE,
+    bin_size: int | None = None,
+    kind: Kind = "espice",
+) -> Shedder:
     """Return eSPICE.
 
     Args:
@@ -33,9 +40,10 @@ def espice(group: Group, seed: int, *, model: Model = ONCE, bin_size: int | None
         seed: of its draws.
         model: how it learns and cuts.
         bin_size: positions that share a cell; None: as many cells as the model has.
+        kind: "featured": by what else is known of an event besides.
     """
     cells = model.cells if bin_size is None else max(1, round(group.size / bin_size))
-    return _shedder("espice", group, seed, replace(model, cells=cells))
+    return _shedder(kind, group, seed, replace(model, cells=cells))
 
 
 def rival(group: Group, seed: int, *, kind: Kind, besides: int = 0) -> Shedder:
@@ -56,19 +64,16 @@ def rival(group: Group, seed: int, *, kind: Kind, besides: int = 0) -> Shedder:
     return _shedder(kind, group, seed, ONCE, repetitions)
 
 
-def chosen(group: Group, seed: int) -> Shedder:
+def chosen(group: Group, seed: int, *, kind: Kind = "espice") -> Shedder:
     """Return eSPICE with the cells that do best on the last third of the windows trained on."""
     inner = Group(
         [Part(part.query, _before(part.windows)) for part in group.training],
         [Part(part.query, _behind(part.windows)) for part in group.training],
     )
     if not inner.windows or not any(len(part.windows) for part in inner.judged):
-        return espice(group, seed)
-    lost = {
-        cells: judged(inner, partial(espice, model=replace(ONCE, cells=cells)), R2, seed=seed).lost
-        for cells in CELLS
-    }
-    return espice(group, seed, model=replace(ONCE, cells=min(lost, key=lambda one: lost[one])))
+        return espice(group, seed, kind=kind)
+    lost = {cells: judged(inner, _with_cells(cells, kind), R2, seed=seed).lost for cells in CELLS}
+    return _with_cells(min(lost, key=lambda cells: lost[cells]), kind)(group, seed)
 
 
 R1, R2 = Surge(1.2), Surge(1.4)
@@ -77,14 +82,19 @@ RATES = {"R1": R1, "R2": R2}
 PAPER = replace(ONCE, scale="type", smooth=0.0, cutting="at least")
 """Table 1 and Algorithm 2 as they stand."""
 MAKERS: dict[str, MakeShedder] = {
-    ESPICE: espice,
+    ESPICE: chosen,
     BASELINE: partial(rival, kind="baseline"),
     RANDOM: partial(rival, kind="random"),
-    CHOSEN: chosen,
+    DEFAULT: espice,
+    FEATURED: partial(chosen, kind="featured"),
     ALL_TYPES: partial(rival, kind="baseline", besides=1),
     AT_LEAST: partial(espice, model=replace(ONCE, cutting="at least")),
     LETTER: partial(espice, model=PAPER, bin_size=1),
 }
+
+
+def _with_cells(cells: int, kind: Kind) -> MakeShedder:
+    return partial(espice, model=replace(ONCE, cells=cells), kind=kind)
 
 
 def _shedder(

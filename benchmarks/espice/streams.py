@@ -72,12 +72,14 @@ class Query:
         alternatives: the sequences that it is.
         fits: shape (events,), whether the event can be in a match at all.
         repetitions: shape (types,), in how many places of the pattern each type can be.
+        features: shape (events,), a code of what else is known of each event; None: nothing.
     """
 
     types: IntArray
     alternatives: Sequence[Alternative]
     fits: BoolArray
     repetitions: IntArray
+    features: IntArray | None = None
 
     def matches(self, windows: Windows, dropped: BoolArray | None = None) -> list[Match | None]:
         """Return the match of each window, of the events that are left.

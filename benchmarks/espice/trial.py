@@ -39,13 +39,23 @@ class Part:
         windows = np.array([at for at, match in found for _ in match], np.int64)
         events = np.array([event for _, match in found for event in match], np.int64)
         of_match = np.array([n for n, (_, match) in enumerate(found) for _ in match], np.int64)
-        types = self.query.types
+        types, features = self.query.types, self.query.features
         return FinishedWindows(
             self.windows.sizes,
-            Places(windows, types[events], events - starts[windows]),
+            Places(
+                windows,
+                types[events],
+                events - starts[windows],
+                None if features is None else features[events],
+            ),
             of_match,
             np.ones(len(self.windows), np.bool_),
-            Places(pairs.windows, types[pairs.events], pairs.positions),
+            Places(
+                pairs.windows,
+                types[pairs.events],
+                pairs.positions,
+                None if features is None else features[pairs.events],
+            ),
         )
 
 
@@ -198,6 +208,7 @@ def _dropped(part: Part, shedder: Shedder, size: int, first_number: int) -> Bool
         windows=pairs.windows + first_number,
         events=pairs.events,
         sizes=size,
+        features=None if part.query.features is None else part.query.features[pairs.events],
     )
 
 
