@@ -166,7 +166,8 @@ def steps_4(of: Quotes) -> IntArray:
 def opened_by_leading(of: Quotes, minutes: float) -> Windows:
     """Return a window of so many minutes for each rising or falling quote of a leading symbol.
 
-    A quote is of its minute as a whole; within it time goes on from event to event, evenly.
+    A quote is of its minute as a whole; within it time goes on from event to event, evenly. A
+    window is predicted to have as many events as came in the same time before it opened.
     """
     starts = np.flatnonzero(of.is_leading)
     numbers = np.arange(len(of.minute))
@@ -175,7 +176,9 @@ def opened_by_leading(of: Quotes, minutes: float) -> Windows:
     time = of.minute + (numbers - first) / count
     until = time[starts] + minutes
     whole = until <= of.minute[-1]
-    return Windows(starts[whole], np.searchsorted(time, until[whole]).astype(np.int64))
+    starts = starts[whole]
+    before = starts - np.searchsorted(time, time[starts] - minutes)
+    return Windows(starts, np.searchsorted(time, until[whole]), np.maximum(before, 1))
 
 
 def counted_by_leading(of: Quotes, size: int) -> Windows:

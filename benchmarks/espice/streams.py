@@ -22,10 +22,13 @@ class Windows:
 
     Attributes:
         starts, stops: shape (windows,), the first event of each, and the one behind the last.
+        predicted: shape (windows,), the events that each is thought to get when it opens; None: as
+            many as those trained on, in the mean.
     """
 
     starts: IntArray
     stops: IntArray
+    predicted: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -37,7 +40,8 @@ class Windows:
 
     def of(self, chosen: BoolArray | IntArray) -> Windows:
         """Return those that are chosen."""
-        return Windows(self.starts[chosen], self.stops[chosen])
+        predicted = None if self.predicted is None else self.predicted[chosen]
+        return Windows(self.starts[chosen], self.stops[chosen], predicted)
 
     @cached_property
     def pairs(self) -> Pairs:

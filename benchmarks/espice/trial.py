@@ -184,7 +184,8 @@ def judged(
         make: the shedder.
         surge: the overload.
         seed: of its draws.
-        size_of: the number of events that windows are predicted to have; None: as in training.
+        size_of: the events that windows are predicted to have that predict none themselves; None:
+            as many as those of training, in the mean.
     """
     shedder = make(group, seed)
     for part in group.training:
@@ -201,13 +202,13 @@ def judged(
 
 
 def _dropped(part: Part, shedder: Shedder, size: int, first_number: int) -> BoolArray:
-    pairs = part.windows.pairs
+    pairs, predicted = part.windows.pairs, part.windows.predicted
     return shedder.drop(
         part.query.types[pairs.events],
         pairs.positions,
         windows=pairs.windows + first_number,
         events=pairs.events,
-        sizes=size,
+        sizes=size if predicted is None else predicted[pairs.windows],
         features=None if part.query.features is None else part.query.features[pairs.events],
     )
 

@@ -99,6 +99,7 @@ def one_of_each(of: Sequence[Windows], generator: np.random.Generator) -> Window
     ]
     begins = np.concatenate([windows.starts for windows in kept])
     order = np.argsort(begins, kind="stable")
+    # They are only learnt from, so nothing is predicted of them.
     return Windows(begins[order], np.concatenate([windows.stops for windows in kept])[order])
 
 
