@@ -78,6 +78,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "espice-q4": ("espice.q4", "the same of 14 steps with repetition: Fig. 5f (DATA=)"),
     "espice-windows": ("espice.windows", "the same with windows of varying size: Fig. 8 (DATA=)"),
     "espice-bins": ("espice.bins", "the same over the size of bins: Fig. 9 (DATA=)"),
+    "espice-cost": ("espice.cost", "what a decision costs beside the matcher: Fig. 10 (DATA=)"),
 }
 
 
