@@ -17,15 +17,26 @@ from benchmarks.espice.contest import (
 from benchmarks.espice.options import Order, Quotes, query_of_steps, quotes, split
 from benchmarks.espice.panels import draw
 from benchmarks.espice.per_window import Selection
-from benchmarks.espice.shedders import ALL_TYPES, AT_LEAST, BASELINE, ESPICE, LETTER, RANDOM, RATES
+from benchmarks.espice.shedders import (
+    ALL_TYPES,
+    AT_LEAST,
+    BASELINE,
+    ESPICE,
+    LETTER,
+    MAKERS,
+    RANDOM,
+    RATES,
+)
 from benchmarks.espice.streams import IntArray, Windows
-from benchmarks.espice.trial import Group, Part
+from benchmarks.espice.trial import Group, Part, Surge, judged
 from benchmarks.frame import Claim, Options, Result
 
 SIZES, QUICK_SIZES = (300, 600, 1200, 1500, 1800, 2000), (600, 1200, 2000)
-MAKERS = (ESPICE, BASELINE, RANDOM, ALL_TYPES, AT_LEAST, LETTER)
+NAMES = (ESPICE, BASELINE, RANDOM, ALL_TYPES, AT_LEAST, LETTER)
 NEAR_ZERO = 1.0
 """%."""
+HEAVIER, HEAVIER_SIZE = (2.0, 4.0, 10.0), 1_200
+"""Input by throughput, in windows of so many events."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +93,9 @@ def run_sequence(
     result = Result(
         "options-goog-1min-2015, the most active contracts; "
         "the second half judged by what the first teaches",
-        header_of("ws", MAKERS),
+        header_of("ws", NAMES),
     )
-    found = contest(settings, options, makers=MAKERS, what=name)
+    found = contest(settings, options, makers=NAMES, what=name)
     told(
         result,
         settings,
@@ -92,6 +103,7 @@ def run_sequence(
         paper={(s.panel, s.x, rate): "≈ 0" for s in settings for rate in RATES},
     )
     result.claims += claims(found)
+    result.notes += beyond(query, feeds[0], options)
     title = f"{name}: [espice] {figure}, real quotes"
     result.notes.append(f"drawn: {draw(name, settings, found, x='ws, events', title=title)}")
     return result
@@ -103,6 +115,22 @@ def groups(seed: int, *, query: Steps, feed: Feed, size: int) -> list[Group]:
     asked = query_of_steps(of, query.steps(of), feed.selection)
     training, judged = split(of, query.windows(of, size))
     return [Group([Part(asked, training)], [Part(asked, judged)])]
+
+
+def beyond(query: Steps, feed: Feed, options: Options) -> list[str]:
+    """Return what heavier overload does, where what stands outside the pattern does not suffice."""
+    lines = []
+    for rate in HEAVIER:
+        surge, tallies = Surge(rate), {}
+        for group in groups(options.seed, query=query, feed=feed, size=HEAVIER_SIZE):
+            for name in (ESPICE, BASELINE, ALL_TYPES):
+                tallies[name] = judged(group, MAKERS[name], surge, seed=options.seed)
+        shares = ", ".join(f"{name} {one.negatives:.1f}" for name, one in tallies.items())
+        lines.append(
+            f"{feed.panel}, ws {HEAVIER_SIZE}, input {rate:g} times the throughput, "
+            f"{100 * (1 - 1 / rate):.0f} % dropped: false negatives, %: {shares}"
+        )
+    return lines
 
 
 def claims(found: Sequence[Found]) -> list[Claim]:
