@@ -72,6 +72,13 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "probslack-variants": ("probslack.variants", "slack bounded instead of misses, or as well"),
     "probslack-cost": ("probslack.cost", "what closing costs for each event: Table 1"),
     "probslack-ray": ("probslack.on_ray", "windows that close in time on Ray, real arrivals"),
+    "espice-q1": ("espice.q1", "what shedding makes of n near a sprinter: Fig. 5a, 5b, 6a (DATA=)"),
+    "espice-q2": ("espice.q2", "the same of n quotes that rise or fall: Fig. 5c, 5d (DATA=)"),
+    "espice-q3": ("espice.q3", "the same of 20 contracts in sequence: Fig. 5e, 6b (DATA=)"),
+    "espice-q4": ("espice.q4", "the same of 14 steps with repetition: Fig. 5f (DATA=)"),
+    "espice-windows": ("espice.windows", "the same with windows of varying size: Fig. 8 (DATA=)"),
+    "espice-bins": ("espice.bins", "the same over the size of bins: Fig. 9 (DATA=)"),
+    "espice-cost": ("espice.cost", "what a decision costs beside the matcher: Fig. 10 (DATA=)"),
 }
 
 

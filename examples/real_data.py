@@ -13,6 +13,7 @@ WEB_BESIDE = BESIDE.parent / "web-tracking-us-2019"
 TICKS_BESIDE = BESIDE.parent / "stocks-us-ticks-2013"
 PHONES_BESIDE = BESIDE.parent / "iot-umts-ooo-2014"
 SOCCER_BESIDE = BESIDE.parent / "soccer-tromso-zxy-2013"
+OPTIONS_BESIDE = BESIDE.parent / "options-goog-1min-2015"
 WANTED = "needs real data (see CONTRIBUTING, DATA=)"
 
 
@@ -63,6 +64,15 @@ def soccer() -> Path:
         NoRealData: no such file there; says how to name another folder.
     """
     return _folder(SOCCER_BESIDE, "tromso_anzhi_10min.parquet")
+
+
+def options_quotes() -> Path:
+    """Return the folder with minute quotes of options: goog_options_2015-12-24.parquet.
+
+    Raises:
+        NoRealData: no such file there; says how to name another folder.
+    """
+    return _folder(OPTIONS_BESIDE, "goog_options_2015-12-24.parquet")
 
 
 def _folder(beside: Path, wanted: str) -> Path:

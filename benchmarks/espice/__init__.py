@@ -1,0 +1,1 @@
+"""[espice]: which events are dropped under overload, and what that costs in matches."""

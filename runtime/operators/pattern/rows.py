@@ -1,0 +1,76 @@
+"""The rows that matches may be made of, found by their place in the stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.model import Batch, Int64Array, concat_batches
+from runtime.model.plain import from_plain, to_plain
+
+_MOST_TOGETHER = 1 << 16
+"""Rows of a part: parts are joined up to this, and let go as a whole."""
+
+
+class Rows:
+    """Rows in order, in parts."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Int64Array, Batch]] = []  # turns ascending, and their rows
+
+    def __len__(self) -> int:
+        return sum(len(turns) for turns, _ in self._parts)
+
+    def add(self, turns: Int64Array, rows: Batch) -> None:
+        """Take rows that are behind all others.
+
+        Args:
+            turns: shape (rows,), their places in the stream, ascending.
+            rows: with the columns that matches need.
+        """
+        parts = self._parts
+        parts.append((turns, rows))
+        while len(parts) > 1:
+            (before, old), (behind, new) = parts[-2:]
+            if len(before) > 2 * len(behind) or len(before) + len(behind) > _MOST_TOGETHER:
+                return
+            parts[-2:] = [(np.concatenate([before, behind]), concat_batches([old, new]))]
+
+    def at(self, turns: Int64Array) -> Batch:
+        """Return the rows at these places, shape (n,), in any order and as often as asked for."""
+        firsts = np.array([part[0].item(0) for part in self._parts])
+        of_part = np.searchsorted(firsts, turns, side="right") - 1
+        if (of_part == of_part[0]).all():
+            had, rows = self._parts[of_part.item(0)]
+            return rows.take(np.searchsorted(had, turns))
+        order = np.argsort(of_part, kind="stable")
+        found = []
+        for one in np.unique(of_part).tolist():
+            had, rows = self._parts[one]
+            found.append(rows.take(np.searchsorted(had, turns[of_part == one])))
+        back = np.empty(len(turns), dtype=np.int64)
+        back[order] = np.arange(len(turns))
+        return concat_batches(found).take(back)
+
+    def forget_before(self, time_ns: int) -> None:
+        """Let go of parts all of whose rows are older."""
+        gone = 0
+        while gone < len(self._parts) and self._parts[gone][1].event_time_ns.item(-1) < time_ns:
+            gone += 1
+        del self._parts[:gone]
+
+    def keep(self, turns: Int64Array) -> None:
+        """Let go of all but these, ascending."""
+        if not len(turns):
+            self._parts = []
+        else:
+            self._parts = [(turns, self.at(turns))]
+
+    def snapshot(self) -> list[Any]:
+        """Return all rows."""
+        return [[turns, to_plain(rows)] for turns, rows in self._parts]
+
+    def restore(self, state: list[Any]) -> None:
+        """Continue from a snapshot."""
+        self._parts = [(turns, from_plain(rows)) for turns, rows in state]

@@ -1,0 +1,70 @@
+"""The events of a key that fit something, as long as a scope may reach back to them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any
+
+_FEW = 64  # are not worth the copying
+
+
+class Log:
+    """Events in order.
+
+    Attributes:
+        numbers: ascending.
+        times_ns: of each; never descending.
+        fits: {number: numbers of what it fits}.
+        values: {number: {column: value}} of columns that must differ.
+        turns: {number: its place in the whole stream}.
+    """
+
+    __slots__ = ("fits", "numbers", "times_ns", "turns", "values")
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+        self.times_ns: list[int] = []
+        self.fits: dict[int, tuple[int, ...]] = {}
+        self.values: dict[int, dict[str, Any]] = {}
+        self.turns: dict[int, int] = {}
+
+    def add(
+        self,
+        number: int,
+        time_ns: int,
+        turn: int,
+        fits: tuple[int, ...],
+        values: dict[str, Any] | None,
+    ) -> None:
+        """Take the next event."""
+        self.numbers.append(number)
+        self.times_ns.append(time_ns)
+        self.fits[number] = fits
+        self.turns[number] = turn
+        if values is not None:
+            self.values[number] = values
+
+    def number_at(self, time_ns: int) -> int:
+        """Return the least number of an event here that is not before a time.
+
+        Where there is none: one above all.
+        """
+        index = bisect_left(self.times_ns, time_ns)
+        if index < len(self.numbers):
+            return self.numbers[index]
+        return self.numbers[-1] + 1 if self.numbers else 1
+
+    def since(self, low: int) -> list[int]:
+        """Return the numbers from one on."""
+        return self.numbers[bisect_left(self.numbers, low) :]
+
+    def forget(self, below: int) -> bool:
+        """Let go of lower numbers, if they are many; return whether it did."""
+        gone = bisect_left(self.numbers, below)
+        if gone < _FEW or 2 * gone < len(self.numbers):
+            return False
+        for number in self.numbers[:gone]:
+            del self.fits[number], self.turns[number]
+            self.values.pop(number, None)
+        del self.numbers[:gone], self.times_ns[:gone]
+        return True

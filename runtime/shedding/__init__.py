@@ -1,0 +1,34 @@
+"""Which events are dropped under load: eSPICE, its rivals, and what tells overload.
+
+It knows nothing of patterns: it sees each event of a window by its type and its position, and
+afterwards which of them were in a match. `words` is what users write, `settings` what that is.
+`machine` joins `detector` (how much: `costs`, `breaks`) with a `shedder` (which): `espice`,
+`featured`, `rivals`. A model is counted in a `table` of cells (`places`), brought to a scale
+(`scales`) and cut (`thresholds`); `change` tells when it is out of date, `matches` what it costs.
+"""
+
+from runtime.shedding.detector import Load, OverloadDetector, Verdict
+from runtime.shedding.machine import Shedding, SheddingReport, shedder_of
+from runtime.shedding.settings import Espice, Model, Overload
+from runtime.shedding.shedder import Amount, Shedder
+from runtime.shedding.windows import FinishedWindows, Places
+from runtime.shedding.words import baseline_shedding, espice, random_shedding
+
+__all__ = [
+    "Amount",
+    "Espice",
+    "FinishedWindows",
+    "Load",
+    "Model",
+    "Overload",
+    "OverloadDetector",
+    "Places",
+    "Shedder",
+    "Shedding",
+    "SheddingReport",
+    "Verdict",
+    "baseline_shedding",
+    "espice",
+    "random_shedding",
+    "shedder_of",
+]

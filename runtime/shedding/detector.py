@@ -1,0 +1,201 @@
+"""Overload: when to shed and how much, so that a latency bound is kept.
+
+```
+        0          low·f·LB            f·LB                  LB
+        |---------------|-----------------|------------------|
+        nothing is shed, | shed, if it was |  shed            bound broken
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp
+from typing import Any
+
+from runtime.model import NS_PER_SECOND
+from runtime.shedding.breaks import PLAIN_F, partitions_of
+from runtime.shedding.costs import Costs
+from runtime.shedding.settings import Overload
+from runtime.shedding.shedder import Amount
+
+MOST_PARTITIONS = 1024
+
+
+@dataclass(frozen=True)
+class Load:
+    """What was seen of an operator in the time since the last one.
+
+    Attributes:
+        now_ns: by the clock of arrivals.
+        arrived: events that came, since.
+        processed: events that were done, since, dropped ones included.
+        busy_ns: time that this took, since.
+        dropped_share: of the pairs of events and windows that were looked at since, dropped ones.
+        queued: events that wait; None: not known, then `age_ns` is.
+        age_ns: now − stimulus time of the oldest that waits; None: not known, or none waits.
+        rest_ns: what an event still takes behind this operator, up to egress.
+    """
+
+    now_ns: int
+    arrived: int
+    processed: int
+    busy_ns: int
+    dropped_share: float = 0.0
+    queued: int | None = None
+    age_ns: int | None = None
+    rest_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the detector says.
+
+    Attributes:
+        amount: what is to be dropped; None: nothing.
+        is_overloaded: whether shedding is on, perhaps with nothing to drop, while the queue falls.
+        is_curable: whether dropping can keep the bound: if not, all is dropped that helps.
+        rate: R, events that arrive in a second.
+        throughput: th, events that can be processed in a second, none dropped; 0: not known.
+        q_max: events that may wait; 0: not known.
+        level_ns: l(e), the latency of what comes now.
+        x: events to be dropped of each partition.
+        reason: why it cannot be kept; "" if it can.
+    """
+
+    amount: Amount | None
+    is_overloaded: bool
+    is_curable: bool
+    rate: float
+    throughput: float
+    q_max: float
+    level_ns: float
+    x: float
+    reason: str = ""
+
+
+class OverloadDetector:
+    """Follows an operator's load.
+
+    Args:
+        settings: the bound, and how it is kept.
+
+    Attributes:
+        f: at which share of the bound shedding starts.
+
+    Source: [espice] §3.4. Differs: what waits is worked off (`drain`), shedding stops at a lower
+    level than it starts at, and latency is also taken from ages.
+    """
+
+    def __init__(self, settings: Overload) -> None:
+        self.f = PLAIN_F if settings.f is None else settings.f
+        self._settings = settings
+        self._horizon_ns = settings.horizon_ns or max(settings.latency_ns // 2, 1)
+        self._costs = Costs()
+        self._rate = 0.0
+        self._seen = 0.0  # of the horizon, how much has been: rates begin with a plain mean
+        self._last_ns: int | None = None
+        self._is_on = False
+
+    @property
+    def cost_ns(self) -> float:
+        """l(p): what an event takes, nothing dropped; 0: not known."""
+        return self._costs.whole_ns
+
+    def observe(self, load: Load, *, size: float) -> Verdict:
+        """Say what to drop from now on.
+
+        Args:
+            load: what was seen since the last call.
+            size: events of a window.
+        """
+        self._take_in(load)
+        cost_ns, bound_ns = self.cost_ns, self._settings.latency_ns
+        if not cost_ns:
+            return Verdict(None, False, True, self._rate, 0.0, 0.0, float(load.rest_ns), 0.0)
+        waiting_ns, level_ns = self._levels(load)
+        start_ns = self.f * bound_ns
+        self._is_on = level_ns > (self._settings.low * start_ns if self._is_on else start_ns)
+        q_max = bound_ns / cost_ns
+        share, reason = 0.0, ""
+        if self._is_on:
+            # Dropping shortens this queue, nothing else.
+            over_ns = min(max(level_ns - start_ns, 0.0), waiting_ns)
+            share, reason = self._share(over_ns if self._settings.drain else 0.0)
+            if level_ns - waiting_ns > bound_ns:
+                reason = "the latency elsewhere is above the bound: nothing dropped here mends it"
+        partitions = min(partitions_of(size, q_max, self.f), MOST_PARTITIONS)
+        return Verdict(
+            amount=Amount(share, partitions) if share > 0 else None,
+            is_overloaded=self._is_on,
+            is_curable=not reason,
+            rate=self._rate,
+            throughput=NS_PER_SECOND / cost_ns,
+            q_max=q_max,
+            level_ns=level_ns,
+            x=share * size / partitions,
+            reason=reason,
+        )
+
+    def _take_in(self, load: Load) -> None:
+        last_ns, self._last_ns = self._last_ns, load.now_ns
+        if last_ns is None or load.now_ns <= last_ns:
+            # No length of time: what came is of no rate, what it took counts.
+            self._costs.add(load.processed, load.busy_ns, load.dropped_share, keep=1.0)
+            return
+        taken_ns = load.now_ns - last_ns
+        keep = exp(-taken_ns / self._horizon_ns)
+        self._seen = keep * self._seen + (1 - keep)
+        rate = load.arrived * NS_PER_SECOND / taken_ns
+        self._rate += (1 - keep) / self._seen * (rate - self._rate)
+        self._costs.add(
+            load.processed, load.busy_ns, load.dropped_share, keep=exp(-taken_ns / self._memory_ns)
+        )
+
+    @property
+    def _memory_ns(self) -> int:
+        return 8 * self._horizon_ns  # costs vary less than rates, and need different shares seen
+
+    def _levels(self, load: Load) -> tuple[float, float]:
+        """Return how long what waits here takes, and the latency of what comes now, in ns."""
+        age_ns = float(max(load.age_ns or 0, 0))
+        # What waits now is met by the shedder: it takes what events take at the present share.
+        now_ns = self._costs.at(load.dropped_share)
+        waiting_ns = age_ns if load.queued is None else load.queued * now_ns
+        return waiting_ns, max(waiting_ns, age_ns) + load.rest_ns
+
+    def _share(self, over_ns: float) -> tuple[float, str]:
+        """Return the share to be dropped, and why that is not enough.
+
+        What arrives in a second has to be done in one, less what is worked off of the queue.
+        """
+        whole_s, saved_s = (one / NS_PER_SECOND for one in (self.cost_ns, self._costs.saved_ns))
+        room = 1.0 - min(over_ns / self._settings.latency_ns, 1.0)
+        needed = self._rate * whole_s - room
+        if needed <= 0:
+            return 0.0, ""
+        most = self._rate * saved_s
+        if needed <= most:
+            return needed / most, ""
+        kept_up = self._rate * whole_s - most <= 1.0
+        return 1.0, "" if kept_up else (
+            f"{self._rate:.0f} events a second take {self._rate * whole_s:.2f} s, of which "
+            f"dropping all saves {most:.2f} s: a replica more, or a faster step in front, is needed"
+        )
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, as plain values."""
+        return {
+            "f": self.f,
+            "costs": self._costs.snapshot(),
+            "rate": self._rate,
+            "seen": self._seen,
+            "last_ns": self._last_ns,
+            "is_on": self._is_on,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self.f, self._rate, self._seen = state["f"], state["rate"], state["seen"]
+        self._last_ns, self._is_on = state["last_ns"], state["is_on"]
+        self._costs.restore(state["costs"])

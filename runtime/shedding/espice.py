@@ -1,0 +1,184 @@
+"""eSPICE: what is dropped goes by an event's type and its position in the window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.model import BoolArray, Int64Array
+from runtime.shedding.change import ChangeTest
+from runtime.shedding.draws import FloatArray
+from runtime.shedding.places import Sizes, end_cells, first_cells, within
+from runtime.shedding.settings import Model
+from runtime.shedding.shedder import Shedder
+from runtime.shedding.table import Learnt, UtilityTable
+from runtime.shedding.thresholds import LEVELS, Cut, Utilities, cdt_of_partitions, cut_of
+from runtime.shedding.windows import FinishedWindows
+
+
+class EspiceShedder(Shedder):
+    """Drops the pairs of least utility.
+
+    Before anything can be ranked (no window has finished, or none had a match), events are dropped
+    at random. A type that was never seen has the highest utility: it goes last.
+
+    Args:
+        model: what it learns, and how it cuts.
+        seed: of the draws.
+
+    Source: [espice] §3.3, §3.5, §3.6.
+    """
+
+    def __init__(self, model: Model, *, seed: int) -> None:
+        super().__init__(seed=seed, explore=model.explore, sample=model.sample)
+        self._model = model
+        self._table = UtilityTable(model.cells, scale=model.scale, smooth=model.smooth)
+        self._test = ChangeTest() if model.detect else None
+        self.turns = 0  # times that the model was built
+        self.changes = 0  # times that the stream was found to be another
+        self._rebuild()
+        self._aimed()
+
+    @property
+    def learnt(self) -> Learnt:
+        """The model that events are ranked by."""
+        return self._learnt
+
+    @property
+    def size(self) -> float:
+        """Events of a window, in the mean; 0: none has finished."""
+        return self._learnt.size
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether it can rank events; if not, they are dropped at random."""
+        return self._learnt.is_trained
+
+    @property
+    def cut(self) -> Cut:
+        """What is dropped of each utility now."""
+        return self._cut
+
+    def learn(self, finished: FinishedWindows) -> None:
+        """Learn from windows that are over; the model is built anew after every so many.
+
+        Source: [espice] §3.6, *model retraining*.
+        """
+        begin = 0
+        while begin < len(finished):
+            due = self._model.first if not self.turns else self._model.every
+            end = min(begin + due - self._table.recent, len(finished))
+            self._learn_part(finished.part(begin, end))
+            if self._table.recent >= due:
+                self._turn()
+            begin = end
+
+    def _turn(self) -> None:
+        keep = self._model.keep
+        if self._test is not None and self._test.is_another(self._table):
+            keep, self.changes = 0.0, self.changes + 1
+        self._turn_tables(keep)
+        self.turns += 1
+        self._rebuild()
+        self._aimed()
+
+    def _learn_part(self, part: FinishedWindows) -> None:
+        self._table.learn(part)
+
+    def _turn_tables(self, keep: float) -> None:
+        self._table.turn(keep=keep)
+
+    def _built(self) -> Learnt:
+        return self._table.learnt()
+
+    def _rows(self, types: Int64Array, features: Int64Array | None) -> Int64Array:  # noqa: ARG002
+        """Return the row of the model that each pair is looked up in."""
+        unseen = len(self._learnt.utilities) - 1
+        return np.where((types >= 0) & (types < unseen), types, unseen)
+
+    def _bounds(self) -> tuple[Utilities, Utilities]:
+        """Return the least and the highest utility of each type; the last is of unseen ones."""
+        utilities = self._learnt.utilities
+        return utilities.min(axis=1), utilities.max(axis=1)
+
+    def _rebuild(self) -> None:
+        """Build the model, and what pairs and types are looked up in."""
+        self._learnt = self._built()
+        utilities = self._learnt.utilities
+        self._flat = utilities.ravel()
+        sums = np.zeros((len(utilities), utilities.shape[1] + 1), np.int64)
+        np.cumsum(utilities, axis=1, out=sums[:, 1:])
+        self._sums = sums.ravel()
+        self._least, self._most = self._bounds()
+
+    def _aimed(self) -> None:
+        partitions = 1 if self._amount is None else self._amount.partitions
+        if not self._learnt.is_trained:
+            self._cut = Cut(np.full((1, LEVELS), self._share), self._share, self._share)
+        else:
+            cumulated = cdt_of_partitions(self._learnt.utilities, self._learnt.expected, partitions)
+            drop = self._share * self._learnt.size / partitions
+            self._cut = cut_of(cumulated, drop, how=self._model.cutting)
+        self._chances = self._cut.chances.ravel()
+
+    def chances(
+        self,
+        types: Int64Array,
+        positions: Int64Array,
+        *,
+        sizes: Sizes,
+        features: Int64Array | None,
+    ) -> FloatArray:
+        """Return the chance of each pair: two look-ups, its utility's and its partition's."""
+        inside = within(positions, sizes)
+        utilities = self._utilities(self._rows(types, features), inside, sizes)
+        partitions = len(self._cut.chances)
+        if partitions > 1:
+            utilities = utilities + (inside * partitions // sizes) * LEVELS
+        return self._chances.take(utilities)
+
+    def _utilities(self, rows: Int64Array, inside: Int64Array, sizes: Sizes) -> Int64Array:
+        cells = self._model.cells
+        first = first_cells(inside, sizes, cells)
+        if np.min(sizes) >= cells:
+            return self._flat.take(rows * cells + first).astype(np.int64)
+        end = end_cells(inside, sizes, cells)
+        row = rows * (cells + 1)
+        sums = self._sums.take(row + end) - self._sums.take(row + first)
+        mean: Int64Array = np.rint(sums / (end - first)).astype(np.int64)
+        return mean
+
+    def surely_dropped(self, types: Int64Array) -> BoolArray:
+        """Return which types are dropped at all positions, but of windows that are kept whole."""
+        in_all = self._cut.chances.min(axis=0) >= 1
+        found: BoolArray = in_all[self._most].take(self._of_types(types))
+        return found
+
+    def never_dropped(self, types: Int64Array) -> BoolArray:
+        """Return which types are dropped at no position."""
+        in_none = self._cut.chances.max(axis=0) <= 0
+        found: BoolArray = in_none[self._least].take(self._of_types(types))
+        return found
+
+    def _of_types(self, types: Int64Array) -> Int64Array:
+        unseen = len(self._least) - 1
+        return np.where((types >= 0) & (types < unseen), types, unseen)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, as plain values."""
+        return super().snapshot() | {
+            "table": self._table.snapshot(),
+            "test": None if self._test is None else self._test.snapshot(),
+            "turns": self.turns,
+            "changes": self.changes,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._table.restore(state["table"])
+        if self._test is not None:
+            self._test.restore(state["test"])
+        self.turns, self.changes = int(state["turns"]), int(state["changes"])
+        self._rebuild()
+        super().restore(state)

@@ -1,0 +1,211 @@
+"""Shedding of one operator: its detector, its shedder, and what both have come to.
+
+```
+observe(load)      → verdict       the shedder aims at its amount
+drop(pairs)        → mask          counted
+learn(windows)                     the model; f, if it is to be found
+report()           → figures
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from runtime.model import BoolArray, Int64Array
+from runtime.shedding.breaks import choose_f
+from runtime.shedding.detector import Load, OverloadDetector, Verdict
+from runtime.shedding.espice import EspiceShedder
+from runtime.shedding.featured import FeaturedShedder
+from runtime.shedding.matches import RecentMatches
+from runtime.shedding.places import Sizes
+from runtime.shedding.rivals import BaselineShedder, RandomShedder
+from runtime.shedding.settings import Espice
+from runtime.shedding.shedder import Amount, Shedder
+from runtime.shedding.windows import FinishedWindows
+
+_LIKELY_SHARE = 1 / 6
+"""Of events to be dropped, while nobody knows: at an overload by 20 %, R1 of [espice] §4.1."""
+
+
+@dataclass(frozen=True)
+class SheddingReport:
+    """What shedding has come to.
+
+    Attributes:
+        pairs: of events and windows, looked at while there was something to drop.
+        dropped: of these.
+        aimed: of these, as many as were to be dropped; "at least" may drop far more.
+        starts: times that shedding began.
+        uncured: times that a verdict said that dropping does not keep the bound.
+        turns: times that the model was built.
+        changes: times that the stream was found to be another, and older counts were dropped.
+        f: the share of the bound at which shedding starts.
+        is_trained: whether events can be ranked; if not, they are dropped at random.
+        kept_share: of matches, those that are to be expected whole at the present amount; None:
+            nothing is known of matches.
+        verdict: the last one; None: there was none.
+    """
+
+    pairs: int
+    dropped: int
+    aimed: float
+    starts: int
+    uncured: int
+    turns: int
+    changes: int
+    f: float
+    is_trained: bool
+    kept_share: float | None
+    verdict: Verdict | None
+
+
+class Shedding:
+    """One operator's.
+
+    Args:
+        settings: what the user asks for.
+
+    Attributes:
+        shedder: which pairs are dropped.
+        detector: how much.
+    """
+
+    def __init__(self, settings: Espice) -> None:
+        self._settings = settings
+        self.shedder = shedder_of(settings)
+        self.detector = OverloadDetector(settings.overload)
+        self._matches = RecentMatches()
+        self._verdict: Verdict | None = None
+        self._turns = 0  # of the model that f was found from
+        self._pairs = self._dropped = self._starts = self._uncured = 0
+        self._aimed = 0.0
+
+    def observe(self, load: Load) -> Verdict:
+        """Say how much is dropped from now on."""
+        before, verdict = self._verdict, self.detector.observe(load, size=self.shedder.size)
+        self._verdict = verdict
+        self._starts += verdict.is_overloaded and not (before and before.is_overloaded)
+        self._uncured += not verdict.is_curable
+        self.shedder.aim(verdict.amount)
+        self._choose_f()
+        return verdict
+
+    def drop(
+        self,
+        types: Int64Array,
+        positions: Int64Array,
+        *,
+        windows: Int64Array,
+        events: Int64Array,
+        sizes: Sizes,
+        features: Int64Array | None = None,
+    ) -> BoolArray:
+        """Return which pairs are dropped: see `Shedder.drop`."""
+        dropped = self.shedder.drop(
+            types, positions, windows=windows, events=events, sizes=sizes, features=features
+        )
+        self.count(len(types), int(np.count_nonzero(dropped)))
+        return dropped
+
+    def count(self, pairs: int, dropped: int) -> None:
+        """Count pairs of which it was known without a look at each whether they are dropped."""
+        if self.shedder.amount is not None:
+            self._pairs += pairs
+            self._dropped += dropped
+            self._aimed += self.shedder.amount.share * pairs
+
+    def learn(self, finished: FinishedWindows) -> None:
+        """Learn from windows that are over, and that nothing was dropped of."""
+        self.shedder.learn(finished)
+        self._matches.learn(finished)
+
+    def _choose_f(self) -> None:
+        """Find f anew if the model is another; not in the midst of shedding."""
+        shedder, verdict = self.shedder, self._verdict
+        if (
+            self._settings.overload.f is None
+            and isinstance(shedder, EspiceShedder)
+            and shedder.turns != self._turns
+            and shedder.is_trained
+            and verdict is not None
+            and verdict.q_max
+            and not verdict.is_overloaded
+        ):
+            self._turns = shedder.turns
+            model = shedder.learnt
+            over = 1 - verdict.throughput / verdict.rate if verdict.rate else 0.0
+            self.detector.f = choose_f(
+                model.utilities,
+                model.expected,
+                q_max=verdict.q_max,
+                share=max(over, _LIKELY_SHARE),
+            )
+
+    def report(self) -> SheddingReport:
+        """Return what it has come to."""
+        shedder = self.shedder
+        explore = self._settings.model.explore
+        learner = shedder if isinstance(shedder, EspiceShedder) else None
+        return SheddingReport(
+            pairs=self._pairs,
+            dropped=self._dropped,
+            aimed=self._aimed,
+            starts=self._starts,
+            uncured=self._uncured,
+            turns=learner.turns if learner else 0,
+            changes=learner.changes if learner else 0,
+            f=self.detector.f,
+            is_trained=shedder.is_trained,
+            kept_share=self._matches.kept_share(shedder, explore=explore),
+            verdict=self._verdict,
+        )
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, as plain values."""
+        return {
+            "shedder": self.shedder.snapshot(),
+            "detector": self.detector.snapshot(),
+            "matches": self._matches.snapshot(),
+            "verdict": None if self._verdict is None else _plain(self._verdict),
+            "turns": self._turns,
+            "counts": [self._pairs, self._dropped, self._starts, self._uncured],
+            "aimed": self._aimed,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self.shedder.restore(state["shedder"])
+        self.detector.restore(state["detector"])
+        self._matches.restore(state["matches"])
+        verdict = state["verdict"]
+        self._verdict = None if verdict is None else _verdict_of(verdict)
+        self._turns, self._aimed = state["turns"], state["aimed"]
+        self._pairs, self._dropped, self._starts, self._uncured = state["counts"]
+
+
+def shedder_of(settings: Espice) -> Shedder:
+    """Return the shedder that a user asks for."""
+    model, seed = settings.model, settings.seed
+    match settings.kind:
+        case "espice":
+            return EspiceShedder(model, seed=seed)
+        case "featured":
+            return FeaturedShedder(model, seed=seed)
+        case "baseline":
+            return BaselineShedder(dict(settings.repetitions), model=model, seed=seed)
+        case "random":
+            return RandomShedder(seed=seed, explore=model.explore, sample=model.sample)
+
+
+def _plain(verdict: Verdict) -> dict[str, Any]:
+    amount = verdict.amount
+    return vars(verdict) | {"amount": amount and [amount.share, amount.partitions]}
+
+
+def _verdict_of(state: dict[str, Any]) -> Verdict:
+    amount = state["amount"]
+    return Verdict(**state | {"amount": amount and Amount(amount[0], amount[1])})

@@ -1,0 +1,52 @@
+"""Where an event lies in its window: its cell, among as many as a utility table has.
+
+Windows differ in size, a table has so many cells. A position P of a window of ws events covers the
+cells from P·C/ws up to (P + 1)·C/ws, without that one, and one at least:
+
+```
+ws > C   several positions share a cell            (scaled down; or bins of ws/C positions)
+ws = C   each has its own
+ws < C   each covers several                       (scaled up: the utility is their mean)
+```
+
+Source: [espice] §3.6, *handling variable window size* and *bins*, which are one here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtime.model import Int64Array
+
+Sizes = Int64Array | int
+"""Events of each pair's window, shape (pairs,), or of all windows."""
+
+
+def within(positions: Int64Array, sizes: Sizes) -> Int64Array:
+    """Return positions, the last one for what lies behind: a window may outgrow its prediction."""
+    inside: Int64Array = np.minimum(positions, np.subtract(sizes, 1))
+    return inside
+
+
+def first_cells(positions: Int64Array, sizes: Sizes, cells: int) -> Int64Array:
+    """Return the first cell that each position covers; positions are within their windows."""
+    found: Int64Array = positions * cells // sizes
+    return found
+
+
+def end_cells(positions: Int64Array, sizes: Sizes, cells: int) -> Int64Array:
+    """Return the cell behind the last one that each position covers."""
+    ends: Int64Array = np.maximum(
+        (positions + 1) * cells // sizes, first_cells(positions, sizes, cells) + 1
+    )
+    return ends
+
+
+def covered(positions: Int64Array, sizes: Int64Array, cells: int) -> tuple[Int64Array, Int64Array]:
+    """Return all pairs of an event's index and a cell that it covers, by event."""
+    inside = within(positions, sizes)
+    first, end = first_cells(inside, sizes, cells), end_cells(inside, sizes, cells)
+    counts = end - first
+    events = np.repeat(np.arange(len(positions)), counts)
+    begins = np.cumsum(counts) - counts
+    return events, np.repeat(first - begins, counts) + np.arange(len(events))

@@ -1,0 +1,197 @@
+"""What eSPICE is held against: dropping at random, and by how often a pattern has a type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from runtime.model import BoolArray, Int64Array
+from runtime.shedding.draws import FloatArray
+from runtime.shedding.places import Sizes
+from runtime.shedding.settings import Model
+from runtime.shedding.shedder import Shedder
+from runtime.shedding.table import MOST_TYPES
+from runtime.shedding.windows import FinishedWindows
+
+
+class RandomShedder(Shedder):
+    """Drops every event with the same chance."""
+
+    def __init__(self, *, seed: int, explore: float, sample: float) -> None:
+        super().__init__(seed=seed, explore=explore, sample=sample)
+        self._windows = self._events = 0
+
+    @property
+    def size(self) -> float:
+        """Events of a window, in the mean; 0: none has finished."""
+        return self._events / self._windows if self._windows else 0.0
+
+    def learn(self, finished: FinishedWindows) -> None:
+        """Count windows and their events."""
+        self._windows += len(finished)
+        self._events += int(finished.sizes.sum())
+
+    def _aimed(self) -> None:
+        pass
+
+    def chances(
+        self,
+        types: Int64Array,
+        positions: Int64Array,  # noqa: ARG002 - it looks at nothing
+        *,
+        sizes: Sizes,  # noqa: ARG002
+        features: Int64Array | None,  # noqa: ARG002
+    ) -> FloatArray:
+        """Return the share that is to be dropped, for each."""
+        return np.full(len(types), self._share)
+
+    def surely_dropped(self, types: Int64Array) -> BoolArray:
+        """Return whether all are dropped."""
+        return np.full(len(types), self._share >= 1)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, as plain values."""
+        return super().snapshot() | {"windows": self._windows, "events": self._events}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._windows, self._events = int(state["windows"]), int(state["events"])
+        super().restore(state)
+
+
+class BaselineShedder(Shedder):
+    """Drops of each type an amount that goes by its weight in the pattern and in windows.
+
+    The utility of a type is r / φ: how often it stands in the pattern, over how often it comes in a
+    window. Types that are not in the pattern are dropped first, all alike; when they do not
+    suffice, of each other type a share that goes with φ / r, up to all of it.
+
+    Args:
+        repetitions: {code of a type: how often it stands in the pattern}.
+        model: how often φ is counted anew (`first`, `every`, `keep`), and of which windows.
+        seed: of the draws.
+
+    Source: [espice] §4.1, *baseline*, which leaves open how the amounts follow from the utilities.
+    """
+
+    def __init__(self, repetitions: Mapping[int, int], *, model: Model, seed: int) -> None:
+        super().__init__(seed=seed, explore=model.explore, sample=model.sample)
+        self._repetitions = dict(repetitions)
+        self._model = model
+        self._recent = np.zeros(MOST_TYPES)
+        self._counts = np.zeros(MOST_TYPES)
+        self._windows = 0  # since φ was counted anew
+        self._turns = 0
+        self._sums = [0.0, 0.0, 0.0, 0.0]  # windows and events: recent, all
+        self._aimed()
+
+    @property
+    def size(self) -> float:
+        """Events of a window, in the mean; 0: none has finished."""
+        return self._sums[3] / self._sums[2] if self._sums[2] else 0.0
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether it knows how often types come."""
+        return bool(self._counts.any())
+
+    def learn(self, finished: FinishedWindows) -> None:
+        """Count types in windows that are over."""
+        begin = 0
+        while begin < len(finished):
+            due = self._model.every if self._turns else self._model.first
+            end = min(begin + due - self._windows, len(finished))
+            part = finished.part(begin, end)
+            types = part.events.types
+            known = types[(types >= 0) & (types < MOST_TYPES)]
+            self._recent += np.bincount(known, minlength=MOST_TYPES)
+            self._sums[0] += len(part)
+            self._sums[1] += float(part.sizes.sum())
+            self._windows += end - begin
+            if self._windows >= due:
+                self._turn()
+            begin = end
+
+    def _turn(self) -> None:
+        keep = self._model.keep
+        self._counts = keep * self._counts + self._recent
+        windows, events, all_windows, all_events = self._sums
+        self._sums = [0.0, 0.0, keep * all_windows + windows, keep * all_events + events]
+        self._recent = np.zeros(MOST_TYPES)
+        self._windows, self._turns = 0, self._turns + 1
+        self._aimed()
+
+    def _aimed(self) -> None:
+        self._chances = np.full(MOST_TYPES + 1, self._share)
+        if self.is_trained and self._share:
+            frequency = self._counts / self._counts.sum()
+            repeated = np.zeros(MOST_TYPES)
+            for code, times in self._repetitions.items():
+                repeated[code] = times
+            self._chances[:-1] = shares_by_weight(frequency, repeated, self._share)
+
+    def chances(
+        self,
+        types: Int64Array,
+        positions: Int64Array,  # noqa: ARG002 - it knows of no order
+        *,
+        sizes: Sizes,  # noqa: ARG002
+        features: Int64Array | None,  # noqa: ARG002
+    ) -> FloatArray:
+        """Return the share of its type that is dropped, for each."""
+        return self._chances.take(np.where(types < 0, MOST_TYPES, types), mode="clip")
+
+    def surely_dropped(self, types: Int64Array) -> BoolArray:
+        """Return which are of a type that is dropped altogether."""
+        return self.chances(types, types, sizes=1, features=None) >= 1
+
+    def never_dropped(self, types: Int64Array) -> BoolArray:
+        """Return which are of a type that is not dropped at all."""
+        return self.chances(types, types, sizes=1, features=None) <= 0
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, as plain values."""
+        return super().snapshot() | {
+            "recent": self._recent.copy(),
+            "counts": self._counts.copy(),
+            "windows": self._windows,
+            "turns": self._turns,
+            "sums": list(self._sums),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._recent, self._counts = np.array(state["recent"]), np.array(state["counts"])
+        self._windows, self._turns = int(state["windows"]), int(state["turns"])
+        self._sums = [float(one) for one in state["sums"]]
+        super().restore(state)
+
+
+def shares_by_weight(frequency: FloatArray, repeated: FloatArray, share: float) -> FloatArray:
+    """Return which share of each type is dropped, so that it is this share of all events.
+
+    Args:
+        frequency: shape (types,), φ: the share of events that each type is.
+        repeated: shape (types,), r: how often each stands in the pattern.
+        share: to be dropped, 0 to 1.
+    """
+    outside = repeated == 0
+    free = float(frequency[outside].sum())
+    shares = np.where(outside, min(share / free, 1.0) if free else 1.0, 0.0)
+    left = share - free
+    if left <= 0:
+        return shares
+    inside = np.flatnonzero(~outside & (frequency > 0))
+    weights = frequency[inside] / repeated[inside]
+    order = np.argsort(-weights, kind="stable")
+    inside, weights = inside[order], weights[order]
+    # The factor λ of min(1, λ · weight): with the first n types dropped altogether.
+    own = frequency[inside]
+    before = np.cumsum(own) - own
+    behind = np.cumsum((own * weights)[::-1])[::-1]
+    factors = (left - before) / behind
+    fits = np.flatnonzero(factors * weights <= 1.0)
+    shares[inside] = np.minimum(1.0, factors[fits[0]] * weights) if len(fits) else 1.0
+    return shares

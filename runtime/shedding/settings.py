@@ -1,0 +1,142 @@
+"""How a model of utilities learns and cuts; how overload is met."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from runtime.errors import SettingError
+from runtime.shedding.scales import Scale
+from runtime.shedding.thresholds import Cutting
+
+
+@dataclass(frozen=True)
+class Model:
+    """How utilities are learnt, and how events are cut by them.
+
+    Attributes:
+        cells: places of a window that are told apart, 1 to 65,536. Windows of fewer events tell
+            all their positions apart; larger ones share cells, so that each has been seen often
+            enough. With as many as a window has events it is the paper's bin size 1.
+        scale: how counts become utilities: see `Scale`.
+        smooth: events of its type in general that each cell is taken to have had besides, so that
+            a single hit of a rare place is no certainty; 0 or more.
+        cutting: "exact" drops x in the mean, "at least" all up to the threshold, as the paper.
+        first: windows before the model is built at all: random shedding till then.
+        every: windows after which it is built anew.
+        keep: what of older counts is kept then, 0 (a jumping window) to 1 (nothing is forgotten).
+        detect: whether all older counts are dropped when the stream has become another.
+        explore: the share of windows that are never shed: else what is dropped could not be seen
+            to matter again.
+        sample: the share of windows whose events are all counted while nothing is shed.
+    """
+
+    cells: int = 64
+    scale: Scale = "rank"
+    smooth: float = 1.0
+    cutting: Cutting = "exact"
+    first: int = 32
+    every: int = 256
+    keep: float = 0.5
+    detect: bool = True
+    explore: float = 0.02
+    sample: float = 0.25
+
+    def __post_init__(self) -> None:
+        _whole("cells", self.cells, 1, 65_536)
+        _whole("first", self.first, 1)
+        _whole("every", self.every, 1)
+        _one_of("scale", self.scale, ("rank", "probability", "type"))
+        _one_of("cutting", self.cutting, ("exact", "at least"))
+        _between("smooth", self.smooth, 0.0, 1e9)
+        _between("keep", self.keep, 0.0, 1.0)
+        _between("explore", self.explore, 0.0, 0.5)
+        _between("sample", self.sample, 0.0, 1.0)
+        if max(self.sample, self.explore) == 0:
+            raise SettingError(
+                "sample=0 and explore=0 learn from nothing; leave one at its default"
+            )
+
+
+@dataclass(frozen=True)
+class Overload:
+    """When shedding starts, how much, and when it stops.
+
+    Attributes:
+        latency_ns: LB, from stimulus to egress, more than 0.
+        f: the share of the bound at which shedding starts, above 0 and below 1; None: found from
+            the model (`choose_f`), 0.8 until there is one.
+        low: the share of that at which it stops, above 0, at most 1.
+        horizon_ns: over which rates are taken; None: half of the bound.
+        drain: whether what waits above f is worked off within a bound; the paper lets it stay.
+    """
+
+    latency_ns: int
+    f: float | None = None
+    low: float = 0.5
+    horizon_ns: int | None = None
+    drain: bool = True
+
+    def __post_init__(self) -> None:
+        _whole("latency_ns", self.latency_ns, 1)
+        if self.f is not None and not (_is_number(self.f) and 0 < self.f < 1):
+            raise SettingError(
+                f"f={self.f!r} must be above 0 and below 1: the share of the latency bound at "
+                "which shedding starts; leave it away to have it chosen"
+            )
+        if not (_is_number(self.low) and 0 < self.low <= 1):
+            raise SettingError(f"low={self.low!r} must be above 0 and at most 1")
+        if self.horizon_ns is not None:
+            _whole("horizon_ns", self.horizon_ns, 1)
+
+
+Kind = Literal["espice", "featured", "baseline", "random"]
+
+
+@dataclass(frozen=True)
+class Espice:
+    """What a user asks for: which bound, which model, which seed.
+
+    Attributes:
+        overload: the bound, and how it is kept.
+        model: how utilities are learnt.
+        seed: of all draws, a whole number from 0 to 2^63 − 1.
+        kind: "espice"; "featured", which goes by a feature of events besides; the rivals
+            "baseline" and "random".
+        repetitions: {code of a type: how often it stands in the pattern}, for the baseline.
+    """
+
+    overload: Overload
+    model: Model = field(default_factory=Model)
+    seed: int = 0
+    kind: Kind = "espice"
+    repetitions: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        _whole("seed", self.seed, 0, 2**63 - 1)
+        _one_of("kind", self.kind, ("espice", "featured", "baseline", "random"))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _whole(name: str, value: object, least: int, most: int | None = None) -> None:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int)
+        or value < least
+        or (most is not None and value > most)
+    ):
+        upper = f"{least} or more" if most is None else f"from {least} to {most}"
+        raise SettingError(f"{name}={value!r} must be a whole number, {upper}")
+
+
+def _between(name: str, value: object, least: float, most: float) -> None:
+    if not (_is_number(value) and least <= value <= most):  # type: ignore[operator]
+        raise SettingError(f"{name}={value!r} must be a number from {least:g} to {most:g}")
+
+
+def _one_of(name: str, value: object, words: tuple[str, ...]) -> None:
+    if value not in words:
+        raise SettingError(f"{name}={value!r} is none of {', '.join(map(repr, words))}")

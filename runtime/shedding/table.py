@@ -1,0 +1,212 @@
+"""What has been counted of finished windows, and the utilities that follow from it.
+
+Counts are of cells, so windows of any size add up. Those of the windows since the last turn are
+kept apart: at a turn they are added to the older ones, which are forgotten in part. Only whole
+numbers are added between turns, so sums do not depend on how windows were cut into batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from runtime.model import BoolArray, Int64Array
+from runtime.shedding.draws import FloatArray
+from runtime.shedding.places import covered
+from runtime.shedding.scales import Scale, scaled
+from runtime.shedding.thresholds import MOST_UTILITY, Utilities
+from runtime.shedding.windows import FinishedWindows, Places
+
+MOST_TYPES = 4096
+"""Types of higher codes share what is known: nothing, so they are kept last."""
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """A utility model as it was built.
+
+    Attributes:
+        utilities: UT, shape (types + 1, cells); the last row is of types that were never seen.
+        expected: events of a window in each cell, of the same shape: S(T, P) where cells are
+            positions. They sum up to `size`.
+        rates: hits for each event in each cell, of the same shape.
+        size: N, the mean number of events of a window.
+        is_trained: whether events can be told apart at all: else there were no matches.
+    """
+
+    utilities: Utilities
+    expected: FloatArray
+    rates: FloatArray
+    size: float
+    is_trained: bool
+
+
+class UtilityTable:
+    """Counts of finished windows.
+
+    Args:
+        cells: C, places of a window that are told apart; `bs` of the paper is N / C.
+        scale: how counts become utilities.
+        smooth: events of its type in general that each cell is taken to have had besides; 0: none.
+
+    Attributes:
+        recent: windows learnt since the last turn.
+
+    Source: [espice] §3.3, §3.6.
+    """
+
+    def __init__(self, cells: int, *, scale: Scale = "rank", smooth: float = 1.0) -> None:
+        self._cells = cells
+        self._scale: Scale = scale
+        self._smooth = smooth
+        self._old = _Counts(cells)
+        self._new = _Counts(cells)
+
+    @property
+    def recent(self) -> int:
+        """Windows learnt since the last turn."""
+        return int(self._new.windows)
+
+    def learn(self, finished: FinishedWindows) -> None:
+        """Count windows that are over."""
+        self._new.add(finished)
+
+    def turn(self, *, keep: float) -> None:
+        """Take in what was learnt since the last turn.
+
+        Args:
+            keep: the share of what is older that still counts, 0 to 1.
+        """
+        self._new.take_in(self._old, keep)
+        self._old, self._new = self._new, _Counts(self._cells)
+
+    def hits_by_type(self, parts: int) -> tuple[FloatArray, FloatArray]:
+        """Return hits at the last turn and since, each of shape (types, parts) and one size.
+
+        Args:
+            parts: of a window, in which cells are put together.
+        """
+        types = max(len(self._old.hits), len(self._new.hits))
+        part = np.arange(self._cells) * parts // self._cells
+        begins = np.searchsorted(part, np.arange(min(parts, self._cells)))
+        old, new = (
+            np.add.reduceat(_of_types(counts.hits, types), begins, axis=1)
+            for counts in (self._old, self._new)
+        )
+        return old, new
+
+    def windows(self) -> tuple[float, float]:
+        """Return how many windows count at the last turn, and how many came since."""
+        return self._old.windows, self._new.windows
+
+    def rates_with(self, own: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Return hits scaled to the windows whose events were seen, and rates.
+
+        Args:
+            own: shape (types, cells), the rates that cells are taken to have by default; left
+                away: that of each type over all cells.
+
+        Returns:
+            both of shape (types, cells).
+        """
+        old = self._old
+        hits = old.hits * (old.sampled / max(old.windows, 1.0))
+        # A rare type may have hit in windows whose other events nobody counted.
+        seen = np.where(old.seen > 0, old.seen, hits)
+        if own is None:
+            sums = seen.sum(axis=1, keepdims=True)
+            own = np.divide(
+                hits.sum(axis=1, keepdims=True), sums, out=np.zeros_like(sums), where=sums > 0
+            )
+        above, below = hits + self._smooth * own, seen + self._smooth
+        return hits, np.divide(above, below, out=np.zeros_like(hits), where=below > 0)
+
+    def learnt(self) -> Learnt:
+        """Return the model of what counts at the last turn."""
+        old = self._old
+        hits, rates = self.rates_with()
+        size = old.events / old.windows if old.windows else 0.0
+        expected = self._expected(size)
+        utilities = scaled(self._scale, hits, rates, expected)
+        utilities[~self.seen_types()] = MOST_UTILITY
+        return Learnt(
+            np.vstack([utilities, np.full((1, self._cells), MOST_UTILITY, np.uint8)]),
+            np.vstack([expected, np.zeros((1, self._cells))]),
+            np.vstack([rates, np.zeros((1, self._cells))]),
+            size,
+            bool(hits.any() and old.sampled),
+        )
+
+    def seen_types(self) -> BoolArray:
+        """Return of which types something counts at the last turn, shape (types,)."""
+        old = self._old
+        seen: BoolArray = np.any(old.seen > 0, axis=1) | np.any(old.hits > 0, axis=1)
+        return seen
+
+    def _expected(self, size: float) -> FloatArray:
+        seen = self._old.seen
+        in_cell, of_type = seen.sum(axis=0), seen.sum(axis=1, keepdims=True)
+        overall = of_type / max(float(of_type.sum()), 1.0)
+        shares = np.divide(seen, in_cell, out=np.repeat(overall, self._cells, 1), where=in_cell > 0)
+        expected: FloatArray = shares * (size / self._cells)
+        return expected
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, as plain values."""
+        return {"old": self._old.snapshot(), "new": self._new.snapshot()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._old.restore(state["old"])
+        self._new.restore(state["new"])
+
+
+class _Counts:
+    """Windows and their events, hits and seen events by type and cell, shape (types, cells)."""
+
+    def __init__(self, cells: int) -> None:
+        self.windows = self.sampled = self.events = 0.0
+        self.hits: FloatArray = np.zeros((0, cells))
+        self.seen: FloatArray = np.zeros((0, cells))
+
+    def add(self, finished: FinishedWindows) -> None:
+        self.windows += len(finished)
+        self.sampled += float(finished.sampled.sum())
+        self.events += float(finished.sizes.sum())
+        self.hits = self._counted(self.hits, finished.hits, finished.sizes)
+        self.seen = self._counted(self.seen, finished.events, finished.sizes)
+
+    def _counted(self, counts: FloatArray, places: Places, sizes: Int64Array) -> FloatArray:
+        known = (places.types >= 0) & (places.types < MOST_TYPES)
+        types = places.types[known]
+        if not len(types):
+            return counts
+        counts = _of_types(counts, int(types.max()) + 1)
+        cells = counts.shape[1]
+        events, cell = covered(places.positions[known], sizes[places.windows[known]], cells)
+        flat = np.bincount(types[events] * cells + cell, minlength=counts.size)
+        return counts + flat.reshape(counts.shape)
+
+    def take_in(self, older: _Counts, keep: float) -> None:
+        self.windows += keep * older.windows
+        self.sampled += keep * older.sampled
+        self.events += keep * older.events
+        types = max(len(self.hits), len(older.hits), len(self.seen), len(older.seen))
+        self.hits = _of_types(self.hits, types) + keep * _of_types(older.hits, types)
+        self.seen = _of_types(self.seen, types) + keep * _of_types(older.seen, types)
+
+    def snapshot(self) -> list[Any]:
+        return [self.windows, self.sampled, self.events, self.hits.copy(), self.seen.copy()]
+
+    def restore(self, state: list[Any]) -> None:
+        self.windows, self.sampled, self.events = (float(one) for one in state[:3])
+        self.hits, self.seen = np.array(state[3]), np.array(state[4])
+
+
+def _of_types(counts: FloatArray, types: int) -> FloatArray:
+    """Return counts with rows for so many types, if there are fewer."""
+    if len(counts) >= types:
+        return counts
+    return np.vstack([counts, np.zeros((types - len(counts), counts.shape[1]))])

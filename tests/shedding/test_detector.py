@@ -1,0 +1,211 @@
+"""Overload in virtual time: the bound holds, nothing is shed in vain, what cannot be is said."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.shedding import Load, Overload, OverloadDetector
+from runtime.shedding.breaks import choose_f, natural_breaks, partitions_of
+from runtime.shedding.costs import Costs
+from tests.shedding.queues import SECOND, Operator
+
+COST_NS = 1_000_000  # 1,000 events a second
+
+
+def operator(f: float | None = 0.8, drain: bool = True, **settings: object) -> Operator:
+    detector = OverloadDetector(Overload(SECOND, f, drain=drain))
+    return Operator(detector, COST_NS, **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("by_age", [False, True])
+@pytest.mark.parametrize("fixed", [0.0, 0.3])
+@pytest.mark.parametrize("factor", [1.2, 1.4, 2.0])
+def test_an_overload_keeps_within_the_bound(factor: float, fixed: float, by_age: bool) -> None:
+    """R1 and R2 of [espice] §4.1, and more; where dropping saves all of the work, or most."""
+    one = operator(fixed_ns=fixed * COST_NS, by_age=by_age)
+    one.run(5, lambda _: 900)
+    one.run(60, lambda _: 1000 * factor)
+    assert max(latency for _, _, latency, _ in one.said) < 1.0
+    assert max(queued for _, queued, _, _ in one.said) < 1000  # q_max
+    late = one.after(35)
+    assert all(verdict.is_curable for _, _, _, verdict in late)
+    assert {round(verdict.throughput, -2) for _, _, _, verdict in late} == {1000}
+    # f · q_max events wait, about; some of them to be dropped, so it takes less than f · LB.
+    assert np.mean([queued for _, queued, _, _ in late]) == pytest.approx(800, rel=0.25)
+
+
+def test_as_much_is_dropped_as_is_too_much() -> None:
+    one = operator()
+    one.run(60, lambda _: 1200)
+    verdicts = [verdict for _, _, _, verdict in one.after(40)]
+    shares = [verdict.amount.share if verdict.amount else 0.0 for verdict in verdicts]
+    assert np.mean(shares) == pytest.approx(1 - 1 / 1.2, abs=0.02)
+    last = verdicts[-1]
+    assert last.throughput == pytest.approx(1000, rel=0.01)
+    assert last.q_max == pytest.approx(1000, rel=0.01)
+    assert last.rate == pytest.approx(1200, rel=0.01)
+
+
+def test_x_is_the_papers() -> None:
+    """δ = R − th, x = δ · p_size / R, ρ = ceil(ws / (q_max − f · q_max)): 100 / 250, 700 / 250."""
+    for size, partitions in ((100.0, 1), (700.0, 3)):
+        detector = OverloadDetector(Overload(SECOND, 0.75, drain=False))
+        for step in range(400):
+            said = detector.observe(
+                Load(step * SECOND // 50, 25, 20, 20 * COST_NS, queued=800), size=size
+            )
+        assert said.amount is not None
+        assert said.amount.partitions == partitions == partitions_of(size, 1000.0, 0.75)
+        assert said.x == pytest.approx(250 * (size / partitions) / 1250, rel=1e-3)
+
+
+def test_below_capacity_nothing_is_shed() -> None:
+    one = operator()
+    one.run(60, lambda _: 990)
+    assert not any(verdict.amount for _, _, _, verdict in one.said)
+
+
+def test_a_short_burst_is_waited_out() -> None:
+    one = operator()
+    one.run(30, lambda s: 3000 if 10 < s < 10.3 else 900)
+    assert max(queued for _, queued, _, _ in one.said) > 500
+    assert not any(verdict.amount for _, _, _, verdict in one.said)
+
+
+def test_shedding_stops_when_the_queue_is_down_not_before() -> None:
+    one = operator()
+    one.run(30, lambda s: 1400 if s < 10 else 800)
+    is_on = [(queued, verdict.is_overloaded) for _, queued, _, verdict in one.said]
+    changes = sum(a != b for (_, a), (_, b) in pairwise(is_on))
+    assert changes == 2
+    assert is_on[-1] == (0.0, False)
+    stops = next(n for n, (_, on) in enumerate(is_on) if on is False and is_on[n - 1][1])
+    assert 300 < is_on[stops][0] <= 400  # low · f · q_max
+
+
+def test_nothing_more_is_dropped_once_the_rate_is_down() -> None:
+    one = operator()
+    one.run(30, lambda s: 1400 if s < 10 else 800)
+    # While rates and what waits above f settle it still is: some half seconds.
+    assert not any(verdict.amount for _, _, _, verdict in one.after(13))
+
+
+def test_a_shedder_that_drops_too_little_is_made_to_drop_more() -> None:
+    """With `drain` what waits above f adds to x; as the paper has it the bound is broken."""
+    latencies = []
+    for drain in (True, False):
+        # Its costs are learnt as if it had dropped what it was told to.
+        one = operator(drain=drain, off=0.8, by_age=True)
+        one.run(60, lambda _: 1400)
+        latencies.append(max(latency for _, _, latency, _ in one.said))
+    assert latencies[0] < 1.0
+
+
+def test_an_overload_that_dropping_all_does_not_cure_is_told() -> None:
+    one = operator(fixed_ns=0.6 * COST_NS)
+    one.run(5, lambda _: 900)
+    one.run(20, lambda _: 2000)
+    last = one.said[-1][3]
+    assert last.amount is not None
+    assert last.amount.share == 1.0
+    assert not last.is_curable
+    assert "2000 events a second take" in last.reason
+    assert "replica" in last.reason
+
+
+def test_latency_from_elsewhere_is_not_shed_for() -> None:
+    """Events that a gate has held for longer than the bound: dropping here would not mend it."""
+    one = operator(upstream_ns=2 * SECOND)
+    one.run(20, lambda _: 900)
+    last = one.said[-1][3]
+    assert not any(verdict.amount for _, _, _, verdict in one.said)
+    assert not last.is_curable
+    assert "elsewhere" in last.reason
+
+
+def test_what_comes_behind_the_operator_counts() -> None:
+    one = operator(rest_ns=SECOND // 2)
+    one.run(40, lambda _: 1200)
+    assert max(latency for _, _, latency, _ in one.said) < 1.0
+    assert np.mean([queued for _, queued, _, _ in one.after(20)]) < 450
+
+
+@given(
+    factor=st.floats(0.5, 3.0),
+    fixed=st.floats(0.0, 0.25),
+    f=st.sampled_from([0.3, 0.6, 0.8]),
+    by_age=st.booleans(),
+)
+def test_any_steady_overload_that_can_be_cured_stays_within_the_bound(
+    factor: float, fixed: float, f: float, by_age: bool
+) -> None:
+    one = operator(f, fixed_ns=fixed * COST_NS, by_age=by_age)
+    one.run(25, lambda s: 500 if s < 3 else 1000 * factor)
+    assert max(latency for _, _, latency, _ in one.said) < 1.02
+    assert any(verdict.amount for _, _, _, verdict in one.said) == (factor > 1.05) or (
+        0.98 < factor < 1.06
+    )
+
+
+def test_costs_are_taken_apart_once_different_shares_were_seen() -> None:
+    costs = Costs()
+    assert costs.whole_ns == 0.0
+    costs.add(100, 100_000, 0.0, keep=1.0)
+    assert (costs.fixed_ns, costs.saved_ns) == pytest.approx((0.0, 1000.0))
+    for dropped in (0.0, 0.2, 0.4) * 20:
+        costs.add(100, round(100 * (300 + 700 * (1 - dropped))), dropped, keep=0.95)
+    assert costs.fixed_ns == pytest.approx(300, rel=0.1)
+    assert costs.whole_ns == pytest.approx(1000, rel=0.02)
+    assert costs.at(1.0) == costs.fixed_ns
+
+
+def test_breaks_fall_into_the_gaps() -> None:
+    weights = np.zeros(101)
+    weights[[0, 1, 2, 40, 42, 90, 99]] = [5, 3, 1, 2, 2, 1, 1]
+    assert natural_breaks(weights, 3).tolist() == [2, 42]
+    assert natural_breaks(weights, 2).tolist() == [2]
+    assert natural_breaks(np.eye(101)[7], 3).tolist() == []
+
+
+@given(weights=st.lists(st.integers(0, 5), min_size=1, max_size=9), classes=st.integers(2, 4))
+def test_breaks_are_the_best_there_are(weights: list[int], classes: int) -> None:
+    given_ = np.array(weights, float)
+    values = np.flatnonzero(given_)
+    if len(values) < classes:
+        return
+
+    def spread(breaks: tuple[int, ...]) -> float:
+        total, begin = 0.0, 0
+        for end in (*[b + 1 for b in breaks], len(given_)):
+            w, v = given_[begin:end], np.arange(begin, end)
+            total += float((w * (v - (w * v).sum() / max(w.sum(), 1e-9)) ** 2).sum())
+            begin = end
+        return total
+
+    best = min(spread(one) for one in combinations(range(len(weights) - 1), classes - 1))
+    assert spread(tuple(natural_breaks(given_, classes).tolist())) == pytest.approx(best, abs=1e-6)
+
+
+def test_f_is_high_where_low_utilities_are_everywhere() -> None:
+    utilities = np.array([[0] * 10, [90] * 10], np.uint8)
+    spread = np.full((2, 10), 5.0)  # 100 events, half of them low, all over
+    assert choose_f(utilities, spread, q_max=1000.0, share=0.3) == 0.95
+
+
+def test_f_is_low_where_all_low_utilities_lie_together() -> None:
+    """Then only large partitions have enough of them: ρ = 1 needs q_max · (1 − f) ≥ 100."""
+    utilities = np.array([[0] * 5 + [90] * 5], np.uint8)
+    found = choose_f(utilities, np.full((1, 10), 10.0), q_max=200.0, share=0.3)
+    assert found == 0.5
+    assert partitions_of(100, 200.0, found) == 1
+
+
+def test_f_without_a_way_is_where_least_is_lacking() -> None:
+    utilities = np.array([[0] * 5 + [90] * 5], np.uint8)
+    found = choose_f(utilities, np.full((1, 10), 10.0), q_max=200.0, share=0.8)
+    assert partitions_of(100, 200.0, found) == 1

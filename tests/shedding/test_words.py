@@ -1,0 +1,45 @@
+"""What a user writes behind `shed=`, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runtime.errors import SettingError
+from runtime.shedding import Espice, Model, Overload, baseline_shedding, espice, random_shedding
+
+
+def test_a_bound_in_words_is_all_that_is_needed() -> None:
+    assert espice("1s") == Espice(Overload(1_000_000_000))
+    assert espice(latency=0.5, f=0.7, seed=4, cells=100) == Espice(
+        Overload(500_000_000, 0.7), Model(cells=100), 4
+    )
+    assert espice("1s", features=True).kind == "featured"
+    assert random_shedding("1s").kind == "random"
+    assert baseline_shedding("1s", {3: 2, 1: 1}).repetitions == ((1, 1), (3, 2))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"latency": "soon"}, "latency='soon' is not a length of time"),
+        ({"latency": 0}, "latency=0 must be more than zero"),
+        ({"latency": "1s", "f": 1.0}, "f=1.0 must be above 0 and below 1"),
+        ({"latency": "1s", "f": 0}, "f=0 must be above 0 and below 1"),
+        ({"latency": "1s", "f": "0.8"}, "f='0.8' must be above 0"),
+        ({"latency": "1s", "f": float("nan")}, "f=nan must be above 0"),
+        ({"latency": "1s", "seed": 1.5}, "seed=1.5 must be a whole number"),
+        ({"latency": "1s", "seed": -1}, "seed=-1 must be a whole number"),
+        ({"latency": "1s", "seed": True}, "seed=True must be a whole number"),
+        ({"latency": "1s", "cells": 0}, "cells=0 must be a whole number, from 1 to 65536"),
+        ({"latency": "1s", "scale": "best"}, "scale='best' is none of 'rank', 'probability'"),
+        ({"latency": "1s", "keep": 1.5}, "keep=1.5 must be a number from 0 to 1"),
+        ({"latency": "1s", "explore": 0, "sample": 0}, "learn from nothing"),
+        ({"latency": "1s", "bins": 3}, "espice has no setting 'bins'; there are cells, cutting"),
+    ],
+)
+def test_what_is_out_of_its_range_is_refused_by_name(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        espice(**given)
+    assert said in str(caught.value)
