@@ -14,13 +14,13 @@ from runtime.operators.aggregate import Aggregating, KeyedAggregating
 from runtime.operators.assign import Assigning
 from runtime.operators.dedupe import Deduping
 from runtime.operators.filter import Filtering
+from runtime.operators.followed_by import FollowedBy, KeyedFollowedBy
 from runtime.operators.ground.contract import Entry, Operator, Stateless
 from runtime.operators.ground.streams import AnyKeyed, AnyStream
 from runtime.operators.join import Joining, KeyedJoining
 from runtime.operators.map_batches import MappingBatches
 from runtime.operators.map_rows import MappingRows
 from runtime.operators.merge import FlowMerging, Merging
-from runtime.operators.pattern import FollowedBy, KeyedFollowedBy
 from runtime.operators.process import KeyedProcessing
 from runtime.operators.select import Selecting
 from runtime.plan.step import EachRowStep, Step

@@ -9,60 +9,15 @@ event ──▶ windows open, end ──▶ lists of each alternative ──▶ 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Iterator
+from typing import Any
 
 from runtime.patterns.chain import Chain
 from runtime.patterns.choose import Listing, Match
 from runtime.patterns.log import Log
 from runtime.patterns.rules import Rules
-from runtime.patterns.scopes import Window, WindowRule, Windows, Within
-
-Selection: TypeAlias = Literal["first", "last", "each", "cumulative"]
-HoldsOfTurns: TypeAlias = Callable[[int, int, dict[str, int]], bool]
-"""As `Holds`, by places in the whole stream."""
-
-
-class Found(NamedTuple):
-    """A match that is decided.
-
-    Attributes:
-        time_ns: its event time.
-        is_behind: whether it waited for the end of its scope.
-        turn: of its last event.
-        order: of those of one event.
-        window_start_ns: of its window, if there are windows.
-        parts: of each event its place in the whole stream, and the number of what it is.
-        alternative: which sequence it is of.
-    """
-
-    time_ns: int
-    is_behind: bool
-    turn: int
-    order: int
-    window_start_ns: int | None
-    parts: tuple[tuple[int, int], ...]
-    alternative: int
-
-
-@dataclass(frozen=True, eq=False)
-class Settings:
-    """What is the same for all keys.
-
-    Attributes:
-        rules: of each alternative.
-        scope: what a match lies in.
-        selection: which matches of those that end with one event leave.
-        consumes: whether an event that has left is used up in its scope.
-        most: how many matches a window has; None: all.
-    """
-
-    rules: tuple[Rules, ...]
-    scope: Within | WindowRule
-    selection: Selection
-    consumes: bool
-    most: int | None = None
+from runtime.patterns.scopes import Window, Windows, Within
+from runtime.patterns.settings import Found, HoldsOfTurns, Settings
 
 
 class _Own:

@@ -19,10 +19,10 @@ from runtime.operators import make_operator
 from runtime.operators.aggregate.schema import with_three
 from runtime.operators.aggregate.step import Aggregate, AggregateStep, CloseInTime, Window
 from runtime.operators.dedupe.step import DedupeStep
+from runtime.operators.followed_by.step import FollowedByStep
 from runtime.operators.ground import Operator
 from runtime.operators.ground.drift import Drift
 from runtime.operators.join.step import JoinStep
-from runtime.operators.pattern.step import PatternStep
 from runtime.operators.process.step import ProcessStep
 from runtime.plan.step import Replica, Step
 from tests.operators.literal import (
@@ -134,7 +134,7 @@ DEDUPE = DedupeStep(
 )
 
 
-PATTERN = PatternStep(
+FOLLOWED_BY = FollowedByStep(
     name="jumps",
     inputs=("rows",),
     schema=pa.schema(
@@ -148,7 +148,7 @@ PATTERN = PatternStep(
 )
 
 
-def with_certain(step: PatternStep, drift: Drift) -> PatternStep:
+def with_certain(step: FollowedByStep, drift: Drift) -> FollowedByStep:
     return replace(step, schema=step.schema.append(pa.field("certain", pa.bool_())), drift=drift)
 
 
@@ -182,11 +182,11 @@ PROCESS = ProcessStep(
 CASES = [
     Case("dedupe", DEDUPE, 1),
     Case("dedupe by two keys, for long", replace(DEDUPE, on=("line", "area"), within_ns=30), 1),
-    Case("pattern", PATTERN, 1),
-    Case("pattern that allows for clocks", with_certain(PATTERN, Drift(2)), 1),
+    Case("followed_by", FOLLOWED_BY, 1),
+    Case("pattern that allows for clocks", with_certain(FOLLOWED_BY, Drift(2)), 1),
     Case(
         "pattern of two keys, each row with a bound of its own",
-        replace(with_certain(PATTERN, Drift(4, "area")), keys=("line", "area"), within_ns=20),
+        replace(with_certain(FOLLOWED_BY, Drift(4, "area")), keys=("line", "area"), within_ns=20),
         1,
     ),
     Case("an operator of one's own", PROCESS, 1),

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.expressions.expressions import col
-from runtime.patterns.matcher import Found, KeyMatcher, Settings
+from runtime.patterns.matcher import KeyMatcher
 from runtime.patterns.normal import Asked, Normal, Place, Sequence
 from runtime.patterns.rules import rules_of
 from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, Within
+from runtime.patterns.settings import Found, Settings
 from tests.patterns.spec import Event, Spec
 
 ASKED = tuple(Asked(name) for name in "abcd")

@@ -109,4 +109,3 @@ class Fits:
             )
             self._known[signature] = fits
         return fits
-

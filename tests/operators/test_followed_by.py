@@ -15,14 +15,14 @@ from runtime.expressions.expressions import col
 from runtime.model import END_NS, READY_ONLY, GateRead, batch_of
 from runtime.model.row_marks import UNCERTAIN
 from runtime.operators import make_operator
+from runtime.operators.followed_by.step import FollowedByStep
 from runtime.operators.ground.drift import Drift
-from runtime.operators.pattern.step import PatternStep
 from tests.operators.literal import Row, Segment, any_row, leaves_of, reads_of, run, streams
 from tests.support.chance import chance
 
 ROWS = pa.schema({"line": pa.string(), "what": pa.int64(), "n": pa.int64(), "off": pa.int64()})
 VALUES = any_row(["20", "26", None], [0, 1, 1, 2, 3], [0], [0, 0, 1, 2, 90])
-STEP = PatternStep(
+STEP = FollowedByStep(
     name="jumps",
     inputs=("rows",),
     schema=pa.schema(
@@ -89,7 +89,7 @@ def literal(drift: Drift, rows: list[Row]) -> list[Match]:
     return sorted(found, key=lambda one: (max(one[:2]), one.then, one.first))
 
 
-def matches(step: PatternStep, rows: list[Row], cut: Random | None = None) -> list[Match]:
+def matches(step: FollowedByStep, rows: list[Row], cut: Random | None = None) -> list[Match]:
     """Return what leaves; checks what all that leaves has in common."""
     by_number = {row.values[2]: row for row in rows}
     found = []

@@ -21,7 +21,7 @@ PREFIXES = ("first_", "then_")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PatternStep(GatedStep):
+class FollowedByStep(GatedStep):
     """Every event that is `first`, with the first one behind it of its key that is `then`.
 
     They are at most `within` apart. The row that leaves has the keys, the columns of both with
@@ -44,7 +44,7 @@ class PatternStep(GatedStep):
     @property
     def kind(self) -> str:
         """It looks for a pattern."""
-        return "pattern"
+        return "followed_by"
 
     @property
     def names(self) -> Mapping[str, tuple[int, str]]:
@@ -113,7 +113,7 @@ class PatternStep(GatedStep):
         """By keys."""
         return Sharing(self.replicas, "keys")
 
-    def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> PatternStep:
+    def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> FollowedByStep:
         """Return it without columns that nobody needs."""
         schema = pa.schema([field for field in self.schema if field.name in needed])
         return replace(self, schema=schema, keeps_late=keeps_late)
@@ -151,6 +151,6 @@ class PatternStep(GatedStep):
         if self.replicas > 1:
             yield replicas_text(self.sharing)
 
-    def bare(self) -> PatternStep:
+    def bare(self) -> FollowedByStep:
         """Return it: all it has is ours."""
         return self

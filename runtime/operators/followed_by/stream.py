@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from runtime.expressions.expressions import Expr
 from runtime.model import Duration, duration_ns
+from runtime.operators.followed_by.machine import FollowedByMachine
+from runtime.operators.followed_by.step import PREFIXES, FollowedByStep
 from runtime.operators.ground import checks
 from runtime.operators.ground.contract import Entry
 from runtime.operators.ground.drift import CERTAIN, Drift, DriftGiven, checked_drift
@@ -19,15 +21,13 @@ from runtime.operators.ground.streams import (
     names_of,
     refuse_revised,
 )
-from runtime.operators.pattern.machine import PatternMachine
-from runtime.operators.pattern.step import PREFIXES, PatternStep
 from runtime.plan.slack import AS_FLOW, Slack
 
 
 class FollowedBy(AnyStream):
     """Streams can be searched for an event that follows another."""
 
-    _entry = Entry(PatternStep, PatternMachine)
+    _entry = Entry(FollowedByStep, FollowedByMachine)
 
     def followed_by(
         self,
@@ -74,7 +74,7 @@ class FollowedBy(AnyStream):
             SettingError: `within` or `drift` is no length, or `drift` too long.
             FlowError: windows that are corrected would come in.
         """
-        name = self._step_name("pattern", name)
+        name = self._step_name("followed_by", name)
         keys = names_of(by)
         checks.key_types(self.schema, keys, step=name)
         predicates = [
@@ -86,7 +86,7 @@ class FollowedBy(AnyStream):
         within_ns = duration_ns(within, what=f"step {name!r}: within", positive=True)
         allowed = checked_drift(drift, [self.schema], span_ns=within_ns, span="within=", step=name)
         return self._add(
-            PatternStep(
+            FollowedByStep(
                 name=name,
                 inputs=self._in,
                 schema=_matched_schema(self.schema, keys, allowed, step=name),

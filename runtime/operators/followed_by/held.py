@@ -8,7 +8,7 @@ import numpy as np
 
 from runtime.model import START_NS, Batch, BoolArray, Int64Array, concat_batches
 from runtime.model.plain import from_plain, to_plain
-from runtime.operators.pattern.before import Events, Moments, not_done
+from runtime.operators.followed_by.before import Events, Moments, not_done
 
 
 class Held:

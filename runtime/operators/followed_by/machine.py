@@ -19,18 +19,18 @@ import numpy as np
 
 from runtime.model import END_NS, START_NS, Batch, BoolArray, Columns, GateRead, Int64Array
 from runtime.model.row_marks import UNCERTAIN, marked
+from runtime.operators.followed_by.before import Events, Followers, followers
+from runtime.operators.followed_by.held import Held
+from runtime.operators.followed_by.step import FIRST, THEN, FollowedByStep
 from runtime.operators.ground.contract import ByEventTime
 from runtime.operators.ground.drift import CERTAIN, Drift
 from runtime.operators.ground.keys import KeyIndex, any_null
 from runtime.operators.ground.late_rows import LateRows
 from runtime.operators.ground.user_code import evaluated
-from runtime.operators.pattern.before import Events, Followers, followers
-from runtime.operators.pattern.held import Held
-from runtime.operators.pattern.step import FIRST, THEN, PatternStep
 
 
-class PatternMachine(ByEventTime):
-    """The machine of a `PatternStep`.
+class FollowedByMachine(ByEventTime):
+    """The machine of a `FollowedByStep`.
 
     A late row is not looked at: it is counted in `late_dropped`. Event and stimulus time of a match
     are the later ones of its rows; matches leave by their later row, then by the other one.
@@ -42,7 +42,7 @@ class PatternMachine(ByEventTime):
         bounds_cut: rows so far whose own bound was more than the most.
     """
 
-    def __init__(self, step: PatternStep, *, most_kept_rows: int) -> None:
+    def __init__(self, step: FollowedByStep, *, most_kept_rows: int) -> None:
         del most_kept_rows  # events in order are needed for `within`, whatever their number
         self._step = step
         self._drift = step.drift or Drift(0)
