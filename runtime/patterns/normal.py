@@ -10,6 +10,7 @@ barred             N, before it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from runtime.expressions.expressions import Expr
@@ -94,3 +95,20 @@ class Normal:
 
     asked: tuple[Asked, ...]
     alternatives: tuple[Sequence, ...]
+
+    @cached_property
+    def once(self) -> frozenset[int]:
+        """Numbers of what is in every match, just once."""
+        alone = [
+            [
+                place.asked[0]
+                for place in one.places
+                if len(place.asked) == 1 and not place.is_any and not place.is_repeated
+            ]
+            for one in self.alternatives
+        ]
+        found = frozenset(alone[0])
+        for one, numbers in zip(self.alternatives, alone, strict=True):
+            others = [number for place in one.places for number in place.asked]
+            found &= {number for number in numbers if others.count(number) == 1}
+        return found

@@ -116,6 +116,11 @@ class Espice:
         _whole("seed", self.seed, 0, 2**63 - 1)
         _one_of("kind", self.kind, ("espice", "featured", "baseline", "random"))
 
+    @property
+    def text(self) -> str:
+        """As `explain` has it."""
+        return f"{self.kind}, to keep {self.overload.latency_ns / 1e9:g} s"
+
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,222 @@
+"""What a pattern is to the flow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from runtime.expressions.expressions import Expr
+from runtime.model import Release
+from runtime.operators.ground.keep import replicas_text
+from runtime.operators.pattern.explained import scope_text, selection_text, sequence_text
+from runtime.patterns.normal import Normal
+from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule, Within
+from runtime.patterns.settings import Selection
+from runtime.plan.promises import PASSES, Summary
+from runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
+from runtime.shedding import Espice
+
+WINDOW_START = "window_start"
+"""The column that says where a match's window begins."""
+EVENTS = "events"
+"""The column that names the events of a match."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatternStep(GatedStep):
+    """Sequences of events of a key, as a pattern describes them.
+
+    Columns that leave: the keys; `window_start` (timestamp[ns]) if there are windows;
+    `<event>_<column>` for each event that is in every match just once; `events`, text: JSON, a list
+    of [event's name, its id]. Event time: of the last event; where a `no` ends the match, that end.
+
+    Attributes:
+        pattern: in its normal form.
+        scope: what a match lies in.
+        skip: "any": what does not match is skipped; "next": no further than what would match.
+        selection: which of the matches that end with one event leave.
+        consumes: whether an event that has left is in no other match of its scope.
+        most: matches of a window; None: all.
+        type_column: whose values `of_type` names; None: none does.
+        id_column: what names an event; None: its event time in ns.
+        shed: how events are dropped under load; None: they are not.
+    """
+
+    keys: tuple[str, ...]
+    pattern: Normal
+    scope: Within | WindowRule
+    release: Release
+    skip: str = "any"
+    selection: Selection = "first"
+    consumes: bool = True
+    most: int | None = None
+    type_column: str | None = None
+    id_column: str | None = None
+    shed: Espice | None = None
+    replicas: int = 1
+    replica: Replica | None = None
+    """In a plan: which of several this is; they share by keys."""
+    keeps_late: bool = False
+    """In a plan: whether a `LateStep` takes the rows that came too late."""
+
+    @property
+    def kind(self) -> str:
+        """It looks for a pattern."""
+        return "pattern"
+
+    @property
+    def has_windows(self) -> bool:
+        """Whether a match names its window."""
+        return not isinstance(self.scope, Within)
+
+    @property
+    def names(self) -> Mapping[str, tuple[int, str]]:
+        """{column that leaves: (number of what is asked for, name it came under)}."""
+        own = {*self.keys, EVENTS, *([WINDOW_START] if self.has_windows else [])}
+        found = {}
+        for number in sorted(self.pattern.once):
+            prefix = f"{self.pattern.asked[number].name}_"
+            for column in self.schema.names:
+                if column not in own and column.startswith(prefix):
+                    found[column] = (number, column.removeprefix(prefix))
+        return found
+
+    @property
+    def own_columns(self) -> Set[str]:
+        """Columns that are read whatever is needed of what leaves, keys apart."""
+        found = {one for one in (self.type_column, self.id_column) if one is not None}
+        for asked in self.pattern.asked:
+            for predicate in (asked.where, asked.also):
+                found |= _columns_of(predicate, [one.name for one in self.pattern.asked])
+        places = [place for one in self.pattern.alternatives for place in one.places]
+        return found | {one.distinct for one in places if one.distinct is not None}
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """One."""
+        return (0,)
+
+    @property
+    def port_keys(self) -> tuple[tuple[str, ...], ...]:
+        """Events are of one match only if these are equal."""
+        return (self.keys,)
+
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
+        """The keys, what tells events apart, and what is needed of each."""
+        del position, there
+        came = {old for name, (_, old) in self.names.items() if name in needed}
+        return came | set(self.keys) | self.own_columns
+
+    @property
+    def span_ns(self) -> int:
+        """As long as a window, or a match, if that is a time."""
+        scope = self.scope
+        if isinstance(scope, TimeWindows):
+            return scope.size_ns
+        if isinstance(scope, CountWindows):
+            return 0
+        return scope.span_ns or 0
+
+    @property
+    def counts_events(self) -> bool:
+        """Whether scopes go by the number of events, whatever these are."""
+        scope = self.scope
+        if isinstance(scope, Within | OpenedWindows):
+            return scope.events is not None
+        return isinstance(scope, CountWindows)
+
+    @property
+    def summaries(self) -> tuple[Summary, ...]:
+        """As they come: a match is as old as its last event, or its end."""
+        return (PASSES,)
+
+    def names_before(self, column: str) -> tuple[str | None, ...]:
+        """As here, if it is a key: the rows of a key make its matches."""
+        return (column if column in self.keys else None,)
+
+    @property
+    def passes_on(self) -> bool:
+        """It makes new rows."""
+        return False
+
+    @property
+    def revises(self) -> bool:
+        """It does not."""
+        return False
+
+    @property
+    def kept_by(self) -> Keep | None:
+        """Neither: late rows are in no match."""
+        return None
+
+    @property
+    def misses(self) -> str:
+        """What they would have been in."""
+        return "matches"
+
+    @property
+    def sharing(self) -> Sharing:
+        """By keys."""
+        return Sharing(self.replicas, "keys")
+
+    def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> PatternStep:
+        """Return it without columns that nobody needs."""
+        schema = pa.schema([field for field in self.schema if field.name in needed])
+        return replace(self, schema=schema, keeps_late=keeps_late)
+
+    def late_columns(
+        self, inputs: Sequence[pa.Schema], *, side: Side | None, who: str
+    ) -> tuple[Mapping[str, str] | None, ...]:
+        """All columns of its rows."""
+        return all_columns(self, inputs, side=side, who=who)
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    @property
+    def has_time(self) -> bool:
+        """Only where it sheds: load is a matter of time."""
+        return self.shed is not None
+
+    @property
+    def runs_users_code(self) -> bool:
+        """It does not."""
+        return False
+
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
+        """Yield its keys, the pattern, and what of its matches leaves."""
+        del steps
+        yield f"by       {', '.join(self.keys) or 'nothing: all rows together'}"
+        for number, sequence in enumerate(self.pattern.alternatives):
+            yield f"{'or' if number else 'pattern':<8} {sequence_text(self.pattern, sequence)}"
+        for one in self.pattern.asked:
+            kinds = None if one.types is None else " or ".join(map(repr, one.types))
+            said = [kinds, *(str(each) for each in (one.where, one.also) if each is not None)]
+            if any(said):
+                yield f"  {one.name}: {' and '.join(text for text in said if text)}"
+        yield f"in       {scope_text(self.pattern, self.scope)}"
+        yield f"leaves   {selection_text(self.selection, self.consumes, self.most, self.skip)}"
+        if self.shed is not None:
+            yield f"shed     {self.shed.text}"
+        yield f"gate     {self.release.text}"
+        if self.replicas > 1:
+            yield replicas_text(self.sharing)
+
+    def bare(self) -> PatternStep:
+        """Return it: all it has is ours."""
+        return self
+
+
+def _columns_of(predicate: Expr | None, events: Sequence[str]) -> set[str]:
+    """Return the columns of rows that a predicate reads: of `event.column` the column."""
+    if predicate is None:
+        return set()
+    found = set()
+    for column in predicate.columns():
+        event, dot, rest = column.partition(".")
+        found.add(rest if dot and event in events else column)
+    return found
