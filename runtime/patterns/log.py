@@ -68,3 +68,15 @@ class Log:
             self.values.pop(number, None)
         del self.numbers[:gone], self.times_ns[:gone]
         return True
+
+    def snapshot(self) -> list[Any]:
+        """Return all of them."""
+        return [
+            [number, time_ns, self.turns[number], list(self.fits[number]), self.values.get(number)]
+            for number, time_ns in zip(self.numbers, self.times_ns, strict=True)
+        ]
+
+    def restore(self, state: list[Any]) -> None:
+        """Continue from a snapshot."""
+        for number, time_ns, turn, fits, values in state:
+            self.add(number, time_ns, turn, tuple(fits), values)
