@@ -44,6 +44,11 @@ class Log:
         if values is not None:
             self.values[number] = values
 
+    @property
+    def newest_ns(self) -> int:
+        """The time of the last event; below all times: there is none."""
+        return self.times_ns[-1] if self.times_ns else -(2**62)
+
     def number_at(self, time_ns: int) -> int:
         """Return the least number of an event here that is not before a time.
 

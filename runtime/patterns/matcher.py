@@ -64,6 +64,10 @@ class KeyMatcher(ABC):
             values: of the columns that must differ.
         """
 
+    def turns_held(self) -> list[int]:
+        """Return the places in the stream of events that may be in a match to leave."""
+        return [*self.log.turns.values(), *self.waiting.turns()]
+
     @property
     def _keeps_used(self) -> bool:
         """Whether what is used up is chosen from, still."""

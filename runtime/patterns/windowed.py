@@ -124,7 +124,7 @@ class WindowMatcher(KeyMatcher):
                     self._count(window)
                     if settings.consumes and settings.selection == "last":
                         used.update(one for one, _, _ in match)
-                    elif settings.consumes and settings.most != 1:
+                    elif settings.consumes and (settings.most != 1 or self._waits):
                         self._used[window.key] = {one for one, _, _ in match} | {number}
                         self._make_own(window)
                         break

@@ -9,18 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.expressions.expressions import col
-from runtime.patterns.normal import Asked, Place, Sequence
-from runtime.patterns.scopes import CountWindows, Within
+from runtime.patterns.normal import Sequence
+from runtime.patterns.scopes import CountWindows, TimeWindows, Within
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import (
-    ASKED,
     BY_COUNT,
     BY_TIME,
+    GREATER,
+    WITH_GREATER,
     A,
     B,
-    C,
-    D,
+    conditional,
     events_of,
     found_by,
     no_condition,
@@ -94,29 +93,6 @@ def test_any_pattern_is_found_as_specified_in_scopes_of_a_number_of_events(
     same(Spec(normal(first), skip="any", holds=no_condition, **given_), events)
 
 
-GREATER = 4  # "b" that is greater than the a of the match
-WITH_GREATER = (*ASKED, Asked("more", also=col("v") > col("a.v"), refers=frozenset({"a"})))
-
-
-@st.composite
-def conditional(draw: st.DrawFn, *, skip: str) -> Sequence:
-    """Return a sequence that begins with an a, and reads its value later."""
-    asked = st.sampled_from([B, C, D, GREATER, GREATER])
-    some = [one(A)]
-    for _ in range(draw(st.integers(1, 2))):
-        kinds = ["one", "repeat"] if skip == "next" else ["one", "repeat", "any"]
-        kind = draw(st.sampled_from(kinds))
-        if kind == "any":
-            some.append(Place((GREATER, C, D), count=2))
-            continue
-        barred = draw(st.sampled_from([(), (), (C,), (GREATER,)]))
-        least, most = (
-            (1, 1) if kind == "one" else draw(st.sampled_from([(1, 2), (2, 2), (1, None)]))
-        )
-        some.append(Place((draw(asked),), least=least, most=most, barred=barred))
-    return Sequence(tuple(some), draw(st.sampled_from([(), (), (GREATER,)])))
-
-
 @settings(max_examples=150)
 @given(
     data=st.data(),
@@ -168,6 +144,15 @@ SETTINGS: dict[str, Any] = {
     "consumes": st.booleans(),
     "most": st.sampled_from([None, 1, 2]),
 }
+
+
+def test_a_match_that_was_forbidden_has_used_its_events_up() -> None:
+    """Its window waits for another one, of other events: 2 and 3 are gone as 4 comes."""
+    any_two = Sequence((Place((A, B, C), count=2),), (C,))
+    spec = Spec(normal(any_two), TimeWindows(600, 600), "first", True, 1, "any", no_condition)
+    assert found_by(spec, events_of("abc")) == []
+    same(spec, events_of("abc"))
+    same(spec, events_of("abcad"))
 
 
 # -- put away, and with losses --------------------------------------------------------------

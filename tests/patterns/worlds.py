@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from runtime.expressions.expressions import col
 from runtime.patterns.keys import matcher_of
 from runtime.patterns.matcher import KeyMatcher
 from runtime.patterns.normal import Asked, Normal, Place, Sequence
@@ -140,3 +141,26 @@ def streams(draw: st.DrawFn) -> list[Event]:
 
 BY_TIME = [Within(span_ns=5), TimeWindows(6, 2), TimeWindows(4, 4), OpenedWindows(A, span_ns=6)]
 BY_COUNT = [Within(events=5), CountWindows(5, 2), OpenedWindows(A, events=6)]
+
+
+GREATER = 4  # "b" that is greater than the a of the match
+WITH_GREATER = (*ASKED, Asked("more", also=col("v") > col("a.v"), refers=frozenset({"a"})))
+
+
+@st.composite
+def conditional(draw: st.DrawFn, *, skip: str) -> Sequence:
+    """Return a sequence that begins with an a, and reads its value later."""
+    asked = st.sampled_from([B, C, D, GREATER, GREATER])
+    some = [one(A)]
+    for _ in range(draw(st.integers(1, 2))):
+        kinds = ["one", "repeat"] if skip == "next" else ["one", "repeat", "any"]
+        kind = draw(st.sampled_from(kinds))
+        if kind == "any":
+            some.append(Place((GREATER, C, D), count=2))
+            continue
+        barred = draw(st.sampled_from([(), (), (C,), (GREATER,)]))
+        least, most = (
+            (1, 1) if kind == "one" else draw(st.sampled_from([(1, 2), (2, 2), (1, None)]))
+        )
+        some.append(Place((draw(asked),), least=least, most=most, barred=barred))
+    return Sequence(tuple(some), draw(st.sampled_from([(), (), (GREATER,)])))
