@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.patterns.normal import Sequence
+from runtime.patterns.normal import Place, Sequence
 from runtime.patterns.scopes import CountWindows, TimeWindows, Within
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import (
