@@ -19,6 +19,7 @@ from tests.patterns.worlds import (
     WITH_GREATER,
     A,
     B,
+    C,
     conditional,
     events_of,
     found_by,
