@@ -26,7 +26,7 @@ from runtime.operators.pattern.step import PatternStep
 from runtime.patterns.keys import matcher_of
 from runtime.patterns.matcher import KeyMatcher
 from runtime.patterns.rules import rules_of
-from runtime.patterns.scopes import CountWindows
+from runtime.patterns.scopes import CountWindows, OpenedWindows
 from runtime.patterns.settings import Found, Settings
 
 _MANY_KEYS = 1024
@@ -65,6 +65,7 @@ class PatternMachine(ByEventTime):
         )
         self._waits = any(one.barred_after for one in self._settings.rules)
         self._every = step.scope.every if isinstance(step.scope, CountWindows) else 0
+        self._opens = step.scope.asked if isinstance(step.scope, OpenedWindows) else -1
         self._start()
 
     def _start(self) -> None:
@@ -144,7 +145,7 @@ class PatternMachine(ByEventTime):
             codes, numbers = codes.take(places), numbers.take(places)
         if not len(places):
             return []
-        rows = batch if len(places) == len(batch) else batch.take(places)
+        rows = batch.take(places)  # a copy: what came may be written over
         if numbers is None:
             codes = self._keys.codes([rows.columns[name] for name in self._step.keys], len(rows))
         turns = np.arange(self._turn, self._turn + len(rows))
@@ -193,11 +194,19 @@ class PatternMachine(ByEventTime):
         for code, number, time_ns, turn, fit, value in of_rows:
             one = of_key.get(code)
             if one is None:
+                if not self._begins(fit):
+                    continue  # nothing has begun that it could go on with
                 one = of_key[code] = matcher_of(self._settings, self._conditions.hold)
             found += one.take(number, time_ns, turn, fit, value)
             if waits and (due_ns := one.waiting.due_ns) is not None:
                 heapq.heappush(self._due, (due_ns, code))
         return found
+
+    def _begins(self, fit: tuple[int, ...]) -> bool:
+        """Return whether a match, or a window, may begin with an event that fits these."""
+        if self._every or self._opens in fit:
+            return True
+        return any(0 in rules.roles(fit).asked for rules in self._settings.rules)
 
     def _values(self, rows: Batch) -> list[dict[str, Any] | None]:
         """Return of each row what must differ."""
