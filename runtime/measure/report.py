@@ -27,6 +27,7 @@ from runtime.measure.replaced import Replaced
 from runtime.measure.series import LatencySeries
 from runtime.measure.step_report import StepReport
 from runtime.measure.tuning import TuningReport
+from runtime.shedding.counts import SheddingCounts
 
 
 @dataclass
@@ -72,6 +73,8 @@ class StageReport:
     """{what else its operator counts: how many}."""
     closing: ClosingCounts | None = None
     """Of one whose windows close in time: what that has come to."""
+    shedding: SheddingCounts | None = None
+    """Of one that sheds: what that has come to."""
     steps: list[StepReport] = field(default_factory=list)
     """Its own step, then those fused behind it."""
     share: str = ""
@@ -171,10 +174,11 @@ class StageReport:
             TypeError: it has no name, kind, node or slot.
         """
         steps = [_made(StepReport, step) for step in plain.get("steps", [])]
-        closing = plain.get("closing")
+        closing, shedding = plain.get("closing"), plain.get("shedding")
         parts = {
             "counts": Counts.from_names(plain),
             "closing": None if closing is None else _made(ClosingCounts, closing),
+            "shedding": None if shedding is None else _made(SheddingCounts, shedding),
             "steps": steps,
         }
         return _made(cls, {**plain, **parts})
@@ -387,6 +391,7 @@ _Part = TypeVar(
     StageReport,
     StepReport,
     ClosingCounts,
+    SheddingCounts,
     ChannelReport,
     SinkReport,
     ClockReport,

@@ -298,6 +298,8 @@ class StageMachine:
     def charge(self, now_ns: int, took_ns: int) -> None:
         """Count what the last slice, begun at `now_ns`, took."""
         self.report.service_ns += took_ns
+        if self._operator_at is not None:
+            self._operator_at.took(took_ns)
         if self._sampler is not None:
             self._sampler.end(now_ns, took_ns)
 

@@ -57,6 +57,10 @@ def render_report(report: JobReport, console: Console) -> None:
         tabulate(console, "Stages (times per event)", [*where, *times])
     tabulate(console, "Where rows took another way", _gate_columns(report.stages))
     tabulate(console, "Windows that close in time", _closing_columns(report.stages))
+    tabulate(console, "Shed under load", _shedding_columns(report.stages))
+    for stage in report.stages:
+        if stage.shedding is not None and stage.shedding.reason:
+            console.print(f"{stage.name}: shedding did not suffice: {stage.shedding.reason}")
     tabulate(console, "Channels", _channel_columns(report.channels))
     tabulate(console, "Sinks (latency: egress − stimulus)", _sink_columns(report.sinks))
     tabulate(console, "Clocks", _clock_columns(report.clocks))
@@ -188,6 +192,29 @@ def _closing_columns(stages: Sequence[StageReport]) -> list[Column]:
         ("promised", promised),
         ("mean slack", [format_ns(one.mean_slack_ns) for _, one in told]),
     ]
+
+
+def _shedding_columns(stages: Sequence[StageReport]) -> list[Column]:
+    """Return what shedding has come to, of each stage that sheds."""
+    told = [(stage, stage.shedding) for stage in stages if stage.shedding is not None]
+    lost = ["–" if one.lost_share is None else f"{100 * one.lost_share:.3g} %" for _, one in told]
+    spells_ns = [sum(to - since for since, to, _ in one.spells) for _, one in told]
+    return [
+        ("stage", [stage.name for stage, _ in told]),
+        ("bound", [format_ns(one.latency_ns) for _, one in told]),
+        ("times", [format_count(one.starts) for _, one in told]),
+        ("in all", [format_ns(one) for one in spells_ns]),
+        ("events\nshed", [format_count(one.shed) for _, one in told]),
+        ("of events", [_share_text(one.shed, stage.used) for stage, one in told]),
+        ("event, window\npairs dropped", [format_count(one.dropped) for _, one in told]),
+        ("of pairs", [_share_text(one.dropped, one.pairs) for _, one in told]),
+        ("matches lost,\nestimated", lost),
+        ("ranked by", ["utility" if one.is_trained else "chance" for _, one in told]),
+    ]
+
+
+def _share_text(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.3g} %" if whole else "–"
 
 
 def _outcome_columns(stages: Sequence[StageReport], *places: LedgerPlace) -> list[Column]:

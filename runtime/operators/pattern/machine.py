@@ -9,7 +9,8 @@ rows ──▶ which events each is ──▶ those of each key to its matcher �
 from __future__ import annotations
 
 import heapq
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,14 +22,20 @@ from runtime.operators.ground.late_rows import LateRows
 from runtime.operators.pattern.conditions import Conditions
 from runtime.operators.pattern.fits import Fits
 from runtime.operators.pattern.leaving import Leaving
+from runtime.operators.pattern.numbering import EventNumbers, with_openers
 from runtime.operators.pattern.rows import Rows
-from runtime.operators.pattern.step import PatternStep
+from runtime.operators.pattern.shedding import NOTHING, Kept, WindowShedding
+from runtime.operators.pattern.step import NUMBER, TYPE, PatternStep
 from runtime.patterns.keys import matcher_of
 from runtime.patterns.matcher import KeyMatcher
 from runtime.patterns.rules import rules_of
 from runtime.patterns.scopes import CountWindows, OpenedWindows
 from runtime.patterns.settings import Found, Settings
+from runtime.patterns.windowed import WindowMatcher
+from runtime.shedding.counts import SheddingCounts
 
+_Event: TypeAlias = tuple[int, int, int, int, tuple[int, ...], dict[str, Any] | None]
+"""Its key, number, time, turn, what it fits, and what must differ: see `KeyMatcher.take`."""
 _MANY_KEYS = 1024
 _MANY_ROWS = 65_536
 
@@ -66,6 +73,9 @@ class PatternMachine(ByEventTime):
         self._waits = any(one.barred_after for one in self._settings.rules)
         self._every = step.scope.every if isinstance(step.scope, CountWindows) else 0
         self._opens = step.scope.asked if isinstance(step.scope, OpenedWindows) else -1
+        self._shedding = None if step.shed is None else WindowShedding(step)
+        # What is shed goes by positions in windows, so by which of its key's events each is.
+        self._counts_all = step.counts_events or self._shedding is not None
         self._start()
 
     def _start(self) -> None:
@@ -78,8 +88,11 @@ class PatternMachine(ByEventTime):
         self._of_key: dict[int, KeyMatcher] = {}
         self._most_keys = _MANY_KEYS  # when there are more, those that are over are looked for
         self._most_rows = _MANY_ROWS  # likewise
-        self._counts = np.zeros(1, dtype=np.int64)  # of each key, if scopes go by numbers
+        self._numbers = EventNumbers()
         self._due: list[tuple[int, int]] = []  # a heap of (when, key): who waits, and perhaps more
+        self._hits: list[tuple[int, Found]] = []  # of this read, to be learnt from
+        self._touched: set[int] = set()  # keys of this read
+        self._events = 0  # so far, where all are counted
         self._turn = 1  # the place in the stream of the next row that fits something
         self._passed_ns = START_NS
         self._late: list[LateRows] = []
@@ -87,15 +100,20 @@ class PatternMachine(ByEventTime):
 
     def process(self, released: GateRead, now_ns: int) -> Batch | None:
         """Take rows; return the matches that they complete, or that are decided now."""
-        del now_ns
         late, in_order = released.late[0], released.ports[0]
         if late is not None and len(late):
             self._miss(late)
         if in_order is not None and len(in_order):
             in_order = self._on_time(in_order)
-        found = [] if in_order is None or not len(in_order) else self._matched(in_order)
+        found: list[Found] = []
+        if in_order is not None and len(in_order):
+            if self._shedding is not None:
+                self._shedding.look(in_order, now_ns)
+            found = self._matched(in_order)
         self._passed_ns = max(self._passed_ns, released.watermark_ns)
         found += self._decided()
+        if self._shedding is not None:
+            self._learn(self._shedding)
         found.sort(key=lambda one: (one.time_ns, one.is_behind, one.turn, one.order))
         made = self._leaving.rows_of(found, released.watermark_stimulus_ns)
         self._forget()
@@ -104,6 +122,21 @@ class PatternMachine(ByEventTime):
     def promise_ns(self, frontier_ns: int) -> int:
         """Return the frontier: a match is as old as its last event, or its end."""
         return frontier_ns
+
+    @property
+    def shed(self) -> int:
+        """Rows so far that no window of theirs kept."""
+        return 0 if self._shedding is None else self._shedding.shed
+
+    @property
+    def shedding(self) -> SheddingCounts | None:
+        """What shedding has come to; None: it does not shed."""
+        return None if self._shedding is None else self._shedding.counts
+
+    def took(self, took_ns: int) -> None:
+        """Note how long the last slice took: only of one whose step sheds."""
+        if self._shedding is not None:
+            self._shedding.took(took_ns)
 
     @property
     def rows_held(self) -> int:
@@ -137,11 +170,17 @@ class PatternMachine(ByEventTime):
         if nulls is not None:
             batch = batch.keep(~nulls)
         places, fits = self._fits.of(batch)
-        numbers = None
-        if self._step.counts_events:
-            codes, numbers = self._numbered(batch)
+        numbers = kept = None
+        if self._counts_all:
+            codes = self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
+            numbers = self._numbers.of(codes, len(self._keys))
+            if self._shedding is not None:
+                events = np.arange(self._events, self._events + len(batch))
+                kept = self._shedding.dropped(batch, codes, numbers, events, places, fits)
+                self._touched |= set(np.unique(codes).tolist())
+            self._events += len(batch)
             if self._every:  # windows open with events that need not fit anything
-                places, fits = _with_openers(places, fits, (numbers - 1) % self._every == 0)
+                places, fits = with_openers(places, fits, (numbers - 1) % self._every == 0)
             codes, numbers = codes.take(places), numbers.take(places)
         if not len(places):
             return []
@@ -150,48 +189,28 @@ class PatternMachine(ByEventTime):
             codes = self._keys.codes([rows.columns[name] for name in self._step.keys], len(rows))
         turns = np.arange(self._turn, self._turn + len(rows))
         self._turn += len(rows)
+        if numbers is not None and kept is not None:
+            rows = rows.with_columns(
+                {**rows.columns, NUMBER: numbers, TYPE: kept.types.take(places)}
+            )
         self._rows.add(turns, self._leaving.kept(rows))
-        found = self._taken(rows, codes, turns if numbers is None else numbers, turns, fits)
-        self._check_size()
-        return found
-
-    def _numbered(self, batch: Batch) -> tuple[Int64Array, Int64Array]:
-        """Return the key of each row, and which of its key's rows it is, from 1 on."""
-        codes = self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
-        if len(self._keys) > len(self._counts):
-            more = np.zeros(max(2 * len(self._keys) - len(self._counts), 1), dtype=np.int64)
-            self._counts = np.concatenate([self._counts, more])
-        order = codes.argsort(kind="stable")
-        ordered = codes.take(order)
-        begins = np.flatnonzero(np.diff(ordered, prepend=-1))
-        rank = np.arange(len(codes)) - begins.repeat(np.diff(begins, append=len(codes)))
-        numbers = np.empty(len(codes), dtype=np.int64)
-        numbers[order] = self._counts.take(ordered) + rank + 1
-        own, counts = ordered.take(begins), np.diff(begins, append=len(codes))
-        self._counts[own] += counts
-        return codes, numbers
-
-    def _taken(
-        self,
-        rows: Batch,
-        codes: Int64Array,
-        numbers: Int64Array,
-        turns: Int64Array,
-        fits: list[tuple[int, ...]],
-    ) -> list[Found]:
-        of_key, waits = self._of_key, self._waits
-        found: list[Found] = []
-        values = self._values(rows)
-        of_rows = zip(
+        events_of = zip(
             codes.tolist(),
-            numbers.tolist(),
+            (turns if numbers is None else numbers).tolist(),
             rows.event_time_ns.tolist(),
             turns.tolist(),
             fits,
-            values,
+            self._values(rows),
             strict=True,
         )
-        for code, number, time_ns, turn, fit, value in of_rows:
+        found = self._taken(events_of) if kept is None else self._kept(events_of, places, kept)
+        self._check_size()
+        return found
+
+    def _taken(self, events: Iterable[_Event]) -> list[Found]:
+        of_key, waits = self._of_key, self._waits
+        found: list[Found] = []
+        for code, number, time_ns, turn, fit, value in events:
             one = of_key.get(code)
             if one is None:
                 if not self._begins(fit):
@@ -201,6 +220,39 @@ class PatternMachine(ByEventTime):
             if waits and (due_ns := one.waiting.due_ns) is not None:
                 heapq.heappush(self._due, (due_ns, code))
         return found
+
+    def _kept(self, events: Iterable[_Event], places: Int64Array, kept: Kept) -> list[Found]:
+        """Take events that windows may have lost."""
+        of_key, waits, lost = self._of_key, self._waits, kept.lost
+        found: list[Found] = []
+        is_shed = kept.is_shed.take(places).tolist()
+        for place, gone, (code, number, time_ns, turn, fit, value) in zip(
+            places.tolist(), is_shed, events, strict=True
+        ):
+            one = of_key.get(code)
+            if one is None:
+                if not self._begins(fit):
+                    continue
+                one = of_key[code] = matcher_of(self._settings, self._conditions.hold)
+            assert isinstance(one, WindowMatcher)
+            one.open(number, time_ns, fit)
+            if gone:
+                continue
+            made = one.take_opened(number, time_ns, turn, fit, value, lost.get(place, NOTHING))
+            if made:
+                self._hits += [(code, each) for each in made]
+                found += made
+            if waits and (due_ns := one.waiting.due_ns) is not None:
+                heapq.heappush(self._due, (due_ns, code))
+        return found
+
+    def _learn(self, shedding: WindowShedding) -> None:
+        """Tell the shedder which events were in matches, and which windows are over."""
+        for code, found in self._hits:
+            rows = self._rows.at(np.array([turn for turn, _ in found.parts], dtype=np.int64))
+            shedding.hit(code, found.window, rows.columns[NUMBER], rows.columns[TYPE])
+        shedding.finish(sorted(self._touched), self._passed_ns)
+        self._hits, self._touched = [], set()
 
     def _begins(self, fit: tuple[int, ...]) -> bool:
         """Return whether a match, or a window, may begin with an event that fits these."""
@@ -221,7 +273,11 @@ class PatternMachine(ByEventTime):
         while self._due and self._due[0][0] < self._passed_ns:
             _, code = heapq.heappop(self._due)
             waiting = self._of_key[code].waiting
-            found += waiting.decided(self._passed_ns)
+            made = waiting.decided(self._passed_ns)
+            found += made
+            if self._shedding is not None:
+                self._hits += [(code, one) for one in made]
+                self._touched.add(code)
             if waiting.due_ns is not None:
                 heapq.heappush(self._due, (waiting.due_ns, code))
         return found
@@ -247,13 +303,15 @@ class PatternMachine(ByEventTime):
             late, self._late, late_dropped = self._late, [], self.late_dropped
             self._start()
             self._passed_ns, self._late, self.late_dropped = END_NS, late, late_dropped
+            if self._shedding is not None:
+                self._shedding.keep({})
             return
         if self._step.counts_events:
             if len(self._rows) > self._most_rows:
                 self._keep_rows()
             return
         self._rows.forget_before(self._passed_ns - self._step.span_ns)
-        if len(self._of_key) > self._most_keys:
+        if (len(self._keys) if self._counts_all else len(self._of_key)) > self._most_keys:
             self._keep_keys()
 
     def _keep_rows(self) -> None:
@@ -273,8 +331,14 @@ class PatternMachine(ByEventTime):
         }
         self._most_keys = max(2 * len(of_key), _MANY_KEYS)
         codes = np.array(sorted(of_key), dtype=np.int64)
-        moved = self._keys.keep(codes).tolist() if self._step.keys else {0: 0}
+        if not self._step.keys:
+            return
+        moved = dict(enumerate(self._keys.keep(codes).tolist()))
         self._of_key = {moved[code]: of_key[code] for code in codes.tolist()}
+        if self._counts_all:
+            self._numbers.keep(codes)
+        if self._shedding is not None:
+            self._shedding.keep({code: moved[code] for code in codes.tolist()})
         self._due = [(due_ns, moved[code]) for due_ns, code in self._due if code in of_key]
         heapq.heapify(self._due)
 
@@ -284,9 +348,11 @@ class PatternMachine(ByEventTime):
             "keys": self._keys.snapshot(),
             "of_key": [[code, one.snapshot()] for code, one in self._of_key.items()],
             "most": [self._most_keys, self._most_rows],
-            "counts": self._counts.copy(),
+            "numbers": self._numbers.counts.copy(),
             "rows": self._rows.snapshot(),
             "turn": self._turn,
+            "events": self._events,
+            "shedding": None if self._shedding is None else self._shedding.snapshot(),
             "passed_ns": self._passed_ns,
             "late_dropped": self.late_dropped,
         }
@@ -303,19 +369,10 @@ class PatternMachine(ByEventTime):
                 self._due.append((made.waiting.due_ns, code))
         heapq.heapify(self._due)
         self._most_keys, self._most_rows = state["most"]
-        self._counts = state["counts"].copy()
+        self._numbers.counts = state["numbers"].copy()
         self._turn, self._passed_ns = state["turn"], state["passed_ns"]
+        self._events = state["events"]
+        if self._shedding is not None:
+            self._shedding = WindowShedding(self._step)
+            self._shedding.restore(state["shedding"])
         self.late_dropped = state["late_dropped"]
-
-
-def _with_openers(
-    places: Int64Array, fits: list[tuple[int, ...]], opens: np.ndarray[Any, Any]
-) -> tuple[Int64Array, list[tuple[int, ...]]]:
-    """Return the rows that fit something, and those that windows open with."""
-    more = np.setdiff1d(np.flatnonzero(opens), places, assume_unique=True)
-    if not len(more):
-        return places, fits
-    both = np.concatenate([places, more])
-    order = both.argsort(kind="stable")
-    all_fits = [*fits, *[()] * len(more)]
-    return both.take(order), [all_fits[one] for one in order.tolist()]

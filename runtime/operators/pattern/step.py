@@ -20,6 +20,8 @@ from runtime.shedding import Espice
 
 WINDOW_START = "window_start"
 """The column that says where a match's window begins."""
+NUMBER, TYPE = "#number", "#type"
+"""Of rows that may be shed: which of its key's events each is, and the code of its type."""
 EVENTS = "events"
 """The column that names the events of a match."""
 
@@ -176,8 +178,8 @@ class PatternStep(GatedStep):
 
     @property
     def counters(self) -> tuple[str, ...]:
-        """None."""
-        return ()
+        """Rows that were shed, if they may be."""
+        return () if self.shed is None else ("shed",)
 
     @property
     def has_time(self) -> bool:
