@@ -160,10 +160,7 @@ class StageReport:
         plain = asdict(self)
         del plain["counts"]
         if (closing := self.closing) is not None:
-            plain["closing"] |= {
-                "missed_share": closing.missed_share,
-                "mean_slack_ns": closing.mean_slack_ns,
-            }
+            plain["closing"] |= closing.means
         return plain | self.counts.by_name()
 
     @classmethod
@@ -174,13 +171,11 @@ class StageReport:
             TypeError: it has no name, kind, node or slot.
         """
         steps = [_made(StepReport, step) for step in plain.get("steps", [])]
-        closing, shedding = plain.get("closing"), plain.get("shedding")
-        parts = {
-            "counts": Counts.from_names(plain),
-            "closing": None if closing is None else _made(ClosingCounts, closing),
-            "shedding": None if shedding is None else _made(SheddingCounts, shedding),
-            "steps": steps,
-        }
+        parts: dict[str, Any] = {"counts": Counts.from_names(plain), "steps": steps}
+        if (closing := plain.get("closing")) is not None:
+            parts["closing"] = _made(ClosingCounts, closing)
+        if (shedding := plain.get("shedding")) is not None:
+            parts["shedding"] = _made(SheddingCounts, shedding)
         return _made(cls, {**plain, **parts})
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.expressions.expressions import col
@@ -21,6 +21,7 @@ from runtime.patterns.normal import Asked, Normal, Sequence
 from runtime.patterns.scopes import Within
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import BY_COUNT, BY_TIME, GREATER, conditional, sequences
+from tests.support.examples import five_times, twice
 
 LETTERS = "abcd"
 ASKED = (
@@ -143,7 +144,7 @@ def check(step: PatternStep, rows: list[dict[str, Any]], cuts: set[int]) -> None
     assert found == left(step, rows, set())
 
 
-@settings(max_examples=150)
+@five_times
 @given(
     first=sequences(has_end=True),
     rows=streams(),
@@ -157,7 +158,7 @@ def test_what_leaves_is_as_specified_key_by_key_however_rows_are_cut(
     check(step_of(Normal(ASKED[:4], (first,)), **given_), rows, cuts)
 
 
-@settings(max_examples=150)
+@five_times
 @given(
     first=sequences(has_end=False),
     rows=streams(),
@@ -171,7 +172,7 @@ def test_numbers_of_events_are_those_of_the_key(
     check(step_of(Normal(ASKED[:4], (first,)), **given_), rows, cuts)
 
 
-@settings(max_examples=100)
+@twice
 @given(
     first=conditional(skip="any"),
     rows=streams(),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.patterns.normal import Place, Sequence
@@ -31,6 +31,7 @@ from tests.patterns.worlds import (
     sequences,
     streams,
 )
+from tests.support.examples import five_times
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_two_a_then_two_b_is_the_papers_example(
 # -- any pattern, any stream ---------------------------------------------------------------
 
 
-@settings(max_examples=150)
+@five_times
 @given(
     first=sequences(has_end=True),
     second=st.none() | sequences(has_end=False),
@@ -78,7 +79,7 @@ def test_any_pattern_is_found_as_specified_in_scopes_of_time(
     same(Spec(pattern, skip="any", holds=no_condition, **given_), events)
 
 
-@settings(max_examples=150)
+@five_times
 @given(
     first=sequences(has_end=False),
     events=streams(),
@@ -94,7 +95,7 @@ def test_any_pattern_is_found_as_specified_in_scopes_of_a_number_of_events(
     same(Spec(normal(first), skip="any", holds=no_condition, **given_), events)
 
 
-@settings(max_examples=150)
+@five_times
 @given(
     data=st.data(),
     events=streams(),
@@ -119,7 +120,7 @@ def test_predicates_over_earlier_events_are_as_specified(
     same(Spec(pattern, skip=skip, holds=holds, **given_), events)
 
 
-@settings(max_examples=150)
+@five_times
 @given(
     data=st.data(),
     events=streams(),
@@ -159,7 +160,7 @@ def test_a_match_that_was_forbidden_has_used_its_events_up() -> None:
 # -- put away, and with losses --------------------------------------------------------------
 
 
-@settings(max_examples=150)
+@five_times
 @given(
     first=sequences(has_end=True),
     events=streams(),
@@ -177,7 +178,7 @@ def test_a_matcher_that_was_put_away_goes_on_as_before(
     same(spec, events, put_away=put_away)
 
 
-@settings(max_examples=150)
+@five_times
 @given(
     first=sequences(has_end=False),
     second=st.none() | sequences(has_end=False),
@@ -200,7 +201,7 @@ def test_a_window_that_lost_events_is_as_if_it_never_had_them(
     same(spec, events, put_away=put_away)
 
 
-@settings(max_examples=150)
+@five_times
 @given(
     first=sequences(has_end=True),
     events=streams(),

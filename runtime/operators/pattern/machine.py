@@ -129,6 +129,11 @@ class PatternMachine(ByEventTime):
         return 0 if self._shedding is None else self._shedding.shed
 
     @property
+    def comparisons(self) -> int:
+        """Pairs so far of events and windows that were not dropped: only of one that sheds."""
+        return 0 if self._shedding is None else self._shedding.kept
+
+    @property
     def shedding(self) -> SheddingCounts | None:
         """What shedding has come to; None: it does not shed."""
         return None if self._shedding is None else self._shedding.counts

@@ -156,7 +156,9 @@ class KeyWindows:
             return
         held = sum(map(len, self._types))
         low = min((one.first for one in self.open), default=self._begin + held)
-        if 2 * (low - self._begin) > held:
+        if not self.open:
+            self._types = []  # events up to the next window are not remembered
+        elif 2 * (low - self._begin) > held:
             self._types = [self.types_of(low, self._begin + held).copy()]
             self._begin = low
 

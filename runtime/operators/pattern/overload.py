@@ -48,6 +48,11 @@ class Overload:
         self._spells: list[list[int]] = []
 
     @property
+    def kept(self) -> int:
+        """Pairs so far that were not dropped."""
+        return self._pairs - self._dropped
+
+    @property
     def shed(self) -> int:
         """Events so far that no window of theirs kept."""
         return self._shed

@@ -96,6 +96,11 @@ class WindowShedding:
         return self._overload.counts
 
     @property
+    def kept(self) -> int:
+        """Pairs so far of events and windows that were not dropped."""
+        return self._overload.kept
+
+    @property
     def shed(self) -> int:
         """Events so far that no window of theirs kept."""
         return self._overload.shed

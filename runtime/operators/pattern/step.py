@@ -178,8 +178,8 @@ class PatternStep(GatedStep):
 
     @property
     def counters(self) -> tuple[str, ...]:
-        """Rows that were shed, if they may be."""
-        return () if self.shed is None else ("shed",)
+        """If it sheds: rows that were, and pairs of events and windows that were not dropped."""
+        return () if self.shed is None else ("shed", "comparisons")
 
     @property
     def has_time(self) -> bool:
