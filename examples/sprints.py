@@ -21,7 +21,7 @@ from runtime.shedding import Espice
 STRIKER = 10
 NEAR_M = 15.0
 RATE_HZ = 20
-PAIR_US = 300
+PAIR_US = 150
 """What an event costs in each of its windows, in the simulation; these overlap."""
 
 

@@ -38,7 +38,7 @@ class Overload:
         self._looked_ns: int | None = None
         self._arrived = self._processed = self._busy_ns = 0  # since the last look
         self._oldest_ns: int | None = None
-        self._newest_ns = 0
+        self._newest_ns = self._before_ns = 0  # stimulus times: of all, and as of the last look
         self._pairs = self._dropped = self._shed = 0
         self._seen = [0, 0]  # pairs and dropped ones, at the last look
         self._lost = [0.0, 0.0]  # pairs with something to drop; of matches lost, by pairs
@@ -88,9 +88,10 @@ class Overload:
         pairs, dropped = self._pairs - self._seen[0], self._dropped - self._seen[1]
         verdict = self._shedding.observe(
             Load(
-                # Rows wait; when they reached us tells how quickly they come.
-                now_ns=self._newest_ns,
+                now_ns=now_ns,
                 arrived=self._arrived,
+                # Rows wait; when they reached us tells how quickly they come.
+                came_ns=self._newest_ns - self._before_ns,
                 processed=self._processed,
                 busy_ns=self._busy_ns,
                 dropped_share=dropped / pairs if pairs else 0.0,
@@ -109,6 +110,7 @@ class Overload:
             if self._looks % _LOOKS_A_GUESS == 0:
                 self._kept_share = self._shedding.report().kept_share
             self._looks += 1
+        self._before_ns = self._newest_ns
         self._looked_ns, self._seen = now_ns, [self._pairs, self._dropped]
         self._arrived = self._processed = self._busy_ns = 0
         self._oldest_ns = None
@@ -185,7 +187,7 @@ class Overload:
             "shedding": self._shedding.snapshot(),
             "looked_ns": self._looked_ns,
             "since": [self._arrived, self._processed, self._busy_ns],
-            "stimuli": [self._oldest_ns, self._newest_ns],
+            "stimuli": [self._oldest_ns, self._newest_ns, self._before_ns],
             "pairs": [self._pairs, self._dropped, self._shed],
             "seen": list(self._seen),
             "lost": [*self._lost, self._kept_share, self._looks],
@@ -198,7 +200,7 @@ class Overload:
         self._shedding.restore(state["shedding"])
         self._looked_ns = state["looked_ns"]
         self._arrived, self._processed, self._busy_ns = state["since"]
-        self._oldest_ns, self._newest_ns = state["stimuli"]
+        self._oldest_ns, self._newest_ns, self._before_ns = state["stimuli"]
         self._pairs, self._dropped, self._shed = state["pairs"]
         self._seen = list(state["seen"])
         *self._lost, self._kept_share, self._looks = state["lost"]
