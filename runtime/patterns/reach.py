@@ -19,6 +19,7 @@ class ReachMatcher(KeyMatcher):
         super().__init__(settings, holds)
         assert isinstance(settings.scope, Within)
         self._scope = settings.scope
+        self._used[0] = set()
 
     def take(
         self,
@@ -43,8 +44,7 @@ class ReachMatcher(KeyMatcher):
         if self.log.forget(low):
             for chain in self._chains:
                 chain.forget(low)
-            if used := self._used.get(0):
-                self._used[0] = {one for one in used if one >= low}
+            self._used[0] = {one for one in self._used[0] if one >= low}
         return found
 
     def _in_reach(
@@ -57,7 +57,7 @@ class ReachMatcher(KeyMatcher):
             ends = chain.ends[-1]
             if not ends.at or ends.at[-1] != number or ends.start[-1] < low:
                 continue  # out of reach, or used up by an alternative before
-            for match in self._chosen(chain, number, low, self._used.setdefault(0, set())):
+            for match in self._chosen(chain, number, low, self._used[0]):
                 made = self._made(match, which, turn, time_ns, None)
                 found += self._left(made, self._due_ns(match))
                 self._consume(match)
@@ -69,10 +69,10 @@ class ReachMatcher(KeyMatcher):
             return
         gone = {number for number, _, _ in match}
         if settings.selection == "last":
-            self._used.setdefault(0, set()).update(gone)
+            self._used[0].update(gone)
             return
         self._chains = [Chain(one) for one in settings.rules]
-        used = self._used.setdefault(0, set())
+        used = self._used[0]
         used |= gone
         self._replay(self._chains, 0, used)
 
@@ -87,7 +87,7 @@ class ReachMatcher(KeyMatcher):
         """Return all state; see `KeyMatcher`."""
         return {
             "log": self.log.snapshot(),
-            "used": sorted(self._used.get(0, NONE)),
+            "used": sorted(self._used[0]),
             "waiting": self.waiting.snapshot(),
         }
 
