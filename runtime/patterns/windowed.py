@@ -172,7 +172,7 @@ class WindowMatcher(KeyMatcher):
             for one, rules in zip(roles, self._settings.rules, strict=True)
         )
         for window in self.windows.around(self._full, number, self.log):
-            if window.key in lost:
+            if window.key in lost and not (self._is_full(window.key) and not self._waits):
                 self._lost.setdefault(window.key, set()).add(number)
                 if bars and window.key not in self._own:
                     self._make_own(window)
