@@ -14,12 +14,16 @@ _FEW = 64
 
 
 class _Own:
-    """A window that has lists of its own: it lost events, or used them up."""
+    """A window that has lists of its own: it lost events, or used them up.
 
-    __slots__ = ("chains", "window")
+    `kept` are numbers of events that it has, and the windows that share lists have not.
+    """
+
+    __slots__ = ("chains", "kept", "window")
 
     def __init__(self, window: Window, rules: tuple[Rules, ...]) -> None:
         self.window = window
+        self.kept: set[int] = set()
         self.chains = [Chain(one) for one in rules]
 
     def take(self, number: int, roles: list[Roles], values: dict[str, Any] | None) -> list[int]:
@@ -55,6 +59,7 @@ class WindowMatcher(KeyMatcher):
         self._counts: dict[int, int] = {}
         self._own: dict[int, _Own] = {}  # {key of the window: its lists}
         self._lost: dict[int, set[int]] = {}  # {key of the window: numbers of what it lost}
+        self._gone: set[int] = set()  # numbers of what all windows that share lists lost
 
     def open(self, number: int, time_ns: int, fits: tuple[int, ...]) -> None:
         """Let an event open and end windows, and do nothing else."""
@@ -86,15 +91,17 @@ class WindowMatcher(KeyMatcher):
         found = self.waiting.decided(time_ns) if self._waits else []
         if not fits or self.windows.low(self.log) is None or self._has_all():
             return found  # it is in no window, or in none that waits for a match
-        self.log.add(number, time_ns, turn, fits, values)
         roles = [one.roles(fits) for one in self._settings.rules]
-        if lost:
+        is_gone = bool(lost) and self._is_gone(number, lost)
+        self.log.add(number, time_ns, turn, fits, values)
+        if lost and not is_gone:
             self._lose(number, roles, lost)
         if self._waits:
             for key in self.waiting.bar(turn, [one.ends for one in roles], lost):
                 if key in self._counts:
                     self._counts[key] -= 1  # its window waits for another match again
-        ended = self._add(number, roles, values)
+        self._orders = 0
+        ended = [] if is_gone else self._add(number, roles, values)
         if self._own:
             found += self._in_own(number, time_ns, turn, roles, values)
         if ended:
@@ -140,7 +147,7 @@ class WindowMatcher(KeyMatcher):
     @property
     def _is_varied(self) -> bool:
         """Whether an earlier window need not have had what a later one has."""
-        return bool(self._own or self._lost or self._waits)
+        return bool(self._own or self._lost or self._gone or self._waits)
 
     def _count(self, window: Window) -> None:
         most = self._settings.most
@@ -160,6 +167,24 @@ class WindowMatcher(KeyMatcher):
         return (self._full is not None and key <= self._full) or self._counts.get(key, 0) >= most
 
     # -- windows with lists of their own --------------------------------------------------
+
+    def _is_gone(self, number: int, lost: frozenset[int]) -> bool:
+        """Return whether few windows keep an event: these have lists of their own then.
+
+        So that what most lose costs no more than it would had no window kept it.
+        """
+        windows = list(self.windows.around(self._full, number, self.log))
+        keepers = [one for one in windows if one.key not in lost]
+        if 2 * len(keepers) > len(windows):
+            return False
+        for window in keepers:
+            own = self._own.get(window.key) or self._make_own(window)
+            own.kept.add(number)
+        self._gone.add(number)
+        for key in lost:
+            if key in self._own:
+                self._lost.setdefault(key, set()).add(number)
+        return True
 
     def _lose(self, number: int, roles: list[Roles], lost: frozenset[int]) -> None:
         """Remember what windows lost.
@@ -193,7 +218,8 @@ class WindowMatcher(KeyMatcher):
         key = own.window.key
         own.chains = [Chain(one) for one in self._settings.rules]
         used = NONE if self._keeps_used else self._used[key]
-        self._replay(own.chains, own.window.low, used, self._lost.get(key, NONE))
+        lost = self._lost.get(key, NONE) | (self._gone - own.kept)
+        self._replay(own.chains, own.window.low, used, lost)
 
     def _in_own(
         self,
@@ -257,6 +283,7 @@ class WindowMatcher(KeyMatcher):
                 self._used[key] = kept
             else:
                 del self._used[key]
+        self._gone = {one for one in self._gone if one >= low}
         oldest = self.windows.oldest()
         self._counts = {key: n for key, n in self._counts.items() if key >= oldest}
 
@@ -269,7 +296,8 @@ class WindowMatcher(KeyMatcher):
             "windows": self.windows.snapshot(),
             "full": self._full,
             "counts": [list(one) for one in self._counts.items()],
-            "own": [list(own.window) for own in self._own.values()],
+            "own": [[list(own.window), sorted(own.kept)] for own in self._own.values()],
+            "gone": sorted(self._gone),
             "used": [[key, sorted(gone)] for key, gone in self._used.items()],
             "lost": [[key, sorted(gone)] for key, gone in self._lost.items()],
             "waiting": self.waiting.snapshot(),
@@ -284,9 +312,12 @@ class WindowMatcher(KeyMatcher):
         self._counts = dict(state["counts"])
         self._used = {key: set(gone) for key, gone in state["used"]}
         self._lost = {key: set(gone) for key, gone in state["lost"]}
-        self._replay(self._chains, 0, NONE)
-        for one in state["own"]:
-            self._make_own(Window(*one))
+        self._gone = set(state["gone"])
+        self._replay(self._chains, 0, NONE, self._gone)
+        for one, kept in state["own"]:
+            own = self._make_own(Window(*one))
+            own.kept = set(kept)
+            self._fill(own)
 
 
 def _last_ns(window: Window) -> int:

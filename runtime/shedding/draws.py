@@ -1,8 +1,9 @@
-"""Chance that depends on which pair it is drawn for, not on when: a replay draws the same.
+"""Chance that depends on which event it is drawn for, not on when: a replay draws the same.
 
-A pair is an event in a window. Each has a number between 0 and 1 of its own, a hash of the two
-numbers and a seed, so it is the same however rows are cut into batches, and nothing of it has to
-be kept but the seed.
+Each event has a number between 0 and 1 of its own, a hash of its number and a seed, so it is the
+same however rows are cut into batches, and nothing of it has to be kept but the seed. It is one for
+all windows of the event: those that drop it with the same chance do so together, and an event that
+no window keeps is work that is saved, whatever an operator shares among windows.
 """
 
 from __future__ import annotations
@@ -32,17 +33,9 @@ def mixed(numbers: Int64Array, *, salt: int) -> npt.NDArray[np.uint64]:
     return hashed
 
 
-def draws_of_pairs(events: Int64Array, windows: Int64Array, *, seed: int) -> FloatArray:
-    """Return a number in [0, 1) for each pair.
-
-    Args:
-        events: shape (pairs,), the number of the event.
-        windows: shape (pairs,), the number of the window.
-        seed: 0 or more.
-    """
-    of_windows = mixed(windows, salt=2 * seed + 1)
-    hashed = mixed((mixed(events, salt=2 * seed + 2) ^ of_windows).view(np.int64), salt=0)
-    return _as_share(hashed)
+def draws_of_events(events: Int64Array, *, seed: int) -> FloatArray:
+    """Return a number in [0, 1) for each event, by its number."""
+    return _as_share(mixed(events, salt=2 * seed + 2))
 
 
 def draws_of_windows(windows: Int64Array, *, seed: int) -> FloatArray:

@@ -1,7 +1,7 @@
 """What any shedder answers: which pairs of an event and a window to drop, given how many.
 
 A shedder knows chances: how likely each pair is to be dropped. Whether it is, is drawn for the
-pair (`draws`), here, for all of them alike.
+event (`draws`), here, for all of them alike.
 
 ```
 learn(finished windows)   what matches are made of
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from runtime.model import BoolArray, Int64Array
-from runtime.shedding.draws import FloatArray, draws_of_pairs, draws_of_windows
+from runtime.shedding.draws import FloatArray, draws_of_events, draws_of_windows
 from runtime.shedding.places import Sizes
 from runtime.shedding.windows import FinishedWindows
 
@@ -120,7 +120,7 @@ class Shedder(ABC):
             dropped[likely] = ~self.keeps_whole(windows[likely])
         open_ = np.flatnonzero(dropped & (chances < 1))
         if len(open_):
-            drawn = draws_of_pairs(events[open_], windows[open_], seed=self._seed)
+            drawn = draws_of_events(events[open_], seed=self._seed)
             dropped[open_] = drawn < chances[open_]
         return dropped
 
