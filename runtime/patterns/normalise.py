@@ -21,13 +21,18 @@ _Item: TypeAlias = "Place | tuple[int, ...]"
 """A place, or the numbers of what may not come there."""
 
 
-def normal_of(pattern: Part, *, step: str) -> Normal:
+def normal_of(pattern: Part, *, step: str, opener: Event | None = None) -> Normal:
     """Return a pattern in its normal form.
+
+    Args:
+        pattern: as it is written.
+        step: whose it is.
+        opener: what opens windows; it is asked for, too, and need not be in the pattern.
 
     Raises:
         FlowError: it cannot be; says what of it, the rule and the way out.
     """
-    return _Writer(step).normal(pattern)
+    return _Writer(step).normal(pattern, opener)
 
 
 class _Writer:
@@ -35,12 +40,19 @@ class _Writer:
         self._step = step
         self._events: list[Event] = []
 
-    def normal(self, pattern: Part) -> Normal:
+    def normal(self, pattern: Part, opener: Event | None) -> Normal:
         alternatives = self._lists(pattern)
+        if opener is not None:
+            self._number(opener)
         asked = tuple(self._asked(one) for one in self._events)
         sequences = tuple(self._sequence(items) for items in alternatives)
         for one in sequences:
             self._check_reads(one, asked)
+        if opener is not None and asked[self._number(opener)].also is not None:
+            raise self.refuse(
+                f"its windows are opened by {opener.name!r}, which reads earlier events; there are "
+                "none when a window opens: open it by an event that reads its own row only"
+            )
         return Normal(asked, sequences)
 
     def refuse(self, problem: str) -> FlowError:

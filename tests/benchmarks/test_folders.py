@@ -14,7 +14,7 @@ from benchmarks.__main__ import BENCHMARKS, folder_of, listing
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = sorted(path.parent.name for path in (ROOT / "benchmarks").glob("*/__init__.py"))
 # {folder: other folders}; the rest may none. The flow of `mace-gates` is that of `sltuner-zipf`.
-MAY_IMPORT = {"ssg": {"engine", "sltuner"}, "mace": {"sltuner"}}
+MAY_IMPORT = {"ssg": {"engine", "sltuner"}, "mace": {"sltuner"}, "patterns": {"espice"}}
 
 
 def imported_folders(path: Path) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -27,6 +28,7 @@ class Operator:
     size: float = 100.0
     queued: float = 0.0
     now_ns: int = 0
+    came: deque[list[int]] = field(default_factory=deque)  # [when, how many of them wait]
     said: list[tuple[float, float, float, Verdict]] = field(default_factory=list)
 
     def run(
@@ -42,7 +44,9 @@ class Operator:
             cost_ns = self.fixed_ns + (1 - share) * (self.whole_ns - self.fixed_ns)
             processed = min(int(self.queued + arrived), round(step_ns / max(cost_ns, 1.0)))
             self.queued += arrived - processed
-            wait_ns = int(self.queued * cost_ns)
+            wait_ns = (
+                self._age_ns(arrived, processed) if self.by_age else int(self.queued * cost_ns)
+            )
             verdict = self.detector.observe(
                 Load(
                     self.now_ns,
@@ -59,6 +63,16 @@ class Operator:
             latency = (wait_ns + cost_ns + self.upstream_ns + self.rest_ns) / SECOND
             self.said.append((self.now_ns / SECOND, self.queued, latency, verdict))
             share = min(verdict.amount.share * self.off, 1.0) if verdict.amount else 0.0
+
+    def _age_ns(self, arrived: int, processed: int) -> int:
+        """Return how long ago the oldest that waits came."""
+        self.came.append([self.now_ns, arrived])
+        while self.came and processed >= self.came[0][1]:
+            processed -= self.came.popleft()[1]
+        if not self.came:
+            return 0
+        self.came[0][1] -= processed
+        return self.now_ns - self.came[0][0]
 
     def after(self, seconds: float) -> list[tuple[float, float, float, Verdict]]:
         """Return what was seen from then on."""

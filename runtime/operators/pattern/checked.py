@@ -42,11 +42,10 @@ WORDS = {
 def scope_of(
     pattern: Normal, window: AnyWindow | None, within: Duration | int | None, *, step: str
 ) -> Within | WindowRule:
-    """Return what a match lies in.
+    """Return what a match lies in; the pattern asks for what opens its windows.
 
     Raises:
         SettingError: neither is given, or both; or what is no window.
-        FlowError: a window is opened by an event that the pattern does not have.
     """
     if window is None and within is None:
         raise SettingError(
@@ -59,11 +58,6 @@ def scope_of(
         )
     if isinstance(window, OpenedBy):
         names = [one.name for one in pattern.asked]
-        if window.event.name not in names:
-            raise FlowError(
-                f"step {step!r}: its windows are opened by {window.event.name!r}, which is not in "
-                f"the pattern; there are {', '.join(names)}"
-            )
         return OpenedWindows(names.index(window.event.name), window.span_ns, window.events)
     if isinstance(window, CountWindow):
         return CountWindows(window.size, window.every)

@@ -15,7 +15,7 @@ from runtime.operators.ground.streams import AnyKeyed, AnyStream, Names, names_o
 from runtime.operators.pattern.checked import AnyWindow, check_columns, check_meaning, scope_of
 from runtime.operators.pattern.machine import PatternMachine
 from runtime.operators.pattern.step import EVENTS, WINDOW_START, PatternStep
-from runtime.patterns.language import Part
+from runtime.patterns.language import OpenedBy, Part
 from runtime.patterns.normalise import normal_of
 from runtime.patterns.scopes import Within
 from runtime.patterns.settings import Selection
@@ -92,7 +92,8 @@ class Patterning(AnyStream):
             raise FlowError(
                 f"step {name!r}: {pattern!r} is no pattern; write sw.seq(sw.event('A', where=…), …)"
             )
-        normal = normal_of(pattern, step=name)
+        opener = window.event if isinstance(window, OpenedBy) else None
+        normal = normal_of(pattern, step=name, opener=opener)
         check_columns(normal, self.schema, type_column=type, id_column=id, step=name)
         scope = scope_of(normal, window, within, step=name)
         check_meaning(

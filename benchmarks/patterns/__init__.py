@@ -1,0 +1,1 @@
+"""How quick the pattern operator is."""

@@ -1,0 +1,130 @@
+"""Q1 to Q4 of [espice] as a user writes them, on real data: see docs/benchmarks/espice.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+import slackwater as sw
+from benchmarks.espice.options import Quotes, quotes, steps_3, steps_4
+from benchmarks.espice.soccer import positions
+from runtime.operators.pattern.step import PatternStep
+from runtime.patterns.language import Seq
+
+STRIKER = 10
+NEAR_M = 15.0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query over some rows.
+
+    Attributes:
+        name: what it is called.
+        rows: in order; `time` in nanoseconds.
+        build: adds the pattern to a stream of them.
+    """
+
+    name: str
+    rows: pa.Table
+    build: Callable[[sw.Stream], sw.Stream]
+
+    def step(self) -> PatternStep:
+        """Return the step of the pattern."""
+        flow = sw.Dataflow("speed")
+        rows = flow.source("rows", sw.table(self.rows), event_time="time", time_unit="ns")
+        made = flow.steps[self.build(rows).name]
+        assert isinstance(made, PatternStep)
+        return made
+
+
+def query_1(count: int = 4) -> Asked:
+    """N others near the striker, in 15 s behind a sprint of his."""
+    of = positions(20)
+    is_striker = of.tags[of.player] == STRIKER
+    last = np.maximum.accumulate(np.where(is_striker, np.arange(len(is_striker)), -1))
+    away_m = np.hypot(of.x_m - of.x_m[last], of.y_m - of.y_m[last])
+    rows = pa.table(
+        {
+            "time": of.time_us * 1_000,
+            "player": of.tags[of.player],
+            "sprints": is_striker & (of.speed_mps >= 5),
+            "is_near": (last >= 0) & ~is_striker & (away_m <= NEAR_M),
+        }
+    )
+
+    def build(stream: sw.Stream) -> sw.Stream:
+        sprint = sw.event("sprint", where=sw.col("sprints"))
+        near = sw.event("near", where=sw.col("is_near"))
+        return stream.pattern(
+            sw.seq(sprint, sw.any_of(count, near, distinct="player")),
+            window=sw.opened_by(sprint, within="15s"),
+            matches=1,
+        )
+
+    return Asked("Q1", rows, build)
+
+
+def query_2(seed: int, count: int = 20, size: int = 2_000) -> Asked:
+    """N contracts that rise, or n that fall, behind a leading one."""
+    of = quotes(500, order="a minute", seed=seed)
+
+    def build(stream: sw.Stream) -> sw.Stream:
+        lead = sw.event("lead", where=sw.col("is_leading"))
+        rise = sw.event("rise", where=sw.col("change") > 0)
+        fall = sw.event("fall", where=sw.col("change") < 0)
+        either = sw.either(
+            *(sw.seq(lead, sw.any_of(count, one, distinct="contract")) for one in (rise, fall))
+        )
+        window = sw.opened_by(lead, events=size)
+        return stream.pattern(either, window=window, matches=1)
+
+    return Asked("Q2", _rows(of), build)
+
+
+def query_3(seed: int, size: int = 2_000) -> Asked:
+    """Twenty contracts in sequence, all rising or all falling."""
+    of = quotes(200, order="a run", seed=seed)
+
+    def build(stream: sw.Stream) -> sw.Stream:
+        lead = sw.event("lead", where=sw.col("is_leading"))
+        both = sw.either(*_both(steps_3(of).tolist()))
+        window = sw.opened_by(lead, events=size)
+        return stream.pattern(both, type="contract", window=window, matches=1)
+
+    return Asked("Q3", _rows(of), build)
+
+
+def query_4(seed: int, size: int = 2_000) -> Asked:
+    """Fourteen steps of ten contracts, one of them four times."""
+    of = quotes(60, order="a run", seed=seed)
+
+    def build(stream: sw.Stream) -> sw.Stream:
+        both = sw.either(*_both(steps_4(of).tolist()))
+        window = sw.count_window(size, every=100)
+        return stream.pattern(both, type="contract", window=window, matches=1)
+
+    return Asked("Q4", _rows(of), build)
+
+
+def _both(steps: list[int]) -> list[Seq]:
+    """Return the sequence of rising quotes, and that of falling ones."""
+    found = []
+    for word, where in (("rise", sw.col("change") > 0), ("fall", sw.col("change") < 0)):
+        events = {one: sw.event(f"{word}{one}", of_type=one, where=where) for one in set(steps)}
+        found.append(sw.seq(*(events[one] for one in steps)))
+    return found
+
+
+def _rows(of: Quotes) -> pa.Table:
+    return pa.table(
+        {
+            "time": np.arange(len(of.contract)) * 1_000_000,
+            "contract": of.contract,
+            "change": of.change,
+            "is_leading": of.is_leading,
+        }
+    )
