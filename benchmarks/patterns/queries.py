@@ -36,7 +36,8 @@ class Asked:
         """Return the step of the pattern."""
         flow = sw.Dataflow("speed")
         rows = flow.source("rows", sw.table(self.rows), event_time="time", time_unit="ns")
-        made = flow.steps[self.build(rows).name]
+        built = self.build(rows)
+        made = flow.steps[built.name]
         assert isinstance(made, PatternStep)
         return made
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import deque
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from runtime.patterns.rules import Kind, Roles, Rules
@@ -143,6 +144,41 @@ class Chain:
         for k in roles.barred:
             self.barred[k].append(number)
 
+    def remove(self, gone: Collection[int]) -> None:
+        """Let go of events that are used up, in lists of a plain sequence.
+
+        What followed one of them follows the one before it now, or nothing, and then goes, too. So
+        only what lies between it and the next of its place changes.
+        """
+        changed: list[int] = []  # numbers of what went, or begins elsewhere, of the place before
+        for k, ends in enumerate(self.ends):
+            own = [number for number in gone if _has(ends.at, number)]
+            if k:
+                before, after = self.ends[k - 1], changed
+                for number in after:
+                    following = bisect_right(before.at, number)
+                    last = before.at[following] if following < len(before.at) else None
+                    first = bisect_right(ends.at, number)
+                    end = len(ends.at) if last is None else bisect_right(ends.at, last)
+                    if first == end:
+                        continue
+                    # All of these have the same one before them now.
+                    newest = bisect_left(before.at, ends.at[first]) - 1
+                    start = before.start[newest] if newest >= 0 else None
+                    for place in range(first, end):
+                        if start is None:
+                            own.append(ends.at[place])
+                        elif ends.start[place] != start:
+                            ends.start[place] = start
+                            own.append(ends.at[place])
+                    if start is None:
+                        del ends.at[first:end], ends.start[first:end]
+            for number in gone:
+                place = bisect_left(ends.at, number)
+                if place < len(ends.at) and ends.at[place] == number:
+                    del ends.at[place], ends.start[place]
+            changed = sorted(set(own))
+
     def _start(self, k: int, number: int) -> int | None:
         """Return the latest start of matches of all places before k that an event may follow."""
         if not k:
@@ -200,3 +236,8 @@ class Chain:
         """Return whether nothing that is surely barred in front of place k lies between."""
         bars = self.barred[k]
         return not bars or bisect_left(bars, before) == bisect_right(bars, after)
+
+
+def _has(numbers: list[int], number: int) -> bool:
+    place = bisect_left(numbers, number)
+    return place < len(numbers) and numbers[place] == number

@@ -20,6 +20,7 @@ class ReachMatcher(KeyMatcher):
         assert isinstance(settings.scope, Within)
         self._scope = settings.scope
         self._used[0] = set()
+        self._is_plain = all(one.is_plain for one in settings.rules)
 
     def take(
         self,
@@ -71,9 +72,13 @@ class ReachMatcher(KeyMatcher):
         if settings.selection == "last":
             self._used[0].update(gone)
             return
-        self._chains = [Chain(one) for one in settings.rules]
         used = self._used[0]
         used |= gone
+        if self._is_plain:
+            for chain in self._chains:
+                chain.remove(gone)
+            return
+        self._chains = [Chain(one) for one in settings.rules]
         self._replay(self._chains, 0, used)
 
     def _due_ns(self, match: Match) -> int:

@@ -54,6 +54,7 @@ class WindowMatcher(KeyMatcher):
         super().__init__(settings, holds)
         assert not isinstance(settings.scope, Within)
         self.windows = settings.scope.begin()
+        self._is_plain = not self._keeps_used and all(one.is_plain for one in settings.rules)
         # Of windows: those up to this key have all their matches; counts of those behind it.
         self._full: int | None = None
         self._counts: dict[int, int] = {}
@@ -260,8 +261,12 @@ class WindowMatcher(KeyMatcher):
                 found += self._left(made, _last_ns(window))
                 self._count(window)
                 if self._settings.consumes:
-                    used.update(one for one, _, _ in match)
-                    if not self._keeps_used:
+                    gone = {one for one, _, _ in match}
+                    used.update(gone)
+                    if self._is_plain:
+                        for chain in own.chains:
+                            chain.remove(gone)
+                    elif not self._keeps_used:
                         self._fill(own)
                     break
                 if self._is_full(window.key):

@@ -213,3 +213,21 @@ def test_what_was_lost_forbids_nothing_up_to_the_end(
     first: Sequence, events: list[Event], lost: frozenset[tuple[int, int]], **given_: Any
 ) -> None:
     same(Spec(normal(first), skip="any", holds=no_condition, lost=lost, **given_), events)
+
+
+@five_times
+@given(
+    letters=st.lists(st.sampled_from([A, B, C]), min_size=1, max_size=4),
+    events=streams(),
+    scope=st.sampled_from([*BY_TIME, *BY_COUNT]),
+    selection=st.sampled_from(["first", "each", "cumulative"]),
+    most=st.sampled_from([None, 2]),
+    put_away=st.frozensets(st.integers(1, 11), max_size=2),
+)
+def test_what_is_used_up_leaves_the_lists_of_plain_sequences_as_if_they_were_made_anew(
+    letters: list[int], events: list[Event], put_away: frozenset[int], **given_: Any
+) -> None:
+    given_["most"] = None if isinstance(given_["scope"], Within) else given_["most"]
+    pattern = normal(Sequence(tuple(one(letter) for letter in letters)))
+    spec = Spec(pattern, consumes=True, skip="any", holds=no_condition, **given_)
+    same(spec, events, put_away=put_away)
