@@ -24,7 +24,7 @@ Sizes = Int64Array | int
 
 
 def likely_sizes(
-    positions: Int64Array, in_a_window: FloatArray | float, left: FloatArray
+    positions: Int64Array, in_a_window: FloatArray | Int64Array | float, left: FloatArray
 ) -> Int64Array:
     """Return how many events windows of a time will have, as far as can be told at each event.
 

@@ -19,6 +19,9 @@ import numpy as np
 
 from runtime.shedding.draws import FloatArray
 
+_EVENTS = 4.0
+"""Events like any other that a type is taken to have had besides: that it was in no match so far is
+no proof that it never will be. What stands in no pattern still comes last, having come often."""
 _HITS = 16.0
 """Hits that a place must have had for its own to count as much as those of the stretch it is in."""
 
@@ -31,9 +34,11 @@ def prior_rates(hits: FloatArray, seen: FloatArray) -> FloatArray:
         seen: shape (types, cells), events.
 
     Returns:
-        shape (types, cells), 0 to 1; 0 for types that had no hit at all.
+        shape (types, cells), 0 to 1; all 0 if there was no hit at all.
     """
-    of_type = ratio(hits.sum(axis=1, keepdims=True), seen.sum(axis=1, keepdims=True))
+    overall = hits.sum() / max(float(seen.sum()), 1.0)
+    own_hits, own_seen = (one.sum(axis=1, keepdims=True) for one in (hits, seen))
+    of_type = (own_hits + _EVENTS * overall) / (own_seen + _EVENTS)
     by_place = factors(hits.sum(axis=0), (seen * of_type).sum(axis=0))
     rates: FloatArray = np.minimum(of_type * by_place, 1.0)
     return rates

@@ -25,7 +25,7 @@ def test_where_types_and_places_work_apart_the_prior_is_the_truth() -> None:
     of_type, of_place = np.array([[0.1], [0.4], [0.0]]), np.array([[0.5, 1.0, 1.5, 1.0]])
     seen = np.full((3, 4), 1e7)
     found = prior_rates(seen * of_type * of_place, seen)
-    assert found == pytest.approx(of_type * of_place, rel=1e-3)
+    assert found == pytest.approx(of_type * of_place, rel=1e-3, abs=1e-6)
 
 
 @given(
@@ -51,6 +51,12 @@ def test_a_place_without_hits_goes_by_its_neighbourhood() -> None:
     found = factors(hits, np.full(64, 30.0 / 64))
     assert found[10] == found.max()
     assert found[9] > found[20] > found[50] > 0
+
+
+def test_a_type_without_a_hit_is_worth_the_less_the_oftener_it_came() -> None:
+    hits = np.array([[50.0], [0.0], [0.0]])
+    found = prior_rates(hits, np.array([[100.0], [1000.0], [2.0]]))[:, 0]
+    assert found[0] > found[2] > found[1] > 0
 
 
 def test_nothing_seen_is_worth_nothing_and_raises_nothing() -> None:
