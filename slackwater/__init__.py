@@ -47,6 +47,17 @@ from runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
 from runtime.old_names import old_names
 from runtime.operators.ground.drift import clock_bound
 from runtime.order import aq_k_slack, by_sequence, error_within, k_slack, ldop, mp_k_slack
+from runtime.patterns.language import (
+    all_of,
+    any_of,
+    count_window,
+    either,
+    event,
+    no,
+    opened_by,
+    repeat,
+    seq,
+)
 from runtime.schedule import (
     CoarseStimulus,
     FifoOrder,
@@ -57,6 +68,7 @@ from runtime.schedule import (
     StageView,
     StimulusOrder,
 )
+from runtime.shedding import baseline_shedding, espice, random_shedding
 from runtime.simulate import CostModel, LinkModel
 from runtime.sinks import Output, OutputContext, SinkWriter
 from runtime.sources.clock_columns import clock_columns
@@ -113,7 +125,10 @@ __all__ = [
     "Tuning",
     "Warn",
     "__version__",
+    "all_of",
+    "any_of",
     "aq_k_slack",
+    "baseline_shedding",
     "blocks",
     "by_sequence",
     "callback_sink",
@@ -122,9 +137,13 @@ __all__ = [
     "col",
     "collect_sink",
     "count",
+    "count_window",
     "csv",
     "duration",
+    "either",
     "error_within",
+    "espice",
+    "event",
     "event_driven",
     "event_time",
     "ignore",
@@ -138,11 +157,16 @@ __all__ = [
     "mean_delay",
     "min",
     "mp_k_slack",
+    "no",
+    "opened_by",
     "parquet",
     "parquet_sink",
     "probslack",
     "quantile",
+    "random_shedding",
+    "repeat",
     "rewritten",
+    "seq",
     "sliding",
     "spark",
     "spark_stream",

@@ -74,6 +74,11 @@ class ClosingCounts:
         """The mean slack: SL, [probslack] Eq. 2, by window; 0 of none."""
         return self.slack_ns / self.windows if self.windows else 0.0
 
+    @property
+    def means(self) -> dict[str, float]:
+        """{name: value} of what follows from the others."""
+        return {"missed_share": self.missed_share, "mean_slack_ns": self.mean_slack_ns}
+
 
 class ClosingRun(Protocol):
     """What one aggregate, or one of its replicas, knows of closing. It looks at no clock."""

@@ -21,6 +21,7 @@ from runtime.measure.outcomes import (
     AT_STAGE,
     IN_FLIGHT,
     OUT,
+    SHED,
     Counts,
     LedgerPlace,
     at_stages,
@@ -167,7 +168,7 @@ class _Tally:
 
     def come_out(self, stage: StageReport, *, arrived: int, is_mixed: bool) -> None:
         out = arrived if is_mixed else stage.counts.at(*AT_STAGE)
-        for one in at_stages(LedgerPlace.LEFT_OUT, LedgerPlace.HERE):
+        for one in (*at_stages(LedgerPlace.LEFT_OUT, LedgerPlace.HERE), SHED):
             rows = stage.counts[one]
             rows = min(rows, out) if is_mixed else rows
             self.counts[one] += rows

@@ -34,6 +34,7 @@ __all__ = [
     "OF_JOB",
     "OUT",
     "READY",
+    "SHED",
     "SLACK_READY",
     "Counted",
     "Counts",
@@ -291,6 +292,13 @@ FILTERED = registered(
         LedgerPlace.LEFT_BEHIND,
         "Dropped by the user's filters in this stage, before an operator saw them.",
         is_usual=True,
+    )
+)
+SHED = registered(
+    Outcome(
+        "shed",
+        LedgerPlace.LEFT_BEHIND,
+        "Dropped under load, of all windows that it was in, so that a latency bound is kept.",
     )
 )
 IN_FLIGHT = registered(

@@ -27,6 +27,7 @@ from runtime.measure.replaced import Replaced
 from runtime.measure.series import LatencySeries
 from runtime.measure.step_report import StepReport
 from runtime.measure.tuning import TuningReport
+from runtime.shedding.counts import SheddingCounts
 
 
 @dataclass
@@ -72,6 +73,8 @@ class StageReport:
     """{what else its operator counts: how many}."""
     closing: ClosingCounts | None = None
     """Of one whose windows close in time: what that has come to."""
+    shedding: SheddingCounts | None = None
+    """Of one that sheds: what that has come to."""
     steps: list[StepReport] = field(default_factory=list)
     """Its own step, then those fused behind it."""
     share: str = ""
@@ -157,10 +160,7 @@ class StageReport:
         plain = asdict(self)
         del plain["counts"]
         if (closing := self.closing) is not None:
-            plain["closing"] |= {
-                "missed_share": closing.missed_share,
-                "mean_slack_ns": closing.mean_slack_ns,
-            }
+            plain["closing"] |= closing.means
         return plain | self.counts.by_name()
 
     @classmethod
@@ -171,12 +171,11 @@ class StageReport:
             TypeError: it has no name, kind, node or slot.
         """
         steps = [_made(StepReport, step) for step in plain.get("steps", [])]
-        closing = plain.get("closing")
-        parts = {
-            "counts": Counts.from_names(plain),
-            "closing": None if closing is None else _made(ClosingCounts, closing),
-            "steps": steps,
-        }
+        parts: dict[str, Any] = {"counts": Counts.from_names(plain), "steps": steps}
+        if (closing := plain.get("closing")) is not None:
+            parts["closing"] = _made(ClosingCounts, closing)
+        if (shedding := plain.get("shedding")) is not None:
+            parts["shedding"] = _made(SheddingCounts, shedding)
         return _made(cls, {**plain, **parts})
 
 
@@ -387,6 +386,7 @@ _Part = TypeVar(
     StageReport,
     StepReport,
     ClosingCounts,
+    SheddingCounts,
     ChannelReport,
     SinkReport,
     ClockReport,

@@ -21,6 +21,7 @@ from runtime.operators.join import Joining, KeyedJoining
 from runtime.operators.map_batches import MappingBatches
 from runtime.operators.map_rows import MappingRows
 from runtime.operators.merge import FlowMerging, Merging
+from runtime.operators.pattern import KeyedPatterning, Patterning
 from runtime.operators.process import KeyedProcessing
 from runtime.operators.select import Selecting
 from runtime.plan.step import EachRowStep, Step
@@ -37,6 +38,7 @@ class StreamMethods(
     Joining,
     Deduping,
     FollowedBy,
+    Patterning,
     AnyStream,
 ):
     """What every stream can become."""
@@ -50,6 +52,7 @@ class KeyedMethods(
     KeyedJoining[S],
     KeyedProcessing[S],
     KeyedFollowedBy[S],
+    KeyedPatterning[S],
     AnyKeyed[S],
 ):
     """What a stream whose rows have keys can become."""

@@ -44,6 +44,11 @@ class Log:
         if values is not None:
             self.values[number] = values
 
+    @property
+    def newest_ns(self) -> int:
+        """The time of the last event; below all times: there is none."""
+        return self.times_ns[-1] if self.times_ns else -(2**62)
+
     def number_at(self, time_ns: int) -> int:
         """Return the least number of an event here that is not before a time.
 
@@ -68,3 +73,15 @@ class Log:
             self.values.pop(number, None)
         del self.numbers[:gone], self.times_ns[:gone]
         return True
+
+    def snapshot(self) -> list[Any]:
+        """Return all of them."""
+        return [
+            [number, time_ns, self.turns[number], list(self.fits[number]), self.values.get(number)]
+            for number, time_ns in zip(self.numbers, self.times_ns, strict=True)
+        ]
+
+    def restore(self, state: list[Any]) -> None:
+        """Continue from a snapshot."""
+        for number, time_ns, turn, fits, values in state:
+            self.add(number, time_ns, turn, tuple(fits), values)

@@ -21,7 +21,7 @@ class Found(NamedTuple):
         time_ns: its event time.
         is_behind: whether it waited for the end of its scope.
         turn: of its last event.
-        order: of those of one event.
+        order: of those of one event: the alternative, the key of the window, the turn in it.
         window_start_ns: of its window, if there are windows.
         parts: of each event its place in the whole stream, and the number of what it is.
         alternative: which sequence it is of.
@@ -30,10 +30,15 @@ class Found(NamedTuple):
     time_ns: int
     is_behind: bool
     turn: int
-    order: int
+    order: tuple[int, int, int]
     window_start_ns: int | None
     parts: tuple[tuple[int, int], ...]
     alternative: int
+
+    @property
+    def window(self) -> int:
+        """The key of its window."""
+        return self.order[1]
 
 
 @dataclass(frozen=True, eq=False)

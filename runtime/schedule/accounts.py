@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.measure.outcomes import DUPLICATE, GIVEN_UP
+from runtime.measure.outcomes import DUPLICATE, GIVEN_UP, SHED
 from runtime.measure.report import StageReport
 from runtime.merge import ReplicaReads, SlackGate
 from runtime.sources.machine import SourceMachine
@@ -37,7 +37,9 @@ def count_gate(
 
 def count_in(report: StageReport, name: str, number: int) -> None:
     """Fill in what an operator counts, under its own name or among all other counts."""
-    if name in _OWN:
+    if name == SHED.name:
+        report.counts[SHED] = number
+    elif name in _OWN:
         setattr(report, name, number)
     else:
         report.counted[name] = number

@@ -65,6 +65,7 @@ class StageOperator:
         self._compares = "comparisons" in step.counters
         self._has_time = step.has_time
         self._closes = closes_of(step) is not None
+        self._sheds = getattr(step, "shed", None) is not None
         self._told = (START_NS, 0, START_NS)  # watermark, its stimulus, frontier: of the last read
 
     def work(self, released: GateRead, now_ns: int) -> tuple[Batch | None, int]:
@@ -104,6 +105,11 @@ class StageOperator:
         """Return when the operator is due by the clock; None: at no time that is known."""
         return self.operator.due_ns(now_ns) if self._has_time else None
 
+    def took(self, took_ns: int) -> None:
+        """Tell an operator that sheds how long the last slice took."""
+        if self._sheds:
+            self.operator.took(took_ns)  # type: ignore[attr-defined]  # its step says so
+
     def nothing_new(self) -> GateRead:
         """Return a read without rows, which is as far as the last one: for when it is due."""
         none: list[Batch | None] = [None for _ in self._ports]
@@ -130,6 +136,8 @@ class StageOperator:
         report.held = self.operator.rows_held
         if self._closes:
             count_closing(report, self.operator)
+        if self._sheds:
+            report.shedding = self.operator.shedding  # type: ignore[attr-defined]  # likewise
         for name in self._counters:
             count_in(report, name, getattr(self.operator, name))
 

@@ -283,8 +283,7 @@ class StageMachine:
         return Message(batch, self._promise_ns, released.watermark_stimulus_ns, arrived=arrived)
 
     def _apply_chain(self, batch: Batch | None, *, is_input: bool) -> Batch | None:
-        before = 0 if batch is None else len(batch.event_time_ns)
-        if batch is None or not before:
+        if batch is None or not (before := len(batch.event_time_ns)):
             return None
         batch, rows = self._chain.apply(batch)
         report = self.report
@@ -298,6 +297,8 @@ class StageMachine:
     def charge(self, now_ns: int, took_ns: int) -> None:
         """Count what the last slice, begun at `now_ns`, took."""
         self.report.service_ns += took_ns
+        if (operator_at := self._operator_at) is not None:
+            operator_at.took(took_ns)
         if self._sampler is not None:
             self._sampler.end(now_ns, took_ns)
 

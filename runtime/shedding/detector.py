@@ -20,6 +20,8 @@ from runtime.shedding.settings import Overload
 from runtime.shedding.shedder import Amount
 
 MOST_PARTITIONS = 1024
+_QUICK = 4
+"""How ages grow is a mean over so much less time than rates."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,9 @@ class Load:
     """What was seen of an operator in the time since the last one.
 
     Attributes:
-        now_ns: by the clock of arrivals.
+        now_ns: by the clock that ages are by.
         arrived: events that came, since.
+        came_ns: in how long they came; None: in the time since.
         processed: events that were done, since, dropped ones included.
         busy_ns: time that this took, since.
         dropped_share: of the pairs of events and windows that were looked at since, dropped ones.
@@ -45,6 +48,7 @@ class Load:
     queued: int | None = None
     age_ns: int | None = None
     rest_ns: int = 0
+    came_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,8 @@ class OverloadDetector:
         f: at which share of the bound shedding starts.
 
     Source: [espice] §3.4. Differs: what waits is worked off (`drain`), shedding stops at a lower
-    level than it starts at, and latency is also taken from ages.
+    level than it starts at, latency is also taken from ages, and more is dropped as long as these
+    grow.
     """
 
     def __init__(self, settings: Overload) -> None:
@@ -96,6 +101,8 @@ class OverloadDetector:
         self._seen = 0.0  # of the horizon, how much has been: rates begin with a plain mean
         self._last_ns: int | None = None
         self._is_on = False
+        self._age_ns: int | None = None  # of the last look that knew one
+        self._bearable = 1.0  # the share of pairs at which ages would not have grown, lately
 
     @property
     def cost_ns(self) -> float:
@@ -122,6 +129,8 @@ class OverloadDetector:
             # Dropping shortens this queue, nothing else.
             over_ns = min(max(level_ns - start_ns, 0.0), waiting_ns)
             share, reason = self._share(over_ns if self._settings.drain else 0.0)
+            if level_ns > start_ns:
+                share = max(share, 1.0 - self._bearable)
             if level_ns - waiting_ns > bound_ns:
                 reason = "the latency elsewhere is above the bound: nothing dropped here mends it"
         partitions = min(partitions_of(size, q_max, self.f), MOST_PARTITIONS)
@@ -144,10 +153,13 @@ class OverloadDetector:
             self._costs.add(load.processed, load.busy_ns, load.dropped_share, keep=1.0)
             return
         taken_ns = load.now_ns - last_ns
+        self._follow(load, taken_ns)
         keep = exp(-taken_ns / self._horizon_ns)
         self._seen = keep * self._seen + (1 - keep)
-        rate = load.arrived * NS_PER_SECOND / taken_ns
-        self._rate += (1 - keep) / self._seen * (rate - self._rate)
+        came_ns = taken_ns if load.came_ns is None else load.came_ns
+        if came_ns > 0:
+            rate = load.arrived * NS_PER_SECOND / came_ns
+            self._rate += (1 - keep) / self._seen * (rate - self._rate)
         self._costs.add(
             load.processed, load.busy_ns, load.dropped_share, keep=exp(-taken_ns / self._memory_ns)
         )
@@ -155,6 +167,20 @@ class OverloadDetector:
     @property
     def _memory_ns(self) -> int:
         return 8 * self._horizon_ns  # costs vary less than rates, and need different shares seen
+
+    def _follow(self, load: Load, taken_ns: int) -> None:
+        """Follow what could be kept such that ages grow no longer.
+
+        Costs are means of some time; when events become dearer, ages tell it sooner: as much as
+        these grew, so much of what came in that time is still to be done.
+        """
+        before_ns, self._age_ns = self._age_ns, load.age_ns
+        if before_ns is None or load.age_ns is None:
+            return
+        done = max(1 - (load.age_ns - before_ns) / taken_ns, 0.0)
+        bearable = min((1 - load.dropped_share) * done, 1.0)
+        keep = exp(-taken_ns * _QUICK / self._horizon_ns)
+        self._bearable += (1 - keep) * (bearable - self._bearable)
 
     def _levels(self, load: Load) -> tuple[float, float]:
         """Return how long what waits here takes, and the latency of what comes now, in ns."""
@@ -192,10 +218,12 @@ class OverloadDetector:
             "seen": self._seen,
             "last_ns": self._last_ns,
             "is_on": self._is_on,
+            "age": [self._age_ns, self._bearable],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self.f, self._rate, self._seen = state["f"], state["rate"], state["seen"]
         self._last_ns, self._is_on = state["last_ns"], state["is_on"]
+        self._age_ns, self._bearable = state["age"]
         self._costs.restore(state["costs"])

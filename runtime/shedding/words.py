@@ -58,8 +58,8 @@ def random_shedding(
 
 def baseline_shedding(
     latency: Duration,
-    repetitions: Mapping[int, int],
     *,
+    repetitions: Mapping[int, int] | None = None,
     f: float | None = None,
     seed: int = 0,
     **model: Any,
@@ -79,7 +79,7 @@ def baseline_shedding(
     Source: [espice] §4.1, *baseline*.
     """
     settings = _model("baseline_shedding", model)
-    pairs = tuple(sorted(repetitions.items()))
+    pairs = tuple(sorted((repetitions or {}).items()))
     return Espice(_overload(latency, f), settings, seed, "baseline", pairs)
 
 

@@ -21,8 +21,9 @@ class CostModel:
         per_slice_ns: fixed cost of a slice, >= 0.
         per_row_ns: cost of a row, >= 0; `stages` sets it for single stages: {stage: ns}.
         slices: the same for `per_slice_ns`: {stage: ns}.
-        per_comparison_ns: cost of each pair that a join compares, >= 0; counted in `per_row_ns`
-            as long as this is 0.
+        per_comparison_ns: cost of each pair that a join compares, or, in a pattern that sheds, of
+            an event and a window that it is not dropped of, >= 0; counted in `per_row_ns` as long
+            as this is 0.
         jitter: each slice takes between 1 and 1 + jitter times as long, >= 0.
         released: what a row costs when it goes on to a stage's operator, which a gate may let it do
             long after it came: {stage: ns}, beside what `stages` says of rows that come.

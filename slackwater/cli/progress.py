@@ -14,8 +14,8 @@ from rich.text import Text
 from runtime.measure import JobReport, LatencyHistogram, StageReport, standing
 from runtime.model import END_NS, START_NS, format_ns
 from slackwater.report.kept import slack_words
-from slackwater.report.render import format_count
 from slackwater.report.sanitize import sanitized
+from slackwater.report.tables import format_count
 
 LIVE_EVERY_S = 0.25
 LINE_EVERY_S = 2.0

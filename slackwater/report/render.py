@@ -28,13 +28,13 @@ from runtime.model import NS_PER_SECOND, format_ns
 from runtime.model.row_marks import row_marks
 from slackwater.report.kept import kept, policy_words, results_kept, slack_words
 from slackwater.report.ledger_text import ledger_line
+from slackwater.report.operator_tables import closing_columns, shedding_columns
 from slackwater.report.prediction_table import prediction_columns, prediction_title
 from slackwater.report.sanitize import sanitized, sanitized_line
+from slackwater.report.tables import Column, format_count
 
 PLAIN_COLUMNS = 100
 
-Column = tuple[str, Sequence[str]]
-"""(heading, cells); names are left-aligned, all else right."""
 _NAMES = frozenset(
     {"stage", "kind", "gate", "set by", "node", "slot", "channel", "sink", "to"}
     | {"source", "link", "from", "job", "flow", "state", "submitted by", "nodes"}
@@ -56,7 +56,11 @@ def render_report(report: JobReport, console: Console) -> None:
     else:
         tabulate(console, "Stages (times per event)", [*where, *times])
     tabulate(console, "Where rows took another way", _gate_columns(report.stages))
-    tabulate(console, "Windows that close in time", _closing_columns(report.stages))
+    tabulate(console, "Windows that close in time", closing_columns(report.stages))
+    tabulate(console, "Shed under load", shedding_columns(report.stages))
+    for stage in report.stages:
+        if stage.shedding is not None and stage.shedding.reason:
+            say(console, Text(f"{stage.name}: shedding did not suffice: {stage.shedding.reason}"))
     tabulate(console, "Channels", _channel_columns(report.channels))
     tabulate(console, "Sinks (latency: egress − stimulus)", _sink_columns(report.sinks))
     tabulate(console, "Clocks", _clock_columns(report.clocks))
@@ -97,14 +101,6 @@ def plain_console(file: io.TextIOBase) -> Console:
         emoji=False,
         highlight=False,
     )
-
-
-def format_count(rows: float) -> str:
-    """Return a number of rows in at most 8 characters: '0', '999,999', '12.35 M'."""
-    for limit, scale, unit in ((1e6, 1, ""), (1e9, 1e6, " M"), (1e12, 1e9, " G")):
-        if abs(rows) < limit:
-            return f"{rows:,.0f}" if scale == 1 else f"{rows / scale:.2f}{unit}"
-    return f"{rows:.1e}"
 
 
 def _header(report: JobReport) -> Text:
@@ -173,21 +169,6 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
         named = [", ".join(f"{name} ×{format_count(n)}" for name, n in own) for own in marks]
         columns.append(("went on without", named))
     return columns
-
-
-def _closing_columns(stages: Sequence[StageReport]) -> list[Column]:
-    """Return what closing has come to, of each stage whose windows close in time."""
-    told = [(stage.name, stage.closing) for stage in stages if stage.closing is not None]
-    promised = ["–" if one.promised is None else f"at most {one.promised:.3g}" for _, one in told]
-    return [
-        ("stage", [name for name, _ in told]),
-        ("windows", [format_count(one.windows) for _, one in told]),
-        ("closed\nearly", [format_count(one.early) for _, one in told]),
-        ("missed\nsomething", [format_count(one.missed) for _, one in told]),
-        ("share", [f"{one.missed_share:.3g}" for _, one in told]),
-        ("promised", promised),
-        ("mean slack", [format_ns(one.mean_slack_ns) for _, one in told]),
-    ]
 
 
 def _outcome_columns(stages: Sequence[StageReport], *places: LedgerPlace) -> list[Column]:

@@ -25,6 +25,7 @@ from runtime.operators.ground.drift import Drift
 from runtime.operators.join.step import JoinStep
 from runtime.operators.process.step import ProcessStep
 from runtime.plan.step import Replica, Step
+from tests.contract.patterns import PATTERNS
 from tests.operators.literal import (
     Leaves,
     Segment,
@@ -183,9 +184,10 @@ CASES = [
     Case("dedupe", DEDUPE, 1),
     Case("dedupe by two keys, for long", replace(DEDUPE, on=("line", "area"), within_ns=30), 1),
     Case("followed_by", FOLLOWED_BY, 1),
-    Case("pattern that allows for clocks", with_certain(FOLLOWED_BY, Drift(2)), 1),
+    *(Case(name, step, 1) for name, step in PATTERNS.items()),
+    Case("followed_by that allows for clocks", with_certain(FOLLOWED_BY, Drift(2)), 1),
     Case(
-        "pattern of two keys, each row with a bound of its own",
+        "followed_by of two keys, each row with a bound of its own",
         replace(with_certain(FOLLOWED_BY, Drift(4, "area")), keys=("line", "area"), within_ns=20),
         1,
     ),

@@ -33,10 +33,10 @@ N = 10
 
 
 @pytest.fixture
-def shed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Outcome]:
+def skimmed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Outcome]:
     """A made-up word, known for the length of a test."""
     monkeypatch.setattr(outcomes, "_known", dict(outcomes._known))
-    return registered(Outcome("shed", LedgerPlace.LEFT_OUT, "Left out, for there was too much."))
+    return registered(Outcome("skimmed", LedgerPlace.LEFT_OUT, "Left out, for there was too much."))
 
 
 class Shedding(StageMachine):
@@ -90,39 +90,39 @@ def shedding_report(word: Outcome, *, lost: int = 0) -> JobReport:
     )
 
 
-def test_a_new_word_counts_in_the_balance_of_its_stage_and_of_the_job(shed: Outcome) -> None:
-    report = shedding_report(shed)
+def test_a_new_word_counts_in_the_balance_of_its_stage_and_of_the_job(skimmed: Outcome) -> None:
+    report = shedding_report(skimmed)
     sink = report.stages[1]
-    assert (sink.rows_in, sink.used, sink.counts[shed]) == (N, 3, 7)
+    assert (sink.rows_in, sink.used, sink.counts[skimmed]) == (N, 3, 7)
     assert sink.is_balanced
-    assert (report.ledger.out, report.ledger.counts[shed]) == (3, 7)
+    assert (report.ledger.out, report.ledger.counts[skimmed]) == (3, 7)
     assert report.ledger.is_balanced
     assert imbalances(report) == []
 
 
-def test_a_new_word_is_in_the_json_and_comes_back_from_it(shed: Outcome) -> None:
-    report = shedding_report(shed)
+def test_a_new_word_is_in_the_json_and_comes_back_from_it(skimmed: Outcome) -> None:
+    report = shedding_report(skimmed)
     plain = report.to_json()
-    assert plain["stages"][1]["shed"] == plain["ledger"]["shed"] == 7
+    assert plain["stages"][1]["skimmed"] == plain["ledger"]["skimmed"] == 7
     again = JobReport.from_json(plain)
-    assert again.stages[1].counts[shed] == again.ledger.counts[shed] == 7
+    assert again.stages[1].counts[skimmed] == again.ledger.counts[skimmed] == 7
     assert again.to_json() == plain
 
 
-def test_a_new_word_is_printed_where_it_was_counted(shed: Outcome) -> None:
-    report = shedding_report(shed)
+def test_a_new_word_is_printed_where_it_was_counted(skimmed: Outcome) -> None:
+    report = shedding_report(skimmed)
     text = report_text(report)
-    assert "10 in = 3 out + 0 late + 7 shed + 0 filtered + 0 in flight  balanced" in text
+    assert "10 in = 3 out + 0 late + 7 skimmed + 0 filtered + 0 in flight  balanced" in text
     header = next(line for line in text.splitlines() if "in order" in line)
-    assert "shed" in header
+    assert "skimmed" in header
     assert str(report.ledger) in text
     none = replace(report, stages=report.stages[:1], channels=[], ledger=Ledger(0, 0, Counts()))
-    assert "shed" not in report_text(none).replace("shedding", "")
+    assert "skimmed" not in report_text(none).replace("shedding", "")
 
 
-def test_a_new_word_is_named_where_a_stage_does_not_balance(shed: Outcome) -> None:
-    assert imbalances(shedding_report(shed, lost=2)) == [
-        "stage 'out' took 10 rows and accounts for 8 (3 in order; 5 shed)",
+def test_a_new_word_is_named_where_a_stage_does_not_balance(skimmed: Outcome) -> None:
+    assert imbalances(shedding_report(skimmed, lost=2)) == [
+        "stage 'out' took 10 rows and accounts for 8 (3 in order; 5 skimmed)",
         "2 events entered and are not accounted for",
     ]
 
@@ -140,10 +140,10 @@ def test_rows_of_any_word_that_are_still_here_unbalance_a_job_that_is_done(
     assert "2 events are parked after the end" in imbalances(report)
 
 
-def test_a_word_that_is_taken_is_refused(shed: Outcome) -> None:
-    for taken in ("shed", "late_used"):
+def test_a_word_that_is_taken_is_refused(skimmed: Outcome) -> None:
+    for taken in ("skimmed", "late_used"):
         with pytest.raises(ValueError, match=f"there is an outcome '{taken}' already"):
-            registered(Outcome(taken, shed.place, "The same again."))
+            registered(Outcome(taken, skimmed.place, "The same again."))
 
 
 def test_no_word_is_a_field_of_the_reports_whose_json_it_is_in() -> None:
@@ -198,5 +198,5 @@ def test_a_stage_and_a_ledger_as_they_were_written_before_words_were_open_are_re
     assert (ledger.late_used, ledger.slack_ready, ledger.is_balanced) == (3, 2, True)
     assert {*ledger.to_plain()} == {
         *("entered", "copies", "out", "late", "filtered", "in_flight"),
-        *("late_used", "slack_ready", "is_final", "duplicate", "given_up"),
+        *("late_used", "slack_ready", "is_final", "duplicate", "given_up", "shed"),
     }

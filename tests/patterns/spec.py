@@ -38,6 +38,8 @@ class Spec:
     most: int | None
     skip: str
     holds: Holds
+    lost: frozenset[tuple[int, int]] = frozenset()
+    """(key of a window, number): what is taken out of it."""
 
     def run(self, events: Sequence[Event]) -> list[tuple[int, int | None, int, Choice]]:
         """Return (event time, start of the window, alternative, choice) of all that leave."""
@@ -49,7 +51,10 @@ class Spec:
                 for which, choice in self._leave(inside, end, used, None):
                     found.append((end, None, which, choice, None))
         else:
-            for start_ns, inside, end_ns in self._windows(events):
+            for index, (start_ns, those, end_ns) in enumerate(self._windows(events)):
+                is_timed = isinstance(self.scope, TimeWindows)
+                key = start_ns // self.scope.slide_ns if is_timed else index  # type: ignore[union-attr]
+                inside = [one for one in those if (key, one.number) not in self.lost]
                 used = set()
                 kept: list[Any] = []
                 for end in inside:

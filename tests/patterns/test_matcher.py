@@ -6,73 +6,32 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.expressions.expressions import col
-from runtime.patterns.matcher import KeyMatcher
-from runtime.patterns.normal import Asked, Normal, Place, Sequence
-from runtime.patterns.rules import rules_of
-from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, Within
-from runtime.patterns.settings import Found, Settings
+from runtime.patterns.normal import Place, Sequence
+from runtime.patterns.scopes import CountWindows, TimeWindows, Within
 from tests.patterns.spec import Event, Spec
-
-ASKED = tuple(Asked(name) for name in "abcd")
-A, B, C, D = range(4)
-
-
-def one(asked: int, *barred: int) -> Place:
-    return Place((asked,), barred=barred)
-
-
-def normal(*alternatives: Sequence, asked: tuple[Asked, ...] = ASKED) -> Normal:
-    return Normal(asked, alternatives)
-
-
-def events_of(text: str) -> list[Event]:
-    """One letter an event, a second apart; "." fits nothing."""
-    return [
-        Event(i + 1, i * 10, tuple(k for k, name in enumerate("abcd") if name == letter))
-        for i, letter in enumerate(text)
-    ]
-
-
-def found_by(spec: Spec, events: list[Event]) -> list[Any]:
-    matcher = KeyMatcher(
-        Settings(
-            rules_of(spec.normal, skip=spec.skip),
-            spec.scope,
-            spec.selection,  # type: ignore[arg-type]
-            spec.consumes,
-            spec.most,
-        ),
-        spec.holds,
-    )
-    found: list[Found] = []
-    for event in events:
-        found += matcher.take(event.number, event.time_ns, event.number, event.fits, event.values)
-    found += matcher.decided(2**62)
-    return found
-
-
-def same(spec: Spec, events: list[Event]) -> None:
-    expected = [
-        (time, start, which, tuple((part[0], part[2]) for part in choice))
-        for time, start, which, choice in spec.run(events)
-    ]
-    got = [
-        (one.time_ns, one.window_start_ns, one.alternative, one.parts)
-        for one in found_by(spec, events)
-    ]
-
-    def key(one: Any) -> Any:
-        return (one[0], one[1] if one[1] is not None else -1, one[2], one[3])
-
-    assert sorted(got, key=key) == sorted(expected, key=key)
-
-
-def no_condition(asked: int, number: int, read: dict[str, int]) -> bool:
-    raise AssertionError((asked, number, read))
+from tests.patterns.worlds import (
+    BY_COUNT,
+    BY_TIME,
+    GREATER,
+    WITH_GREATER,
+    A,
+    B,
+    C,
+    conditional,
+    events_of,
+    found_by,
+    no_condition,
+    normal,
+    one,
+    places,
+    same,
+    sequences,
+    streams,
+)
+from tests.support.examples import five_times
 
 
 @pytest.mark.parametrize(
@@ -101,54 +60,7 @@ def test_two_a_then_two_b_is_the_papers_example(
 # -- any pattern, any stream ---------------------------------------------------------------
 
 
-@st.composite
-def places(draw: st.DrawFn, is_first: bool) -> Place:
-    kind = draw(st.sampled_from(["one", "one", "one", "either", "any", "repeat", "distinct"]))
-    barred = (
-        ()
-        if is_first or kind in ("any", "distinct")
-        else draw(st.sampled_from([(), (), (C,), (D,), (C, D)]))
-    )
-    letters = draw(st.permutations([A, B, C, D]))
-    if kind == "one":
-        return Place((letters[0],), barred=barred)
-    if kind == "either":
-        return Place(tuple(letters[:2]), barred=barred)
-    if kind == "any":
-        asked = tuple(letters[: draw(st.integers(2, 3))])
-        return Place(asked, count=draw(st.integers(2, len(asked))))
-    if kind == "distinct":
-        return Place((letters[0],), count=2, distinct="v")
-    least = draw(st.integers(1, 2))
-    most = draw(st.sampled_from([None, least, least + 1]))
-    if (least, most) == (1, 1):
-        most = None
-    return Place((letters[0],), least=least, most=most, barred=barred)
-
-
-@st.composite
-def sequences(draw: st.DrawFn, *, has_end: bool) -> Sequence:
-    some = [draw(places(k == 0)) for k in range(draw(st.integers(1, 3)))]
-    after = draw(st.sampled_from([(), (), (C,)])) if has_end else ()
-    return Sequence(tuple(some), after)
-
-
-@st.composite
-def streams(draw: st.DrawFn) -> list[Event]:
-    time_ns = 0
-    events = []
-    for number in range(1, draw(st.integers(1, 11)) + 1):
-        time_ns += draw(st.integers(0, 3))
-        fits = tuple(sorted(draw(st.sets(st.integers(0, 3), min_size=0, max_size=2))))
-        events.append(Event(number, time_ns, fits, {"v": draw(st.integers(0, 2))}))
-    return events
-
-
-BY_TIME = [Within(span_ns=5), TimeWindows(6, 2), TimeWindows(4, 4), OpenedWindows(A, span_ns=6)]
-BY_COUNT = [Within(events=5), CountWindows(5, 2), OpenedWindows(A, events=6)]
-
-
-@settings(max_examples=150)
+@five_times
 @given(
     first=sequences(has_end=True),
     second=st.none() | sequences(has_end=False),
@@ -167,7 +79,7 @@ def test_any_pattern_is_found_as_specified_in_scopes_of_time(
     same(Spec(pattern, skip="any", holds=no_condition, **given_), events)
 
 
-@settings(max_examples=150)
+@five_times
 @given(
     first=sequences(has_end=False),
     events=streams(),
@@ -183,30 +95,7 @@ def test_any_pattern_is_found_as_specified_in_scopes_of_a_number_of_events(
     same(Spec(normal(first), skip="any", holds=no_condition, **given_), events)
 
 
-GREATER = 4  # "b" that is greater than the a of the match
-WITH_GREATER = (*ASKED, Asked("more", also=col("v") > col("a.v"), refers=frozenset({"a"})))
-
-
-@st.composite
-def conditional(draw: st.DrawFn, *, skip: str) -> Sequence:
-    """Return a sequence that begins with an a, and reads its value later."""
-    asked = st.sampled_from([B, C, D, GREATER, GREATER])
-    some = [one(A)]
-    for _ in range(draw(st.integers(1, 2))):
-        kinds = ["one", "repeat"] if skip == "next" else ["one", "repeat", "any"]
-        kind = draw(st.sampled_from(kinds))
-        if kind == "any":
-            some.append(Place((GREATER, C, D), count=2))
-            continue
-        barred = draw(st.sampled_from([(), (), (C,), (GREATER,)]))
-        least, most = (
-            (1, 1) if kind == "one" else draw(st.sampled_from([(1, 2), (2, 2), (1, None)]))
-        )
-        some.append(Place((draw(asked),), least=least, most=most, barred=barred))
-    return Sequence(tuple(some), draw(st.sampled_from([(), (), (GREATER,)])))
-
-
-@settings(max_examples=150)
+@five_times
 @given(
     data=st.data(),
     events=streams(),
@@ -231,7 +120,7 @@ def test_predicates_over_earlier_events_are_as_specified(
     same(Spec(pattern, skip=skip, holds=holds, **given_), events)
 
 
-@settings(max_examples=150)
+@five_times
 @given(
     data=st.data(),
     events=streams(),
@@ -250,3 +139,77 @@ def test_each_must_be_the_next_that_fits(
     given_["most"] = None if isinstance(given_["scope"], Within) else given_["most"]
     pattern = normal(Sequence(tuple(some)))
     same(Spec(pattern, skip="next", holds=no_condition, **given_), events)
+
+
+SETTINGS: dict[str, Any] = {
+    "selection": st.sampled_from(["first", "last", "each", "cumulative"]),
+    "consumes": st.booleans(),
+    "most": st.sampled_from([None, 1, 2]),
+}
+
+
+def test_a_match_that_was_forbidden_has_used_its_events_up() -> None:
+    """Its window waits for another one, of other events: 2 and 3 are gone as 4 comes."""
+    any_two = Sequence((Place((A, B, C), count=2),), (C,))
+    spec = Spec(normal(any_two), TimeWindows(600, 600), "first", True, 1, "any", no_condition)
+    assert found_by(spec, events_of("abc")) == []
+    same(spec, events_of("abc"))
+    same(spec, events_of("abcad"))
+
+
+# -- put away, and with losses --------------------------------------------------------------
+
+
+@five_times
+@given(
+    first=sequences(has_end=True),
+    events=streams(),
+    scope=st.sampled_from(BY_TIME),
+    selection=st.sampled_from(["first", "last", "each", "cumulative"]),
+    consumes=st.booleans(),
+    most=st.sampled_from([None, 1, 2]),
+    put_away=st.frozensets(st.integers(1, 11)),
+)
+def test_a_matcher_that_was_put_away_goes_on_as_before(
+    first: Sequence, events: list[Event], put_away: frozenset[int], **given_: Any
+) -> None:
+    given_["most"] = None if isinstance(given_["scope"], Within) else given_["most"]
+    spec = Spec(normal(first), skip="any", holds=no_condition, **given_)
+    same(spec, events, put_away=put_away)
+
+
+@five_times
+@given(
+    first=sequences(has_end=False),
+    second=st.none() | sequences(has_end=False),
+    events=streams(),
+    scope=st.sampled_from([*BY_TIME, *BY_COUNT]).filter(lambda one: not isinstance(one, Within)),
+    lost=st.frozensets(st.tuples(st.integers(-3, 10), st.integers(1, 11)), min_size=1, max_size=20),
+    put_away=st.frozensets(st.integers(1, 11), max_size=2),
+    **SETTINGS,
+)
+def test_a_window_that_lost_events_is_as_if_it_never_had_them(
+    first: Sequence,
+    second: Sequence | None,
+    events: list[Event],
+    lost: frozenset[tuple[int, int]],
+    put_away: frozenset[int],
+    **given_: Any,
+) -> None:
+    either = (first,) if second is None else (first, second)
+    spec = Spec(normal(*either), skip="any", holds=no_condition, lost=lost, **given_)
+    same(spec, events, put_away=put_away)
+
+
+@five_times
+@given(
+    first=sequences(has_end=True),
+    events=streams(),
+    scope=st.sampled_from(BY_TIME).filter(lambda one: not isinstance(one, Within)),
+    lost=st.frozensets(st.tuples(st.integers(-3, 10), st.integers(1, 11)), min_size=1, max_size=20),
+    **SETTINGS,
+)
+def test_what_was_lost_forbids_nothing_up_to_the_end(
+    first: Sequence, events: list[Event], lost: frozenset[tuple[int, int]], **given_: Any
+) -> None:
+    same(Spec(normal(first), skip="any", holds=no_condition, lost=lost, **given_), events)

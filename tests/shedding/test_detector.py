@@ -35,8 +35,8 @@ def test_an_overload_keeps_within_the_bound(factor: float, fixed: float, by_age:
     late = one.after(35)
     assert all(verdict.is_curable for _, _, _, verdict in late)
     assert {round(verdict.throughput, -2) for _, _, _, verdict in late} == {1000}
-    # f · q_max events wait, about; some of them to be dropped, so it takes less than f · LB.
-    assert np.mean([queued for _, queued, _, _ in late]) == pytest.approx(800, rel=0.25)
+    # Between where shedding stops and what fits: f · q_max, or, by ages, below where it starts.
+    assert 400 <= np.mean([queued for _, queued, _, _ in late]) <= 1000
 
 
 def test_as_much_is_dropped_as_is_too_much() -> None:

@@ -18,7 +18,7 @@ ASKED = {
     "espice": espice("1s", seed=9, first=20, every=30, explore=0.1),
     "at least, f given": espice("1s", f=0.5, first=20, cutting="at least", scale="type"),
     "featured": espice("1s", features=True, first=20, every=30),
-    "baseline": baseline_shedding("1s", {0: 1, 1: 2}, first=20, every=30),
+    "baseline": baseline_shedding("1s", repetitions={0: 1, 1: 2}, first=20, every=30),
     "random": random_shedding("1s", seed=3),
 }
 

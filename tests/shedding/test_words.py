@@ -17,7 +17,7 @@ def test_a_bound_in_words_is_all_that_is_needed() -> None:
     )
     assert espice("1s", features=True).kind == "featured"
     assert random_shedding("1s").kind == "random"
-    assert baseline_shedding("1s", {3: 2, 1: 1}).repetitions == ((1, 1), (3, 2))
+    assert baseline_shedding("1s", repetitions={3: 2, 1: 1}).repetitions == ((1, 1), (3, 2))
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,34 @@ def off_by_a_clock(data: pa.Table, options: dict[str, Any], chance: Random) -> p
     return data.append_column("off", pa.array(off)).append_column("bound", pa.array(off % 3))
 
 
+def any_pattern(rows: sw.Stream, chance: Random) -> sw.Stream:
+    """A small value, then a greater one, and perhaps none that is smaller; in any scope."""
+    small = sw.event("small", where=sw.col("value") < 0.4)
+    great = sw.event("great", where=sw.col("value") > small["value"] + 0.2)
+    other = sw.event("other", of_type=chance.choice(["t1", ("t2", "t3")]))
+    scope: dict[str, Any] = chance.choice(
+        [
+            {"within": "80ms"},
+            {"within": 12},
+            {"window": sw.opened_by(small, within="120ms"), "matches": 1},
+            {"window": sw.sliding("100ms", "40ms")},
+            {"window": sw.count_window(20, every=5)},
+        ]
+    )
+    parts: list[Any] = [small, chance.choice([great, sw.repeat(other, 1, 2), sw.any_of(1, other)])]
+    if chance.random() < 0.3 and scope.get("within") != 12 and "matches" in scope:
+        parts.append(sw.no(other))
+    return rows.key_by(*chance.choice([("key",), ("key", "text")])).pattern(
+        sw.seq(*parts),
+        type="text",
+        selection=chance.choice(["first", "last", "each"]),
+        consumption=chance.choice(["consumed", "zero"]),
+        replicas=chance.choice([1, 2]),
+        name="found",
+        **scope,
+    )
+
+
 def any_drift(chance: Random) -> Any:
     """Draw `drift=`: mostly none; a length; a column that all streams have."""
     if chance.random() < 0.7:
@@ -174,7 +202,7 @@ def any_drift(chance: Random) -> Any:
     return chance.choice(["4ms", sw.clock_bound("key", most="1500us", unit="ms")])
 
 
-def any_flow(seed: int) -> Plan:  # noqa: PLR0912 - a branch for each thing that is drawn
+def any_flow(seed: int) -> Plan:  # noqa: PLR0912, PLR0915 - a branch for each thing that is drawn
     """Two or three sources; merges, joins, aggregates, replicas; one or two sinks; small limits."""
     chance = Random(seed)  # noqa: S311 - a draw, not a secret
     way: dict[str, Any] = chance.choice(
@@ -212,6 +240,9 @@ def any_flow(seed: int) -> Plan:  # noqa: PLR0912 - a branch for each thing that
             name="jumps",
         )
         jumps.sink("jumps-out", sw.collect_sink())
+    found = Random(seed + 2**33)  # noqa: S311 - likewise
+    if found.random() < 0.4:
+        any_pattern(second, found).sink("found-out", sw.collect_sink())
     fans_out = chance.random() < 0.3
     replicas = chance.choice([1, 2, 2])
     if chance.random() < 0.6:
@@ -263,7 +294,8 @@ def any_flow(seed: int) -> Plan:  # noqa: PLR0912 - a branch for each thing that
         gate_rows=chance.choice([8, 4_096]),
         max_slice_rows=chance.choice([6, 40]),
         min_slice_rows=2,
-        most_kept_rows=late.choice([8, 4_096]),
+        # A pattern that holds more ends its job, a join lets go of some.
+        most_kept_rows=late.choice([4_096 if "found" in flow.steps else 8, 4_096]),
         slice_ns=60_000,
         source_gap_ns=chance.choice([1, 5 * MS]),
     )

@@ -124,6 +124,13 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("DedupeMachine", "_by_code"): ("made when late rows come", _nothing),
     ("ProcessMachine", "_due"): ("without calls that were thought better of", _nothing),
     ("ProcessMachine", "_waiting"): ("put together", lambda own: _rows_of(own._waiting)),
+    **{("Fits", name): ("a way to look up what rows fit", _nothing)
+       for name in ("_fits_some", "_known", "_values")},
+    ("Rules", "_roles"): ("a way to look up what events are", _nothing),
+    ("ReachMatcher", "_orders"): ("of the last event", _nothing),
+    ("WindowMatcher", "_orders"): ("of the last event", _nothing),
+    ("Chain", "barred"): ("one that is too old to bar is kept until others follow", _nothing),
+    ("PatternMachine", "_due"): ("without calls that were thought better of", _nothing),
     ("Slot", "_recent"): ("what came to it last, in words; to the new one nothing has", _nothing),
     ("Slot", "at_work"): ("whom to name if a slice never ends; none has begun", _nothing),
 }  # fmt: skip

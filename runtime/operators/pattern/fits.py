@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from runtime.expressions.expressions import Expr
 from runtime.model import Batch, Int64Array
+from runtime.model.arrow_functions import arrow_functions
 from runtime.operators.ground.user_code import evaluated
 from runtime.patterns.normal import Asked
 
@@ -36,6 +36,8 @@ class Fits:
         self._step = step
         self._type_column = type_column
         self._types = list(dict.fromkeys(one for each in asked for one in each.types or ()))
+        if self._types:
+            arrow_functions()  # now, not in the first row's latency
         self._has_untyped = any(one.types is None for one in asked)
         wheres = {str(one.where): one.where for one in asked if one.where is not None}
         self._wheres: list[Expr] = list(wheres.values())
@@ -73,8 +75,9 @@ class Fits:
         values = column if isinstance(column, pa.Array) else pa.array(column)
         if self._values is None or self._values.type != values.type:
             self._values = pa.array(self._types).cast(values.type)
-        found = pc.index_in(values, value_set=self._values)
-        kinds: Int64Array = pc.fill_null(found, -1).to_numpy(zero_copy_only=False) + np.int64(1)
+        arrow = arrow_functions()
+        found = arrow.index_in(values, value_set=self._values)
+        kinds: Int64Array = arrow.fill_null(found, -1).to_numpy(zero_copy_only=False) + np.int64(1)
         return kinds
 
     def _some(

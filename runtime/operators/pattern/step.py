@@ -20,6 +20,8 @@ from runtime.shedding import Espice
 
 WINDOW_START = "window_start"
 """The column that says where a match's window begins."""
+NUMBER, TYPE = "#number", "#type"
+"""Of rows that may be shed: which of its key's events each is, and the code of its type."""
 EVENTS = "events"
 """The column that names the events of a match."""
 
@@ -29,7 +31,8 @@ class PatternStep(GatedStep):
     """Sequences of events of a key, as a pattern describes them.
 
     Columns that leave: the keys; `window_start` (timestamp[ns]) if there are windows;
-    `<event>_<column>` for each event that is in every match just once; `events`, text: JSON, a list
+    `<event>_<column>` for each event that is in every match just once (none with
+    `selection="cumulative"`); `events`, text: JSON, a list
     of [event's name, its id]. Event time: of the last event; where a `no` ends the match, that end.
 
     Attributes:
@@ -76,7 +79,8 @@ class PatternStep(GatedStep):
         """{column that leaves: (number of what is asked for, name it came under)}."""
         own = {*self.keys, EVENTS, *([WINDOW_START] if self.has_windows else [])}
         found = {}
-        for number in sorted(self.pattern.once):
+        once = () if self.selection == "cumulative" else self.pattern.once
+        for number in sorted(once):
             prefix = f"{self.pattern.asked[number].name}_"
             for column in self.schema.names:
                 if column not in own and column.startswith(prefix):
@@ -174,8 +178,8 @@ class PatternStep(GatedStep):
 
     @property
     def counters(self) -> tuple[str, ...]:
-        """None."""
-        return ()
+        """If it sheds: rows that were, and pairs of events and windows that were not dropped."""
+        return () if self.shed is None else ("shed", "comparisons")
 
     @property
     def has_time(self) -> bool:

@@ -10,7 +10,8 @@ from runtime.measure import JobReport, TuningReport
 from runtime.measure.outcomes import LATE, SLACK_READY, Counts
 from slackwater.report.kept import kept
 from slackwater.report.ledger_text import ledger_line
-from slackwater.report.render import format_count, render_report, report_text
+from slackwater.report.render import render_report, report_text
+from slackwater.report.tables import format_count
 from tests.support.reports import SECOND, city_report, with_clocks, with_deadline, with_lost_rows
 
 BOX_DRAWING = set("─│┌┐└┘├┤┬┴┼━┃╭╮╰╯═║")

@@ -1,0 +1,211 @@
+"""What a pattern may be, given the columns that reach it and the scope that it lies in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Several
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import pyarrow as pa
+
+from runtime.errors import FlowError, SettingError, TypeMismatch
+from runtime.model import Duration, duration_ns
+from runtime.operators.ground import checks
+from runtime.patterns.language import CountWindow, OpenedBy
+from runtime.patterns.normal import Asked, Normal, Place
+from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule, Within
+
+
+@runtime_checkable
+class TimeWindow(Protocol):
+    """A window by event time: `sw.tumbling`, `sw.sliding`."""
+
+    @property
+    def size_ns(self) -> int:
+        """How long it is."""
+        ...
+
+    @property
+    def slide_ns(self) -> int:
+        """How far behind each other they begin."""
+        ...
+
+
+AnyWindow: TypeAlias = TimeWindow | CountWindow | OpenedBy
+
+WORDS = {
+    "skip": ("any", "next"),
+    "selection": ("first", "last", "each", "cumulative"),
+    "consumption": ("consumed", "zero"),
+}
+
+
+def scope_of(
+    pattern: Normal, window: AnyWindow | None, within: Duration | int | None, *, step: str
+) -> Within | WindowRule:
+    """Return what a match lies in.
+
+    Raises:
+        SettingError: neither is given, or both; or what is no window.
+        FlowError: a window is opened by an event that the pattern does not have.
+    """
+    if window is None and within is None:
+        raise SettingError(
+            f"step {step!r}: how far apart may the events of a match be? Without that every event "
+            'would be kept for ever: give within="5s" or within=1_000 (events), or a window='
+        )
+    if window is not None and within is not None:
+        raise SettingError(
+            f"step {step!r}: window= and within= both say how long a match may be; give one"
+        )
+    if isinstance(window, OpenedBy):
+        names = [one.name for one in pattern.asked]
+        if window.event.name not in names:
+            raise FlowError(
+                f"step {step!r}: its windows are opened by {window.event.name!r}, which is not in "
+                f"the pattern; there are {', '.join(names)}"
+            )
+        return OpenedWindows(names.index(window.event.name), window.span_ns, window.events)
+    if isinstance(window, CountWindow):
+        return CountWindows(window.size, window.every)
+    if isinstance(window, TimeWindow):
+        return TimeWindows(window.size_ns, window.slide_ns)
+    if window is not None:
+        raise SettingError(
+            f"step {step!r}: window={window!r} is none; write sw.tumbling(…), sw.sliding(…), "
+            "sw.count_window(…) or sw.opened_by(…)"
+        )
+    if isinstance(within, int) and not isinstance(within, bool):
+        if within < 1:
+            raise SettingError(f"step {step!r}: within={within} must be at least 1 event")
+        return Within(events=within)
+    assert within is not None
+    return Within(span_ns=duration_ns(within, what=f"step {step!r}: within", positive=True))
+
+
+def check_columns(
+    pattern: Normal,
+    schema: pa.Schema,
+    *,
+    type_column: str | None,
+    id_column: str | None,
+    step: str,
+) -> None:
+    """Check that predicates, types and names of events can be had of these columns.
+
+    Raises:
+        ColumnError: a column is not there.
+        TypeMismatch: a predicate is neither true nor false, a type cannot be in its column, or a
+            column is of a type that it must not be.
+        FlowError: `of_type` without `type=`.
+    """
+    kind = None
+    if type_column is not None:
+        (kind,) = checks.key_types(schema, [type_column], step=step)
+    for one in pattern.asked:
+        if one.types is not None:
+            if kind is None:
+                raise FlowError(
+                    f"step {step!r}: event {one.name!r} has of_type=; say which column types are "
+                    "in with type='…'"
+                )
+            _check_types(one, kind, column=type_column, step=step)
+        if one.where is not None:
+            checks.predicate(one.where, schema, step=step, what=f"{one.name}: where")
+        if one.also is not None:
+            earlier = [
+                field.with_name(f"{name}.{field.name}") for name in one.refers for field in schema
+            ]
+            both = pa.schema([*schema, *earlier])
+            checks.predicate(one.also, both, step=step, what=f"{one.name}: where")
+    distinct = [place.distinct for place in _places(pattern) if place.distinct is not None]
+    named = [] if id_column is None else [id_column]
+    for column in dict.fromkeys([*distinct, *named]):
+        checks.key_types(schema, [column], step=step)
+
+
+def _check_types(one: Asked, kind: pa.DataType, *, column: str | None, step: str) -> None:
+    for value in one.types or ():
+        try:
+            made = pa.array([value]).cast(kind)[0].as_py()
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+            made = None
+        if made != value or isinstance(made, bool) is not isinstance(value, bool):
+            raise TypeMismatch(
+                f"step {step!r}: event {one.name!r}: of_type {value!r} can never be in column "
+                f"{column!r}, which is {kind}; give a value of that type"
+            )
+
+
+def check_meaning(
+    pattern: Normal,
+    scope: Within | WindowRule,
+    *,
+    skip: str,
+    selection: str,
+    consumption: str,
+    matches: int | None,
+    step: str,
+) -> None:
+    """Check that all settings go together, and that the pattern can match at all.
+
+    Raises:
+        SettingError: a word is none; `matches` without windows.
+        FlowError: the pattern can never match, or is too long for what would be kept.
+    """
+    given = {"skip": skip, "selection": selection, "consumption": consumption}
+    for what, word in given.items():
+        if word not in WORDS[what]:
+            raise SettingError(
+                f"step {step!r}: {what}={word!r} is none of {', '.join(map(repr, WORDS[what]))}"
+            )
+    if matches is not None and isinstance(scope, Within):
+        raise SettingError(
+            f"step {step!r}: matches={matches!r} counts those of a window, and there is none; "
+            "give window= in place of within="
+        )
+    if matches is not None and (
+        isinstance(matches, bool) or not isinstance(matches, int) or matches < 1
+    ):
+        raise SettingError(f"step {step!r}: matches={matches!r} must be a whole number, 1 or more")
+    places = _places(pattern)
+    if skip == "next" and any(one.is_any for one in places):
+        raise FlowError(
+            f"step {step!r}: skip='next' asks for the next event that fits, and any_of takes "
+            "events in any order; leave skip='any'"
+        )
+    if selection == "cumulative":
+        for one in pattern.alternatives:
+            if any(place.is_repeated for place in one.places):
+                raise FlowError(
+                    f"step {step!r}: selection='cumulative' gives all events of each place, which "
+                    "repeat does too; write the event once"
+                )
+            if any(place.is_any for place in one.places[:-1]):
+                raise FlowError(
+                    f"step {step!r}: selection='cumulative' with any_of needs it to be the last "
+                    "part of the pattern"
+                )
+    by_number = isinstance(scope, CountWindows) or (
+        not isinstance(scope, TimeWindows) and scope.events is not None
+    )
+    if by_number and any(one.barred_after for one in pattern.alternatives):
+        raise FlowError(
+            f"step {step!r}: no(…) at the end waits until its scope is over, and one that ends by "
+            "a number of events may never be; use a time"
+        )
+    if by_number:
+        size = scope.size if isinstance(scope, CountWindows) else getattr(scope, "events", 0)
+        needed = min(sum(map(_least, one.places)) for one in pattern.alternatives)
+        if needed > size:
+            raise FlowError(
+                f"step {step!r}: the pattern takes {needed} events, and a match may lie in {size}: "
+                "it can never match; allow more"
+            )
+
+
+def _least(place: Place) -> int:
+    return place.count if place.is_any else place.least
+
+
+def _places(pattern: Normal) -> Several[Place]:
+    return [place for one in pattern.alternatives for place in one.places]

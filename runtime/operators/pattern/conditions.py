@@ -1,0 +1,46 @@
+"""Predicates that read earlier events of a match."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtime.model import Batch, Columns
+from runtime.operators.ground.user_code import evaluated
+from runtime.operators.pattern.rows import Rows
+from runtime.operators.pattern.step import PatternStep
+
+
+class Conditions:
+    """Tells whether they are true.
+
+    Each is computed as over a batch of one row, so that it means what it means everywhere, nulls
+    and whole numbers that do not fit included.
+
+    Args:
+        step: whose they are.
+        rows: where events are found.
+    """
+
+    def __init__(self, step: PatternStep, rows: Rows) -> None:
+        self._step = step
+        self._rows = rows
+
+    def hold(self, asked: int, turn: int, read: dict[str, int]) -> bool:
+        """Return whether it is true of an event, and of those that it reads.
+
+        Args:
+            asked: the number of what the event is.
+            turn: its place in the stream.
+            read: {name of an earlier event: its place in the stream}.
+        """
+        predicate = self._step.pattern.asked[asked].also
+        assert predicate is not None
+        turns = np.array([turn, *read.values()], dtype=np.int64)
+        rows = self._rows.at(turns)
+        own = rows.slice(0, 1)
+        columns: Columns = dict(own.columns)
+        for place, name in enumerate(read, 1):
+            event = rows.slice(place, place + 1)
+            columns |= {f"{name}.{column}": value for column, value in event.columns.items()}
+        batch = Batch(own.event_time_ns, own.stimulus_time_ns, columns)
+        return bool(evaluated(predicate, batch, step=self._step.name)[0])

@@ -1,0 +1,383 @@
+"""Sequences of events: rows in the order of the stream, matches out.
+
+```
+rows ──▶ which events each is ──▶ those of each key to its matcher ──▶ what leaves, as rows
+         (fits.py, whole batches)  (runtime/patterns)                  (leaving.py)
+```
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from runtime.errors import OperatorError
+from runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array
+from runtime.operators.ground.contract import ByEventTime
+from runtime.operators.ground.keys import KeyIndex, any_null
+from runtime.operators.ground.late_rows import LateRows
+from runtime.operators.pattern.conditions import Conditions
+from runtime.operators.pattern.fits import Fits
+from runtime.operators.pattern.leaving import Leaving
+from runtime.operators.pattern.numbering import EventNumbers, with_openers
+from runtime.operators.pattern.rows import Rows
+from runtime.operators.pattern.shedding import NOTHING, Kept, WindowShedding
+from runtime.operators.pattern.step import NUMBER, TYPE, PatternStep
+from runtime.patterns.keys import matcher_of
+from runtime.patterns.matcher import KeyMatcher
+from runtime.patterns.rules import rules_of
+from runtime.patterns.scopes import CountWindows, OpenedWindows
+from runtime.patterns.settings import Found, Settings
+from runtime.patterns.windowed import WindowMatcher
+from runtime.shedding.counts import SheddingCounts
+
+_Event: TypeAlias = tuple[int, int, int, int, tuple[int, ...], dict[str, Any] | None]
+"""Its key, number, time, turn, what it fits, and what must differ: see `KeyMatcher.take`."""
+_MANY_KEYS = 1024
+_MANY_ROWS = 65_536
+
+
+class PatternMachine(ByEventTime):
+    """The machine of a `PatternStep`.
+
+    A late row is not looked at: it is counted in `late_dropped`. Rows with a null key are in no
+    match. The stimulus time of a match is the latest of its events', and, if it waited for the end
+    of its scope, of what moved the watermark there.
+
+    Costs: rows that fit nothing some nanoseconds each, unless scopes go by the number of events:
+    then these are counted for each key. Keys without rows are not looked at.
+
+    Args:
+        step: what it does.
+        most_kept_rows: rows that may be in a match to come, at most.
+
+    Attributes:
+        late_dropped: rows so far that came behind what was released.
+    """
+
+    def __init__(self, step: PatternStep, *, most_kept_rows: int) -> None:
+        self._step = step
+        self._most_kept_rows = most_kept_rows
+        places = [place for one in step.pattern.alternatives for place in one.places]
+        self._distinct = sorted({one.distinct for one in places if one.distinct is not None})
+        self._settings = Settings(
+            rules_of(step.pattern, skip=step.skip),
+            step.scope,
+            step.selection,
+            step.consumes,
+            step.most,
+        )
+        self._waits = any(one.barred_after for one in self._settings.rules)
+        self._every = step.scope.every if isinstance(step.scope, CountWindows) else 0
+        self._opens = step.scope.asked if isinstance(step.scope, OpenedWindows) else -1
+        self._shedding = None if step.shed is None else WindowShedding(step)
+        # What is shed goes by positions in windows, so by which of its key's events each is.
+        self._counts_all = step.counts_events or self._shedding is not None
+        self._start()
+
+    def _start(self) -> None:
+        step = self._step
+        self._fits = Fits(step.pattern.asked, type_column=step.type_column, step=step.name)
+        self._rows = Rows()
+        self._leaving = Leaving(step, self._rows)
+        self._conditions = Conditions(step, self._rows)
+        self._keys = KeyIndex(len(step.keys))
+        self._of_key: dict[int, KeyMatcher] = {}
+        self._most_keys = _MANY_KEYS  # when there are more, those that are over are looked for
+        self._most_rows = _MANY_ROWS  # likewise
+        self._numbers = EventNumbers()
+        self._due: list[tuple[int, int]] = []  # a heap of (when, key): who waits, and perhaps more
+        self._hits: list[tuple[int, Found]] = []  # of this read, to be learnt from
+        self._touched: set[int] = set()  # keys of this read
+        self._events = 0  # so far, where all are counted
+        self._turn = 1  # the place in the stream of the next row that fits something
+        self._passed_ns = START_NS
+        self._late: list[LateRows] = []
+        self.late_dropped = 0
+
+    def process(self, released: GateRead, now_ns: int) -> Batch | None:
+        """Take rows; return the matches that they complete, or that are decided now."""
+        late, in_order = released.late[0], released.ports[0]
+        if late is not None and len(late):
+            self._miss(late)
+        if in_order is not None and len(in_order):
+            in_order = self._on_time(in_order)
+        found: list[Found] = []
+        if in_order is not None and len(in_order):
+            if self._shedding is not None:
+                self._shedding.look(in_order, now_ns)
+            found = self._matched(in_order)
+        self._passed_ns = max(self._passed_ns, released.watermark_ns)
+        found += self._decided()
+        if self._shedding is not None:
+            self._learn(self._shedding)
+        found.sort(key=lambda one: (one.time_ns, one.is_behind, one.turn, one.order))
+        made = self._leaving.rows_of(found, released.watermark_stimulus_ns)
+        self._forget()
+        return made
+
+    def promise_ns(self, frontier_ns: int) -> int:
+        """Return the frontier: a match is as old as its last event, or its end."""
+        return frontier_ns
+
+    @property
+    def shed(self) -> int:
+        """Rows so far that no window of theirs kept."""
+        return 0 if self._shedding is None else self._shedding.shed
+
+    @property
+    def comparisons(self) -> int:
+        """Pairs so far of events and windows that were not dropped: only of one that sheds."""
+        return 0 if self._shedding is None else self._shedding.kept
+
+    @property
+    def shedding(self) -> SheddingCounts | None:
+        """What shedding has come to; None: it does not shed."""
+        return None if self._shedding is None else self._shedding.counts
+
+    def took(self, took_ns: int) -> None:
+        """Note how long the last slice took: only of one whose step sheds."""
+        if self._shedding is not None:
+            self._shedding.took(took_ns)
+
+    @property
+    def rows_held(self) -> int:
+        """Rows that may be in a match to come."""
+        return len(self._rows)
+
+    def take_late(self) -> list[LateRows]:
+        """Return the rows since the last call that came too late."""
+        late, self._late = self._late, []
+        return late
+
+    def _on_time(self, batch: Batch) -> Batch:
+        """Return the rows that are not behind the end, say."""
+        if batch.event_time_ns.item(0) >= self._passed_ns:
+            return batch
+        is_late = batch.event_time_ns < self._passed_ns
+        self._miss(batch.keep(is_late))
+        return batch.keep(~is_late)
+
+    def _miss(self, late: Batch) -> None:
+        self.late_dropped += len(late)
+        if self._step.keeps_late:
+            late_by_ns = np.maximum(self._passed_ns - late.event_time_ns, 1)
+            self._late.append(LateRows(0, late, late_by_ns, np.ones(len(late), dtype=np.bool_)))
+
+    # -- rows in, matches out -----------------------------------------------------------
+
+    def _matched(self, batch: Batch) -> list[Found]:
+        """Take rows in order; return the matches that they complete."""
+        nulls = any_null([batch.columns[name] for name in self._step.keys])
+        if nulls is not None:
+            batch = batch.keep(~nulls)
+        places, fits = self._fits.of(batch)
+        numbers = kept = None
+        if self._counts_all:
+            codes = self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
+            numbers = self._numbers.of(codes, len(self._keys))
+            if self._shedding is not None:
+                events = np.arange(self._events, self._events + len(batch))
+                kept = self._shedding.dropped(batch, codes, numbers, events, places, fits)
+                self._touched |= set(np.unique(codes).tolist())
+            self._events += len(batch)
+            if self._every:  # windows open with events that need not fit anything
+                places, fits = with_openers(places, fits, (numbers - 1) % self._every == 0)
+            codes, numbers = codes.take(places), numbers.take(places)
+        if not len(places):
+            return []
+        rows = batch.take(places)  # a copy: what came may be written over
+        if numbers is None:
+            codes = self._keys.codes([rows.columns[name] for name in self._step.keys], len(rows))
+        turns = np.arange(self._turn, self._turn + len(rows))
+        self._turn += len(rows)
+        if numbers is not None and kept is not None:
+            rows = rows.with_columns(
+                {**rows.columns, NUMBER: numbers, TYPE: kept.types.take(places)}
+            )
+        self._rows.add(turns, self._leaving.kept(rows))
+        events_of = zip(
+            codes.tolist(),
+            (turns if numbers is None else numbers).tolist(),
+            rows.event_time_ns.tolist(),
+            turns.tolist(),
+            fits,
+            self._values(rows),
+            strict=True,
+        )
+        found = self._taken(events_of) if kept is None else self._kept(events_of, places, kept)
+        self._check_size()
+        return found
+
+    def _taken(self, events: Iterable[_Event]) -> list[Found]:
+        of_key, waits = self._of_key, self._waits
+        found: list[Found] = []
+        for code, number, time_ns, turn, fit, value in events:
+            one = of_key.get(code)
+            if one is None:
+                if not self._begins(fit):
+                    continue  # nothing has begun that it could go on with
+                one = of_key[code] = matcher_of(self._settings, self._conditions.hold)
+            found += one.take(number, time_ns, turn, fit, value)
+            if waits and (due_ns := one.waiting.due_ns) is not None:
+                heapq.heappush(self._due, (due_ns, code))
+        return found
+
+    def _kept(self, events: Iterable[_Event], places: Int64Array, kept: Kept) -> list[Found]:
+        """Take events that windows may have lost."""
+        of_key, waits, lost = self._of_key, self._waits, kept.lost
+        found: list[Found] = []
+        is_shed = kept.is_shed.take(places).tolist()
+        for place, gone, (code, number, time_ns, turn, fit, value) in zip(
+            places.tolist(), is_shed, events, strict=True
+        ):
+            one = of_key.get(code)
+            if one is None:
+                if not self._begins(fit):
+                    continue
+                one = of_key[code] = matcher_of(self._settings, self._conditions.hold)
+            assert isinstance(one, WindowMatcher)
+            one.open(number, time_ns, fit)
+            if gone:
+                continue
+            made = one.take_opened(number, time_ns, turn, fit, value, lost.get(place, NOTHING))
+            if made:
+                self._hits += [(code, each) for each in made]
+                found += made
+            if waits and (due_ns := one.waiting.due_ns) is not None:
+                heapq.heappush(self._due, (due_ns, code))
+        return found
+
+    def _learn(self, shedding: WindowShedding) -> None:
+        """Tell the shedder which events were in matches, and which windows are over."""
+        for code, found in self._hits:
+            rows = self._rows.at(np.array([turn for turn, _ in found.parts], dtype=np.int64))
+            shedding.hit(code, found.window, rows.columns[NUMBER], rows.columns[TYPE])
+        shedding.finish(sorted(self._touched), self._passed_ns)
+        self._hits, self._touched = [], set()
+
+    def _begins(self, fit: tuple[int, ...]) -> bool:
+        """Return whether a match, or a window, may begin with an event that fits these."""
+        if self._every or self._opens in fit:
+            return True
+        return any(0 in rules.roles(fit).asked for rules in self._settings.rules)
+
+    def _values(self, rows: Batch) -> list[dict[str, Any] | None]:
+        """Return of each row what must differ."""
+        if not self._distinct:
+            return [None] * len(rows)
+        columns = [rows.columns[name].tolist() for name in self._distinct]
+        return [dict(zip(self._distinct, one, strict=True)) for one in zip(*columns, strict=True)]
+
+    def _decided(self) -> list[Found]:
+        """Return what waited for the end of a scope that is over."""
+        found: list[Found] = []
+        while self._due and self._due[0][0] < self._passed_ns:
+            _, code = heapq.heappop(self._due)
+            waiting = self._of_key[code].waiting
+            made = waiting.decided(self._passed_ns)
+            found += made
+            if self._shedding is not None:
+                self._hits += [(code, one) for one in made]
+                self._touched.add(code)
+            if waiting.due_ns is not None:
+                heapq.heappush(self._due, (waiting.due_ns, code))
+        return found
+
+    # -- state --------------------------------------------------------------------------
+
+    def _check_size(self) -> None:
+        if len(self._rows) <= self._most_kept_rows:
+            return
+        self._forget()
+        self._keep_rows()
+        if len(self._rows) > self._most_kept_rows:
+            raise OperatorError(
+                f"step {self._step.name!r}: {len(self._rows):,} rows may be in a match to come, "
+                f"more than most_kept_rows={self._most_kept_rows:,}: its windows are long, or many "
+                "are open; make them shorter, let `where=` leave less, add replicas=, or allow "
+                "more with limits=sw.Limits(most_kept_rows=…)"
+            )
+
+    def _forget(self) -> None:
+        """Let go of what is over: rows as time goes by, keys when there are twice as many."""
+        if self._passed_ns == END_NS:
+            late, self._late, late_dropped = self._late, [], self.late_dropped
+            self._start()
+            self._passed_ns, self._late, self.late_dropped = END_NS, late, late_dropped
+            if self._shedding is not None:
+                self._shedding.keep({})
+            return
+        if self._step.counts_events:
+            if len(self._rows) > self._most_rows:
+                self._keep_rows()
+            return
+        self._rows.forget_before(self._passed_ns - self._step.span_ns)
+        if (len(self._keys) if self._counts_all else len(self._of_key)) > self._most_keys:
+            self._keep_keys()
+
+    def _keep_rows(self) -> None:
+        """Let go of rows that no matcher has."""
+        held = [one.turns_held() for one in self._of_key.values()]
+        turns = sorted({turn for own in held for turn in own})
+        self._rows.keep(np.array(turns, dtype=np.int64))
+        self._most_rows = max(2 * len(turns), _MANY_ROWS)
+
+    def _keep_keys(self) -> None:
+        """Let go of keys of which no event is in a match to come."""
+        over_ns = self._passed_ns - self._step.span_ns
+        of_key = {
+            code: one
+            for code, one in self._of_key.items()
+            if one.waiting.due_ns is not None or one.log.newest_ns >= over_ns
+        }
+        self._most_keys = max(2 * len(of_key), _MANY_KEYS)
+        codes = np.array(sorted(of_key), dtype=np.int64)
+        if not self._step.keys:
+            return
+        moved = dict(enumerate(self._keys.keep(codes).tolist()))
+        self._of_key = {moved[code]: of_key[code] for code in codes.tolist()}
+        if self._counts_all:
+            self._numbers.keep(codes)
+        if self._shedding is not None:
+            self._shedding.keep({code: moved[code] for code in codes.tolist()})
+        self._due = [(due_ns, moved[code]) for due_ns, code in self._due if code in of_key]
+        heapq.heapify(self._due)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state."""
+        return {
+            "keys": self._keys.snapshot(),
+            "of_key": [[code, one.snapshot()] for code, one in self._of_key.items()],
+            "most": [self._most_keys, self._most_rows],
+            "numbers": self._numbers.counts.copy(),
+            "rows": self._rows.snapshot(),
+            "turn": self._turn,
+            "events": self._events,
+            "shedding": None if self._shedding is None else self._shedding.snapshot(),
+            "passed_ns": self._passed_ns,
+            "late_dropped": self.late_dropped,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot of a machine of the same step."""
+        self._start()
+        self._keys.restore(state["keys"])
+        self._rows.restore(state["rows"])
+        for code, one in state["of_key"]:
+            made = self._of_key[code] = matcher_of(self._settings, self._conditions.hold)
+            made.restore(one)
+            if made.waiting.due_ns is not None:
+                self._due.append((made.waiting.due_ns, code))
+        heapq.heapify(self._due)
+        self._most_keys, self._most_rows = state["most"]
+        self._numbers.counts = state["numbers"].copy()
+        self._turn, self._passed_ns = state["turn"], state["passed_ns"]
+        self._events = state["events"]
+        if self._shedding is not None:
+            self._shedding = WindowShedding(self._step)
+            self._shedding.restore(state["shedding"])
+        self.late_dropped = state["late_dropped"]

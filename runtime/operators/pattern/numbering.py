@@ -1,0 +1,61 @@
+"""Which of its key's events each row is, where scopes or shedding go by that."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtime.model import BoolArray, Int64Array
+
+
+class EventNumbers:
+    """Counts the events of each key.
+
+    Attributes:
+        counts: shape (keys or more,), how many each has had.
+    """
+
+    def __init__(self) -> None:
+        self.counts = np.zeros(1, dtype=np.int64)
+
+    def of(self, codes: Int64Array, keys: int) -> Int64Array:
+        """Return the number of each row among those of its key, from 1 on.
+
+        Args:
+            codes: shape (rows,), of their keys.
+            keys: all codes are below this, or 0.
+        """
+        if keys > len(self.counts):
+            more = np.zeros(2 * keys - len(self.counts), dtype=np.int64)
+            self.counts = np.concatenate([self.counts, more])
+        order = codes.argsort(kind="stable")
+        ordered = codes.take(order)
+        begins = np.flatnonzero(np.diff(ordered, prepend=-1))
+        lengths = np.diff(begins, append=len(codes))
+        numbers = np.empty(len(codes), dtype=np.int64)
+        numbers[order] = np.arange(1, len(codes) + 1) - begins.repeat(lengths)
+        numbers += self.counts.take(codes)
+        self.counts[ordered.take(begins)] += lengths
+        return numbers
+
+    def keep(self, codes: Int64Array) -> None:
+        """Forget all keys but these, which get the codes from 0 on."""
+        self.counts = np.concatenate([self.counts.take(codes), np.zeros(1, dtype=np.int64)])
+
+
+def with_openers(
+    places: Int64Array, fits: list[tuple[int, ...]], opens: BoolArray
+) -> tuple[Int64Array, list[tuple[int, ...]]]:
+    """Return the rows that fit something, and those that windows open with.
+
+    Args:
+        places: which rows fit something.
+        fits: of these, what.
+        opens: shape (rows,), whether a window opens with the row.
+    """
+    more = np.setdiff1d(np.flatnonzero(opens), places, assume_unique=True)
+    if not len(more):
+        return places, fits
+    both = np.concatenate([places, more])
+    order = both.argsort(kind="stable")
+    all_fits = [*fits, *[()] * len(more)]
+    return both.take(order), [all_fits[one] for one in order.tolist()]

@@ -1,0 +1,189 @@
+"""The windows of a key as the shedder sees them: which events each has, and what it lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from runtime.model import BoolArray, Int64Array
+from runtime.patterns.scopes import CountWindows, TimeWindows, WindowRule
+
+
+@dataclass
+class OpenWindow:
+    """One window.
+
+    Attributes:
+        key: as the matcher of its key has it.
+        first: the number of its first event, among those of its key.
+        end: no event of this number or a greater one is in it; None: it ends by time.
+        end_ns: likewise, by time; None: it ends by number.
+        number: its own among all windows.
+        size: how many events it has, or is likely to have.
+        is_whole: whether nothing is dropped of it, whatever the load.
+        is_shed: whether something was.
+        hits: types and positions of the events of each match.
+    """
+
+    key: int
+    first: int
+    end: int | None
+    end_ns: int | None
+    number: int
+    size: int
+    is_whole: bool
+    is_shed: bool = False
+    hits: list[tuple[Int64Array, Int64Array]] = field(default_factory=list)
+
+
+class KeyWindows:
+    """The open windows of one key, and the types of their events.
+
+    Args:
+        rule: how windows open and end.
+    """
+
+    def __init__(self, rule: WindowRule) -> None:
+        self._rule = rule
+        self._keys = 0  # of windows that are listed, as matchers count them
+        self._newest: int | None = None  # of windows by time
+        self.open: list[OpenWindow] = []
+        self._types: list[Int64Array] = []  # of events from number `_begin` on
+        self._begin = 0
+        self.last_size = 0
+
+    def begins(
+        self, numbers: Int64Array, times: Int64Array, opens: BoolArray
+    ) -> Iterator[tuple[int, int, int | None, int | None]]:
+        """Yield (key, first number, end, end in ns) of windows that open with these events.
+
+        Args:
+            numbers: consecutive.
+            times: never descending.
+            opens: which of them open a window, where events do.
+        """
+        rule, begin = self._rule, numbers.item(0)
+        if isinstance(rule, TimeWindows):
+            yield from self._by_time(rule, begin, times)
+        elif isinstance(rule, CountWindows):
+            first = begin + (1 - begin) % rule.every
+            for number in range(first, begin + len(numbers), rule.every):
+                yield self._key(), number, number + rule.size, None
+        else:
+            for place in np.flatnonzero(opens).tolist():
+                number = begin + place
+                if rule.events is not None:
+                    yield self._key(), number, number + rule.events, None
+                else:
+                    assert rule.span_ns is not None
+                    yield self._key(), number, None, times.item(place) + rule.span_ns
+
+    def _by_time(
+        self, rule: TimeWindows, begin: int, times: Int64Array
+    ) -> Iterator[tuple[int, int, int | None, int | None]]:
+        first = (times.item(0) - rule.size_ns) // rule.slide_ns + 1
+        if self._newest is not None:
+            first = max(first, self._newest + 1)
+        last = times.item(-1) // rule.slide_ns
+        starts = np.arange(first, last + 1) * rule.slide_ns
+        places = times.searchsorted(starts)
+        for key, place in zip(range(first, last + 1), places.tolist(), strict=True):
+            end_ns = key * rule.slide_ns + rule.size_ns
+            if times.item(place) < end_ns:
+                yield key, begin + place, None, end_ns
+        self._newest = last if self._newest is None else max(self._newest, last)
+
+    def _key(self) -> int:
+        self._keys += 1
+        return self._keys - 1
+
+    def ranges(self, begin: int, times: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Return of each open window which of the events from number `begin` on it has: [from, to).
+
+        Args:
+            begin: the number of the first.
+            times: of each.
+        """
+        count = len(times)
+        first = np.array([max(one.first - begin, 0) for one in self.open], dtype=np.int64)
+        end = np.array(
+            [
+                min(one.end - begin, count)
+                if one.end is not None
+                else int(times.searchsorted(one.end_ns))  # type: ignore[arg-type]
+                for one in self.open
+            ],
+            dtype=np.int64,
+        )
+        return first, np.maximum(end, first)
+
+    def add(self, numbers: Int64Array, types: Int64Array) -> None:
+        """Remember the types of events, as long as a window has them."""
+        if not self._types:
+            self._begin = numbers.item(0)
+        self._types.append(types)
+
+    def ended(self, behind: int, passed_ns: int) -> list[OpenWindow]:
+        """Return windows that are over, and forget them.
+
+        Args:
+            behind: the number of the next event.
+            passed_ns: it is not before that.
+        """
+        over = [
+            one
+            for one in self.open
+            if (one.end is not None and one.end <= behind)
+            or (one.end_ns is not None and one.end_ns <= passed_ns)
+        ]
+        if over:
+            gone = {one.number for one in over}
+            self.open = [one for one in self.open if one.number not in gone]
+        return over
+
+    def types_of(self, first: int, end: int) -> Int64Array:
+        """Return the types of events by number."""
+        if len(self._types) > 1:
+            self._types = [np.concatenate(self._types)]
+        return self._types[0][first - self._begin : end - self._begin]
+
+    def forget(self) -> None:
+        """Let go of types that no open window has."""
+        if not self._types:
+            return
+        held = sum(map(len, self._types))
+        low = min((one.first for one in self.open), default=self._begin + held)
+        if not self.open:
+            self._types = []  # events up to the next window are not remembered
+        elif 2 * (low - self._begin) > held:
+            self._types = [self.types_of(low, self._begin + held).copy()]
+            self._begin = low
+
+    @property
+    def behind(self) -> int:
+        """The number of the next event."""
+        return self._begin + sum(map(len, self._types))
+
+    def snapshot(self) -> list[Any]:
+        """Return all state, as plain values."""
+        windows = [
+            [
+                *(one.key, one.first, one.end, one.end_ns, one.number, one.size),
+                *(one.is_whole, one.is_shed, [list(hit) for hit in one.hits]),
+            ]
+            for one in self.open
+        ]
+        types = [part.copy() for part in self._types]
+        return [self._keys, self._newest, self._begin, self.last_size, types, windows]
+
+    def restore(self, state: list[Any]) -> None:
+        """Continue from a snapshot."""
+        self._keys, self._newest, self._begin, self.last_size, types, windows = state
+        self._types = list(types)
+        for key, first, end, end_ns, number, size, is_whole, is_shed, hits in windows:
+            own = [(kinds, at) for kinds, at in hits]
+            one = OpenWindow(key, first, end, end_ns, number, size, is_whole, is_shed, own)
+            self.open.append(one)

@@ -1,0 +1,220 @@
+"""Shedding in the operator: how much is dropped, when, and what that has come to.
+
+Load is known from three things: the operator's clock, the stimulus times of what comes (how quickly
+events arrive, and how old the oldest is), and how long its slices took.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from runtime.model import Batch, BoolArray, Int64Array
+from runtime.shedding import Espice, FinishedWindows, Load, Places, Shedding
+from runtime.shedding.counts import SheddingCounts
+
+_LOOKS = 64
+"""Looks at the load in as long as the bound."""
+_LOOKS_A_GUESS = 8
+"""While something is dropped: what that costs in matches is guessed anew after so many."""
+_MOST_SPELLS = 256
+
+
+class Overload:
+    """The load of one operator, and its shedder.
+
+    Args:
+        settings: what the user asks for.
+        repetitions: {code of a type: how often it stands in the pattern}, for the baseline.
+    """
+
+    def __init__(self, settings: Espice, repetitions: dict[int, int]) -> None:
+        if settings.kind == "baseline" and not settings.repetitions:
+            settings = replace(settings, repetitions=tuple(sorted(repetitions.items())))
+        self._bound_ns = settings.overload.latency_ns
+        self._shedding = Shedding(settings)
+        self._looked_ns: int | None = None
+        self._arrived = self._processed = self._busy_ns = 0  # since the last look
+        self._oldest_ns: int | None = None
+        self._newest_ns = self._before_ns = 0  # stimulus times: of all, and as of the last look
+        self._pairs = self._dropped = self._shed = 0
+        self._seen = [0, 0]  # pairs and dropped ones, at the last look
+        self._lost = [0.0, 0.0]  # pairs with something to drop; of matches lost, by pairs
+        self._kept_share: float | None = None  # of matches, as things are
+        self._looks = 0
+        self._reason = ""
+        self._spells: list[list[int]] = []
+
+    @property
+    def kept(self) -> int:
+        """Pairs so far that were not dropped."""
+        return self._pairs - self._dropped
+
+    @property
+    def shed(self) -> int:
+        """Events so far that no window of theirs kept."""
+        return self._shed
+
+    @property
+    def is_on(self) -> bool:
+        """Whether something is dropped now."""
+        return self._shedding.shedder.amount is not None
+
+    @property
+    def size(self) -> int:
+        """Events of a window, as far as is known, at least 1."""
+        return max(round(self._shedding.shedder.size), 1)
+
+    def took(self, took_ns: int) -> None:
+        """Note how long the last slice took."""
+        self._busy_ns += took_ns
+        self._processed = self._arrived
+
+    def look(self, rows: Batch, now_ns: int) -> None:
+        """Take note of rows that come, and say anew what is dropped, if it is time to."""
+        oldest_ns = rows.stimulus_time_ns.min().item()
+        self._oldest_ns = oldest_ns if self._oldest_ns is None else min(self._oldest_ns, oldest_ns)
+        self._newest_ns = max(self._newest_ns, rows.stimulus_time_ns.max().item())
+        before_ns = self._looked_ns
+        if before_ns is None or now_ns - before_ns >= self._bound_ns // _LOOKS:
+            self._observe(now_ns, len(rows))
+        self._arrived += len(rows)
+
+    def _observe(self, now_ns: int, rows: int) -> None:
+        """Look at the load, before so many rows are worked off."""
+        assert self._oldest_ns is not None
+        pairs, dropped = self._pairs - self._seen[0], self._dropped - self._seen[1]
+        verdict = self._shedding.observe(
+            Load(
+                now_ns=now_ns,
+                arrived=self._arrived,
+                # Rows wait; when they reached us tells how quickly they come.
+                came_ns=self._newest_ns - self._before_ns,
+                processed=self._processed,
+                busy_ns=self._busy_ns,
+                dropped_share=dropped / pairs if pairs else 0.0,
+                age_ns=now_ns - self._oldest_ns,
+                # Until the next look: this read, and what comes before that.
+                rest_ns=self._bound_ns // _LOOKS + round(rows * self._shedding.detector.cost_ns),
+            )
+        )
+        if not verdict.is_curable:
+            self._reason = verdict.reason
+        if verdict.amount is not None:
+            if not self._spells or self._spells[-1][1] < (self._looked_ns or 0):
+                self._spells.append([now_ns, now_ns, 0])
+                del self._spells[:-_MOST_SPELLS]
+            self._spells[-1][1] = now_ns
+            if self._looks % _LOOKS_A_GUESS == 0:
+                self._kept_share = self._shedding.report().kept_share
+            self._looks += 1
+        self._before_ns = self._newest_ns
+        self._looked_ns, self._seen = now_ns, [self._pairs, self._dropped]
+        self._arrived = self._processed = self._busy_ns = 0
+        self._oldest_ns = None
+
+    def drop(
+        self,
+        types: Int64Array,
+        positions: Int64Array,
+        *,
+        windows: Int64Array,
+        events: Int64Array,
+        sizes: Int64Array,
+    ) -> BoolArray:
+        """Return which pairs are dropped; see `Shedder.drop`."""
+        return self._shedding.drop(types, positions, windows=windows, events=events, sizes=sizes)
+
+    def surely_dropped(self, types: Int64Array) -> BoolArray:
+        """Return which are of types that are dropped wherever they are."""
+        return self._shedding.shedder.surely_dropped(types)
+
+    def never_dropped(self, types: Int64Array) -> BoolArray:
+        """Return which are of types that are dropped nowhere."""
+        return self._shedding.shedder.never_dropped(types)
+
+    def keeps_whole(self, window: int) -> bool:
+        """Return whether nothing is dropped of a window, whatever the load."""
+        return bool(self._shedding.shedder.keeps_whole(np.array([window]))[0])
+
+    def samples(self, windows: Int64Array) -> BoolArray:
+        """Return of which windows all events are learnt."""
+        return self._shedding.shedder.samples(windows)
+
+    def count(self, pairs: int, dropped: int, shed: int, *, looked_up: tuple[int, int]) -> None:
+        """Count the pairs of some events, and those of them that were looked up."""
+        self._pairs += pairs
+        self._dropped += dropped
+        self._shed += shed
+        self._shedding.count(pairs - looked_up[0], dropped - looked_up[1])
+        if self.is_on and pairs:
+            if self._spells:
+                self._spells[-1][2] += dropped
+            if self._kept_share is not None:
+                self._lost[0] += pairs
+                self._lost[1] += pairs * (1 - self._kept_share)
+
+    def learn(self, finished: FinishedWindows) -> None:
+        """Learn from windows that are over, and that nothing was dropped of."""
+        self._shedding.learn(finished)
+
+    @property
+    def counts(self) -> SheddingCounts:
+        """What it has come to."""
+        report = self._shedding.report()
+        return SheddingCounts(
+            pairs=self._pairs,
+            dropped=self._dropped,
+            aimed=report.aimed,
+            shed=self._shed,
+            starts=report.starts,
+            uncured=report.uncured,
+            reason=self._reason,
+            latency_ns=self._bound_ns,
+            f=report.f,
+            is_trained=report.is_trained,
+            models=report.turns,
+            changes=report.changes,
+            lost_share=self._lost[1] / self._lost[0] if self._lost[0] else None,
+            spells=[list(one) for one in self._spells],
+        )
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, as plain values."""
+        return {
+            "shedding": self._shedding.snapshot(),
+            "looked_ns": self._looked_ns,
+            "since": [self._arrived, self._processed, self._busy_ns],
+            "stimuli": [self._oldest_ns, self._newest_ns, self._before_ns],
+            "pairs": [self._pairs, self._dropped, self._shed],
+            "seen": list(self._seen),
+            "lost": [*self._lost, self._kept_share, self._looks],
+            "reason": self._reason,
+            "spells": [list(one) for one in self._spells],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._shedding.restore(state["shedding"])
+        self._looked_ns = state["looked_ns"]
+        self._arrived, self._processed, self._busy_ns = state["since"]
+        self._oldest_ns, self._newest_ns, self._before_ns = state["stimuli"]
+        self._pairs, self._dropped, self._shed = state["pairs"]
+        self._seen = list(state["seen"])
+        *self._lost, self._kept_share, self._looks = state["lost"]
+        self._reason = state["reason"]
+        self._spells = [list(one) for one in state["spells"]]
+
+
+def places_of(parts: list[tuple[int, Int64Array, Int64Array]]) -> Places:
+    """Return pairs of (index of the window, types, positions)."""
+    if not parts:
+        none = np.empty(0, dtype=np.int64)
+        return Places(none, none, none)
+    return Places(
+        np.repeat([index for index, _, _ in parts], [len(types) for _, types, _ in parts]),
+        np.concatenate([types for _, types, _ in parts]),
+        np.concatenate([positions for _, _, positions in parts]),
+    )

@@ -1,0 +1,367 @@
+"""Which events of which windows are dropped, read by read; and what is learnt of windows.
+
+```
+rows of a key ──▶ windows that open ──▶ pairs of events and windows ──▶ dropped or not
+matches ─────────▶ hits of their windows ──▶ windows that are over are learnt from
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.model import Batch, BoolArray, Int64Array
+from runtime.operators.ground.arrays import unfold
+from runtime.operators.ground.keys import KeyIndex
+from runtime.operators.pattern.open_windows import KeyWindows, OpenWindow
+from runtime.operators.pattern.overload import Overload, places_of
+from runtime.operators.pattern.step import PatternStep
+from runtime.patterns.scopes import OpenedWindows, Within
+from runtime.shedding import FinishedWindows
+from runtime.shedding.counts import SheddingCounts
+
+NOTHING: frozenset[int] = frozenset()
+
+
+class Kept(NamedTuple):
+    """What becomes of rows.
+
+    Attributes:
+        types: shape (rows,), the code of each row's type.
+        is_shed: shape (rows,): no window of theirs keeps them.
+        lost: {row: keys of the windows that it is dropped of}, of those that fit something and are
+            not shed.
+    """
+
+    types: Int64Array
+    is_shed: BoolArray
+    lost: dict[int, frozenset[int]]
+
+
+class _Own(NamedTuple):
+    """The rows of one key in a read; shape (rows,) each."""
+
+    at: Int64Array
+    numbers: Int64Array
+    times: Int64Array
+    types: Int64Array
+    opens: BoolArray
+    events: Int64Array
+    matters: BoolArray
+
+
+class WindowShedding:
+    """The shedding of one operator, over all keys.
+
+    Args:
+        step: with `shed`.
+    """
+
+    def __init__(self, step: PatternStep) -> None:
+        assert step.shed is not None
+        assert not isinstance(step.scope, Within)
+        self._rule = step.scope
+        self._opens = step.scope.asked if isinstance(step.scope, OpenedWindows) else None
+        self._type_column = step.type_column
+        self._types: KeyIndex | dict[tuple[int, ...], int]
+        repeated = _repetitions(step)
+        if step.type_column is None:
+            self._types, codes = {}, {}
+        else:
+            self._types = KeyIndex(1)
+            codes = self._coded(repeated)
+        self._of_key: dict[int, KeyWindows] = {}
+        self._numbers = 0  # of windows so far
+        self._overload = Overload(step.shed, codes)
+
+    def _coded(self, repeated: dict[Any, int]) -> dict[int, int]:
+        """Return it by the codes of types, which these are the first to get."""
+        assert isinstance(self._types, KeyIndex)
+        if not repeated:
+            return {}
+        values = pa.array(list(repeated))
+        column = (
+            values if pa.types.is_string(values.type) else values.to_numpy(zero_copy_only=False)
+        )
+        codes = self._types.codes([column], len(values)).tolist()
+        return dict(zip(codes, repeated.values(), strict=True))
+
+    @property
+    def counts(self) -> SheddingCounts:
+        """What it has come to."""
+        return self._overload.counts
+
+    @property
+    def kept(self) -> int:
+        """Pairs so far of events and windows that were not dropped."""
+        return self._overload.kept
+
+    @property
+    def shed(self) -> int:
+        """Events so far that no window of theirs kept."""
+        return self._overload.shed
+
+    def took(self, took_ns: int) -> None:
+        """Note how long the last slice took."""
+        self._overload.took(took_ns)
+
+    def look(self, rows: Batch, now_ns: int) -> None:
+        """Take note of rows that come, and say anew what is dropped."""
+        self._overload.look(rows, now_ns)
+
+    def _types_of(self, rows: Batch, places: Int64Array, fits: list[tuple[int, ...]]) -> Int64Array:
+        """Return the code of each row's type; without a column for it, of what it fits."""
+        if isinstance(self._types, KeyIndex):
+            assert self._type_column is not None
+            return self._types.codes([rows.columns[self._type_column]], len(rows))
+        found = np.zeros(len(rows), dtype=np.int64)
+        known = self._types
+        found[places] = [known.setdefault(one, len(known) + 1) for one in fits]
+        return found
+
+    def dropped(
+        self,
+        rows: Batch,
+        codes: Int64Array,
+        numbers: Int64Array,
+        events: Int64Array,
+        places: Int64Array,
+        fits: list[tuple[int, ...]],
+    ) -> Kept:
+        """Let windows open, and return what is dropped.
+
+        Args:
+            rows: in order.
+            codes: shape (rows,), of their keys.
+            numbers: shape (rows,), among the events of their keys.
+            events: shape (rows,), among all.
+            places: which rows fit something.
+            fits: of these, what.
+        """
+        types = self._types_of(rows, places, fits)
+        opens = np.zeros(len(rows), dtype=np.bool_)
+        if self._opens is not None:
+            opens[places] = [self._opens in one for one in fits]
+        kept = Kept(types, np.zeros(len(rows), dtype=np.bool_), {})
+        matters = np.zeros(len(rows), dtype=np.bool_)
+        matters[places] = True
+        times = rows.event_time_ns
+        order = codes.argsort(kind="stable")
+        ordered = codes.take(order)
+        begins = np.flatnonzero(np.diff(ordered, prepend=-1))
+        for at, code in zip(
+            np.split(order, begins[1:]), ordered.take(begins).tolist(), strict=True
+        ):
+            own = _Own(
+                at,
+                numbers.take(at),
+                times.take(at),
+                types.take(at),
+                opens.take(at),
+                events.take(at),
+                matters.take(at),
+            )
+            self._of_one(code, own, kept)
+        return kept
+
+    def _of_one(self, code: int, own: _Own, kept: Kept) -> None:
+        windows = self._of_key.get(code)
+        if windows is None:
+            if self._opens is not None and not own.opens.any():
+                return
+            windows = self._of_key[code] = KeyWindows(self._rule)
+        for key, low, end, end_ns in windows.begins(own.numbers, own.times, own.opens):
+            size = end - low if end is not None else windows.last_size or self._overload.size
+            number, self._numbers = self._numbers, self._numbers + 1
+            whole = self._overload.keeps_whole(number)
+            windows.open.append(OpenWindow(key, low, end, end_ns, number, size, whole))
+        if not windows.open:
+            return
+        windows.add(own.numbers, own.types)
+        begin = own.numbers.item(0)
+        first, behind = windows.ranges(begin, own.times)
+        for one, at_end in zip(windows.open, behind.tolist(), strict=True):
+            if one.end is None and at_end < len(own.at):
+                one.end = begin + at_end  # from now on it is known
+        total = _covering(first, behind, len(own.at))
+        pairs = int(total.sum())
+        if self._overload.is_on and pairs:
+            self._drop(own, windows.open, first, behind, total, kept)
+        else:
+            self._overload.count(pairs, 0, 0, looked_up=(0, 0))
+
+    def _drop(
+        self,
+        own: _Own,
+        every: list[OpenWindow],
+        first: Int64Array,
+        behind: Int64Array,
+        total: Int64Array,
+        kept: Kept,
+    ) -> None:
+        """Drop pairs of the rows of a key and its open windows, each of which has [first, behind).
+
+        `total` is how many windows have each row.
+        """
+        may = np.array([not one.is_whole for one in every])
+        windows = [one for one in every if not one.is_whole]
+        first, behind = first[may], behind[may]
+        surely = self._overload.surely_dropped(own.types)
+        # Types that are dropped everywhere, or nowhere, need no look at each pair.
+        drawn = np.flatnonzero(~surely & ~self._overload.never_dropped(own.types))
+        low, high = drawn.searchsorted(first), drawn.searchsorted(behind)
+        which, places = unfold(low, high - low)
+        at = drawn.take(places)
+        mask = self._overload.drop(
+            own.types.take(at),
+            own.numbers.take(at) - _whole([one.first for one in windows]).take(which),
+            windows=_whole([one.number for one in windows]).take(which),
+            events=own.events.take(at),
+            sizes=_whole([one.size for one in windows]).take(which),
+        )
+        looked_up = (len(at), int(np.count_nonzero(mask)))
+        which, at = which[mask], at[mask]
+        losses = np.where(surely, _covering(first, behind, len(own.at)), 0)
+        losses += np.bincount(at, minlength=len(own.at))
+        is_shed = (total > 0) & (losses == total)
+        kept.is_shed[own.at] = is_shed
+        self._overload.count(
+            int(total.sum()), int(losses.sum()), int(is_shed.sum()), looked_up=looked_up
+        )
+        for index in np.unique(which).tolist():
+            windows[index].is_shed = True
+        for one, begin, end in zip(windows, first.tolist(), behind.tolist(), strict=True):
+            one.is_shed = one.is_shed or bool(surely[begin:end].any())
+        told = own.matters & ~is_shed
+        self._tell(own.at, kept, told & ~surely, windows, which, at)
+        for row in np.flatnonzero(told & surely).tolist():
+            has = np.flatnonzero((first <= row) & (row < behind)).tolist()
+            if has:
+                kept.lost[own.at.item(row)] = frozenset(windows[one].key for one in has)
+
+    @staticmethod
+    def _tell(
+        rows: Int64Array,
+        kept: Kept,
+        told: BoolArray,
+        windows: list[OpenWindow],
+        which: Int64Array,
+        at: Int64Array,
+    ) -> None:
+        """Say of each row that is to be told of which windows it was dropped: pairs (which, at)."""
+        chosen = told[at]
+        which, at = which[chosen], at[chosen]
+        if not len(at):
+            return
+        order = at.argsort(kind="stable")
+        which, at = which.take(order), at.take(order)
+        begins = np.flatnonzero(np.diff(at, prepend=-1))
+        of_rows = np.split(which, begins[1:])
+        for row, some in zip(rows.take(at.take(begins)).tolist(), of_rows, strict=True):
+            kept.lost[row] = frozenset(windows[one].key for one in some.tolist())
+
+    # -- learning -----------------------------------------------------------------------
+
+    def hit(self, code: int, window: int, numbers: Int64Array, types: Int64Array) -> None:
+        """Take note of a match: the key of its window, its events' numbers and types."""
+        windows = self._of_key.get(code)
+        if windows is None:
+            return
+        for one in windows.open:
+            if one.key == window:
+                if not one.is_shed:
+                    one.hits.append((types, numbers - one.first))
+                return
+
+    def finish(self, codes: Sequence[int], passed_ns: int) -> None:
+        """Learn from windows of these keys that are over."""
+        over: list[tuple[OpenWindow, int, Int64Array]] = []
+        for code in codes:
+            windows = self._of_key.get(code)
+            if windows is None:
+                continue
+            behind = windows.behind
+            for one in windows.ended(behind, passed_ns):
+                end = one.end if one.end is not None else behind
+                size = end - one.first
+                if one.end_ns is not None:
+                    windows.last_size = size
+                if not one.is_shed and size > 0:
+                    over.append((one, size, windows.types_of(one.first, end)))
+            windows.forget()
+        if over:
+            self._overload.learn(self._finished(over))
+
+    def _finished(self, over: list[tuple[OpenWindow, int, Int64Array]]) -> FinishedWindows:
+        sampled = self._overload.samples(np.array([one.number for one, _, _ in over]))
+        hits = [
+            (index, types, positions)
+            for index, (one, _, _) in enumerate(over)
+            for types, positions in one.hits
+        ]
+        every = [
+            (index, types, np.arange(size))
+            for index, (_, size, types) in enumerate(over)
+            if sampled[index]
+        ]
+        return FinishedWindows(
+            sizes=np.array([size for _, size, _ in over], dtype=np.int64),
+            hits=places_of(hits),
+            matches=np.repeat(np.arange(len(hits)), [len(types) for _, types, _ in hits]),
+            sampled=sampled,
+            events=places_of(every),
+        )
+
+    def keep(self, moved: dict[int, int]) -> None:
+        """Forget all keys but these: {old code: new code}."""
+        self._of_key = {moved[code]: one for code, one in self._of_key.items() if code in moved}
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, as plain values."""
+        types = self._types
+        return {
+            "overload": self._overload.snapshot(),
+            "of_key": [[code, one.snapshot()] for code, one in self._of_key.items()],
+            "numbers": self._numbers,
+            "types": types.snapshot()
+            if isinstance(types, KeyIndex)
+            else [[list(fits), code] for fits, code in types.items()],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._overload.restore(state["overload"])
+        self._numbers = state["numbers"]
+        if isinstance(self._types, KeyIndex):
+            self._types.restore(state["types"])
+        else:
+            self._types = {tuple(fits): code for fits, code in state["types"]}
+        for code, one in state["of_key"]:
+            self._of_key[code] = KeyWindows(self._rule)
+            self._of_key[code].restore(one)
+
+
+def _covering(first: Int64Array, behind: Int64Array, rows: int) -> Int64Array:
+    """Return how many of the ranges [first, behind) have each row."""
+    steps = np.bincount(first, minlength=rows + 1) - np.bincount(behind, minlength=rows + 1)
+    found: Int64Array = np.cumsum(steps)[:rows]
+    return found
+
+
+def _whole(values: list[int]) -> Int64Array:
+    return np.array(values, dtype=np.int64)
+
+
+def _repetitions(step: PatternStep) -> dict[Any, int]:
+    """Return {type: how often it stands in the pattern}."""
+    found: dict[Any, int] = {}
+    for sequence in step.pattern.alternatives:
+        for place in sequence.places:
+            for number in place.asked:
+                for kind in step.pattern.asked[number].types or ():
+                    found[kind] = found.get(kind, 0) + place.least
+    return found

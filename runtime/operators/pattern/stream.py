@@ -1,0 +1,205 @@
+"""How a stream is searched for a pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Self, TypeVar
+
+import pyarrow as pa
+
+from runtime.errors import FlowError, SettingError
+from runtime.model import Duration
+from runtime.operators.ground import checks
+from runtime.operators.ground.contract import Entry
+from runtime.operators.ground.streams import AnyKeyed, AnyStream, Names, names_of, refuse_revised
+from runtime.operators.pattern.checked import AnyWindow, check_columns, check_meaning, scope_of
+from runtime.operators.pattern.machine import PatternMachine
+from runtime.operators.pattern.step import EVENTS, WINDOW_START, PatternStep
+from runtime.patterns.language import Part
+from runtime.patterns.normalise import normal_of
+from runtime.patterns.scopes import Within
+from runtime.patterns.settings import Selection
+from runtime.plan.slack import AS_FLOW, Slack
+from runtime.shedding import Espice
+
+Skip = Literal["any", "next"]
+Consumption = Literal["consumed", "zero"]
+
+
+class Patterning(AnyStream):
+    """Streams can be searched for patterns."""
+
+    _entry = Entry(PatternStep, PatternMachine)
+
+    def pattern(  # noqa: PLR0913 - each option is one word of what a pattern means
+        self,
+        pattern: Part,
+        *,
+        type: str | None = None,  # noqa: A002 - the field's word
+        window: AnyWindow | None = None,
+        within: Duration | int | None = None,
+        skip: Skip = "any",
+        selection: Selection = "first",
+        consumption: Consumption = "consumed",
+        matches: int | None = None,
+        id: str | None = None,  # noqa: A002 - likewise
+        by: Names = (),
+        shed: Espice | None = None,
+        slack: Slack = AS_FLOW,
+        replicas: int = 1,
+        name: str | None = None,
+    ) -> Self:
+        """Find sequences of events, of equal keys, in the order of the stream.
+
+        A match leaves with its last event; one that a `no` ends, once nothing that it forbids can
+        come. It leaves with the keys, `window_start` if there are windows, `<event>_<column>` for
+        each event that is in every match just once, and `events`: text, JSON, a list of [event's
+        name, its id].
+
+        Args:
+            pattern: `sw.seq(A, sw.any_of(2, B, C))` and the like; see docs/patterns.md.
+            type: the column that `of_type=` is about.
+            window: what a match lies in: `sw.sliding("15s", "1s")`, `sw.count_window(2_000)`,
+                `sw.opened_by(A, within="15s")`. A match in several windows leaves of each.
+            within: in place of windows, how far apart the first and the last event of a match may
+                be: "5s", or a number of events of the key.
+            skip: "any": events between two of a match are skipped, whatever they are; "next": no
+                further than to the next event that fits.
+            selection: of the matches that end with one event "first": that of the earliest events;
+                "last": of the latest; "each": all; "cumulative": one of all their events.
+            consumption: "consumed": an event that has left in a match of a window, or within, is in
+                no other one there; "zero": events are used again.
+            matches: how many of a window leave, at most; None: all.
+            id: the column that names an event in `events`; None: its event time, in ns.
+            by: the key columns; none: all rows together. Rows with a null key are in no match.
+            shed: what is dropped when the latency is at risk: `sw.espice(latency="1s")`. Needs
+                `window=`.
+            slack: how long its gate waits; AS_FLOW: as the flow says. A row that comes late is in
+                no match: it is counted, and `.late()` has it.
+            replicas: how many work on it, each on the rows of its keys.
+            name: of the step.
+
+        Raises:
+            FlowError: the pattern can never match, or its parts do not go together.
+            SettingError: neither `window` nor `within`; a word that is none.
+            ColumnError, TypeMismatch: a column is not there, or of another type; a predicate is
+                neither true nor false.
+        """
+        name = self._step_name("pattern", name)
+        keys = names_of(by)
+        checks.key_types(self.schema, keys, step=name)
+        if not isinstance(pattern, Part):
+            raise FlowError(
+                f"step {name!r}: {pattern!r} is no pattern; write sw.seq(sw.event('A', where=…), …)"
+            )
+        normal = normal_of(pattern, step=name)
+        check_columns(normal, self.schema, type_column=type, id_column=id, step=name)
+        scope = scope_of(normal, window, within, step=name)
+        check_meaning(
+            normal,
+            scope,
+            skip=skip,
+            selection=selection,
+            consumption=consumption,
+            matches=matches,
+            step=name,
+        )
+        if shed is not None:
+            _check_shed(shed, scope, step=name)
+        replicas, _ = checks.replicas(replicas, "keys", keys=keys, step=name)
+        refuse_revised(self.flow, self.name, step=name)
+        has_windows = not isinstance(scope, Within)
+        once = () if selection == "cumulative" else sorted(normal.once)
+        events = [normal.asked[number].name for number in once]
+        return self._add(
+            PatternStep(
+                name=name,
+                inputs=self._in,
+                schema=_matched(self.schema, keys, events, has_windows=has_windows, step=name),
+                keys=keys,
+                pattern=normal,
+                scope=scope,
+                skip=skip,
+                selection=selection,
+                consumes=consumption == "consumed",
+                most=matches,
+                type_column=type,
+                id_column=id,
+                shed=shed,
+                release=self.flow.release_of(slack, step=name),
+                replicas=replicas,
+            )
+        )
+
+
+F = TypeVar("F", bound=Patterning)
+
+
+class KeyedPatterning(AnyKeyed[F]):
+    """Keyed streams can be searched so, each key by itself."""
+
+    def pattern(  # noqa: PLR0913 - as Stream.pattern
+        self,
+        pattern: Part,
+        *,
+        type: str | None = None,  # noqa: A002 - the field's word
+        window: AnyWindow | None = None,
+        within: Duration | int | None = None,
+        skip: Skip = "any",
+        selection: Selection = "first",
+        consumption: Consumption = "consumed",
+        matches: int | None = None,
+        id: str | None = None,  # noqa: A002 - likewise
+        shed: Espice | None = None,
+        slack: Slack = AS_FLOW,
+        replicas: int = 1,
+        name: str | None = None,
+    ) -> F:
+        """Find patterns among the rows of each of these keys; see Stream.pattern."""
+        return self.stream.pattern(
+            pattern,
+            type=type,
+            window=window,
+            within=within,
+            skip=skip,
+            selection=selection,
+            consumption=consumption,
+            matches=matches,
+            id=id,
+            by=self.keys,
+            shed=shed,
+            slack=slack,
+            replicas=replicas,
+            name=name,
+        )
+
+
+def _check_shed(shed: object, scope: object, *, step: str) -> None:
+    if not isinstance(shed, Espice):
+        raise SettingError(
+            f'step {step!r}: shed={shed!r} is no way to shed; write sw.espice(latency="1s")'
+        )
+    if isinstance(scope, Within):
+        raise SettingError(
+            f"step {step!r}: shed= drops events of windows, and within= has none; give window= in "
+            "place of it, such as sw.opened_by(A, within=…)"
+        )
+
+
+def _matched(
+    schema: pa.Schema, keys: Sequence[str], events: Sequence[str], *, has_windows: bool, step: str
+) -> pa.Schema:
+    """Return the columns that leave.
+
+    Raises:
+        DuplicateName: two would leave under one name.
+    """
+    fields = [schema.field(key) for key in keys]
+    if has_windows:
+        fields.append(pa.field(WINDOW_START, pa.timestamp("ns")))
+    for event in events:
+        fields += [one.with_name(f"{event}_{one.name}") for one in schema if one.name not in keys]
+    fields.append(pa.field(EVENTS, pa.string()))
+    way_out = "give the event another name, or rename the column with .select(new='old') before"
+    checks.unique_columns([one.name for one in fields], step=step, way_out=way_out)
+    return pa.schema(fields)

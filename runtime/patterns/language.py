@@ -1,0 +1,277 @@
+"""What a pattern is written with: events, and how they are put together.
+
+```python
+strike = event("strike", of_type="10", where=col("speed") >= 5)
+near = event("near", where=col("distance") < strike["reach"])
+seq(strike, no(whistle), any_of(3, near, distinct="player"))
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, overload
+
+from runtime.errors import FlowError, SettingError
+from runtime.expressions.expressions import Expr, col
+from runtime.model import Duration, duration_ns
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Part of a pattern."""
+
+    def __or__(self, other: Part) -> Either:
+        """Return: this, or the other."""
+        return either(self, other)
+
+
+@dataclass(frozen=True, eq=False)
+class Event(Part):
+    """One event; see `event`."""
+
+    name: str
+    types: tuple[Any, ...] | None = None
+    where: Expr | None = None
+
+    def __getitem__(self, column: str) -> Expr:
+        """Return the value of a column of this event, for the `where` of one behind it."""
+        if not isinstance(column, str):
+            raise FlowError(f"event {self.name!r}: {column!r} is no name of a column")
+        return col(f"{self.name}.{column}")
+
+
+@dataclass(frozen=True, eq=False)
+class Seq(Part):
+    """One after the other; see `seq`."""
+
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class AnyOf(Part):
+    """Several in any order; see `any_of`."""
+
+    count: int
+    events: tuple[Event, ...]
+    distinct: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Either(Part):
+    """One of these; see `either`."""
+
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Repeat(Part):
+    """Again and again; see `repeat`."""
+
+    part: Part
+    least: int
+    most: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class No(Part):
+    """None of it between its neighbours; see `no`."""
+
+    part: Part
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedBy:
+    """Windows that events open; see `opened_by`."""
+
+    event: Event
+    span_ns: int | None
+    events: int | None
+
+
+@dataclass(frozen=True)
+class CountWindow:
+    """Windows of a number of events; see `count_window`."""
+
+    size: int
+    every: int
+
+
+def event(name: str, *, of_type: Any = None, where: Expr | None = None) -> Event:
+    """One event of a pattern.
+
+    Args:
+        name: what it is called in matches, and by predicates of later events.
+        of_type: the value that the column `type=` of `.pattern` has, or several; None: any.
+        where: what is true of it; `A["price"]` there is the price of the event that A is in the
+            same match. None: anything.
+
+    Raises:
+        FlowError: `name` is no name; `of_type` is empty.
+    """
+    if not isinstance(name, str) or not name.isidentifier():
+        raise FlowError(
+            f"an event's name must be one word of letters, digits and _, as columns are called by "
+            f"it, not {name!r}"
+        )
+    types = None
+    if of_type is not None:
+        several = isinstance(of_type, Iterable) and not isinstance(of_type, str | bytes)
+        types = tuple(dict.fromkeys(of_type)) if several else (of_type,)
+        if not types:
+            raise FlowError(f"event {name!r}: of_type={of_type!r} is of no type, so never comes")
+    if where is not None and not isinstance(where, Expr):
+        raise FlowError(
+            f"event {name!r}: where= takes an expression such as col('speed') >= 5, not {where!r}"
+        )
+    return Event(name, types, where)
+
+
+def seq(*parts: Part) -> Seq:
+    """One after the other; what lies between them is skipped.
+
+    Raises:
+        FlowError: nothing is given, or what is no part of a pattern.
+    """
+    return Seq(_parts("seq", parts))
+
+
+def any_of(n: int, *events: Event, distinct: str | None = None) -> AnyOf:
+    """Events of n different ones of these, in any order.
+
+    Args:
+        n: how many.
+        events: of which; an event that fits several counts as the first of them.
+        distinct: in place of that, events of n different values of this column.
+
+    Raises:
+        FlowError: what is given is no event.
+        SettingError: `n` is no such number.
+    """
+    some = _events("any_of", events)
+    most = None if distinct is not None else len(some)
+    return AnyOf(_whole("any_of: n", n, 1, most), some, distinct)
+
+
+def all_of(*events: Event) -> AnyOf:
+    """All of these, in any order."""
+    some = _events("all_of", events)
+    return AnyOf(len(some), some, None)
+
+
+def either(*parts: Part) -> Either:
+    """One of these; A | B is the same."""
+    return Either(_parts("either", parts))
+
+
+@overload
+def repeat(part: Event | Either, least: int, most: int | None = ..., /) -> Repeat: ...
+@overload
+def repeat(part: Event | Either, /, *, at_least: int) -> Repeat: ...
+def repeat(
+    part: Event | Either,
+    least: int | None = None,
+    most: int | None = None,
+    /,
+    *,
+    at_least: int | None = None,
+) -> Repeat:
+    """One event several times: `repeat(A, 3)`, `repeat(A, 2, 5)`, `repeat(A, at_least=1)`.
+
+    Raises:
+        FlowError: it is no event, nor one of several events.
+        SettingError: it is not said how often, or no such number.
+    """
+    of_events = isinstance(part, Either) and all(isinstance(one, Event) for one in part.parts)
+    if not (isinstance(part, Event) or of_events):
+        raise FlowError(
+            f"repeat takes an event, or one of several, not {part!r}; write a sequence as often as "
+            "it is to come"
+        )
+    if (least is None) == (at_least is None):
+        raise SettingError(
+            "repeat needs how often: repeat(A, 3), repeat(A, 2, 5) or repeat(A, at_least=1)"
+        )
+    if at_least is not None:
+        return Repeat(part, _whole("repeat: at_least", at_least, 1), None)
+    fewest = _whole("repeat: times", least, 1)
+    return Repeat(part, fewest, fewest if most is None else _whole("repeat: most", most, fewest))
+
+
+def no(part: Event | Either) -> No:
+    """None of these between what stands before and what stands behind; at the end: to the end.
+
+    Raises:
+        FlowError: it is no event, nor one of several events.
+    """
+    if isinstance(part, Event) or (
+        isinstance(part, Either) and all(isinstance(one, Event) for one in part.parts)
+    ):
+        return No(part)
+    raise FlowError(f"no takes an event, or one of several, not {part!r}")
+
+
+def opened_by(
+    event: Event, *, within: Duration | None = None, events: int | None = None
+) -> OpenedBy:
+    """A window from each such event on, that event included.
+
+    Args:
+        event: what opens a window.
+        within: how long it is, "15s"; an event at its end is not in it.
+        events: in place of that, how many events it has.
+
+    Raises:
+        SettingError: not just one length is given.
+    """
+    if not isinstance(event, Event):
+        raise FlowError(f"opened_by takes an event of the pattern, not {event!r}")
+    if (within is None) == (events is None):
+        raise SettingError('opened_by needs one length: within="15s", or events=2_000')
+    if events is not None:
+        return OpenedBy(event, None, _whole("opened_by: events", events, 1))
+    assert within is not None
+    return OpenedBy(event, duration_ns(within, what="opened_by: within", positive=True), None)
+
+
+def count_window(size: int, *, every: int | None = None) -> CountWindow:
+    """Windows of so many events of a key.
+
+    Args:
+        size: events of each.
+        every: how many events behind each other they begin; None: one where the other ends.
+
+    Raises:
+        SettingError: one is no such number.
+    """
+    whole = _whole("count_window: size", size, 1)
+    return CountWindow(whole, whole if every is None else _whole("count_window: every", every, 1))
+
+
+def _parts(word: str, parts: tuple[Any, ...]) -> tuple[Part, ...]:
+    if not parts:
+        raise FlowError(f"{word}() is empty; give it the events that are to come")
+    for one in parts:
+        if not isinstance(one, Part):
+            raise FlowError(
+                f"{word} takes parts of a pattern, such as event('A', where=…), not {one!r}"
+            )
+    return parts
+
+
+def _events(word: str, events: tuple[Any, ...]) -> tuple[Event, ...]:
+    for one in _parts(word, events):
+        if not isinstance(one, Event):
+            raise FlowError(f"{word} takes events, not {type(one).__name__.lower()}(…)")
+    if len({id(one) for one in events}) < len(events):
+        raise FlowError(f"{word} has an event twice; each of its events counts once")
+    return events
+
+
+def _whole(what: str, value: object, least: int, most: int | None = None) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise SettingError(f"{what}={value!r} must be a whole number, {least} or more")
+    if most is not None and value > most:
+        raise SettingError(f"{what}={value!r} of {most} events can never be; give more events")
+    return value

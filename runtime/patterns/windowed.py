@@ -1,0 +1,294 @@
+"""The matches of one key in its windows, each by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime.patterns.chain import Chain
+from runtime.patterns.matcher import NONE, KeyMatcher
+from runtime.patterns.rules import Roles, Rules
+from runtime.patterns.scopes import Window, Within
+from runtime.patterns.settings import Found, HoldsOfTurns, Settings
+
+_FEW = 64
+
+
+class _Own:
+    """A window that has lists of its own: it lost events, or used them up."""
+
+    __slots__ = ("chains", "window")
+
+    def __init__(self, window: Window, rules: tuple[Rules, ...]) -> None:
+        self.window = window
+        self.chains = [Chain(one) for one in rules]
+
+    def take(self, number: int, roles: list[Roles], values: dict[str, Any] | None) -> list[int]:
+        """Take an event; return of which alternatives it ends a match."""
+        return [
+            which
+            for which, chain in enumerate(self.chains)
+            if chain.take(number, roles[which], values) is not None
+        ]
+
+    def ended(self, number: int) -> list[int]:
+        """Return of which alternatives an event that was taken last ends a match."""
+        return [
+            which
+            for which, chain in enumerate(self.chains)
+            if chain.ends[-1].at and chain.ends[-1].at[-1] == number
+        ]
+
+
+class WindowMatcher(KeyMatcher):
+    """See `KeyMatcher`.
+
+    Attributes:
+        windows: those that are open.
+    """
+
+    def __init__(self, settings: Settings, holds: HoldsOfTurns) -> None:
+        super().__init__(settings, holds)
+        assert not isinstance(settings.scope, Within)
+        self.windows = settings.scope.begin()
+        # Of windows: those up to this key have all their matches; counts of those behind it.
+        self._full: int | None = None
+        self._counts: dict[int, int] = {}
+        self._own: dict[int, _Own] = {}  # {key of the window: its lists}
+        self._lost: dict[int, set[int]] = {}  # {key of the window: numbers of what it lost}
+
+    def open(self, number: int, time_ns: int, fits: tuple[int, ...]) -> None:
+        """Let an event open and end windows, and do nothing else."""
+        self.windows.pass_to(number, time_ns)
+        self.windows.take(number, time_ns, fits)
+
+    def take(
+        self,
+        number: int,
+        time_ns: int,
+        turn: int,
+        fits: tuple[int, ...],
+        values: dict[str, Any] | None = None,
+    ) -> list[Found]:
+        """Take the next event; see `KeyMatcher`."""
+        self.open(number, time_ns, fits)
+        return self.take_opened(number, time_ns, turn, fits, values)
+
+    def take_opened(
+        self,
+        number: int,
+        time_ns: int,
+        turn: int,
+        fits: tuple[int, ...],
+        values: dict[str, Any] | None = None,
+        lost: frozenset[int] = NONE,
+    ) -> list[Found]:
+        """Take an event that `open` has had; `lost` are the keys of windows that do not have it."""
+        found = self.waiting.decided(time_ns) if self._waits else []
+        if not fits or self.windows.low(self.log) is None or self._has_all():
+            return found  # it is in no window, or in none that waits for a match
+        self.log.add(number, time_ns, turn, fits, values)
+        roles = [one.roles(fits) for one in self._settings.rules]
+        if lost:
+            self._lose(number, roles, lost)
+        if self._waits:
+            for key in self.waiting.bar(turn, [one.ends for one in roles], lost):
+                if key in self._counts:
+                    self._counts[key] -= 1  # its window waits for another match again
+        ended = self._add(number, roles, values)
+        if self._own:
+            found += self._in_own(number, time_ns, turn, roles, values)
+        if ended:
+            found += self._in_windows(number, turn, time_ns, ended)
+        self._forget(number)
+        return found
+
+    def _in_windows(
+        self, number: int, turn: int, time_ns: int, ended: list[tuple[int, int]]
+    ) -> list[Found]:
+        """Return the matches of windows that share their lists."""
+        settings = self._settings
+        found = []
+        for which, start in ended:
+            for window in list(self.windows.around(self._full, start, self.log)):
+                if window.key in self._own or self._is_full(window.key):
+                    continue
+                if window.key in self._lost:
+                    # What it lost may be in what ends here: only its own lists tell.
+                    own = self._make_own(window)
+                    found += self._ends_in_own(own, own.ended(number), number, time_ns, turn)
+                    continue
+                used = self._used.setdefault(window.key, set()) if self._keeps_used else set()
+                for match in self._chosen(self._chains[which], number, window.low, used):
+                    made = self._made(match, which, turn, time_ns, window)
+                    found += self._left(made, _last_ns(window))
+                    self._count(window)
+                    if settings.consumes and settings.selection == "last":
+                        used.update(one for one, _, _ in match)
+                    elif settings.consumes and (settings.most != 1 or self._waits):
+                        self._used[window.key] = {one for one, _, _ in match} | {number}
+                        self._make_own(window)
+                        break
+                    if self._is_full(window.key):
+                        break
+        return found
+
+    def _has_all(self) -> bool:
+        """Return whether no open window waits for a match, or for what may forbid one."""
+        full = self._full
+        return full is not None and not self._is_varied and self.windows.newest() <= full
+
+    @property
+    def _is_varied(self) -> bool:
+        """Whether an earlier window need not have had what a later one has."""
+        return bool(self._own or self._lost or self._waits)
+
+    def _count(self, window: Window) -> None:
+        most = self._settings.most
+        if most is None:
+            return
+        self._counts[window.key] = self._counts.get(window.key, 0) + 1
+        # An earlier window has had all that a later one has: the full ones come first.
+        if self._counts[window.key] >= most and not self._is_varied:
+            self._full = window.key if self._full is None else max(self._full, window.key)
+            for key in [one for one in self._counts if one <= self._full]:
+                del self._counts[key]
+
+    def _is_full(self, key: int) -> bool:
+        most = self._settings.most
+        if most is None:
+            return False
+        return (self._full is not None and key <= self._full) or self._counts.get(key, 0) >= most
+
+    # -- windows with lists of their own --------------------------------------------------
+
+    def _lose(self, number: int, roles: list[Roles], lost: frozenset[int]) -> None:
+        """Remember what windows lost.
+
+        Dropped events take matches away, so the shared lists still tell where one may end; but what
+        they forbid is forbidden no longer: then a window has lists of its own at once.
+        """
+        bars = any(
+            one.barred or (one.places and rules.goes_next)
+            for one, rules in zip(roles, self._settings.rules, strict=True)
+        )
+        for window in self.windows.around(self._full, number, self.log):
+            if window.key in lost and not (self._is_full(window.key) and not self._waits):
+                self._lost.setdefault(window.key, set()).add(number)
+                if bars and window.key not in self._own:
+                    self._make_own(window)
+        if len(self._lost) > _FEW and len(self._lost) > 4 * (
+            self.windows.newest() - self.windows.oldest() + 1
+        ):
+            oldest = self.windows.oldest()
+            self._lost = {key: gone for key, gone in self._lost.items() if key >= oldest}
+
+    def _make_own(self, window: Window) -> _Own:
+        """Give a window lists of its own, of the events that are left of it."""
+        own = self._own[window.key] = _Own(window, self._settings.rules)
+        self._used.setdefault(window.key, set())
+        self._fill(own)
+        return own
+
+    def _fill(self, own: _Own) -> None:
+        key = own.window.key
+        own.chains = [Chain(one) for one in self._settings.rules]
+        used = NONE if self._keeps_used else self._used[key]
+        self._replay(own.chains, own.window.low, used, self._lost.get(key, NONE))
+
+    def _in_own(
+        self,
+        number: int,
+        time_ns: int,
+        turn: int,
+        roles: list[Roles],
+        values: dict[str, Any] | None,
+    ) -> list[Found]:
+        found: list[Found] = []
+        for key, own in list(self._own.items()):
+            window = own.window
+            if (window.end_ns is not None and time_ns >= window.end_ns) or (
+                window.end is not None and number >= window.end
+            ):
+                del self._own[key]
+                self._used.pop(key, None)
+                self._lost.pop(key, None)
+                continue
+            if number in self._lost.get(key, NONE):
+                continue
+            ended = own.take(number, roles, values)
+            found += self._ends_in_own(own, ended, number, time_ns, turn)
+        return found
+
+    def _ends_in_own(
+        self, own: _Own, ended: list[int], number: int, time_ns: int, turn: int
+    ) -> list[Found]:
+        """Return what leaves of a window where an event ends matches of some alternatives."""
+        window, used = own.window, self._used[own.window.key]
+        found: list[Found] = []
+        for which in ended:
+            if self._is_full(window.key) or number in used:
+                break
+            barred = used if self._keeps_used else set()
+            for match in self._chosen(own.chains[which], number, window.low, barred):
+                made = self._made(match, which, turn, time_ns, window)
+                found += self._left(made, _last_ns(window))
+                self._count(window)
+                if self._settings.consumes:
+                    used.update(one for one, _, _ in match)
+                    if not self._keeps_used:
+                        self._fill(own)
+                    break
+                if self._is_full(window.key):
+                    break
+        return found
+
+    def _forget(self, number: int) -> None:
+        """Let go of events that no window has, if there are many."""
+        low = self.windows.low(self.log)
+        if low is None:
+            low = number + 1
+        if not self.log.forget(low):
+            return
+        for chain in self._chains:
+            chain.forget(low)
+        for key, used in list(self._used.items()):
+            kept = {one for one in used if one >= low}
+            if kept or key in self._own:
+                self._used[key] = kept
+            else:
+                del self._used[key]
+        oldest = self.windows.oldest()
+        self._counts = {key: n for key, n in self._counts.items() if key >= oldest}
+
+    # -- state ----------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state; see `KeyMatcher`."""
+        return {
+            "log": self.log.snapshot(),
+            "windows": self.windows.snapshot(),
+            "full": self._full,
+            "counts": [list(one) for one in self._counts.items()],
+            "own": [list(own.window) for own in self._own.values()],
+            "used": [[key, sorted(gone)] for key, gone in self._used.items()],
+            "lost": [[key, sorted(gone)] for key, gone in self._lost.items()],
+            "waiting": self.waiting.snapshot(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self.log.restore(state["log"])
+        self.windows.restore(state["windows"])
+        self.waiting.restore(state["waiting"])
+        self._full = state["full"]
+        self._counts = dict(state["counts"])
+        self._used = {key: set(gone) for key, gone in state["used"]}
+        self._lost = {key: set(gone) for key, gone in state["lost"]}
+        self._replay(self._chains, 0, NONE)
+        for one in state["own"]:
+            self._make_own(Window(*one))
+
+
+def _last_ns(window: Window) -> int:
+    """Return the last moment that is in a window."""
+    return 0 if window.end_ns is None else window.end_ns - 1  # by count: then nothing waits

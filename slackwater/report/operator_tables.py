@@ -1,0 +1,47 @@
+"""Tables of what single operators have come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runtime.measure import StageReport
+from runtime.model import format_ns
+from slackwater.report.tables import Column, format_count
+
+
+def closing_columns(stages: Sequence[StageReport]) -> list[Column]:
+    """Return what closing has come to, of each stage whose windows close in time."""
+    told = [(stage.name, stage.closing) for stage in stages if stage.closing is not None]
+    promised = ["–" if one.promised is None else f"at most {one.promised:.3g}" for _, one in told]
+    return [
+        ("stage", [name for name, _ in told]),
+        ("windows", [format_count(one.windows) for _, one in told]),
+        ("closed\nearly", [format_count(one.early) for _, one in told]),
+        ("missed\nsomething", [format_count(one.missed) for _, one in told]),
+        ("share", [f"{one.missed_share:.3g}" for _, one in told]),
+        ("promised", promised),
+        ("mean slack", [format_ns(one.mean_slack_ns) for _, one in told]),
+    ]
+
+
+def shedding_columns(stages: Sequence[StageReport]) -> list[Column]:
+    """Return what shedding has come to, of each stage that sheds."""
+    told = [(stage, stage.shedding) for stage in stages if stage.shedding is not None]
+    lost = ["–" if one.lost_share is None else f"{100 * one.lost_share:.3g} %" for _, one in told]
+    spells_ns = [sum(to - since for since, to, _ in one.spells) for _, one in told]
+    return [
+        ("stage", [stage.name for stage, _ in told]),
+        ("bound", [format_ns(one.latency_ns) for _, one in told]),
+        ("times", [format_count(one.starts) for _, one in told]),
+        ("in all", [format_ns(one) for one in spells_ns]),
+        ("events\nshed", [format_count(one.shed) for _, one in told]),
+        ("of events", [_share_text(one.shed, stage.used) for stage, one in told]),
+        ("event, window\npairs dropped", [format_count(one.dropped) for _, one in told]),
+        ("of pairs", [_share_text(one.dropped, one.pairs) for _, one in told]),
+        ("matches lost,\nestimated", lost),
+        ("ranked by", ["utility" if one.is_trained else "chance" for _, one in told]),
+    ]
+
+
+def _share_text(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.3g} %" if whole else "–"

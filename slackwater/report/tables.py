@@ -1,0 +1,16 @@
+"""What tables of a report are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Column = tuple[str, Sequence[str]]
+"""(heading, cells); names are left-aligned, all else right."""
+
+
+def format_count(rows: float) -> str:
+    """Return a number of rows in at most 8 characters: '0', '999,999', '12.35 M'."""
+    for limit, scale, unit in ((1e6, 1, ""), (1e9, 1e6, " M"), (1e12, 1e9, " G")):
+        if abs(rows) < limit:
+            return f"{rows:,.0f}" if scale == 1 else f"{rows / scale:.2f}{unit}"
+    return f"{rows:.1e}"
