@@ -34,15 +34,12 @@ class Setting:
         panel: the figure that it is in.
         x: where in the figure.
         groups: seed of the stream -> what is trained on and judged.
-        size_of: the number of events that windows are predicted to have, by group; None: as many
-            as in training.
         makers: {name: shedder}; those of the contest if there are none.
     """
 
     panel: str
     x: float
     groups: Callable[[int], Sequence[Group]]
-    size_of: Callable[[Group], float] | None = None
     makers: Mapping[str, MakeShedder] | None = None
 
 
@@ -115,8 +112,7 @@ def _one(setting: Setting, seed: int, makers: Sequence[str]) -> Outcome:
         for name, make in shedders.items():
             tally = tallies[rate, name] = Tally()
             for group in groups:
-                size = setting.size_of(group) if setting.size_of else None
-                tally.add(judged(group, make, surge, seed=seed, size_of=size))
+                tally.add(judged(group, make, surge, seed=seed))
     return trained, tallies
 
 

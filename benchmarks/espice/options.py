@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.espice.per_window import NOTHING, Alternative, AnyAfter, Selection, Steps
-from benchmarks.espice.streams import BoolArray, FloatArray, IntArray, Query, Windows
+from benchmarks.espice.streams import BoolArray, FloatArray, IntArray, Pace, Query, Windows
 from examples.real_data import options_quotes
 
 Order = Literal["a minute", "a run"]
@@ -166,19 +166,18 @@ def steps_4(of: Quotes) -> IntArray:
 def opened_by_leading(of: Quotes, minutes: float) -> Windows:
     """Return a window of so many minutes for each rising or falling quote of a leading symbol.
 
-    A quote is of its minute as a whole; within it time goes on from event to event, evenly. A
-    window is predicted to have as many events as came in the same time before it opened.
+    A quote is of its minute as a whole; within it time goes on from event to event, evenly.
     """
     starts = np.flatnonzero(of.is_leading)
     numbers = np.arange(len(of.minute))
     first = np.searchsorted(of.minute, of.minute)
     count = np.searchsorted(of.minute, of.minute, side="right") - first
-    time = of.minute + (numbers - first) / count
+    time = (of.minute + (numbers - first) / count).astype(np.float64)
     until = time[starts] + minutes
     whole = until <= of.minute[-1]
     starts = starts[whole]
-    before = starts - np.searchsorted(time, time[starts] - minutes)
-    return Windows(starts, np.searchsorted(time, until[whole]), np.maximum(before, 1))
+    pace = Pace(time, minutes, numbers - np.searchsorted(time, time - minutes))
+    return Windows(starts, np.searchsorted(time, until[whole]), pace)
 
 
 def counted_by_leading(of: Quotes, size: int) -> Windows:

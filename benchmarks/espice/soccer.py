@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.espice.per_window import NOTHING, Alternative, AnyAfter, Selection
-from benchmarks.espice.streams import FloatArray, IntArray, Query, Windows
+from benchmarks.espice.streams import FloatArray, IntArray, Pace, Query, Windows
 from examples.real_data import soccer
 
 STRIKERS = (2, 6, 7, 8, 10, 11, 12, 13, 15, 16)
@@ -91,7 +91,25 @@ def windows_1(of: Positions, striker: int, within_s: float) -> Windows:
     until_us = of.time_us[starts] + round(within_s * 1e6)
     stops = np.searchsorted(of.time_us, until_us)
     breaks = np.flatnonzero(np.diff(of.time_us) > BREAK_US)  # each behind this event
+    pace = pace_of(of, breaks, within_s)
     next_break = np.append(of.time_us[breaks], of.time_us[-1])
     begins_in = np.searchsorted(of.time_us[breaks], of.time_us[starts])
     whole = until_us <= next_break[begins_in]
-    return Windows(starts[whole], stops[whole].astype(np.int64))
+    return Windows(starts[whole], stops[whole].astype(np.int64), pace)
+
+
+def pace_of(of: Positions, breaks: IntArray, within_s: float) -> Pace:
+    """Return how many events came in such a time before each; soon after a break by less time.
+
+    Args:
+        of: the positions.
+        breaks: the last event before each break.
+        within_s: the time.
+    """
+    begins = np.append(0, breaks + 1)
+    begin = begins[np.searchsorted(begins, np.arange(len(of.time_us)), side="right") - 1]
+    time_s = of.time_us / 1e6
+    first = np.maximum(np.searchsorted(time_s, time_s - within_s), begin)
+    seen_s = np.clip(time_s - time_s[begin], BREAK_US / 1e6, within_s)
+    before = (np.arange(len(time_s)) - first) * within_s / seen_s
+    return Pace(time_s, within_s, before.astype(np.int64))

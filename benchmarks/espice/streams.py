@@ -10,10 +10,26 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.espice.per_window import Alternative, Match, first_match
+from runtime.shedding.places import likely_sizes
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast a stream goes, from which the size of windows of a time is predicted.
+
+    Attributes:
+        time: shape (events,), of each event.
+        length: of the windows, in the same unit.
+        before: shape (events,), how many events came in that time before each.
+    """
+
+    time: FloatArray
+    length: float
+    before: IntArray
 
 
 @dataclass(frozen=True)
@@ -22,13 +38,13 @@ class Windows:
 
     Attributes:
         starts, stops: shape (windows,), the first event of each, and the one behind the last.
-        predicted: shape (windows,), the events that each is thought to get when it opens; None: as
-            many as those trained on, in the mean.
+        pace: what their sizes are predicted from; None: as many events as those trained on have,
+            in the mean.
     """
 
     starts: IntArray
     stops: IntArray
-    predicted: IntArray | None = None
+    pace: Pace | None = None
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -40,8 +56,16 @@ class Windows:
 
     def of(self, chosen: BoolArray | IntArray) -> Windows:
         """Return those that are chosen."""
-        predicted = None if self.predicted is None else self.predicted[chosen]
-        return Windows(self.starts[chosen], self.stops[chosen], predicted)
+        return Windows(self.starts[chosen], self.stops[chosen], self.pace)
+
+    @cached_property
+    def predicted(self) -> IntArray | None:
+        """Events that each pair's window is thought to get, as its event comes; shape (pairs,)."""
+        if self.pace is None:
+            return None
+        pairs, pace = self.pairs, self.pace
+        gone = pace.time[pairs.events] - pace.time[self.starts][pairs.windows]
+        return likely_sizes(pairs.positions, pace.before[pairs.events], 1.0 - gone / pace.length)
 
     @cached_property
     def pairs(self) -> Pairs:

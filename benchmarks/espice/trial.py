@@ -174,9 +174,7 @@ class Runs:
         return float(np.std([getattr(one, name) for one in self.tallies]))
 
 
-def judged(
-    group: Group, make: MakeShedder, surge: Surge, *, seed: int, size_of: float | None = None
-) -> Tally:
+def judged(group: Group, make: MakeShedder, surge: Surge, *, seed: int) -> Tally:
     """Return what a shedder does to the matches of the windows that are judged.
 
     Args:
@@ -184,19 +182,16 @@ def judged(
         make: the shedder.
         surge: the overload.
         seed: of its draws.
-        size_of: the events that windows are predicted to have that predict none themselves; None:
-            as many as those of training, in the mean.
     """
     shedder = make(group, seed)
     for part in group.training:
         shedder.learn(part.finished)
-    predicted = round(group.size if size_of is None else size_of)
     shedder.aim(surge.amount(group.size))
     tally, number = Tally(), 0
     for part in group.judged:
         if not len(part.windows):
             continue
-        tally.add(compared(part, _dropped(part, shedder, predicted, number)))
+        tally.add(compared(part, _dropped(part, shedder, round(group.size), number)))
         number += len(part.windows)
     return tally
 
@@ -208,7 +203,7 @@ def _dropped(part: Part, shedder: Shedder, size: int, first_number: int) -> Bool
         pairs.positions,
         windows=pairs.windows + first_number,
         events=pairs.events,
-        sizes=size if predicted is None else predicted[pairs.windows],
+        sizes=size if predicted is None else predicted,
         features=None if part.query.features is None else part.query.features[pairs.events],
     )
 

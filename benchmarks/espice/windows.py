@@ -34,7 +34,6 @@ def run(options: Options) -> Result:
             panel,
             round(100 * length / of[2]),
             partial(groups, length=length),
-            size_of=partial(_size, by=length / (sum(of) / len(of))),
         )
         for panel, (groups, of) in lengths.items()
         for length in (of[::2] if options.quick else of)
@@ -99,10 +98,5 @@ def one_of_each(of: Sequence[Windows], generator: np.random.Generator) -> Window
     ]
     begins = np.concatenate([windows.starts for windows in kept])
     order = np.argsort(begins, kind="stable")
-    # They are only learnt from, so nothing is predicted of them.
+    # They are only learnt from, so no size is predicted.
     return Windows(begins[order], np.concatenate([windows.stops for windows in kept])[order])
-
-
-def _size(group: Group, *, by: float) -> float:
-    """Return the events that a window of this length is predicted to have."""
-    return group.size * by

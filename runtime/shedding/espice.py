@@ -110,14 +110,32 @@ class EspiceShedder(Shedder):
         sums = np.zeros((len(utilities), utilities.shape[1] + 1), np.int64)
         np.cumsum(utilities, axis=1, out=sums[:, 1:])
         self._sums = sums.ravel()
+        self._ranked = self._of_mean_window(sums)
         self._least, self._most = self._bounds()
+
+    def _of_mean_window(self, sums: Int64Array) -> tuple[Utilities, FloatArray]:
+        """Return utilities and expected events by the places that a window of N events has.
+
+        Fewer events than cells: each goes by the mean of several, so what is cut are those means.
+        Some more: a cell has one event more than the next.
+        """
+        learnt, cells = self._learnt, self._model.cells
+        size = max(round(learnt.size), 1)
+        positions = np.arange(size)
+        first = first_cells(positions, size, cells)
+        if size >= cells:
+            events = np.bincount(first, minlength=cells)
+            return learnt.utilities, learnt.expected * (events * cells / size)
+        end = end_cells(positions, size, cells)
+        means = np.rint((sums[:, end] - sums[:, first]) / (end - first))
+        return means.astype(np.uint8), np.add.reduceat(learnt.expected, first, axis=1)
 
     def _aimed(self) -> None:
         partitions = 1 if self._amount is None else self._amount.partitions
         if not self._learnt.is_trained:
             self._cut = Cut(np.full((1, LEVELS), self._share), self._share, self._share)
         else:
-            cumulated = cdt_of_partitions(self._learnt.utilities, self._learnt.expected, partitions)
+            cumulated = cdt_of_partitions(*self._ranked, partitions)
             drop = self._share * self._learnt.size / partitions
             self._cut = cut_of(cumulated, drop, how=self._model.cutting)
         self._chances = self._cut.chances.ravel()

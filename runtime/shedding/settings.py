@@ -19,8 +19,8 @@ class Model:
             all their positions apart; larger ones share cells, so that each has been seen often
             enough. With as many as a window has events it is the paper's bin size 1.
         scale: how counts become utilities: see `Scale`.
-        smooth: events of its type in general that each cell is taken to have had besides, so that
-            a single hit of a rare place is no certainty; 0 or more.
+        smooth: events like its type and its place in general that each cell is taken to have had
+            besides, so that a single hit of a rare place is no certainty; 0 or more.
         cutting: "exact" drops x in the mean, "at least" all up to the threshold, as the paper.
         first: windows before the model is built at all: random shedding till then.
         every: windows after which it is built anew.
@@ -33,7 +33,7 @@ class Model:
 
     cells: int = 64
     scale: Scale = "rank"
-    smooth: float = 1.0
+    smooth: float = 16.0
     cutting: Cutting = "exact"
     first: int = 32
     every: int = 256

@@ -15,6 +15,7 @@ import numpy as np
 from runtime.model import BoolArray, Int64Array
 from runtime.shedding.draws import FloatArray
 from runtime.shedding.places import covered
+from runtime.shedding.priors import prior_rates, ratio
 from runtime.shedding.scales import Scale, scaled
 from runtime.shedding.thresholds import MOST_UTILITY, Utilities
 from runtime.shedding.windows import FinishedWindows, Places
@@ -49,7 +50,8 @@ class UtilityTable:
     Args:
         cells: C, places of a window that are told apart; `bs` of the paper is N / C.
         scale: how counts become utilities.
-        smooth: events of its type in general that each cell is taken to have had besides; 0: none.
+        smooth: events like its type and its place in general that each cell is taken to have had
+            besides; 0: none.
 
     Attributes:
         recent: windows learnt since the last turn.
@@ -57,7 +59,7 @@ class UtilityTable:
     Source: [espice] §3.3, §3.6.
     """
 
-    def __init__(self, cells: int, *, scale: Scale = "rank", smooth: float = 1.0) -> None:
+    def __init__(self, cells: int, *, scale: Scale = "rank", smooth: float = 16.0) -> None:
         self._cells = cells
         self._scale: Scale = scale
         self._smooth = smooth
@@ -106,7 +108,7 @@ class UtilityTable:
 
         Args:
             own: shape (types, cells), the rates that cells are taken to have by default; left
-                away: that of each type over all cells.
+                away: by their type and their place, see `prior_rates`.
 
         Returns:
             both of shape (types, cells).
@@ -116,12 +118,8 @@ class UtilityTable:
         # A rare type may have hit in windows whose other events nobody counted.
         seen = np.where(old.seen > 0, old.seen, hits)
         if own is None:
-            sums = seen.sum(axis=1, keepdims=True)
-            own = np.divide(
-                hits.sum(axis=1, keepdims=True), sums, out=np.zeros_like(sums), where=sums > 0
-            )
-        above, below = hits + self._smooth * own, seen + self._smooth
-        return hits, np.divide(above, below, out=np.zeros_like(hits), where=below > 0)
+            own = prior_rates(hits, seen)
+        return hits, ratio(hits + self._smooth * own, seen + self._smooth)
 
     def learnt(self) -> Learnt:
         """Return the model of what counts at the last turn."""

@@ -26,7 +26,7 @@ from benchmarks.espice.per_window import (
 )
 from benchmarks.espice.shedders import BASELINE, ESPICE, MAKERS
 from benchmarks.espice.soccer import STRIKERS, positions, windows_1
-from benchmarks.espice.streams import Query, Windows
+from benchmarks.espice.streams import Pace, Query, Windows
 from benchmarks.espice.trial import Group, Part, Runs, Surge, Tally, compared, judged
 from benchmarks.espice.windows import one_of_each
 
@@ -187,6 +187,21 @@ def test_bl_loses_as_many_times_more_as_its_lost_by_ours() -> None:
         ("R1", BASELINE): Runs([Tally(lost=6), Tally(lost=4)]),
     }
     assert Found(100, runs).factor("R1") == 5
+
+
+def test_the_size_of_a_window_is_predicted_by_the_pace_and_better_with_each_event() -> None:
+    """Ten events a second, then five: windows of 2 s that open while it slows down."""
+    time = np.concatenate([np.arange(0, 4, 0.1), np.arange(4, 10, 0.2)])
+    before = np.arange(len(time)) - np.searchsorted(time, time - 2.0)
+    windows = Windows(np.array([20, 35, 55]), np.array([40, 48, 65]), Pace(time, 2.0, before))
+    predicted, pairs = windows.predicted, windows.pairs
+    assert predicted is not None
+    steady = pairs.windows != 1
+    assert np.abs(predicted - windows.sizes[pairs.windows])[steady].max() <= 1
+    slowing = predicted[~steady]
+    assert slowing[0] == 20
+    assert abs(slowing[-1] - 13) <= 1
+    assert (predicted > pairs.positions).all()
 
 
 def test_windows_of_many_lengths_have_each_start_at_most_once() -> None:

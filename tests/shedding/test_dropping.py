@@ -28,7 +28,7 @@ def shedder(kind: Kind = "espice", seed: int = 5, **model: object) -> Shedder:
     kind=st.sampled_from(KINDS),
     share=st.sampled_from([0.05, 0.2, 0.5, 0.9]),
     partitions=st.integers(1, 7),
-    cells=st.sampled_from([5, 16, 64]),
+    cells=st.sampled_from([5, 7, 16, 30, 64]),
     scale=st.sampled_from(["rank", "probability", "type"]),
     draw=chance,
 )

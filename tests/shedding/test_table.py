@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.shedding import FinishedWindows
-from runtime.shedding.places import covered
+from runtime.shedding.places import covered, likely_sizes
 from runtime.shedding.scales import scaled
 from runtime.shedding.table import UtilityTable
 from tests.shedding.worlds import places_of, windows_of
@@ -127,3 +127,13 @@ def test_a_turn_forgets_what_is_older_in_part() -> None:
     assert table.learnt().rates[0] == pytest.approx([1 / 3, 2 / 3])
     table.turn(keep=0.0)
     assert not table.learnt().is_trained
+
+
+def test_the_size_of_a_window_is_told_better_with_each_event() -> None:
+    """Twenty events a window, of late; this one gets ten: at its end that is known."""
+    positions = np.arange(10)
+    found = likely_sizes(positions, 20.0, 1.0 - positions / 10)
+    assert found[0] == 20
+    assert (np.diff(found) <= 0).all()
+    assert found[-1] == 11
+    assert (likely_sizes(positions, 0.0, np.zeros(10)) == positions + 1).all()

@@ -1,0 +1,72 @@
+"""What a type at a place is taken to be worth before enough of it was seen: type times place.
+
+A table has thousands of cells, and most have seen next to nothing: of 500 types at 64 places a few
+matches say little. But how often a type is in matches is known from all its places, and how much a
+place adds from all its types. Their product is where each cell begins; what was seen in the cell
+itself then moves it.
+
+```
+          place 1   place 2   all
+type A    6 of 40   0 of 40   0.075     prior of A at 1:  0.075 · 1.6 = 0.12
+type B    2 of 10   2 of 10   0.2       prior of B at 2:  0.2   · 0.4 = 0.08
+by place     1.6       0.4              hits there / hits if types alone counted: 8 / 5, 2 / 5
+```
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runtime.shedding.draws import FloatArray
+
+_EVENTS = 4.0
+"""Events like any other that a type is taken to have had besides: that it was in no match so far is
+no proof that it never will be. What stands in no pattern still comes last, having come often."""
+_HITS = 16.0
+"""Hits that a place must have had for its own to count as much as those of the stretch it is in."""
+
+
+def prior_rates(hits: FloatArray, seen: FloatArray) -> FloatArray:
+    """Return the rate of hits of each cell if types and places worked each for itself.
+
+    Args:
+        hits: shape (types, cells), counted.
+        seen: shape (types, cells), events.
+
+    Returns:
+        shape (types, cells), 0 to 1; all 0 if there was no hit at all.
+    """
+    overall = hits.sum() / max(float(seen.sum()), 1.0)
+    own_hits, own_seen = (one.sum(axis=1, keepdims=True) for one in (hits, seen))
+    of_type = (own_hits + _EVENTS * overall) / (own_seen + _EVENTS)
+    by_place = factors(hits.sum(axis=0), (seen * of_type).sum(axis=0))
+    rates: FloatArray = np.minimum(of_type * by_place, 1.0)
+    return rates
+
+
+def factors(hits: FloatArray, wanted: FloatArray) -> FloatArray:
+    """Return by how much hits at each place are more than was to be expected.
+
+    From coarse to fine: of the window as a whole it is 1; each half begins with what the whole has,
+    each quarter with its half's, so a place with few hits goes by its neighbourhood.
+
+    Args:
+        hits: shape (cells,).
+        wanted: shape (cells,), those that types alone let expect.
+    """
+    cells, parts = len(hits), 1
+    found: FloatArray = np.ones(1)
+    while parts < cells:
+        finer = min(2 * parts, cells)
+        begins = np.arange(finer) * cells // finer
+        inside = found[np.arange(finer) * parts // finer]
+        own_hits, own_wanted = (np.add.reduceat(one, begins) for one in (hits, wanted))
+        found = (own_hits + _HITS * inside) / (own_wanted + _HITS)
+        parts = finer
+    return found
+
+
+def ratio(above: FloatArray, below: FloatArray) -> FloatArray:
+    """Return above / below, 0 where there is nothing below."""
+    found: FloatArray = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+    return found
