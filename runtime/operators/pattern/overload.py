@@ -96,8 +96,9 @@ class Overload:
                 busy_ns=self._busy_ns,
                 dropped_share=dropped / pairs if pairs else 0.0,
                 age_ns=now_ns - self._oldest_ns,
-                # Until the next look: this read, and what comes before that.
-                rest_ns=self._bound_ns // _LOOKS + round(rows * self._shedding.detector.cost_ns),
+                # Before the next look has its say: this read, one more, and the time between.
+                rest_ns=self._bound_ns // _LOOKS
+                + round(2 * rows * self._shedding.detector.cost_ns),
             )
         )
         if not verdict.is_curable:
