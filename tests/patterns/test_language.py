@@ -1,0 +1,196 @@
+"""What a pattern may be written as, what that is in its normal form, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from runtime.errors import (
+    ColumnError,
+    DuplicateName,
+    FlowError,
+    SettingError,
+    SlackwaterError,
+    TypeMismatch,
+)
+from runtime.operators.pattern.step import PatternStep
+from runtime.patterns.normalise import normal_of
+from runtime.plan.canonical import canonical_step
+
+A, B, C = (sw.event(name, of_type=name.lower()) for name in "ABC")
+HIGH = sw.event("high", where=(sw.col("v") > A["v"]) & (sw.col("v") < 9))
+ROWS = pa.table({"ts": [1], "kind": ["a"], "v": [1], "x": [0.5]})
+
+
+def rows() -> sw.Stream:
+    flow = sw.Dataflow("patterns")
+    return flow.source("rows", sw.table(ROWS), event_time="ts", time_unit="ns")
+
+
+def step_of(*parts: Any, **settings: Any) -> PatternStep:
+    stream = rows()
+    built = stream.pattern(sw.seq(*parts), **{"type": "kind", "within": "1s"} | settings)
+    step = built.flow.steps[built.name]
+    assert isinstance(step, PatternStep)
+    return step
+
+
+def places_of(*parts: Any) -> list[Any]:
+    return [
+        [
+            (one.asked, one.count, one.distinct, one.least, one.most, one.barred)
+            for one in each.places
+        ]
+        for each in normal_of(sw.seq(*parts), step="s").alternatives
+    ]
+
+
+def test_each_word_has_its_place_in_the_normal_form() -> None:
+    assert places_of(A, sw.no(B), C) == [[((0,), 1, None, 1, 1, ()), ((2,), 1, None, 1, 1, (1,))]]
+    assert places_of(sw.any_of(2, A, B, C)) == [[((0, 1, 2), 2, None, 1, 1, ())]]
+    assert places_of(sw.all_of(A, B)) == [[((0, 1), 2, None, 1, 1, ())]]
+    assert places_of(sw.any_of(3, A, distinct="v")) == [[((0,), 3, "v", 1, 1, ())]]
+    assert places_of(A | B) == [[((0, 1), 1, None, 1, 1, ())]]
+    assert places_of(sw.repeat(A, 3)) == [[((0,), 1, None, 3, 3, ())]]
+    assert places_of(sw.repeat(A, 2, 5)) == [[((0,), 1, None, 2, 5, ())]]
+    assert places_of(sw.repeat(A | B, at_least=1)) == [[((0, 1), 1, None, 1, None, ())]]
+    assert len(places_of(sw.either(sw.seq(A, B), C), A)) == 2
+    assert normal_of(sw.seq(A, sw.no(B | C)), step="s").alternatives[0].barred_after == (1, 2)
+
+
+def test_a_predicate_is_taken_apart_into_what_reads_its_row_and_what_reads_earlier_ones() -> None:
+    (_, high) = normal_of(sw.seq(A, HIGH), step="s").asked
+    assert str(high.where) == 'col("v") < 9'
+    assert str(high.also) == 'col("v") > col("A.v")'
+    assert high.refers == {"A"}
+
+
+def test_what_leaves_has_the_columns_of_events_that_are_there_just_once() -> None:
+    step = step_of(A, sw.repeat(B, at_least=1), C, window=sw.tumbling("1s"), within=None)
+    assert step.schema.names == [
+        "window_start",
+        *("A_ts", "A_kind", "A_v", "A_x"),
+        *("C_ts", "C_kind", "C_v", "C_x"),
+        "events",
+    ]
+    assert step_of(A, B, selection="cumulative").schema.names == ["events"]
+
+
+def test_alike_patterns_are_the_same_step_and_others_are_not() -> None:
+    assert canonical_step(step_of(A, HIGH)) == canonical_step(step_of(A, HIGH))
+    assert canonical_step(step_of(A, HIGH)) != canonical_step(step_of(A, sw.no(B), HIGH))
+
+
+def test_explain_says_the_pattern_in_words() -> None:
+    flow = sw.Dataflow("patterns")
+    flow.source("rows", sw.table(ROWS), event_time="ts", time_unit="ns").pattern(
+        sw.seq(A, sw.no(B), C, sw.any_of(2, A, B), sw.repeat(C, 1, 3)),
+        type="kind",
+        window=sw.opened_by(A, within="5s"),
+        matches=1,
+        shed=sw.espice("1s"),
+    )
+    text = flow.explain()
+    assert "A → no B → C → 2 of A, B → C, 1 to 3 times" in text
+    assert "windows of 5.00 s, one from each A on" in text
+    assert "; 1 a window" in text
+    assert "espice, to keep 1 s" in text
+
+
+def pattern(*parts: Any, **settings: Any) -> Callable[[], object]:
+    return lambda: step_of(*parts, **settings)
+
+
+BARE = sw.event("bare", where=sw.col("v"))
+REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
+    "no scope": (pattern(A, B, within=None), SettingError, "every event would be kept for ever"),
+    "two scopes": (pattern(A, B, window=sw.tumbling("1s")), SettingError, "give one"),
+    "no window": (pattern(A, window="1s", within=None), SettingError, "is none; write sw.tumbling"),
+    "no length": (pattern(A, B, within=0), SettingError, "at least 1 event"),
+    "of_type without type": (pattern(A, B, type=None), FlowError, "which column types are in"),
+    "a type that cannot be": (
+        pattern(A, sw.event("D", of_type=3)),
+        TypeMismatch,
+        "of_type 3 can never be in column 'kind', which is string",
+    ),
+    "no such column": (
+        pattern(A, sw.event("D", where=sw.col("zz") > 1)),
+        ColumnError,
+        "there is no column 'zz'",
+    ),
+    "an earlier event without the column": (
+        pattern(A, sw.event("D", where=sw.col("v") > A["zz"])),
+        ColumnError,
+        "there is no column 'A.zz'",
+    ),
+    "no predicate": (pattern(BARE), TypeMismatch, "must be true or false"),
+    "reads what comes later": (pattern(HIGH, A), FlowError, "surely stands before it"),
+    "reads what is not there": (pattern(B, HIGH), ColumnError, "there is no column 'A.v'"),
+    "reads what is repeated": (pattern(sw.repeat(A, 2), HIGH), FlowError, "surely stands before"),
+    "reads itself": (
+        pattern(A, sw.event("me", where=sw.col("v") > sw.event("me")["v"])),
+        FlowError,
+        "reads itself",
+    ),
+    "two of one name": (pattern(A, sw.event("A", of_type="b")), FlowError, "name them apart"),
+    "no at the beginning": (pattern(sw.no(A), B), FlowError, "has nothing before it"),
+    "no in front of any_of": (pattern(A, sw.no(B), sw.all_of(B, C)), FlowError, "in any order"),
+    "no at the end of a number": (pattern(A, sw.no(B), within=5), FlowError, "use a time"),
+    "too short": (pattern(A, B, C, within=2), FlowError, "it can never match"),
+    "matches without windows": (pattern(A, matches=1), SettingError, "there is none"),
+    "no such word": (pattern(A, selection="frist"), SettingError, "'frist' is none of 'first'"),
+    "next of any": (pattern(sw.all_of(A, B), skip="next"), FlowError, "leave skip='any'"),
+    "cumulative repetition": (
+        pattern(sw.repeat(A, 2), selection="cumulative"),
+        FlowError,
+        "write the event once",
+    ),
+    "a float that must differ": (
+        pattern(sw.any_of(2, A, distinct="x")),
+        TypeMismatch,
+        "'x' is double",
+    ),
+    "shedding without windows": (pattern(A, shed=sw.espice("1s")), SettingError, "has none"),
+    "shedding by a word": (
+        pattern(A, window=sw.tumbling("1s"), within=None, shed="espice"),
+        SettingError,
+        "is no way to shed",
+    ),
+    "too many alternatives": (
+        pattern(*[sw.either(sw.seq(A, B), C)] * 7),
+        FlowError,
+        "make 128 alternatives",
+    ),
+    "more than there are": (lambda: sw.any_of(3, A, B), SettingError, "of 2 events can never be"),
+    "a repeated sequence": (lambda: sw.repeat(sw.seq(A), 2), FlowError, "repeat takes an event"),  # type: ignore[call-overload]
+    "nothing": (sw.seq, FlowError, "seq() is empty"),
+    "no part": (lambda: sw.seq(A, sw.col("v")), FlowError, "takes parts of a pattern"),  # type: ignore[arg-type]
+    "a name of two words": (lambda: sw.event("a b"), FlowError, "one word"),
+    "windows of two lengths": (
+        lambda: sw.opened_by(A, within="1s", events=5),
+        SettingError,
+        "one length",
+    ),
+    "a name that is taken": (
+        lambda: (
+            rows()
+            .assign(A_v=sw.col("v"))
+            .key_by("A_v")
+            .pattern(sw.seq(A), type="kind", within="1s")
+        ),
+        DuplicateName,
+        "give the event another name",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_is_refused_when_it_is_built_with_the_rule(what: str) -> None:
+    build, kind, said = REFUSED[what]
+    with pytest.raises(kind) as refused:
+        build()
+    assert said in str(refused.value)
