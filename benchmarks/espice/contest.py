@@ -142,7 +142,7 @@ def told(
             if not one.is_enough:
                 result.rows.append([*row, "too few", *[""] * (len(result.header) - 5)])
                 continue
-            row += [_cell(runs[ESPICE]), _cell(runs[BASELINE]), f"{one.factor(rate):.1f}"]
+            row += [_cell(runs[ESPICE]), _cell(runs[BASELINE]), _factor(one, rate)]
             row += [share_of(runs[name], "negatives") for name in runs if name not in _APART]
             row += [
                 f"{share_of(runs[name], 'negatives')} of {runs[name].mean('share'):.0f}"
@@ -175,6 +175,14 @@ def share_of(runs: Runs, name: str) -> str:
     """Return a share with its standard deviation over seeds, where it has one."""
     deviation = f" ± {runs.deviation(name):.1f}" if len(runs.tallies) > 1 else ""
     return f"{runs.mean(name):.1f}{deviation}"
+
+
+def _factor(found: Found, rate: str) -> str:
+    """Return the factor as a table has it: where we lose nothing there is none."""
+    ours, theirs = (sum(t.lost for t in found.runs[rate, n].tallies) for n in (ESPICE, BASELINE))
+    if ours:
+        return f"{theirs / ours:.1f}"
+    return "none of ours" if theirs else "none"
 
 
 def _cell(runs: Runs) -> str:

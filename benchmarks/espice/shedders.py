@@ -20,8 +20,8 @@ AT_LEAST, LETTER = "at least x", "to the letter"
 MANY = 10**9
 ONCE = Model(first=MANY, every=MANY, keep=1.0, detect=False, explore=0.0, sample=1.0)
 """Learns once, from all windows there are, and keeps no windows whole; else as by default."""
-CELLS = (4, 8, 16, 32, 64, 128)
-"""Among which `chosen` chooses."""
+CELLS = (4, 8, 16, 32, 64)
+"""Among which `chosen` chooses. None finer: the size of a window by time is told to one per cent."""
 _UNUSED = Overload(latency_ns=MANY)  # the amount is given, nothing has to be detected
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from runtime.model import BoolArray, Int64Array
 from runtime.shedding.draws import FloatArray
 from runtime.shedding.places import covered
-from runtime.shedding.priors import prior_rates, ratio
+from runtime.shedding.priors import prior_rates, ratio, shares_of_types
 from runtime.shedding.scales import Scale, scaled
 from runtime.shedding.thresholds import MOST_UTILITY, Utilities
 from runtime.shedding.windows import FinishedWindows, Places
@@ -126,7 +126,7 @@ class UtilityTable:
         old = self._old
         hits, rates = self.rates_with()
         size = old.events / old.windows if old.windows else 0.0
-        expected = self._expected(size)
+        expected = shares_of_types(old.seen, self._smooth / 4) * (size / self._cells)
         utilities = scaled(self._scale, hits, rates, expected)
         utilities[~self.seen_types()] = MOST_UTILITY
         return Learnt(
@@ -142,14 +142,6 @@ class UtilityTable:
         old = self._old
         seen: BoolArray = np.any(old.seen > 0, axis=1) | np.any(old.hits > 0, axis=1)
         return seen
-
-    def _expected(self, size: float) -> FloatArray:
-        seen = self._old.seen
-        in_cell, of_type = seen.sum(axis=0), seen.sum(axis=1, keepdims=True)
-        overall = of_type / max(float(of_type.sum()), 1.0)
-        shares = np.divide(seen, in_cell, out=np.repeat(overall, self._cells, 1), where=in_cell > 0)
-        expected: FloatArray = shares * (size / self._cells)
-        return expected
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, as plain values."""

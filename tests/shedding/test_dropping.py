@@ -53,7 +53,7 @@ def test_exact_cutting_drops_the_share_in_every_partition(
 @given(share=st.floats(0.02, 0.98), partitions=st.integers(1, 5), draw=chance)
 def test_at_least_cutting_drops_no_less(share: float, partitions: int, draw: Random) -> None:
     finished = windows_of(draw, windows=60, sizes=(30, 30))
-    one = shedder(first=60, cells=30, cutting="at least")
+    one = shedder(first=60, cells=30, cutting="at least", smooth=0.0)
     one.learn(finished)
     one.aim(Amount(share, partitions))
     assert one.drop(**pairs_of(finished)).mean() >= share - 1e-9
