@@ -14,7 +14,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from runtime.measure.outcomes import FILTERED, IN_FLIGHT, LATE, READY, LedgerPlace, at_stages
+from runtime.measure.outcomes import (
+    FILTERED,
+    IN_FLIGHT,
+    LATE,
+    READY,
+    SHED,
+    LedgerPlace,
+    at_stages,
+)
 from runtime.measure.report import ChannelReport, StageReport
 
 
@@ -54,7 +62,8 @@ def _whole(
         for replica in replicas
     )
     counts[IN_FLIGHT] += on_the_wire
-    counts[FILTERED] = sum(replica.counts[FILTERED] for replica in replicas)
+    for one in (FILTERED, SHED):
+        counts[one] = sum(replica.counts[one] for replica in replicas)
     # How they went on says the gate. Those that are then left out as late were late there; if more
     # went on there than here, what is furthest from in order is the first to count.
     counts[LATE] = max(counts[LATE] - sum(replica.late_dropped for replica in replicas), 0)

@@ -38,6 +38,7 @@ class Load:
         queued: events that wait; None: not known, then `age_ns` is.
         age_ns: now − stimulus time of the oldest that waits; None: not known, or none waits.
         rest_ns: what an event still takes behind this operator, up to egress.
+        coming_ns: what events will have waited besides when the next look has its say.
     """
 
     now_ns: int
@@ -48,6 +49,7 @@ class Load:
     queued: int | None = None
     age_ns: int | None = None
     rest_ns: int = 0
+    coming_ns: int = 0
     came_ns: int | None = None
 
 
@@ -188,7 +190,8 @@ class OverloadDetector:
         # What waits now is met by the shedder: it takes what events take at the present share.
         now_ns = self._costs.at(load.dropped_share)
         waiting_ns = age_ns if load.queued is None else load.queued * now_ns
-        return waiting_ns, max(waiting_ns, age_ns) + load.rest_ns
+        waiting_ns += load.coming_ns
+        return waiting_ns, max(waiting_ns, age_ns + load.coming_ns) + load.rest_ns
 
     def _share(self, over_ns: float) -> tuple[float, str]:
         """Return the share to be dropped, and why that is not enough.

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import slackwater as sw
 from runtime.errors import LedgerError
 from runtime.measure import (
     ChannelReport,
@@ -15,6 +18,7 @@ from runtime.measure import (
     ledger_of,
     refuse_imbalance,
 )
+from runtime.measure.outcomes import SHED
 
 
 def stage(name: str, kind: str, rows_in: int, **more: int) -> StageReport:
@@ -315,3 +319,34 @@ def test_rows_that_a_gate_deals_to_nobody_are_missing() -> None:
     lost = stage("jams.2", "join", 35, late=3, late_dropped=2)
     found = ledger_of([lost if s.name == "jams.2" else s for s in stages], channels)
     assert found.missing == 5
+
+
+def test_what_replicas_shed_is_shed_in_the_ledger_and_did_not_come_out() -> None:
+    events = pa.table(
+        {
+            "ts": np.arange(20_000) * 20_000,
+            "kind": np.arange(20_000) % 4,
+            "key": np.arange(20_000) // 4 % 7,
+        }
+    )
+    flow = sw.Dataflow("overload")
+    source = flow.source("events", sw.table(events), event_time="ts", time_unit="ns", speed=1.0)
+    first, then = sw.event("first", of_type=0), sw.event("then", of_type=1)
+    source.key_by("key").pattern(
+        sw.seq(first, then),
+        type="kind",
+        window=sw.opened_by(first, events=40),
+        matches=1,
+        shed=sw.random_shedding("50ms"),
+        replicas=2,
+    ).sink("out", sw.collect_sink())
+    costs = sw.CostModel(per_row_ns=0, per_slice_ns=0, per_comparison_ns=10_000)
+    report = sw.Simulation(nodes=2, cost=costs).submit(flow).wait()
+    assert report.state == "done", report.error
+    shed = sum(stage.shedding.shed for stage in report.stages if stage.shedding is not None)
+    assert shed > 0
+    assert report.ledger.counts[SHED] == shed
+    assert report.ledger.out + shed == len(events)
+    assert not imbalances(report)
+    assert not any(stage.shedding.reason for stage in report.stages if stage.shedding is not None)
+    assert JobReport.from_json(report.to_json()).to_json() == report.to_json()

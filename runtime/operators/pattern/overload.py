@@ -96,8 +96,8 @@ class Overload:
                 busy_ns=self._busy_ns,
                 dropped_share=dropped / pairs if pairs else 0.0,
                 age_ns=now_ns - self._oldest_ns,
-                # Before the next look has its say: this read, one more, and the time between.
-                rest_ns=self._bound_ns // _LOOKS
+                # This read, one more, and the time between.
+                coming_ns=self._bound_ns // _LOOKS
                 + round(2 * rows * self._shedding.detector.cost_ns),
             )
         )
