@@ -21,7 +21,7 @@ MANY = 10**9
 ONCE = Model(first=MANY, every=MANY, keep=1.0, detect=False, explore=0.0, sample=1.0)
 """Learns once, from all windows there are, and keeps no windows whole; else as by default."""
 CELLS = (4, 8, 16, 32, 64)
-"""Among which `chosen` chooses. None finer: the size of a window by time is told to one per cent."""
+"""Among which `chosen` chooses. None finer: sizes of windows by time are told to 1 %."""
 _UNUSED = Overload(latency_ns=MANY)  # the amount is given, nothing has to be detected
 
 
