@@ -27,6 +27,7 @@ class Operator:
     size: float = 100.0
     queued: float = 0.0
     now_ns: int = 0
+    came: list[tuple[int, float]] = field(default_factory=list)  # (ns, events up to then)
     said: list[tuple[float, float, float, Verdict]] = field(default_factory=list)
 
     def run(
@@ -42,7 +43,7 @@ class Operator:
             cost_ns = self.fixed_ns + (1 - share) * (self.whole_ns - self.fixed_ns)
             processed = min(int(self.queued + arrived), round(step_ns / max(cost_ns, 1.0)))
             self.queued += arrived - processed
-            wait_ns = int(self.queued * cost_ns)
+            wait_ns = self._oldest_ns(arrived) if self.by_age else int(self.queued * cost_ns)
             verdict = self.detector.observe(
                 Load(
                     self.now_ns,
@@ -59,6 +60,14 @@ class Operator:
             latency = (wait_ns + cost_ns + self.upstream_ns + self.rest_ns) / SECOND
             self.said.append((self.now_ns / SECOND, self.queued, latency, verdict))
             share = min(verdict.amount.share * self.off, 1.0) if verdict.amount else 0.0
+
+    def _oldest_ns(self, arrived: int) -> int:
+        """Return how long ago the oldest came of those that wait."""
+        self.came.append((self.now_ns, (self.came[-1][1] if self.came else 0.0) + arrived))
+        gone = self.came[-1][1] - self.queued
+        while self.came and self.came[0][1] <= gone and self.queued:
+            del self.came[0]
+        return self.now_ns - self.came[0][0] if self.queued else 0
 
     def after(self, seconds: float) -> list[tuple[float, float, float, Verdict]]:
         """Return what was seen from then on."""
