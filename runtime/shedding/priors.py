@@ -69,19 +69,21 @@ def factors(hits: FloatArray, wanted: FloatArray) -> FloatArray:
 def shares_of_types(seen: FloatArray, besides: float) -> FloatArray:
     """Return which share of the events of each cell is of each type, shape (types, cells).
 
-    What came to a cell by chance has lowered its rate, so it is dropped first; if it also counted
-    in full, as events to come, less would be dropped than is wanted.
+    A type that came seldom by chance, or seldom to a cell, has a higher rate for it, and one that
+    came often is dropped first. If chance counted in full as what is to come, less would be
+    dropped than is wanted.
 
     Args:
         seen: shape (types, cells), events.
-        besides: events of a type, in the mean of types, that each cell is taken to have had
-            besides, in proportion to how often types come.
+        besides: events that each type, and each type in each cell in the mean, is taken to have had
+            besides.
 
     Source: S(T, P) of [espice] §3.3. Smoothed: ours.
     """
     of_type = seen.sum(axis=1, keepdims=True)
     more = besides * np.count_nonzero(of_type)
-    overall = np.broadcast_to(of_type / max(float(of_type.sum()), 1.0), seen.shape)
+    overall = (of_type + besides * (of_type > 0)) / max(float(of_type.sum()) + more, 1.0)
+    overall = np.broadcast_to(overall, seen.shape)
     in_cell = np.broadcast_to(seen.sum(axis=0) + more, seen.shape)
     # Where nothing was seen, and nothing is to be added, types come as everywhere.
     return np.where(in_cell > 0, ratio(seen + more * overall, in_cell), overall)

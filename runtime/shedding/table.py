@@ -126,7 +126,7 @@ class UtilityTable:
         old = self._old
         hits, rates = self.rates_with()
         size = old.events / old.windows if old.windows else 0.0
-        expected = shares_of_types(old.seen, self._smooth / 4) * (size / self._cells)
+        expected = shares_of_types(old.seen, self._smooth) * (size / self._cells)
         utilities = scaled(self._scale, hits, rates, expected)
         utilities[~self.seen_types()] = MOST_UTILITY
         return Learnt(
