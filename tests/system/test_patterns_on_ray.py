@@ -9,6 +9,7 @@ import pytest
 import slackwater as sw
 from runtime.shedding import Espice
 from slackwater.report.render import report_text
+from tests.support.flows import sorted_rows
 
 pytestmark = pytest.mark.ray
 MS = 1_000_000
@@ -75,8 +76,9 @@ def test_patterns_give_on_ray_what_the_simulator_gives(cluster: sw.Cluster) -> N
         late.append(report.ledger.late)
     assert all(len(table) for table in results[0])
     assert late[0] == late[1]
-    for simulated, real in zip(*results, strict=True):
-        assert simulated.equals(real)
+    (rises, pairs), (real_rises, real_pairs) = results
+    assert sorted_rows(rises) == sorted_rows(real_rises)  # replicas: no gate orders what they send
+    assert pairs.equals(real_pairs)
 
 
 def overload_flow(rows: pa.Table, shed: Espice) -> sw.Dataflow:
