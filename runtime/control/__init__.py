@@ -5,6 +5,7 @@
 | `graph.py` | a flow as those who decide see it |
 | `commands.py` | what a slot may be told while it runs |
 | `deciders.py` | several who decide, and whose word prevails |
+| `rest.py` | what events still take behind a stage that sheds |
 | `loop.py` | who is asked when, what is decided on, who is told what; what a successor must know |
 """
 
@@ -22,6 +23,7 @@ from runtime.control.loop import (
     WakeAt,
     name_of,
 )
+from runtime.control.rest import RestBehind
 
 __all__ = [
     "Action",
@@ -33,6 +35,7 @@ __all__ = [
     "FlowGraph",
     "LoopState",
     "Move",
+    "RestBehind",
     "SetRelease",
     "Shed",
     "StageNode",

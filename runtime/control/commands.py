@@ -43,16 +43,18 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Shed:
-    """Drop a share of the rows that come to a stage. Nobody can do that yet: eSPICE is to come.
+    """Let a stage that sheds reckon with what events still take behind it.
+
+    So that the bound is on the latency of the flow, and not of one queue.
 
     Attributes:
-        stage: which.
-        share: of its rows, from 0 to 1.
+        stage: which; it has `shed=`.
+        rest_ns: from what leaves the stage to egress, at most, in the time to come.
         by: who decided.
     """
 
     stage: str
-    share: float
+    rest_ns: int
     by: str = ""
 
 
@@ -74,18 +76,13 @@ class Warn:
 Command: TypeAlias = SetRelease | Move | Shed | Warn
 
 
-def refusal(command: Move | Shed | Warn) -> str:
+def refusal(command: Move | Warn) -> str:
     """Return why no slot carries a command out, and what to do instead."""
     match command:
         case Move(stage, slot):
             return (
                 f"stage {stage!r} cannot move to slot {slot!r} while it runs, as no slot can do "
                 "that by itself; let the job do it: job.replace({stage: slot})"
-            )
-        case Shed(stage, share):
-            return (
-                f"stage {stage!r} cannot shed {share:g} of its rows: no slot can do that yet; "
-                "filter them, or give the step replicas"
             )
         case Warn(stage):
             return f"a warning of stage {stage!r} is for the job's report, and no slot is told"

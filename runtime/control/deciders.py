@@ -3,7 +3,7 @@
 ```
 "sltuner"  SetRelease(gate, 2 s)  ──▶ told
 "other"    SetRelease(gate, 5 s)  ──▶ refused: sltuner stands before it
-           Shed(buses, 0.1)       ──▶ told
+           Shed(buses, 1 s)       ──▶ told
 ```
 """
 

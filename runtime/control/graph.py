@@ -26,6 +26,7 @@ class StageNode:
         window_ns: SW of [ssg] §2.1: how long, in event time, a row stays in its state; 0 for stages
             without one.
         readers: |PThreads| of [ssg] Eq. 6: the replicas behind its gate; 1 for other stages.
+        sheds: whether it drops events under overload.
     """
 
     name: str
@@ -36,6 +37,7 @@ class StageNode:
     window_ns: int = 0
     readers: int = 1
     node: str = ""
+    sheds: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +73,7 @@ class FlowGraph:
                 is_sink=stage.kind == "sink",
                 window_ns=stage.window_ns,
                 readers=stage.readers,
+                sheds=stage.sheds,
             )
             for stage in plan.stages
         ]
@@ -96,6 +99,11 @@ class FlowGraph:
     def sinks(self) -> tuple[str, ...]:
         """The stages where results leave."""
         return tuple(stage.name for stage in self.stages if stage.is_sink)
+
+    @property
+    def shedding(self) -> tuple[str, ...]:
+        """The stages that drop events under overload, in topological order."""
+        return tuple(stage.name for stage in self.stages if stage.sheds)
 
     @property
     def slots(self) -> Mapping[str, str]:

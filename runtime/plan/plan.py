@@ -155,6 +155,11 @@ class Stage:
         return self.step.span_ns if isinstance(self.step, GatedStep) else 0
 
     @property
+    def sheds(self) -> bool:
+        """Whether it drops events under overload."""
+        return getattr(self.step, "shed", None) is not None
+
+    @property
     def readers(self) -> int:
         """|PThreads| of [ssg] Eq. 6: the replicas behind its gate; 1 for other stages."""
         return self.step.sharing.replicas if isinstance(self.step, GateStep) else 1
@@ -204,7 +209,8 @@ class Plan:
     @property
     def is_sampled(self) -> bool:
         """Whether somebody is shown what each stage does, interval by interval."""
-        return self.tuning is not None or self.expected is not None
+        sheds = any(stage.sheds for stage in self.stages)
+        return sheds or self.tuning is not None or self.expected is not None
 
     @property
     def tuned(self) -> tuple[str, ...]:

@@ -105,10 +105,10 @@ class StageOperator:
         """Return when the operator is due by the clock; None: at no time that is known."""
         return self.operator.due_ns(now_ns) if self._has_time else None
 
-    def took(self, took_ns: int) -> None:
-        """Tell an operator that sheds how long the last slice took."""
+    def took(self, took_ns: int, idle_ns: int) -> None:
+        """Tell an operator that sheds how long the last slice took, and its slot was idle."""
         if self._sheds:
-            self.operator.took(took_ns)  # type: ignore[attr-defined]  # its step says so
+            self.operator.took(took_ns, idle_ns)  # type: ignore[attr-defined]  # its step says so
 
     def nothing_new(self) -> GateRead:
         """Return a read without rows, which is as far as the last one: for when it is due."""

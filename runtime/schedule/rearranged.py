@@ -68,6 +68,7 @@ def rearranged(
                 for name, state in was_in.items()
                 if name in state["turns"]
             },
+            "idle": next(iter(was_in.values()))["idle"],
         }
     return found
 

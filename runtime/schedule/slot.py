@@ -11,16 +11,17 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from runtime.config import Limits
-from runtime.control.commands import Command, SetRelease, refusal
+from runtime.control.commands import Command
 from runtime.errors import SettingError
 from runtime.expressions.nearest import listed
 from runtime.measure.report import ChannelReport, StageReport
 from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND, READY_ONLY, Message
+from runtime.model import NS_PER_SECOND, Message
 from runtime.model.plain import from_plain, to_plain
 from runtime.plan.plan import Channel, Stage
 from runtime.plan.slot_plan import SlotPlan
 from runtime.schedule.actions import Action, Egress, Grant, Rest, Send, Slice
+from runtime.schedule.carried_out import carry_out, check_command
 from runtime.schedule.order import Order, StageView
 from runtime.schedule.queues import credit_of
 from runtime.schedule.slice_size import SliceSize
@@ -29,7 +30,7 @@ from runtime.schedule.stimuli import in_words, ring
 
 POLL_NS = 5_000_000
 """A source that has nothing right now, and cannot say when, is asked again after this long."""
-VERSION = 6
+VERSION = 7
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 
@@ -87,6 +88,8 @@ class Slot:
         }
         self._turn, self._turns = 0, dict[str, int]()  # {stage: number of its last slice}
         self._start_ns, self._recent = start_ns, ring()
+        self._idle_ns = 0  # how long there has been nothing to do
+        self._idle_since_ns: int | None = None
 
     @classmethod
     def of(cls, plan: SlotPlan, *, start_ns: int) -> Slot:
@@ -121,10 +124,16 @@ class Slot:
 
         A stage one of whose outputs has no credit cannot run: so back-pressure travels upstream.
         """
-        chosen: StageMachine | None = None
+        chosen = self._chosen(now_ns)
+        if self._idle_since_ns is not None:
+            self._idle_ns += max(now_ns - self._idle_since_ns, 0)
+        self._idle_since_ns = now_ns if chosen is None else None
+        return None if chosen is None else self._run(chosen, now_ns)
+
+    def _chosen(self, now_ns: int) -> StageMachine | None:
         if self._order is not None:
-            chosen = self._ordered(self._order, now_ns)
-            return None if chosen is None else self._run(chosen, now_ns)
+            return self._ordered(self._order, now_ns)
+        chosen: StageMachine | None = None
         # StimulusOrder, without a view of each stage before each slice.
         first = (0, 0)
         for machine in self._stages.values():
@@ -136,7 +145,7 @@ class Slot:
                 continue
             if self._has_credit(machine):
                 chosen, first = machine, key
-        return None if chosen is None else self._run(chosen, now_ns)
+        return chosen
 
     def _ordered(self, order: Order, now_ns: int) -> StageMachine | None:
         views = [
@@ -213,7 +222,7 @@ class Slot:
 
     def charge(self, done: Slice, took_ns: int) -> None:
         """Tell how long a slice took; the stage's next ones are cut by it."""
-        self._stages[done.stage].charge(done.began_ns, took_ns)
+        self._stages[done.stage].charge(done.began_ns, took_ns, self._idle_ns)
         self._slice_sizes[done.stage].took(done.worked, took_ns)
 
     def apply(self, command: Command, *, number: tuple[int, ...] = ()) -> None:
@@ -226,9 +235,9 @@ class Slot:
                 tells a slot after a restore goes on behind the numbers of those who told it before.
 
         Raises:
-            SettingError: no such stage here; no slot can do that yet; no gate, one that cannot hold
-                rows by the clock, or one that was planned as ready-only: what is behind it counts
-                on the order of its rows.
+            SettingError: no such stage here; no slot can do that; nothing to be shed; no gate, one
+                that cannot hold rows by the clock, or one that was planned as ready-only: what is
+                behind it counts on the order of its rows.
         """
         self._recent.append((None, "command", f"{type(command).__name__} {command.stage!r}"))
         machine = self._stages.get(command.stage)
@@ -237,20 +246,11 @@ class Slot:
                 f"slot {self.name!r} has no stage {command.stage!r} for {command!r}; it has "
                 f"{', '.join(map(repr, self._stages))}"
             )
-        if not isinstance(command, SetRelease):
-            raise SettingError(refusal(command))
-        if machine.stage.is_ready_only and command.rule != READY_ONLY:
-            raise SettingError(
-                f"stage {command.stage!r} was planned as ready-only, so what is behind it counts "
-                "on its order; give the flow a deadline, or the step a slack to begin with"
-            )
+        check_command(machine, command)
         subject = f"{type(command).__name__} {command.stage}"
         if number and number <= self._newest.get(subject, ()):
             return
-        try:
-            machine.set_rule(command.rule, trials=command.trials)
-        except SettingError as problem:
-            raise SettingError(f"stage {command.stage!r}: {problem}") from None
+        carry_out(machine, command)
         self._newest[subject] = number
 
     def samples(self, now_ns: int) -> list[StageSample]:
@@ -340,6 +340,7 @@ class Slot:
             "slice_sizes": {name: size.snapshot() for name, size in self._slice_sizes.items()},
             "newest": dict(self._newest),
             "turns": dict(self._turns),
+            "idle": [self._idle_ns, self._idle_since_ns],
         }
 
     def restore(self, state: dict[str, Any], old: Slot | None = None) -> None:
@@ -371,6 +372,7 @@ class Slot:
         self._newest = {subject: tuple(number) for subject, number in state["newest"].items()}
         self._turns = dict(state["turns"])
         self._turn = max(self._turns.values(), default=0)
+        self._idle_ns, self._idle_since_ns = state["idle"]
 
     def _check(self, state: dict[str, Any]) -> None:
         who = f"slot {self.name!r} cannot go on from this snapshot"

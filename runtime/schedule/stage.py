@@ -294,11 +294,11 @@ class StageMachine:
         report.rows_out += rows
         return batch if rows else None
 
-    def charge(self, now_ns: int, took_ns: int) -> None:
-        """Count what the last slice, begun at `now_ns`, took."""
+    def charge(self, now_ns: int, took_ns: int, idle_ns: int) -> None:
+        """Count what the last slice, begun at `now_ns`, took; its slot has been idle so long."""
         self.report.service_ns += took_ns
         if (operator_at := self._operator_at) is not None:
-            operator_at.took(took_ns)
+            operator_at.took(took_ns, idle_ns)
         if self._sampler is not None:
             self._sampler.end(now_ns, took_ns)
 

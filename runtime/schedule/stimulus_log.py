@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from runtime.config import Limits
-from runtime.control.commands import Command, SetRelease
+from runtime.control.commands import Command, SetRelease, Shed
 from runtime.errors import IngestError, SettingError, SlackwaterError
 from runtime.measure.report import ChannelReport, StageReport
 from runtime.measure.samples import StageSample
@@ -38,7 +38,7 @@ from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input
 
 __all__ = ["LoggedSlot", "give", "make_slot", "replay", "replaying"]
 
-VERSION = 5
+VERSION = 6
 """Of a log; another one whenever what is in it changes its meaning."""
 
 Entry = tuple[Any, ...]
@@ -105,6 +105,9 @@ class LoggedSlot(Slot):
     def apply(self, command: Command, *, number: tuple[int, ...] = ()) -> None:
         """Carry out what a decider wants; what is refused is no stimulus, as it changes nothing."""
         super().apply(command, number=number)
+        if isinstance(command, Shed):
+            self.note("shed", command.stage, command.rest_ns, command.by, number)
+            return
         assert isinstance(command, SetRelease), "no other is carried out"
         trials = [(one.name, one.rule.to_plain()) for one in command.trials]
         self.note("apply", command.stage, command.rule.to_plain(), command.by, trials, number)
@@ -183,6 +186,8 @@ def give(slot: Slot, stimulus: Sequence[Any]) -> Any:
             slot.charge(Slice(stage, rows, [], began_ns), took_ns)
         case "apply":
             slot.apply(_command(*of[:-1]), number=tuple(of[-1]))
+        case "shed":
+            slot.apply(Shed(*of[:-1]), number=tuple(of[-1]))
         case "credit" | "step" | "rest" | "samples" | "reports":
             return getattr(slot, what)(*of)
         case "wake":

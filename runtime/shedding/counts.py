@@ -17,6 +17,7 @@ class SheddingCounts:
         starts: times that shedding began.
         uncured: looks at the load after which dropping was known not to keep the bound.
         reason: why, the last time; "": it has always been enough.
+        rest_ns: what events take behind the operator, up to egress, as it was last told.
         latency_ns: the bound.
         f: the share of it at which shedding starts.
         is_trained: whether events could be ranked; if not, they were dropped at random.
@@ -35,6 +36,7 @@ class SheddingCounts:
     starts: int = 0
     uncured: int = 0
     reason: str = ""
+    rest_ns: int = 0
     latency_ns: int = 0
     f: float = 0.0
     is_trained: bool = False

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from math import exp
 from typing import Any
 
-from runtime.model import NS_PER_SECOND
+from runtime.model import NS_PER_SECOND, format_ns
+from runtime.shedding.ahead import Ahead
 from runtime.shedding.breaks import PLAIN_F, partitions_of
 from runtime.shedding.costs import Costs
 from runtime.shedding.settings import Overload
@@ -37,6 +38,8 @@ class Load:
         dropped_share: of the pairs of events and windows that were looked at since, dropped ones.
         queued: events that wait; None: not known, then `age_ns` is.
         age_ns: now − stimulus time of the oldest that waits; None: not known, or none waits.
+        youngest_ns: likewise of the youngest; None: not known.
+        idle_ns: how long, since, who does the work had nothing to do; None: not known.
         rest_ns: what an event still takes behind this operator, up to egress.
         coming_ns: what events will have waited besides when the next look has its say.
     """
@@ -48,6 +51,8 @@ class Load:
     dropped_share: float = 0.0
     queued: int | None = None
     age_ns: int | None = None
+    youngest_ns: int | None = None
+    idle_ns: int | None = None
     rest_ns: int = 0
     coming_ns: int = 0
     came_ns: int | None = None
@@ -105,6 +110,7 @@ class OverloadDetector:
         self._is_on = False
         self._age_ns: int | None = None  # of the last look that knew one
         self._bearable = 1.0  # the share of pairs at which ages would not have grown, lately
+        self._ahead = Ahead(self._horizon_ns)
 
     @property
     def cost_ns(self) -> float:
@@ -122,7 +128,10 @@ class OverloadDetector:
         cost_ns, bound_ns = self.cost_ns, self._settings.latency_ns
         if not cost_ns:
             return Verdict(None, False, True, self._rate, 0.0, 0.0, float(load.rest_ns), 0.0)
-        waiting_ns, level_ns = self._levels(load)
+        waiting_ns, elsewhere_ns = self._levels(load)
+        is_elsewhere = elsewhere_ns > bound_ns
+        # What is lost elsewhere is lost; then this queue alone is kept within the bound.
+        level_ns = waiting_ns + (0.0 if is_elsewhere else elsewhere_ns)
         start_ns = self.f * bound_ns
         self._is_on = level_ns > (self._settings.low * start_ns if self._is_on else start_ns)
         q_max = bound_ns / cost_ns
@@ -133,8 +142,12 @@ class OverloadDetector:
             share, reason = self._share(over_ns if self._settings.drain else 0.0)
             if level_ns > start_ns:
                 share = max(share, 1.0 - self._bearable)
-            if level_ns - waiting_ns > bound_ns:
-                reason = "the latency elsewhere is above the bound: nothing dropped here mends it"
+        if is_elsewhere:
+            reason = (
+                "the latency elsewhere is above the bound: events are "
+                f"{format_ns(round(elsewhere_ns) - load.rest_ns)} old when they come here, and "
+                f"take {format_ns(load.rest_ns)} behind; nothing dropped here mends that"
+            )
         partitions = min(partitions_of(size, q_max, self.f), MOST_PARTITIONS)
         return Verdict(
             amount=Amount(share, partitions) if share > 0 else None,
@@ -143,13 +156,18 @@ class OverloadDetector:
             rate=self._rate,
             throughput=NS_PER_SECOND / cost_ns,
             q_max=q_max,
-            level_ns=level_ns,
+            level_ns=waiting_ns + elsewhere_ns,
             x=share * size / partitions,
             reason=reason,
         )
 
     def _take_in(self, load: Load) -> None:
         last_ns, self._last_ns = self._last_ns, load.now_ns
+        if load.youngest_ns is not None and load.idle_ns is not None:
+            # The first time: of what came before nothing is known but how long it took.
+            first_ns = load.busy_ns + load.idle_ns
+            taken_ns = first_ns if last_ns is None else load.now_ns - last_ns
+            self._ahead.see(load.youngest_ns, load.idle_ns, taken_ns)
         if last_ns is None or load.now_ns <= last_ns:
             # No length of time: what came is of no rate, what it took counts.
             self._costs.add(load.processed, load.busy_ns, load.dropped_share, keep=1.0)
@@ -180,18 +198,20 @@ class OverloadDetector:
         if before_ns is None or load.age_ns is None:
             return
         done = max(1 - (load.age_ns - before_ns) / taken_ns, 0.0)
-        bearable = min((1 - load.dropped_share) * done, 1.0)
+        bearable = min((1 - load.dropped_share) * done, 1.0) if self._ahead.is_busy else 1.0
         keep = exp(-taken_ns * _QUICK / self._horizon_ns)
         self._bearable += (1 - keep) * (bearable - self._bearable)
 
     def _levels(self, load: Load) -> tuple[float, float]:
-        """Return how long what waits here takes, and the latency of what comes now, in ns."""
+        """Return how long what waits here takes, and what events take elsewhere, in ns."""
         age_ns = float(max(load.age_ns or 0, 0))
+        ahead_ns = min(self._ahead.age_ns, age_ns)
         # What waits now is met by the shedder: it takes what events take at the present share.
         now_ns = self._costs.at(load.dropped_share)
-        waiting_ns = age_ns if load.queued is None else load.queued * now_ns
-        waiting_ns += load.coming_ns
-        return waiting_ns, max(waiting_ns, age_ns + load.coming_ns) + load.rest_ns
+        waiting_ns = age_ns - ahead_ns if load.queued is None else load.queued * now_ns
+        # Ages tell of what waits in front, too; with a queue that is known that is elsewhere.
+        elsewhere_ns = max(age_ns - waiting_ns, ahead_ns) + load.rest_ns
+        return waiting_ns + load.coming_ns, elsewhere_ns
 
     def _share(self, over_ns: float) -> tuple[float, str]:
         """Return the share to be dropped, and why that is not enough.
@@ -222,6 +242,7 @@ class OverloadDetector:
             "last_ns": self._last_ns,
             "is_on": self._is_on,
             "age": [self._age_ns, self._bearable],
+            "ahead": self._ahead.snapshot(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -229,4 +250,5 @@ class OverloadDetector:
         self.f, self._rate, self._seen = state["f"], state["rate"], state["seen"]
         self._last_ns, self._is_on = state["last_ns"], state["is_on"]
         self._age_ns, self._bearable = state["age"]
+        self._ahead.restore(state["ahead"])
         self._costs.restore(state["costs"])

@@ -93,7 +93,7 @@ class Simulation:
         self._rng = np.random.default_rng(seed)
         self._cost, self._link = cost or CostModel(), link or LinkModel()
         self.now_ns = self._start_ns = start_ns
-        is_sampled = policy is not None or plan.expected is not None
+        is_sampled = policy is not None or plan.is_sampled
         self._sampled_ns = plan.interval_ns if is_sampled else None
         self._slots = {name: self._new_slot(name) for name in plan.slot_names}
         self._results = {name: self._new_results(name) for name in plan.slot_names}

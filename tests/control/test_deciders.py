@@ -30,8 +30,8 @@ def test_what_one_decider_wants_is_left_as_it_is() -> None:
 def test_of_two_who_want_different_things_of_a_gate_the_first_has_it_and_the_other_is_named() -> (
     None
 ):
-    done, refused = settled([Wanted("one", [TWO]), Wanted("other", [FIVE, Shed("gate", 0.1)])])
-    assert done == [by(TWO, "one"), by(Shed("gate", 0.1), "other")]
+    done, refused = settled([Wanted("one", [TWO]), Wanted("other", [FIVE, Shed("gate", 100)])])
+    assert done == [by(TWO, "one"), by(Shed("gate", 100), "other")]
     (why,) = refused
     assert why.startswith("other: SetRelease of stage 'gate' is left out, for one, which stands")
 

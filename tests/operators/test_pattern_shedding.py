@@ -149,10 +149,12 @@ def overloaded(shed: Espice, over: float, *, events: int = 40_000) -> tuple[int,
     step = step_of(shed, OpenedWindows(0, events=50), pattern=six, most=1)
     machine = PatternMachine(step, most_kept_rows=10**9)
     types, times = cycles(events), np.arange(events) * int(COST_NS / over)
-    now_ns = begin = matches = longest_ns = 0
+    now_ns = begin = matches = longest_ns = idle_ns = 0
     before = (0, 0)
     while begin < events:
-        now_ns = max(now_ns, int(times[begin + min(SLICE // 10, events - begin - 1)]))
+        due_ns = int(times[begin + min(SLICE // 10, events - begin - 1)])
+        idle_ns += max(due_ns - now_ns, 0)
+        now_ns = max(now_ns, due_ns)
         end = min(int(np.searchsorted(times, now_ns, "right")), begin + SLICE)
         batch = machine.process(read_of(times[begin:end], types[begin:end], begin), now_ns)
         counts = machine.shedding
@@ -160,7 +162,7 @@ def overloaded(shed: Espice, over: float, *, events: int = 40_000) -> tuple[int,
         pairs, dropped = counts.pairs - before[0], counts.dropped - before[1]
         before = (counts.pairs, counts.dropped)
         took_ns = round((end - begin) * COST_NS * (1 - dropped / max(pairs, 1)))
-        machine.took(took_ns)
+        machine.took(took_ns, idle_ns)
         now_ns += took_ns
         longest_ns = max(longest_ns, now_ns - int(times[begin]))
         matches += 0 if batch is None else len(batch)
@@ -210,7 +212,7 @@ def test_overload_that_shedding_cannot_cure_says_so() -> None:
         machine.process(
             read_of(times[begin : begin + SLICE], types[begin : begin + SLICE], begin), now_ns
         )
-        machine.took(SLICE * COST_NS)
+        machine.took(SLICE * COST_NS, 0)
         now_ns += SLICE * COST_NS
     counts = machine.shedding
     assert counts is not None

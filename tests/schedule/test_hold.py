@@ -244,7 +244,7 @@ def test_of_commands_that_overtake_each_other_the_newest_stays_also_after_a_rest
     ("command", "says"),
     [
         (Move("both", "b"), "'both' cannot move to slot 'b'"),
-        (Shed("both", 0.25), "'both' cannot shed 0.25 of its rows"),
+        (Shed("both", 250), "'both' sheds nothing"),
         (Warn("both", "slow"), "'both' is for the job's report"),
     ],
 )

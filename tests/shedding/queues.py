@@ -54,15 +54,21 @@ class Operator:
                     processed,
                     round(processed * cost_ns),
                     share,
-                    None if self.by_age else int(self.queued),
-                    wait_ns + self.upstream_ns if self.by_age or self.upstream_ns else None,
-                    self.rest_ns,
+                    queued=None if self.by_age else int(self.queued),
+                    age_ns=wait_ns + self.upstream_ns if self.by_age or self.upstream_ns else None,
+                    youngest_ns=self._youngest_ns() if self.by_age else None,
+                    idle_ns=max(step_ns - round(processed * cost_ns), 0),
+                    rest_ns=self.rest_ns,
                 ),
                 size=self.size,
             )
             latency = (wait_ns + cost_ns + self.upstream_ns + self.rest_ns) / SECOND
             self.said.append((self.now_ns / SECOND, self.queued, latency, verdict))
             share = min(verdict.amount.share * self.off, 1.0) if verdict.amount else 0.0
+
+    def _youngest_ns(self) -> int:
+        """Return how old the youngest is of those that were done; it came in order."""
+        return self.upstream_ns + (self.now_ns - self.came[0][0] if self.came else 0)
 
     def _age_ns(self, arrived: int, processed: int) -> int:
         """Return how long ago the oldest that waits came."""

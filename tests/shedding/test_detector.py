@@ -212,3 +212,25 @@ def test_f_without_a_way_is_where_least_is_lacking() -> None:
     utilities = np.array([[0] * 5 + [90] * 5], np.uint8)
     found = choose_f(utilities, np.full((1, 10), 10.0), q_max=200.0, share=0.8)
     assert partitions_of(100, 200.0, found) == 1
+
+
+@pytest.mark.parametrize("upstream_s", [0.5, 0.9, 2.0])
+def test_events_that_were_held_up_before_are_not_dropped_for_it(upstream_s: float) -> None:
+    """By ages alone: a gate that puts events in order makes them old, and nothing waits here."""
+    one = operator(by_age=True, upstream_ns=round(upstream_s * SECOND))
+    one.run(20, lambda _: 800)
+    assert not any(verdict.amount for _, _, _, verdict in one.said)
+    assert one.said[-1][3].is_curable == (upstream_s < 1)
+
+
+@pytest.mark.parametrize("upstream_s", [0.3, 2.0])
+def test_what_waits_here_besides_is_kept_within_what_is_left_of_the_bound(
+    upstream_s: float,
+) -> None:
+    """Once all of it is gone before they come, this queue alone is kept within it."""
+    one = operator(by_age=True, upstream_ns=round(upstream_s * SECOND))
+    one.run(40, lambda s: 500 if s < 5 else 1300)
+    assert any(verdict.amount for _, _, _, verdict in one.said)
+    left_s = 1.0 if upstream_s < 1 else 1.0 + upstream_s
+    assert max(latency for _, _, latency, _ in one.said) < left_s + 0.02
+    assert 0.2 < np.mean([v.amount.share if v.amount else 0 for *_, v in one.after(20)]) < 0.27

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from runtime.control import Decider, FlowGraph, Wanted
+from runtime.control import Decider, FlowGraph, RestBehind, Wanted
 from runtime.estimate.live.live_estimate import LiveEstimate
 from runtime.measure.prediction import PredictionReport
 from runtime.measure.samples import StageSample
@@ -43,6 +43,7 @@ class JobDeciders:
         before: Iterable[StageSample] = (),
     ) -> None:
         self._policies = GuardedPolicies(policies, graph)
+        self._rest = RestBehind(graph) if graph.shedding else None
         self._every = max(REFRESH_NS // graph.interval_ns, 1)
         self._next = 0  # the interval after which the next estimate is made
         self._errors = 0 if resumed is None else resumed.errors
@@ -61,7 +62,11 @@ class JobDeciders:
 
     def decide(self, interval: int, samples: Mapping[str, StageSample]) -> list[Wanted]:
         """Return what each wants to change now that an interval is over."""
-        return self._policies.decide(interval, samples)
+        wanted = self._policies.decide(interval, samples)
+        if self._rest is not None:
+            with self._guarded():
+                wanted.append(Wanted(self._rest.name, self._rest.decide(interval, samples)))
+        return wanted
 
     def heard(self, samples: Iterable[StageSample], *, is_last: bool = False) -> None:
         """Take samples as they come, late ones too; `is_last`: there are no more."""

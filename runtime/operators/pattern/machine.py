@@ -138,10 +138,15 @@ class PatternMachine(ByEventTime):
         """What shedding has come to; None: it does not shed."""
         return None if self._shedding is None else self._shedding.counts
 
-    def took(self, took_ns: int) -> None:
-        """Note how long the last slice took: only of one whose step sheds."""
+    def took(self, took_ns: int, idle_ns: int) -> None:
+        """Note how long the last slice took, and the slot was idle so far: of one that sheds."""
         if self._shedding is not None:
-            self._shedding.took(took_ns)
+            self._shedding.took(took_ns, idle_ns)
+
+    def reckon_with(self, rest_ns: int) -> None:
+        """Let shedding count what events still take behind this operator."""
+        if self._shedding is not None:
+            self._shedding.reckon_with(rest_ns)
 
     @property
     def rows_held(self) -> int:

@@ -37,6 +37,7 @@ class Overload:
         self._shedding = Shedding(settings)
         self._looked_ns: int | None = None
         self._arrived = self._processed = self._busy_ns = 0  # since the last look
+        self._idle_ns = self._idle_before_ns = 0  # of the slot, so far, and as of the last look
         self._oldest_ns: int | None = None
         self._newest_ns = self._before_ns = 0  # stimulus times: of all, and as of the last look
         self._pairs = self._dropped = self._shed = 0
@@ -44,6 +45,7 @@ class Overload:
         self._lost = [0.0, 0.0]  # pairs with something to drop; of matches lost, by pairs
         self._kept_share: float | None = None  # of matches, as things are
         self._looks = 0
+        self._rest_ns = 0  # what events still take behind this operator, as it was last told
         self._reason = ""
         self._spells: list[list[int]] = []
 
@@ -67,10 +69,15 @@ class Overload:
         """Events of a window, as far as is known, at least 1."""
         return max(round(self._shedding.shedder.size), 1)
 
-    def took(self, took_ns: int) -> None:
-        """Note how long the last slice took."""
+    def took(self, took_ns: int, idle_ns: int) -> None:
+        """Note how long the last slice took, and how long the slot was idle so far."""
         self._busy_ns += took_ns
+        self._idle_ns = idle_ns
         self._processed = self._arrived
+
+    def reckon_with(self, rest_ns: int) -> None:
+        """Count what events still take behind this operator, up to egress."""
+        self._rest_ns = max(rest_ns, 0)
 
     def look(self, rows: Batch, now_ns: int) -> None:
         """Take note of rows that come, and say anew what is dropped, if it is time to."""
@@ -79,11 +86,11 @@ class Overload:
         self._newest_ns = max(self._newest_ns, rows.stimulus_time_ns.max().item())
         before_ns = self._looked_ns
         if before_ns is None or now_ns - before_ns >= self._bound_ns // _LOOKS:
-            self._observe(now_ns, len(rows))
+            self._observe(now_ns, rows)
         self._arrived += len(rows)
 
-    def _observe(self, now_ns: int, rows: int) -> None:
-        """Look at the load, before so many rows are worked off."""
+    def _observe(self, now_ns: int, rows: Batch) -> None:
+        """Look at the load, before these rows are worked off."""
         assert self._oldest_ns is not None
         pairs, dropped = self._pairs - self._seen[0], self._dropped - self._seen[1]
         verdict = self._shedding.observe(
@@ -96,9 +103,12 @@ class Overload:
                 busy_ns=self._busy_ns,
                 dropped_share=dropped / pairs if pairs else 0.0,
                 age_ns=now_ns - self._oldest_ns,
+                youngest_ns=now_ns - rows.stimulus_time_ns.max().item(),
+                idle_ns=max(self._idle_ns - self._idle_before_ns, 0),
+                rest_ns=self._rest_ns,
                 # This read, one more, and the time between.
                 coming_ns=self._bound_ns // _LOOKS
-                + round(2 * rows * self._shedding.detector.cost_ns),
+                + round(2 * len(rows) * self._shedding.detector.cost_ns),
             )
         )
         if not verdict.is_curable:
@@ -111,7 +121,7 @@ class Overload:
             if self._looks % _LOOKS_A_GUESS == 0:
                 self._kept_share = self._shedding.report().kept_share
             self._looks += 1
-        self._before_ns = self._newest_ns
+        self._before_ns, self._idle_before_ns = self._newest_ns, self._idle_ns
         self._looked_ns, self._seen = now_ns, [self._pairs, self._dropped]
         self._arrived = self._processed = self._busy_ns = 0
         self._oldest_ns = None
@@ -173,6 +183,7 @@ class Overload:
             starts=report.starts,
             uncured=report.uncured,
             reason=self._reason,
+            rest_ns=self._rest_ns,
             latency_ns=self._bound_ns,
             f=report.f,
             is_trained=report.is_trained,
@@ -190,9 +201,11 @@ class Overload:
             "since": [self._arrived, self._processed, self._busy_ns],
             "stimuli": [self._oldest_ns, self._newest_ns, self._before_ns],
             "pairs": [self._pairs, self._dropped, self._shed],
+            "idle": [self._idle_ns, self._idle_before_ns],
             "seen": list(self._seen),
             "lost": [*self._lost, self._kept_share, self._looks],
             "reason": self._reason,
+            "rest_ns": self._rest_ns,
             "spells": [list(one) for one in self._spells],
         }
 
@@ -203,9 +216,10 @@ class Overload:
         self._arrived, self._processed, self._busy_ns = state["since"]
         self._oldest_ns, self._newest_ns, self._before_ns = state["stimuli"]
         self._pairs, self._dropped, self._shed = state["pairs"]
+        self._idle_ns, self._idle_before_ns = state["idle"]
         self._seen = list(state["seen"])
         *self._lost, self._kept_share, self._looks = state["lost"]
-        self._reason = state["reason"]
+        self._reason, self._rest_ns = state["reason"], state["rest_ns"]
         self._spells = [list(one) for one in state["spells"]]
 
 

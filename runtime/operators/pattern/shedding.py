@@ -105,9 +105,13 @@ class WindowShedding:
         """Events so far that no window of theirs kept."""
         return self._overload.shed
 
-    def took(self, took_ns: int) -> None:
-        """Note how long the last slice took."""
-        self._overload.took(took_ns)
+    def took(self, took_ns: int, idle_ns: int) -> None:
+        """Note how long the last slice took, and how long the slot was idle so far."""
+        self._overload.took(took_ns, idle_ns)
+
+    def reckon_with(self, rest_ns: int) -> None:
+        """Count what events still take behind this operator, up to egress."""
+        self._overload.reckon_with(rest_ns)
 
     def look(self, rows: Batch, now_ns: int) -> None:
         """Take note of rows that come, and say anew what is dropped."""

@@ -1,0 +1,67 @@
+"""How old events are when they come to an operator, whatever waits there."""
+
+from __future__ import annotations
+
+from math import exp
+
+BUSY = 0.9
+"""Of the time: from there on events are taken to wait for the work on others."""
+
+
+class Ahead:
+    """Tells what events waited before an operator from what they wait for it.
+
+    Gates that put events in order make them old, and so do steps in front: nothing that is dropped
+    behind makes them younger. Who does the work has time to spare now and then unless there is too
+    much of it; the youngest event that comes then has waited for nothing here. While there is no
+    time to spare, the youngest tells what that is at most.
+
+    Args:
+        horizon_ns: over how long it is a mean; to become less it takes no time.
+
+    Attributes:
+        is_busy: whether there has been no time to spare lately.
+    """
+
+    def __init__(self, horizon_ns: int) -> None:
+        self._horizon_ns = horizon_ns
+        self._busy = 1.0  # share of the time with work to do, lately
+        self._found_ns: float | None = None
+        self.is_busy = True
+
+    @property
+    def age_ns(self) -> float:
+        """How old events are that have not waited here; 0: not known."""
+        return self._found_ns or 0.0
+
+    def see(self, youngest_ns: int, idle_ns: int, taken_ns: int) -> None:
+        """Take note of some time.
+
+        Args:
+            youngest_ns: how old the youngest event is that came.
+            idle_ns: how long there was nothing to do in that time.
+            taken_ns: how long it was; 0: nothing is known of it.
+        """
+        if taken_ns <= 0:
+            return
+        keep = 0.0 if self._found_ns is None else exp(-4 * taken_ns / self._horizon_ns)
+        self._busy = keep * self._busy + (1 - keep) * (1 - min(idle_ns / taken_ns, 1.0))
+        self.is_busy = self._busy >= BUSY
+        now_ns = float(max(youngest_ns, 0))
+        if self._found_ns is None:
+            self._found_ns = None if self.is_busy else now_ns
+        elif now_ns < self._found_ns:
+            self._found_ns = now_ns
+        elif not self.is_busy:
+            keep = exp(-taken_ns / self._horizon_ns)
+            self._found_ns += (1 - keep) * (now_ns - self._found_ns)
+
+    def snapshot(self) -> list[float | None]:
+        """Return all state, as plain values."""
+        return [self._busy, self._found_ns]
+
+    def restore(self, state: list[float | None]) -> None:
+        """Continue from a snapshot."""
+        busy, self._found_ns = state
+        assert busy is not None
+        self._busy, self.is_busy = busy, busy >= BUSY

@@ -1,0 +1,71 @@
+"""The bound of a pattern that sheds is on the latency of its flow, not of its own queue."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+import slackwater as sw
+from runtime.measure.report import JobReport
+from runtime.shedding.counts import SheddingCounts
+from runtime.simulate import LinkModel
+
+MS = 1_000_000
+BOUND_MS = 400
+ROWS = 20_000
+PAIR_NS = 600_000
+WINDOWS = 4  # over each event: 0.6 ms for each, and an event a 2 ms, is a fifth too much
+
+
+def flow() -> sw.Dataflow:
+    """Types 0, 1, 2 come first in a window, by turns; what follows is in no match."""
+    at = np.arange(ROWS) % 50
+    kinds = np.where(at < 6, at // 2, 3 + at % 3)
+    rows = pa.table({"ts": np.arange(ROWS) * 2 * MS, "kind": kinds})
+    made = sw.Dataflow("bound")
+    events = made.source("events", sw.table(rows), event_time="ts", time_unit="ns", speed=1.0)
+    steps = [sw.event(f"e{kind}", of_type=kind) for kind in range(3)]
+    shed = sw.espice(f"{BOUND_MS}ms", f=0.8)
+    events.pattern(
+        sw.seq(*steps),
+        type="kind",
+        window=sw.count_window(200, every=200 // WINDOWS),
+        matches=1,
+        shed=shed,
+        name="found",
+    ).sink("out", sw.collect_sink())
+    return made
+
+
+def ran(delay_ms: int) -> tuple[JobReport, SheddingCounts]:
+    """Run it with the sink so far away."""
+    host = sw.Simulation(
+        nodes=2,
+        seed=3,
+        cost=sw.CostModel(per_row_ns=0, per_slice_ns=0, per_comparison_ns=PAIR_NS),
+        link=LinkModel(delay_ns=delay_ms * MS),
+    )
+    placement = {"events": "node-1", "found": "node-1", "out": "node-2"}
+    report = host.submit(flow(), placement=placement).wait()
+    assert report.ledger.is_balanced
+    (counts,) = [one.shedding for one in report.stages if one.shedding is not None]
+    return report, counts
+
+
+def worst_behind_start_ms(report: JobReport, *, from_s: int) -> float:
+    """Return the worst latency of results from a second on: before, nobody has told the rest."""
+    (sink,) = report.sinks
+    return max(one.max_ns for one in sink.series.bins() if one.start_ns >= from_s * 1e9) / MS
+
+
+def test_what_a_link_behind_the_operator_takes_is_in_the_bound() -> None:
+    report, counts = ran(delay_ms=200)
+    assert counts.dropped > 0
+    assert 200 * MS <= counts.rest_ns < BOUND_MS * MS
+    assert worst_behind_start_ms(report, from_s=3) <= BOUND_MS
+
+
+def test_where_all_of_the_bound_is_behind_the_operator_it_says_so() -> None:
+    _, counts = ran(delay_ms=BOUND_MS + 50)
+    assert counts.rest_ns > BOUND_MS * MS
+    assert "elsewhere" in counts.reason
