@@ -136,6 +136,8 @@ class TuningSeries:
             for gate, columns in plain["gates"].items()
         }
         rows = list(zip(*(plain[name] for name in _SPAN), strict=True))
+        if not all(isinstance(value, int) for row in rows for value in row):
+            raise ValueError("what a span counts are whole numbers")
         if len(rows) > MOST_SPANS or any(len(one) != len(rows) for one in gates.values()):
             raise ValueError(f"a series has at most {MOST_SPANS} spans, with all gates in each")
         spans = [

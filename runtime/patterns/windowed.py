@@ -220,6 +220,8 @@ class WindowMatcher(KeyMatcher):
         own.chains = [Chain(one) for one in self._settings.rules]
         used = NONE if self._keeps_used else self._used[key]
         lost = self._lost.get(key, NONE) | (self._gone - own.kept)
+        if self._is_plain:  # what is used up is out of the lists, and bars nothing
+            used, lost = NONE, lost | used
         self._replay(own.chains, own.window.low, used, lost)
 
     def _in_own(

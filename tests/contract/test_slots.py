@@ -11,6 +11,7 @@ from itertools import cycle
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -34,6 +35,7 @@ from runtime.schedule import (
     replaying,
 )
 from runtime.schedule.stimulus_log import give
+from runtime.shedding import espice, random_shedding
 from runtime.simulate import CostModel, LinkModel, Simulation
 from runtime.tune import Paths
 from tests.support.any_flow import MS, AnyHolds, any_flow
@@ -109,7 +111,7 @@ def plainly(came: Any) -> Any:
 def anew(plan: Plan, name: str, log: Any) -> Slot:
     """Return a slot to give a log to."""
     stages = tuple(replaying(plan.stages_of(name), log))
-    sampled_ns = None if plan.deadline_ns is None else plan.interval_ns
+    sampled_ns = plan.interval_ns if plan.is_sampled or plan.deadline_ns is not None else None
     return Slot.of(
         replace(slot_plan(plan, name), stages=stages, interval_ns=sampled_ns), start_ns=0
     )
@@ -166,6 +168,29 @@ def test_a_log_replays_a_slot_without_a_restart_too() -> None:
         again = anew(plan, name, log)
         assert list(map(plainly, replay(again, log))) or not log["stimuli"]
         assert canonical(again.snapshot()) == canonical(slot.snapshot())
+
+
+@pytest.mark.parametrize("kind", [espice, random_shedding])
+def test_a_log_replays_what_was_shed_and_when(kind: Any) -> None:
+    """Also of a slot that is put away in between: load is a matter of time, and time is logged."""
+    flow = sw.Dataflow("sheds")
+    rows = pa.table({"ts": np.arange(1_200) * MS, "kind": np.arange(1_200) % 7})
+    events = flow.source("events", sw.table(rows), event_time="ts", time_unit="ns", speed=1.0)
+    steps = [sw.event(f"e{kind}", of_type=kind) for kind in range(3)]
+    window = sw.count_window(40, every=20)
+    shed = kind("60ms", seed=5)
+    found = events.pattern(sw.seq(*steps), type="kind", window=window, matches=1, shed=shed)
+    found.sink("out", sw.collect_sink())
+    plan = sw.Simulation(nodes=2).plan(flow, limits=sw.Limits(log=10**6))
+    cost = CostModel(per_row_ns=0, per_comparison_ns=0.7 * MS, jitter=0.5)
+    one = Keeping(plan, egress=lambda *_: None, seed=2, cost=cost)
+    report = one.run()
+    (counts,) = [each.shedding for each in report.stages if each.shedding is not None]
+    assert counts.spells
+    assert counts.shed > 0
+    chance = Random(2)  # noqa: S311 - a draw, not a secret
+    for name, slot in one._slots.items():
+        check(plan, slot, chance, who=name)
 
 
 @pytest.mark.parametrize("seed", range(3))
