@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+ENOUGH = 20
+"""Matches that have to be judged, so that a share of them says something."""
+
 
 @dataclass(frozen=True)
 class SheddingCounts:
@@ -23,8 +26,14 @@ class SheddingCounts:
         is_trained: whether events could be ranked; if not, they were dropped at random.
         models: times that the model was built.
         changes: times that the stream was found to be another.
-        lost_share: of matches, those that are to be expected lost, in the mean while there was
-            something to drop; None: there was not, or nothing is known.
+        judged_windows: windows that opened after shedding first began, and that were looked through
+            with and without what they lost.
+        judged_matches: of them, had nothing been dropped.
+        judged_lost: of these, those that were not found.
+        judged_false: matches that were found, and are none.
+        most_lost_share: of matches, those of which an event is dropped, in the mean while there
+            was something to drop, known from matches before; None: there was not, or nothing is
+            known.
         spells: [from, to, pairs dropped] of each time that something was dropped, the newest last,
             in ns of the operator's clock.
     """
@@ -42,5 +51,30 @@ class SheddingCounts:
     is_trained: bool = False
     models: int = 0
     changes: int = 0
-    lost_share: float | None = None
+    judged_windows: int = 0
+    judged_matches: int = 0
+    judged_lost: int = 0
+    judged_false: int = 0
+    most_lost_share: float | None = None
     spells: list[list[int]] = field(default_factory=list)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether enough matches were judged to say what share is lost."""
+        return self.judged_matches >= ENOUGH
+
+    @property
+    def lost_share(self) -> float | None:
+        """The share of matches that are lost, as far as is known; None: nothing is.
+
+        Of windows that opened after shedding first began. Unless it `is_judged` it is that of
+        matches of which an event is dropped: another event may stand in, so it is at most this.
+        """
+        if self.is_judged:
+            return self.judged_lost / self.judged_matches
+        return self.most_lost_share
+
+    @property
+    def false_share(self) -> float | None:
+        """Matches that are found and are none, by those that should be; None: not known."""
+        return self.judged_false / self.judged_matches if self.is_judged else None

@@ -26,6 +26,7 @@ from runtime.operators.pattern.numbering import EventNumbers, with_openers
 from runtime.operators.pattern.rows import Rows
 from runtime.operators.pattern.shedding import NOTHING, Kept, WindowShedding
 from runtime.operators.pattern.step import NUMBER, TYPE, PatternStep
+from runtime.operators.pattern.what_if import Seen, judged
 from runtime.patterns.keys import matcher_of
 from runtime.patterns.matcher import KeyMatcher
 from runtime.patterns.rules import rules_of
@@ -239,6 +240,8 @@ class PatternMachine(ByEventTime):
         for place, gone, (code, number, time_ns, turn, fit, value) in zip(
             places.tolist(), is_shed, events, strict=True
         ):
+            for trial, is_lost in kept.tried.get(place, ()):
+                trial.events.append(Seen(number, time_ns, turn, fit, value, is_lost))
             one = of_key.get(code)
             if one is None:
                 if not self._begins(fit):
@@ -261,7 +264,8 @@ class PatternMachine(ByEventTime):
         for code, found in self._hits:
             rows = self._rows.at(np.array([turn for turn, _ in found.parts], dtype=np.int64))
             shedding.hit(code, found.window, rows.columns[NUMBER], rows.columns[TYPE])
-        shedding.finish(sorted(self._touched), self._passed_ns)
+        for trial in shedding.finish(sorted(self._touched), self._passed_ns):
+            shedding.judged(judged(trial, self._settings, self._conditions.hold))
         self._hits, self._touched = [], set()
 
     def _begins(self, fit: tuple[int, ...]) -> bool:
@@ -327,6 +331,8 @@ class PatternMachine(ByEventTime):
     def _keep_rows(self) -> None:
         """Let go of rows that no matcher has."""
         held = [one.turns_held() for one in self._of_key.values()]
+        if self._shedding is not None:
+            held.append(self._shedding.turns_tried())
         turns = sorted({turn for own in held for turn in own})
         self._rows.keep(np.array(turns, dtype=np.int64))
         self._most_rows = max(2 * len(turns), _MANY_ROWS)

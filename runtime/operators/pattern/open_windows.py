@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from runtime.model import BoolArray, Int64Array
+from runtime.operators.pattern.what_if import Trial
 from runtime.patterns.scopes import CountWindows, TimeWindows, WindowRule
 
 
@@ -26,6 +27,7 @@ class OpenWindow:
         is_whole: whether nothing is dropped of it, whatever the load.
         is_shed: whether something was.
         hits: types and positions of the events of each match.
+        trial: what it had and what it lost, to see what that costs; None: it is not tried.
     """
 
     key: int
@@ -37,6 +39,7 @@ class OpenWindow:
     is_whole: bool
     is_shed: bool = False
     hits: list[tuple[Int64Array, Int64Array]] = field(default_factory=list)
+    trial: Trial | None = None
 
 
 class KeyWindows:
@@ -173,6 +176,7 @@ class KeyWindows:
             [
                 *(one.key, one.first, one.end, one.end_ns, one.number, one.size),
                 *(one.is_whole, one.is_shed, [list(hit) for hit in one.hits]),
+                None if one.trial is None else one.trial.snapshot(),
             ]
             for one in self.open
         ]
@@ -183,7 +187,20 @@ class KeyWindows:
         """Continue from a snapshot."""
         self._keys, self._newest, self._begin, self.last_size, types, windows = state
         self._types = list(types)
-        for key, first, end, end_ns, number, size, is_whole, is_shed, hits in windows:
+        for key, first, end, end_ns, number, size, is_whole, is_shed, hits, trial in windows:
             own = [(kinds, at) for kinds, at in hits]
             one = OpenWindow(key, first, end, end_ns, number, size, is_whole, is_shed, own)
+            one.trial = None if trial is None else Trial.of(trial)
             self.open.append(one)
+
+
+def covering(first: Int64Array, behind: Int64Array, rows: int) -> Int64Array:
+    """Return how many of the ranges [first, behind) have each row."""
+    steps = np.bincount(first, minlength=rows + 1) - np.bincount(behind, minlength=rows + 1)
+    found: Int64Array = np.cumsum(steps)[:rows]
+    return found
+
+
+def whole(values: list[int]) -> Int64Array:
+    """Return whole numbers as an array."""
+    return np.array(values, dtype=np.int64)

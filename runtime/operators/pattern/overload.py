@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 
 from runtime.model import Batch, BoolArray, Int64Array
+from runtime.operators.pattern.open_windows import OpenWindow
+from runtime.operators.pattern.step import PatternStep
+from runtime.operators.pattern.what_if import Judged
 from runtime.shedding import Espice, FinishedWindows, Load, Places, Shedding
 from runtime.shedding.counts import SheddingCounts
 
@@ -44,6 +47,7 @@ class Overload:
         self._seen = [0, 0]  # pairs and dropped ones, at the last look
         self._lost = [0.0, 0.0]  # pairs with something to drop; of matches lost, by pairs
         self._kept_share: float | None = None  # of matches, as things are
+        self._judged = Judged()
         self._looks = 0
         self._rest_ns = 0  # what events still take behind this operator, as it was last told
         self._reason = ""
@@ -138,6 +142,27 @@ class Overload:
         """Return which pairs are dropped; see `Shedder.drop`."""
         return self._shedding.drop(types, positions, windows=windows, events=events, sizes=sizes)
 
+    def would_drop(
+        self, types: Int64Array, positions: Int64Array, *, events: Int64Array, window: OpenWindow
+    ) -> BoolArray:
+        """Return which pairs of events and a window are dropped; they are not counted."""
+        return self._shedding.shedder.drop(
+            types,
+            positions,
+            windows=np.full(len(types), window.number),
+            events=events,
+            sizes=window.size,
+        )
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it has ever been too much."""
+        return self._shedding.starts > 0
+
+    def judged(self, what: Judged) -> None:
+        """Count what shedding cost a window that was tried."""
+        self._judged = self._judged.plus(what)
+
     def surely_dropped(self, types: Int64Array) -> BoolArray:
         """Return which are of types that are dropped wherever they are."""
         return self._shedding.shedder.surely_dropped(types)
@@ -189,7 +214,11 @@ class Overload:
             is_trained=report.is_trained,
             models=report.turns,
             changes=report.changes,
-            lost_share=self._lost[1] / self._lost[0] if self._lost[0] else None,
+            judged_windows=self._judged.windows,
+            judged_matches=self._judged.matches,
+            judged_lost=self._judged.lost,
+            judged_false=self._judged.false,
+            most_lost_share=self._lost[1] / self._lost[0] if self._lost[0] else None,
             spells=[list(one) for one in self._spells],
         )
 
@@ -204,6 +233,7 @@ class Overload:
             "idle": [self._idle_ns, self._idle_before_ns],
             "seen": list(self._seen),
             "lost": [*self._lost, self._kept_share, self._looks],
+            "judged": list(self._judged),
             "reason": self._reason,
             "rest_ns": self._rest_ns,
             "spells": [list(one) for one in self._spells],
@@ -219,6 +249,7 @@ class Overload:
         self._idle_ns, self._idle_before_ns = state["idle"]
         self._seen = list(state["seen"])
         *self._lost, self._kept_share, self._looks = state["lost"]
+        self._judged = Judged(*state["judged"])
         self._reason, self._rest_ns = state["reason"], state["rest_ns"]
         self._spells = [list(one) for one in state["spells"]]
 
@@ -233,3 +264,14 @@ def places_of(parts: list[tuple[int, Int64Array, Int64Array]]) -> Places:
         np.concatenate([types for _, types, _ in parts]),
         np.concatenate([positions for _, _, positions in parts]),
     )
+
+
+def repetitions_of(step: PatternStep) -> dict[Any, int]:
+    """Return {type: how often it stands in the pattern}."""
+    found: dict[Any, int] = {}
+    for sequence in step.pattern.alternatives:
+        for place in sequence.places:
+            for number in place.asked:
+                for kind in step.pattern.asked[number].types or ():
+                    found[kind] = found.get(kind, 0) + place.least
+    return found

@@ -17,9 +17,10 @@ import pyarrow as pa
 from runtime.model import Batch, BoolArray, Int64Array
 from runtime.operators.ground.arrays import unfold
 from runtime.operators.ground.keys import KeyIndex
-from runtime.operators.pattern.open_windows import KeyWindows, OpenWindow
-from runtime.operators.pattern.overload import Overload, places_of
+from runtime.operators.pattern.open_windows import KeyWindows, OpenWindow, covering, whole
+from runtime.operators.pattern.overload import Overload, places_of, repetitions_of
 from runtime.operators.pattern.step import PatternStep
+from runtime.operators.pattern.what_if import Budget, Judged, Trial
 from runtime.patterns.scopes import OpenedWindows, Within
 from runtime.shedding import FinishedWindows
 from runtime.shedding.counts import SheddingCounts
@@ -35,11 +36,13 @@ class Kept(NamedTuple):
         is_shed: shape (rows,): no window of theirs keeps them.
         lost: {row: keys of the windows that it is dropped of}, of those that fit something and are
             not shed.
+        tried: {row: of windows that are tried the trial, and whether it loses it}.
     """
 
     types: Int64Array
     is_shed: BoolArray
     lost: dict[int, frozenset[int]]
+    tried: dict[int, list[tuple[Trial, bool]]]
 
 
 class _Own(NamedTuple):
@@ -68,7 +71,7 @@ class WindowShedding:
         self._opens = step.scope.asked if isinstance(step.scope, OpenedWindows) else None
         self._type_column = step.type_column
         self._types: KeyIndex | dict[tuple[int, ...], int]
-        repeated = _repetitions(step)
+        repeated = repetitions_of(step)
         if step.type_column is None:
             self._types, codes = {}, {}
         else:
@@ -77,6 +80,7 @@ class WindowShedding:
         self._of_key: dict[int, KeyWindows] = {}
         self._numbers = 0  # of windows so far
         self._overload = Overload(step.shed, codes)
+        self._budget = Budget()
 
     def _coded(self, repeated: dict[Any, int]) -> dict[int, int]:
         """Return it by the codes of types, which these are the first to get."""
@@ -150,7 +154,7 @@ class WindowShedding:
         opens = np.zeros(len(rows), dtype=np.bool_)
         if self._opens is not None:
             opens[places] = [self._opens in one for one in fits]
-        kept = Kept(types, np.zeros(len(rows), dtype=np.bool_), {})
+        kept = Kept(types, np.zeros(len(rows), dtype=np.bool_), {}, {})
         matters = np.zeros(len(rows), dtype=np.bool_)
         matters[places] = True
         times = rows.event_time_ns
@@ -183,6 +187,8 @@ class WindowShedding:
             number, self._numbers = self._numbers, self._numbers + 1
             whole = self._overload.keeps_whole(number)
             windows.open.append(OpenWindow(key, low, end, end_ns, number, size, whole))
+            if self._overload.has_begun and self._budget.takes():
+                windows.open[-1].trial = Trial()
         if not windows.open:
             return
         windows.add(own.numbers, own.types)
@@ -191,12 +197,36 @@ class WindowShedding:
         for one, at_end in zip(windows.open, behind.tolist(), strict=True):
             if one.end is None and at_end < len(own.at):
                 one.end = begin + at_end  # from now on it is known
-        total = _covering(first, behind, len(own.at))
+        if self._overload.has_begun:
+            self._budget.came(len(own.at))
+            self._try(own, windows.open, first, behind, kept)
+        total = covering(first, behind, len(own.at))
         pairs = int(total.sum())
         if self._overload.is_on and pairs:
             self._drop(own, windows.open, first, behind, total, kept)
         else:
             self._overload.count(pairs, 0, 0, looked_up=(0, 0))
+
+    def _try(
+        self,
+        own: _Own,
+        every: list[OpenWindow],
+        first: Int64Array,
+        behind: Int64Array,
+        kept: Kept,
+    ) -> None:
+        """Note what windows that are tried have, and what they lose of it."""
+        for one, begin, end in zip(every, first.tolist(), behind.tolist(), strict=True):
+            if one.trial is None:
+                continue
+            rows = begin + np.flatnonzero(own.matters[begin:end])
+            positions = own.numbers.take(rows) - one.first
+            lost = self._overload.would_drop(
+                own.types.take(rows), positions, events=own.events.take(rows), window=one
+            )
+            self._budget.noted(len(rows))
+            for row, is_lost in zip(own.at.take(rows).tolist(), lost.tolist(), strict=True):
+                kept.tried.setdefault(row, []).append((one.trial, is_lost))
 
     def _drop(
         self,
@@ -222,14 +252,14 @@ class WindowShedding:
         at = drawn.take(places)
         mask = self._overload.drop(
             own.types.take(at),
-            own.numbers.take(at) - _whole([one.first for one in windows]).take(which),
-            windows=_whole([one.number for one in windows]).take(which),
+            own.numbers.take(at) - whole([one.first for one in windows]).take(which),
+            windows=whole([one.number for one in windows]).take(which),
             events=own.events.take(at),
-            sizes=_whole([one.size for one in windows]).take(which),
+            sizes=whole([one.size for one in windows]).take(which),
         )
         looked_up = (len(at), int(np.count_nonzero(mask)))
         which, at = which[mask], at[mask]
-        losses = np.where(surely, _covering(first, behind, len(own.at)), 0)
+        losses = np.where(surely, covering(first, behind, len(own.at)), 0)
         losses += np.bincount(at, minlength=len(own.at))
         is_shed = (total > 0) & (losses == total)
         kept.is_shed[own.at] = is_shed
@@ -281,9 +311,23 @@ class WindowShedding:
                     one.hits.append((types, numbers - one.first))
                 return
 
-    def finish(self, codes: Sequence[int], passed_ns: int) -> None:
-        """Learn from windows of these keys that are over."""
+    def judged(self, what: Judged) -> None:
+        """Count what shedding cost a window that was tried."""
+        self._overload.judged(what)
+
+    def turns_tried(self) -> list[int]:
+        """Return the places in the stream of events that a trial has."""
+        return [
+            seen.turn
+            for windows in self._of_key.values()
+            for one in windows.open
+            for seen in (() if one.trial is None else one.trial.events)
+        ]
+
+    def finish(self, codes: Sequence[int], passed_ns: int) -> list[Trial]:
+        """Learn from windows of these keys that are over; return the trials of these."""
         over: list[tuple[OpenWindow, int, Int64Array]] = []
+        tried: list[Trial] = []
         for code in codes:
             windows = self._of_key.get(code)
             if windows is None:
@@ -294,11 +338,14 @@ class WindowShedding:
                 size = end - one.first
                 if one.end_ns is not None:
                     windows.last_size = size
+                if one.trial is not None and one.trial.events:
+                    tried.append(one.trial)
                 if not one.is_shed and size > 0:
                     over.append((one, size, windows.types_of(one.first, end)))
             windows.forget()
         if over:
             self._overload.learn(self._finished(over))
+        return tried
 
     def _finished(self, over: list[tuple[OpenWindow, int, Int64Array]]) -> FinishedWindows:
         sampled = self._overload.samples(np.array([one.number for one, _, _ in over]))
@@ -331,6 +378,7 @@ class WindowShedding:
             "overload": self._overload.snapshot(),
             "of_key": [[code, one.snapshot()] for code, one in self._of_key.items()],
             "numbers": self._numbers,
+            "budget": self._budget.left,
             "types": types.snapshot()
             if isinstance(types, KeyIndex)
             else [[list(fits), code] for fits, code in types.items()],
@@ -339,7 +387,7 @@ class WindowShedding:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self._overload.restore(state["overload"])
-        self._numbers = state["numbers"]
+        self._numbers, self._budget.left = state["numbers"], state["budget"]
         if isinstance(self._types, KeyIndex):
             self._types.restore(state["types"])
         else:
@@ -347,25 +395,3 @@ class WindowShedding:
         for code, one in state["of_key"]:
             self._of_key[code] = KeyWindows(self._rule)
             self._of_key[code].restore(one)
-
-
-def _covering(first: Int64Array, behind: Int64Array, rows: int) -> Int64Array:
-    """Return how many of the ranges [first, behind) have each row."""
-    steps = np.bincount(first, minlength=rows + 1) - np.bincount(behind, minlength=rows + 1)
-    found: Int64Array = np.cumsum(steps)[:rows]
-    return found
-
-
-def _whole(values: list[int]) -> Int64Array:
-    return np.array(values, dtype=np.int64)
-
-
-def _repetitions(step: PatternStep) -> dict[Any, int]:
-    """Return {type: how often it stands in the pattern}."""
-    found: dict[Any, int] = {}
-    for sequence in step.pattern.alternatives:
-        for place in sequence.places:
-            for number in place.asked:
-                for kind in step.pattern.asked[number].types or ():
-                    found[kind] = found.get(kind, 0) + place.least
-    return found

@@ -1,0 +1,127 @@
+"""What shedding costs, found on some windows: their matches with and without what they lose.
+
+Of a window that is tried it is noted which events that fit something it has, and which of them it
+loses. Once it is over its matches are looked for among all of these, and among what is left: what
+is not found any more is lost, what is new is false. So many windows are tried that their events
+are at most a tenth of all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from runtime.patterns.scopes import OpenedWindows
+from runtime.patterns.settings import Found, HoldsOfTurns, Settings
+from runtime.patterns.windowed import WindowMatcher
+
+_ASKED = -1  # no event of a pattern has this number: a window opens once, by us
+_ALL_NS = 1 << 61
+_AFTER_NS = 1 << 62
+ONE_OF = 10
+"""Of so many events one may be noted for a window that is tried."""
+_MOST_SAVED = 1 << 16
+
+Parts = tuple[tuple[int, int], ...]
+"""Of each event of a match its place in the stream, and the number of what it is."""
+
+
+class Seen(NamedTuple):
+    """An event that fits something; see `KeyMatcher.take`."""
+
+    number: int
+    time_ns: int
+    turn: int
+    fits: tuple[int, ...]
+    values: dict[str, Any] | None
+    is_lost: bool
+
+
+@dataclass
+class Trial:
+    """A window that is tried.
+
+    Attributes:
+        events: those of it that fit something, in order.
+    """
+
+    events: list[Seen] = field(default_factory=list)
+
+    def snapshot(self) -> list[Any]:
+        """Return all state, as plain values."""
+        return [[*one[:3], list(one.fits), *one[4:]] for one in self.events]
+
+    @classmethod
+    def of(cls, state: list[Any]) -> Trial:
+        """Return one from a snapshot."""
+        return cls([Seen(n, at, turn, tuple(fits), *rest) for n, at, turn, fits, *rest in state])
+
+
+class Budget:
+    """Says which windows are tried.
+
+    Attributes:
+        left: events that may be noted, times `ONE_OF`; below 0 until as many have come.
+    """
+
+    def __init__(self) -> None:
+        self.left = 0
+
+    def came(self, events: int) -> None:
+        """Take note of events, whatever they are; what is saved up is no more than a window's."""
+        self.left = min(self.left + events, _MOST_SAVED)
+
+    def takes(self) -> bool:
+        """Return whether a window that opens now is tried."""
+        return self.left >= 0
+
+    def noted(self, events: int) -> None:
+        """Take note of events of windows that are tried."""
+        self.left -= ONE_OF * events
+
+
+class Judged(NamedTuple):
+    """What shedding did to the matches of windows.
+
+    Attributes:
+        windows: that were judged.
+        matches: of them, had nothing been dropped.
+        lost: of these, those that were not found.
+        false: matches that were found, and are none.
+    """
+
+    windows: int = 0
+    matches: int = 0
+    lost: int = 0
+    false: int = 0
+
+    def plus(self, other: Judged) -> Judged:
+        """Return both together."""
+        return Judged(*(one + its for one, its in zip(self, other, strict=True)))
+
+
+def judged(trial: Trial, settings: Settings, holds: HoldsOfTurns) -> Judged:
+    """Return what came of a window that is over.
+
+    Args:
+        trial: what it had.
+        settings: of the pattern.
+        holds: of predicates that read earlier events.
+    """
+    every = _matches(trial.events, settings, holds)
+    left = [one for one in trial.events if not one.is_lost]
+    found = every if len(left) == len(trial.events) else _matches(left, settings, holds)
+    return Judged(1, len(every), len(every - found), len(found - every))
+
+
+def _matches(events: list[Seen], settings: Settings, holds: HoldsOfTurns) -> set[Parts]:
+    """Return the matches of one window that has these events."""
+    if not events:
+        return set()
+    matcher = WindowMatcher(replace(settings, scope=OpenedWindows(_ASKED, span_ns=_ALL_NS)), holds)
+    matcher.open(0, events[0].time_ns, (_ASKED,))
+    found: list[Found] = []
+    for one in events:
+        found += matcher.take(one.number, one.time_ns, one.turn, one.fits, one.values)
+    found += matcher.waiting.decided(_AFTER_NS)
+    return {one.parts for one in found}

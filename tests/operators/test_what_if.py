@@ -1,0 +1,128 @@
+"""What shedding costs, told from windows that are tried, beside what it does cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import slackwater as sw
+from runtime.operators.pattern.machine import PatternMachine
+from runtime.operators.pattern.what_if import Judged, Seen, Trial, judged
+from runtime.patterns.language import Seq
+from runtime.patterns.normalise import normal_of
+from runtime.patterns.rules import rules_of
+from runtime.patterns.scopes import OpenedWindows, TimeWindows
+from runtime.patterns.settings import Settings
+from runtime.shedding import Amount, Espice, espice, random_shedding
+from runtime.shedding.counts import SheddingCounts
+from tests.operators.test_pattern_shedding import leaves, read_of, step_of
+from tests.patterns.worlds import no_condition
+
+A, B, C = (sw.event(name, of_type=kind) for kind, name in enumerate("abc"))
+PATTERNS: dict[str, Seq] = {
+    "a sequence": sw.seq(A, B, C),
+    "any of one kind": sw.seq(A, sw.any_of(2, B, C)),
+    "what must not come": sw.seq(A, sw.no(B), C),
+    "what must not come at the end": sw.seq(A, B, sw.no(C)),
+    "repeated": sw.seq(A, sw.repeat(B, 2), C),
+}
+
+
+def settings_of(pattern: Seq, **settings: Any) -> Settings:
+    found = rules_of(normal_of(pattern, step="p"), skip="any")
+    given = {"selection": "first", "consumes": True, "most": None} | settings
+    return Settings(found, OpenedWindows(0, span_ns=100), **given)
+
+
+def trial_of(kinds: list[int], lost: set[int], fits: Callable[[int], tuple[int, ...]]) -> Trial:
+    return Trial([Seen(n, n, n, fits(kind), None, n in lost) for n, kind in enumerate(kinds, 1)])
+
+
+def fits_abc(kind: int) -> tuple[int, ...]:
+    """A is asked first, then B, then C."""
+    return (kind,)
+
+
+def test_a_match_whose_event_is_lost_is_lost_and_what_stands_in_for_it_is_false() -> None:
+    one = trial_of([0, 1, 2, 1, 2], {2}, fits_abc)
+    assert judged(one, settings_of(PATTERNS["a sequence"], most=1), no_condition) == Judged(
+        1, 1, 1, 1
+    )
+
+
+def test_what_is_found_because_what_forbids_it_is_lost_is_false() -> None:
+    pattern = normal_of(PATTERNS["what must not come"], step="p")
+    names = [asked.name for asked in pattern.asked]
+    one = trial_of([0, 1, 2], {2}, lambda kind: (names.index("abc"[kind]),))
+    assert judged(one, settings_of(PATTERNS["what must not come"]), no_condition) == Judged(
+        1, 0, 0, 1
+    )
+
+
+def test_what_waits_for_the_end_of_its_window_is_decided_there() -> None:
+    pattern = normal_of(PATTERNS["what must not come at the end"], step="p")
+    names = [asked.name for asked in pattern.asked]
+    one = trial_of([0, 1, 2], {3}, lambda kind: (names.index("abc"[kind]),))
+    found = judged(one, settings_of(PATTERNS["what must not come at the end"]), no_condition)
+    assert found == Judged(1, 0, 0, 1)
+
+
+def test_a_window_that_would_lose_nothing_needs_no_second_look() -> None:
+    one = trial_of([0, 1, 2], set(), fits_abc)
+    assert judged(one, settings_of(PATTERNS["a sequence"]), no_condition) == Judged(1, 1, 0, 0)
+
+
+def test_a_trial_survives_a_snapshot() -> None:
+    one = trial_of([0, 1, 2], {2}, fits_abc)
+    assert Trial.of(one.snapshot()) == one
+
+
+# -- beside the truth -------------------------------------------------------------------------
+
+EVENTS, READ = 48_000, 1_500
+
+
+def stream() -> list[int]:
+    """Return eight types, some likelier at the beginning of each forty."""
+    chance = Random(4)  # noqa: S311 - to be repeatable
+    return [chance.choice((0, 1, 2) if n % 40 < 8 else range(8)) for n in range(EVENTS)]
+
+
+KINDS = stream()
+
+
+def ran(pattern: Seq, shed: Espice, share: float | None) -> tuple[set[Any], SheddingCounts]:
+    """Return all matches of windows that open when so much is dropped, and what is told."""
+    normal = normal_of(pattern, step="found")
+    machine = PatternMachine(
+        step_of(shed, TimeWindows(40, 10), pattern=normal), most_kept_rows=10**9
+    )
+    batches = []
+    for begin in range(0, EVENTS, READ):
+        if begin == EVENTS // 4 and share is not None:
+            assert machine._shedding is not None
+            shedding = machine._shedding._overload._shedding
+            shedding._starts = 1
+            shedding.shedder.aim(Amount(share))
+        times = np.arange(begin, begin + READ)
+        batches.append(machine.process(read_of(times, KINDS[begin : begin + READ], begin), 0))
+    counts = machine.shedding
+    assert counts is not None
+    return {one for one in leaves(batches) if one[1] >= EVENTS // 4}, counts
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("make", [espice, random_shedding])
+def test_what_is_told_is_near_what_is_lost(name: str, make: Any) -> None:
+    """Windows of 40 events, one each 10; some hundred of them are tried."""
+    every, _ = ran(PATTERNS[name], make("1h"), None)
+    found, counts = ran(PATTERNS[name], make("1h"), 0.3)
+    assert counts.is_judged
+    assert counts.judged_windows > 100
+    lost, false = len(every - found) / len(every), len(found - every) / len(every)
+    assert counts.lost_share == pytest.approx(lost, abs=0.06)
+    assert counts.false_share == pytest.approx(false, abs=0.06)
