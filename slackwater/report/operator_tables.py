@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from runtime.measure import StageReport
 from runtime.model import format_ns
+from runtime.shedding.counts import SheddingCounts
 from slackwater.report.tables import Column, format_count
 
 
@@ -27,7 +28,7 @@ def closing_columns(stages: Sequence[StageReport]) -> list[Column]:
 def shedding_columns(stages: Sequence[StageReport]) -> list[Column]:
     """Return what shedding has come to, of each stage that sheds."""
     told = [(stage, stage.shedding) for stage in stages if stage.shedding is not None]
-    lost = ["–" if one.lost_share is None else f"{100 * one.lost_share:.3g} %" for _, one in told]
+    false = [one.false_share for _, one in told]
     spells_ns = [sum(to - since for since, to, _ in one.spells) for _, one in told]
     return [
         ("stage", [stage.name for stage, _ in told]),
@@ -38,9 +39,17 @@ def shedding_columns(stages: Sequence[StageReport]) -> list[Column]:
         ("of events", [_share_text(one.shed, stage.used) for stage, one in told]),
         ("event, window\npairs dropped", [format_count(one.dropped) for _, one in told]),
         ("of pairs", [_share_text(one.dropped, one.pairs) for _, one in told]),
-        ("matches lost,\nestimated", lost),
+        ("matches lost,\nestimated", [_lost_text(one) for _, one in told]),
+        ("false ones", ["–" if s is None else f"{100 * s:.3g} %" for s in false]),
+        ("from\nmatches", [format_count(one.judged_matches) for _, one in told]),
         ("ranked by", ["utility" if one.is_trained else "chance" for _, one in told]),
     ]
+
+
+def _lost_text(counts: SheddingCounts) -> str:
+    if counts.lost_share is None:
+        return "–"
+    return f"{'' if counts.is_judged else 'at most '}{100 * counts.lost_share:.3g} %"
 
 
 def _share_text(part: int, whole: int) -> str:

@@ -182,12 +182,14 @@ class WindowShedding:
             if self._opens is not None and not own.opens.any():
                 return
             windows = self._of_key[code] = KeyWindows(self._rule)
+        if self._overload.has_begun:
+            self._budget.came(len(own.at), int(np.count_nonzero(own.matters)))
         for key, low, end, end_ns in windows.begins(own.numbers, own.times, own.opens):
             size = end - low if end is not None else windows.last_size or self._overload.size
             number, self._numbers = self._numbers, self._numbers + 1
             whole = self._overload.keeps_whole(number)
             windows.open.append(OpenWindow(key, low, end, end_ns, number, size, whole))
-            if self._overload.has_begun and self._budget.takes():
+            if self._overload.has_begun and self._budget.takes(size):
                 windows.open[-1].trial = Trial()
         if not windows.open:
             return
@@ -198,7 +200,6 @@ class WindowShedding:
             if one.end is None and at_end < len(own.at):
                 one.end = begin + at_end  # from now on it is known
         if self._overload.has_begun:
-            self._budget.came(len(own.at))
             self._try(own, windows.open, first, behind, kept)
         total = covering(first, behind, len(own.at))
         pairs = int(total.sum())
@@ -224,7 +225,6 @@ class WindowShedding:
             lost = self._overload.would_drop(
                 own.types.take(rows), positions, events=own.events.take(rows), window=one
             )
-            self._budget.noted(len(rows))
             for row, is_lost in zip(own.at.take(rows).tolist(), lost.tolist(), strict=True):
                 kept.tried.setdefault(row, []).append((one.trial, is_lost))
 
@@ -378,7 +378,7 @@ class WindowShedding:
             "overload": self._overload.snapshot(),
             "of_key": [[code, one.snapshot()] for code, one in self._of_key.items()],
             "numbers": self._numbers,
-            "budget": self._budget.left,
+            "budget": self._budget.snapshot(),
             "types": types.snapshot()
             if isinstance(types, KeyIndex)
             else [[list(fits), code] for fits, code in types.items()],
@@ -387,7 +387,8 @@ class WindowShedding:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self._overload.restore(state["overload"])
-        self._numbers, self._budget.left = state["numbers"], state["budget"]
+        self._numbers = state["numbers"]
+        self._budget.restore(state["budget"])
         if isinstance(self._types, KeyIndex):
             self._types.restore(state["types"])
         else:

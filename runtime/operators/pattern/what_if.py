@@ -2,8 +2,8 @@
 
 Of a window that is tried it is noted which events that fit something it has, and which of them it
 loses. Once it is over its matches are looked for among all of these, and among what is left: what
-is not found any more is lost, what is new is false. So many windows are tried that their events
-are at most a tenth of all.
+is not found any more is lost, what is new is false. As many windows are tried as have a quarter of
+all events between them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from runtime.patterns.windowed import WindowMatcher
 _ASKED = -1  # no event of a pattern has this number: a window opens once, by us
 _ALL_NS = 1 << 61
 _AFTER_NS = 1 << 62
-ONE_OF = 10
+ONE_OF = 4
 """Of so many events one may be noted for a window that is tried."""
-_MOST_SAVED = 1 << 16
+_MOST_SAVED = 1 << 15
+"""Of these; a run begins with as many, so that a short one is judged, too."""
 
 Parts = tuple[tuple[int, int], ...]
 """Of each event of a match its place in the stream, and the number of what it is."""
@@ -58,26 +59,33 @@ class Trial:
 
 
 class Budget:
-    """Says which windows are tried.
-
-    Attributes:
-        left: events that may be noted, times `ONE_OF`; below 0 until as many have come.
-    """
+    """Says which windows are tried: one whenever as many events have come as that costs."""
 
     def __init__(self) -> None:
-        self.left = 0
+        self._left = float(_MOST_SAVED)  # events that may be noted
+        self._events = self._fit = 0
 
-    def came(self, events: int) -> None:
-        """Take note of events, whatever they are; what is saved up is no more than a window's."""
-        self.left = min(self.left + events, _MOST_SAVED)
+    def came(self, events: int, fit: int) -> None:
+        """Take note of events, and how many of them fit something."""
+        self._events += events
+        self._fit += fit
+        self._left = min(self._left + events / ONE_OF, _MOST_SAVED)
 
-    def takes(self) -> bool:
-        """Return whether a window that opens now is tried."""
-        return self.left >= 0
+    def takes(self, size: int) -> bool:
+        """Return whether a window that opens now, of so many events, is tried."""
+        if self._left < 0 or not self._events:
+            return False
+        self._left -= size * self._fit / self._events
+        return True
 
-    def noted(self, events: int) -> None:
-        """Take note of events of windows that are tried."""
-        self.left -= ONE_OF * events
+    def snapshot(self) -> list[float]:
+        """Return all state, as plain values."""
+        return [self._left, self._events, self._fit]
+
+    def restore(self, state: list[float]) -> None:
+        """Continue from a snapshot."""
+        left, events, fit = state
+        self._left, self._events, self._fit = left, int(events), int(fit)
 
 
 class Judged(NamedTuple):
