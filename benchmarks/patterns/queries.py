@@ -13,6 +13,7 @@ from benchmarks.espice.options import Quotes, quotes, steps_3, steps_4
 from benchmarks.espice.soccer import positions
 from runtime.operators.pattern.step import PatternStep
 from runtime.patterns.language import Seq
+from runtime.shedding import Espice
 
 STRIKER = 10
 NEAR_M = 15.0
@@ -25,26 +26,26 @@ class Asked:
     Attributes:
         name: what it is called.
         rows: in order; `time` in nanoseconds.
-        build: adds the pattern to a stream of them.
+        build: adds the pattern to a stream of them, which sheds or not.
     """
 
     name: str
     rows: pa.Table
-    build: Callable[[sw.Stream], sw.Stream]
+    build: Callable[[sw.Stream, Espice | None], sw.Stream]
 
     def step(self) -> PatternStep:
         """Return the step of the pattern."""
         flow = sw.Dataflow("speed")
         rows = flow.source("rows", sw.table(self.rows), event_time="time", time_unit="ns")
-        built = self.build(rows)
+        built = self.build(rows, None)
         made = flow.steps[built.name]
         assert isinstance(made, PatternStep)
         return made
 
 
-def query_1(count: int = 4) -> Asked:
+def query_1(count: int = 4, *, rate_hz: int = 20) -> Asked:
     """N others near the striker, in 15 s behind a sprint of his."""
-    of = positions(20)
+    of = positions(rate_hz)
     is_striker = of.tags[of.player] == STRIKER
     last = np.maximum.accumulate(np.where(is_striker, np.arange(len(is_striker)), -1))
     away_m = np.hypot(of.x_m - of.x_m[last], of.y_m - of.y_m[last])
@@ -57,13 +58,14 @@ def query_1(count: int = 4) -> Asked:
         }
     )
 
-    def build(stream: sw.Stream) -> sw.Stream:
+    def build(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
         sprint = sw.event("sprint", where=sw.col("sprints"))
         near = sw.event("near", where=sw.col("is_near"))
         return stream.pattern(
             sw.seq(sprint, sw.any_of(count, near, distinct="player")),
             window=sw.opened_by(sprint, within="15s"),
             matches=1,
+            shed=shed,
         )
 
     return Asked("Q1", rows, build)
@@ -73,7 +75,7 @@ def query_2(seed: int, count: int = 20, size: int = 2_000) -> Asked:
     """N contracts that rise, or n that fall, behind a leading one."""
     of = quotes(500, order="a minute", seed=seed)
 
-    def build(stream: sw.Stream) -> sw.Stream:
+    def build(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
         lead = sw.event("lead", where=sw.col("is_leading"))
         rise = sw.event("rise", where=sw.col("change") > 0)
         fall = sw.event("fall", where=sw.col("change") < 0)
@@ -81,7 +83,7 @@ def query_2(seed: int, count: int = 20, size: int = 2_000) -> Asked:
             *(sw.seq(lead, sw.any_of(count, one, distinct="contract")) for one in (rise, fall))
         )
         window = sw.opened_by(lead, events=size)
-        return stream.pattern(either, window=window, matches=1)
+        return stream.pattern(either, window=window, matches=1, shed=shed)
 
     return Asked("Q2", _rows(of), build)
 
@@ -90,11 +92,11 @@ def query_3(seed: int, size: int = 2_000) -> Asked:
     """Twenty contracts in sequence, all rising or all falling."""
     of = quotes(200, order="a run", seed=seed)
 
-    def build(stream: sw.Stream) -> sw.Stream:
+    def build(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
         lead = sw.event("lead", where=sw.col("is_leading"))
         both = sw.either(*_both(steps_3(of).tolist()))
         window = sw.opened_by(lead, events=size)
-        return stream.pattern(both, type="contract", window=window, matches=1)
+        return stream.pattern(both, type="contract", window=window, matches=1, shed=shed)
 
     return Asked("Q3", _rows(of), build)
 
@@ -103,10 +105,10 @@ def query_4(seed: int, size: int = 2_000) -> Asked:
     """Fourteen steps of ten contracts, one of them four times."""
     of = quotes(60, order="a run", seed=seed)
 
-    def build(stream: sw.Stream) -> sw.Stream:
+    def build(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
         both = sw.either(*_both(steps_4(of).tolist()))
         window = sw.count_window(size, every=100)
-        return stream.pattern(both, type="contract", window=window, matches=1)
+        return stream.pattern(both, type="contract", window=window, matches=1, shed=shed)
 
     return Asked("Q4", _rows(of), build)
 

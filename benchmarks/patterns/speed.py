@@ -15,6 +15,7 @@ from benchmarks.patterns.queries import Asked, query_1, query_2, query_3, query_
 from runtime.model import Batch, GateRead
 from runtime.operators import make_operator
 from runtime.operators.ground import Operator
+from runtime.shedding import Espice
 
 READ = 10_000
 """Rows of a read of the gate."""
@@ -102,9 +103,11 @@ def _steps(events: int, length: int, seed: int, *, types: int = TYPES) -> Asked:
     return Asked(f"{length}", rows, partial(_three, within=length))
 
 
-def _three(stream: sw.Stream, *, within: int | str, by: Sequence[str] = ()) -> sw.Stream:
+def _three(
+    stream: sw.Stream, shed: Espice | None, *, within: int | str, by: Sequence[str] = ()
+) -> sw.Stream:
     parts = [sw.event(name, of_type=kind) for kind, name in enumerate(("a", "b", "c"))]
-    return stream.pattern(sw.seq(*parts), type="kind", within=within, by=by)
+    return stream.pattern(sw.seq(*parts), type="kind", within=within, by=by, shed=shed)
 
 
 def _tell_keys(result: Result, keys: int, events: int, seed: int, times: int) -> float:

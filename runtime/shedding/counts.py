@@ -18,6 +18,7 @@ class SheddingCounts:
         aimed: of these, as many as were to be dropped.
         shed: events that no window of theirs kept.
         starts: times that shedding began.
+        began_ns: when it first did, by the operator's clock; None: it never has.
         uncured: looks at the load after which dropping was known not to keep the bound.
         reason: why, the last time; "": it has always been enough.
         rest_ns: what events take behind the operator, up to egress, as it was last told.
@@ -43,6 +44,7 @@ class SheddingCounts:
     aimed: float = 0.0
     shed: int = 0
     starts: int = 0
+    began_ns: int | None = None
     uncured: int = 0
     reason: str = ""
     rest_ns: int = 0

@@ -84,11 +84,6 @@ class Shedding:
         self._pairs = self._dropped = self._starts = self._uncured = 0
         self._aimed = 0.0
 
-    @property
-    def starts(self) -> int:
-        """Times that shedding began."""
-        return self._starts
-
     def observe(self, load: Load) -> Verdict:
         """Say how much is dropped from now on."""
         before, verdict = self._verdict, self.detector.observe(load, size=self.shedder.size)

@@ -105,9 +105,9 @@ def ran(pattern: Seq, shed: Espice, share: float | None) -> tuple[set[Any], Shed
     for begin in range(0, EVENTS, READ):
         if begin == EVENTS // 4 and share is not None:
             assert machine._shedding is not None
-            shedding = machine._shedding._overload._shedding
-            shedding._starts = 1
-            shedding.shedder.aim(Amount(share))
+            overload = machine._shedding._overload
+            overload._began_ns = 0
+            overload._shedding.shedder.aim(Amount(share))
         times = np.arange(begin, begin + READ)
         batches.append(machine.process(read_of(times, KINDS[begin : begin + READ], begin), 0))
     counts = machine.shedding

@@ -48,6 +48,7 @@ class Overload:
         self._lost = [0.0, 0.0]  # pairs with something to drop; of matches lost, by pairs
         self._kept_share: float | None = None  # of matches, as things are
         self._judged = Judged()
+        self._began_ns: int | None = None  # when it was first too much
         self._looks = 0
         self._rest_ns = 0  # what events still take behind this operator, as it was last told
         self._reason = ""
@@ -115,6 +116,8 @@ class Overload:
                 + round(2 * len(rows) * self._shedding.detector.cost_ns),
             )
         )
+        if verdict.is_overloaded and self._began_ns is None:
+            self._began_ns = now_ns
         if not verdict.is_curable:
             self._reason = verdict.reason
         if verdict.amount is not None:
@@ -157,7 +160,7 @@ class Overload:
     @property
     def has_begun(self) -> bool:
         """Whether it has ever been too much."""
-        return self._shedding.starts > 0
+        return self._began_ns is not None
 
     def judged(self, what: Judged) -> None:
         """Count what shedding cost a window that was tried."""
@@ -206,6 +209,7 @@ class Overload:
             aimed=report.aimed,
             shed=self._shed,
             starts=report.starts,
+            began_ns=self._began_ns,
             uncured=report.uncured,
             reason=self._reason,
             rest_ns=self._rest_ns,
@@ -234,6 +238,7 @@ class Overload:
             "seen": list(self._seen),
             "lost": [*self._lost, self._kept_share, self._looks],
             "judged": list(self._judged),
+            "began_ns": self._began_ns,
             "reason": self._reason,
             "rest_ns": self._rest_ns,
             "spells": [list(one) for one in self._spells],
@@ -249,7 +254,7 @@ class Overload:
         self._idle_ns, self._idle_before_ns = state["idle"]
         self._seen = list(state["seen"])
         *self._lost, self._kept_share, self._looks = state["lost"]
-        self._judged = Judged(*state["judged"])
+        self._judged, self._began_ns = Judged(*state["judged"]), state["began_ns"]
         self._reason, self._rest_ns = state["reason"], state["rest_ns"]
         self._spells = [list(one) for one in state["spells"]]
 
