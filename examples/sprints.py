@@ -85,11 +85,11 @@ def main() -> None:
     costs = sw.CostModel(per_row_ns=0, per_slice_ns=0, per_comparison_ns=PAIR_US * 1000)
     ways = {
         "nothing shed": None,
-        "by utility": sw.espice("1s", first=16, every=64),
-        "by chance": sw.random_shedding("1s"),
+        "by utility": sw.espice("1s", drops="pairs", first=16, every=64),
+        "by chance": sw.random_shedding("1s", drops="pairs"),
     }
     for name, shed in ways.items():
-        flow = build(sw.table(table), shed=shed or sw.espice("1h"), speed=1)
+        flow = build(sw.table(table), shed=shed or sw.espice("1h", drops="pairs"), speed=1)
         job = sw.Simulation(nodes=1, cost=costs).submit(flow)
         report = job.wait()
         (counts,) = [one.shedding for one in report.stages if one.shedding is not None]

@@ -127,14 +127,15 @@ def _timed(asked: Asked, rows: int | None, span_s: float) -> Asked:
 
 
 def _outcome(asked: Asked, training_s: float, span_s: float, seed: int) -> Outcome:
-    truth = _ran(asked, sw.espice("1h"), 1.0, training_s, seed)
+    truth = _ran(asked, sw.espice("1h", drops="pairs"), 1.0, training_s, seed)
     pairs = truth.counts.pairs / asked.rows.num_rows
     every_ns = span_s * 1e9 / asked.rows.num_rows
     pair_ns = OVER * every_ns / pairs
-    unshed = _ran(asked, sw.espice("1000h"), pair_ns, training_s, seed)
+    unshed = _ran(asked, sw.espice("1000h", drops="pairs"), pair_ns, training_s, seed)
     bound_s = unshed.mean_s / 2
+    bound = f"{round(bound_s * 1000)}ms"
     shed = {
-        name: _ran(asked, make(f"{round(bound_s * 1000)}ms", seed=seed), pair_ns, training_s, seed)
+        name: _ran(asked, make(bound, seed=seed, drops="pairs"), pair_ns, training_s, seed)
         for name, make in SHEDDERS.items()
     }
     return Outcome(asked.name, pairs, truth, unshed, bound_s, shed)

@@ -61,6 +61,9 @@ class WindowMatcher(KeyMatcher):
         self._own: dict[int, _Own] = {}  # {key of the window: its lists}
         self._lost: dict[int, set[int]] = {}  # {key of the window: numbers of what it lost}
         self._gone: set[int] = set()  # numbers of what all windows that share lists lost
+        # {key of a window: the number from which on no more matches of it are looked for}
+        self._given_up: dict[int, int] = {}
+        self._now = 0  # the number of the last event
 
     def open(self, number: int, time_ns: int, fits: tuple[int, ...]) -> None:
         """Let an event open and end windows, and do nothing else."""
@@ -89,6 +92,7 @@ class WindowMatcher(KeyMatcher):
         lost: frozenset[int] = NONE,
     ) -> list[Found]:
         """Take an event that `open` has had; `lost` are the keys of windows that do not have it."""
+        self._now = number
         found = self.waiting.decided(time_ns) if self._waits else []
         if not fits or self.windows.low(self.log) is None or self._has_all():
             return found  # it is in no window, or in none that waits for a match
@@ -140,10 +144,34 @@ class WindowMatcher(KeyMatcher):
                         break
         return found
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether an open window waits for a match, or for what may forbid one."""
+        return self.windows.low(self.log) is not None and not self._has_all()
+
+    def is_full(self, key: int) -> bool:
+        """Return whether a window has all its matches, whatever comes, or was given up."""
+        return not self._waits and self._is_full(key)
+
+    def give_up(self, key: int, number: int) -> None:
+        """Look for no more matches of a window with the event of this number, or from it on."""
+        self._given_up[key] = number
+
     def _has_all(self) -> bool:
         """Return whether no open window waits for a match, or for what may forbid one."""
-        full = self._full
-        return full is not None and not self._is_varied and self.windows.newest() <= full
+        if self._is_varied:
+            return False
+        full, newest = self._full, self.windows.newest()
+        if full is not None and newest <= full:
+            return True
+        if not self._given_up:
+            return False
+        first = self.windows.oldest() if full is None else max(self.windows.oldest(), full + 1)
+        return all(self._is_given_up(key) for key in range(first, newest + 1))
+
+    def _is_given_up(self, key: int) -> bool:
+        since = self._given_up.get(key)
+        return since is not None and since <= self._now
 
     @property
     def _is_varied(self) -> bool:
@@ -163,6 +191,8 @@ class WindowMatcher(KeyMatcher):
 
     def _is_full(self, key: int) -> bool:
         most = self._settings.most
+        if self._given_up and self._is_given_up(key):
+            return True
         if most is None:
             return False
         return (self._full is not None and key <= self._full) or self._counts.get(key, 0) >= most
@@ -293,6 +323,7 @@ class WindowMatcher(KeyMatcher):
         self._gone = {one for one in self._gone if one >= low}
         oldest = self.windows.oldest()
         self._counts = {key: n for key, n in self._counts.items() if key >= oldest}
+        self._given_up = {key: at for key, at in self._given_up.items() if key >= oldest}
 
     # -- state ----------------------------------------------------------------------------
 
@@ -303,6 +334,8 @@ class WindowMatcher(KeyMatcher):
             "windows": self.windows.snapshot(),
             "full": self._full,
             "counts": [list(one) for one in self._counts.items()],
+            "given_up": [list(one) for one in self._given_up.items()],
+            "now": self._now,
             "own": [[list(own.window), sorted(own.kept)] for own in self._own.values()],
             "gone": sorted(self._gone),
             "used": [[key, sorted(gone)] for key, gone in self._used.items()],
@@ -317,6 +350,7 @@ class WindowMatcher(KeyMatcher):
         self.waiting.restore(state["waiting"])
         self._full = state["full"]
         self._counts = dict(state["counts"])
+        self._given_up, self._now = dict(state["given_up"]), state["now"]
         self._used = {key: set(gone) for key, gone in state["used"]}
         self._lost = {key: set(gone) for key, gone in state["lost"]}
         self._gone = set(state["gone"])

@@ -13,7 +13,14 @@ from runtime.shedding.places import Sizes, end_cells, first_cells, within
 from runtime.shedding.settings import Model
 from runtime.shedding.shedder import Shedder
 from runtime.shedding.table import Learnt, UtilityTable
-from runtime.shedding.thresholds import LEVELS, Cut, Utilities, cdt_of_partitions, cut_of
+from runtime.shedding.thresholds import (
+    LEVELS,
+    MOST_UTILITY,
+    Cut,
+    Utilities,
+    cdt_of_partitions,
+    cut_of,
+)
 from runtime.shedding.windows import FinishedWindows
 
 
@@ -29,6 +36,8 @@ class EspiceShedder(Shedder):
 
     Source: [espice] §3.3, §3.5, §3.6.
     """
+
+    is_by_window = True
 
     def __init__(self, model: Model, *, seed: int) -> None:
         super().__init__(seed=seed, explore=model.explore, sample=model.sample)
@@ -107,6 +116,9 @@ class EspiceShedder(Shedder):
         self._learnt = self._built()
         utilities = self._learnt.utilities
         self._flat = utilities.ravel()
+        # What was never seen may be worth anything.
+        unseen = (utilities == MOST_UTILITY).all(axis=1, keepdims=True)
+        self._worths = np.where(unseen, 1.0, self._learnt.rates).ravel()
         sums = np.zeros((len(utilities), utilities.shape[1] + 1), np.int64)
         np.cumsum(utilities, axis=1, out=sums[:, 1:])
         self._sums = sums.ravel()
@@ -166,6 +178,21 @@ class EspiceShedder(Shedder):
         sums = self._sums.take(row + end) - self._sums.take(row + first)
         mean: Int64Array = np.rint(sums / (end - first)).astype(np.int64)
         return mean
+
+    def worths(
+        self,
+        types: Int64Array,
+        positions: Int64Array,
+        *,
+        sizes: Sizes,
+        features: Int64Array | None = None,
+    ) -> FloatArray | None:
+        """Return the chance of each pair to be in a match, by type and place."""
+        if not self._learnt.is_trained:
+            return None
+        cells = self._model.cells
+        first = first_cells(within(positions, sizes), sizes, cells)
+        return self._worths.take(self._rows(types, features) * cells + first)
 
     def surely_dropped(self, types: Int64Array) -> BoolArray:
         """Return which types are dropped at all positions, but of windows that are kept whole."""

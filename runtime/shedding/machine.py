@@ -128,6 +128,7 @@ class Shedding:
         shedder, verdict = self.shedder, self._verdict
         if (
             self._settings.overload.f is None
+            and self._settings.drops == "pairs"  # there it says how large partitions are
             and isinstance(shedder, EspiceShedder)
             and shedder.turns != self._turns
             and shedder.is_trained

@@ -125,12 +125,15 @@ class BaselineShedder(Shedder):
 
     def _aimed(self) -> None:
         self._chances = np.full(MOST_TYPES + 1, self._share)
+        self._worths = np.ones(MOST_TYPES + 1)
         if self.is_trained and self._share:
             frequency = self._counts / self._counts.sum()
             repeated = np.zeros(MOST_TYPES)
             for code, times in self._repetitions.items():
                 repeated[code] = times
             self._chances[:-1] = shares_by_weight(frequency, repeated, self._share)
+            worths = np.divide(repeated, frequency, out=self._worths[:-1], where=frequency > 0)
+            self._worths[:-1] = worths / max(worths.max(), 1.0)
 
     def chances(
         self,
@@ -142,6 +145,17 @@ class BaselineShedder(Shedder):
     ) -> FloatArray:
         """Return the share of its type that is dropped, for each."""
         return self._chances.take(np.where(types < 0, MOST_TYPES, types), mode="clip")
+
+    def worths(
+        self,
+        types: Int64Array,
+        positions: Int64Array,  # noqa: ARG002 - likewise
+        *,
+        sizes: Sizes,  # noqa: ARG002
+        features: Int64Array | None = None,  # noqa: ARG002
+    ) -> FloatArray | None:
+        """Return r / φ of each event's type."""
+        return self._worths.take(np.where(types < 0, MOST_TYPES, types), mode="clip")
 
     def surely_dropped(self, types: Int64Array) -> BoolArray:
         """Return which are of a type that is dropped altogether."""

@@ -91,6 +91,7 @@ class Overload:
 
 
 Kind = Literal["espice", "featured", "baseline", "random"]
+Drops = Literal["events", "pairs"]
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,9 @@ class Espice:
         kind: "espice"; "featured", which goes by a feature of events besides; the rivals
             "baseline" and "random".
         repetitions: {code of a type: how often it stands in the pattern}, for the baseline.
+        drops: "events": from all windows that wait for a match, or from none, which is what costs
+            where windows share their work, as ours do; "pairs" of an event and a window, each by
+            itself, as [espice] does: where an event costs something in each window.
     """
 
     overload: Overload
@@ -111,10 +115,12 @@ class Espice:
     seed: int = 0
     kind: Kind = "espice"
     repetitions: tuple[tuple[int, int], ...] = ()
+    drops: Drops = "events"
 
     def __post_init__(self) -> None:
         _whole("seed", self.seed, 0, 2**63 - 1)
         _one_of("kind", self.kind, ("espice", "featured", "baseline", "random"))
+        _one_of("drops", self.drops, ("events", "pairs"))
 
     @property
     def text(self) -> str:

@@ -48,6 +48,9 @@ class Shedder(ABC):
             is shed; `explore` of them at least.
     """
 
+    is_by_window = False
+    """Whether what an event is worth depends on the windows that it is in."""
+
     def __init__(self, *, seed: int, explore: float, sample: float) -> None:
         self._seed = seed
         self._explore = explore
@@ -136,6 +139,17 @@ class Shedder(ABC):
         if self._amount is None:
             return np.zeros(len(types))
         return self.chances(types, positions, sizes=sizes, features=features)
+
+    def worths(
+        self,
+        types: Int64Array,  # noqa: ARG002 - for those that look
+        positions: Int64Array,  # noqa: ARG002
+        *,
+        sizes: Sizes,  # noqa: ARG002
+        features: Int64Array | None = None,  # noqa: ARG002
+    ) -> FloatArray | None:
+        """Return the chance of each pair to be in a match; None: nothing tells them apart."""
+        return None
 
     def surely_dropped(self, types: Int64Array) -> BoolArray:
         """Return which events are dropped wherever they are, but of windows that are kept whole."""

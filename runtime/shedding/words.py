@@ -8,7 +8,7 @@ from typing import Any
 
 from runtime.errors import SettingError
 from runtime.model import Duration, duration_ns
-from runtime.shedding.settings import Espice, Kind, Model, Overload
+from runtime.shedding.settings import Drops, Espice, Kind, Model, Overload
 
 
 def espice(
@@ -16,6 +16,7 @@ def espice(
     *,
     f: float | None = None,
     seed: int = 0,
+    drops: Drops = "events",
     features: bool = False,
     **model: Any,
 ) -> Espice:
@@ -26,6 +27,8 @@ def espice(
         f: the share of it at which shedding starts, above 0 and below 1; left away: found from the
             model.
         seed: of all draws: a run that is repeated drops the same.
+        drops: "events", from all windows that wait or from none; "pairs" of an event and a window,
+            as the paper: see `Espice`.
         features: whether what else the operator knows of an event counts besides type and position.
         model: how utilities are learnt: `cells`, `scale`, `smooth`, `cutting`, `first`, `every`,
             `keep`, `detect`, `explore`, `sample`. See `Model`.
@@ -36,11 +39,16 @@ def espice(
     Source: [espice] §3.
     """
     kind: Kind = "featured" if features else "espice"
-    return Espice(_overload(latency, f), _model("espice", model), seed, kind)
+    return Espice(_overload(latency, f), _model("espice", model), seed, kind, drops=drops)
 
 
 def random_shedding(
-    latency: Duration, *, f: float | None = None, seed: int = 0, **model: Any
+    latency: Duration,
+    *,
+    f: float | None = None,
+    seed: int = 0,
+    drops: Drops = "events",
+    **model: Any,
 ) -> Espice:
     """Drop events at random, when a latency bound is at risk.
 
@@ -48,12 +56,14 @@ def random_shedding(
         latency: the bound, from stimulus to egress.
         f: the share of it at which shedding starts; left away: 0.8.
         seed: of all draws.
+        drops: "events" or "pairs", as of `espice`.
         model: `explore` and `sample`, as of `espice`.
 
     Raises:
         SettingError: one is out of its range, or there is none of that name.
     """
-    return Espice(_overload(latency, f), _model("random_shedding", model), seed, "random")
+    settings = _model("random_shedding", model)
+    return Espice(_overload(latency, f), settings, seed, "random", drops=drops)
 
 
 def baseline_shedding(
@@ -62,6 +72,7 @@ def baseline_shedding(
     repetitions: Mapping[int, int] | None = None,
     f: float | None = None,
     seed: int = 0,
+    drops: Drops = "events",
     **model: Any,
 ) -> Espice:
     """Drop events by how often a pattern, and windows, have their type, when a bound is at risk.
@@ -70,6 +81,7 @@ def baseline_shedding(
         latency: the bound, from stimulus to egress.
         f: the share of it at which shedding starts; left away: 0.8.
         seed: of all draws.
+        drops: "events" or "pairs", as of `espice`.
         repetitions: {code of a type: how often it stands in the pattern}.
         model: `first`, `every`, `keep`, `explore` and `sample`, as of `espice`.
 
@@ -80,7 +92,7 @@ def baseline_shedding(
     """
     settings = _model("baseline_shedding", model)
     pairs = tuple(sorted((repetitions or {}).items()))
-    return Espice(_overload(latency, f), settings, seed, "baseline", pairs)
+    return Espice(_overload(latency, f), settings, seed, "baseline", pairs, drops)
 
 
 def _overload(latency: Duration, f: float | None) -> Overload:

@@ -170,19 +170,21 @@ def test_a_log_replays_a_slot_without_a_restart_too() -> None:
         assert canonical(again.snapshot()) == canonical(slot.snapshot())
 
 
+@pytest.mark.parametrize("drops", ["pairs", "events"])
 @pytest.mark.parametrize("kind", [espice, random_shedding])
-def test_a_log_replays_what_was_shed_and_when(kind: Any) -> None:
+def test_a_log_replays_what_was_shed_and_when(kind: Any, drops: str) -> None:
     """Also of a slot that is put away in between: load is a matter of time, and time is logged."""
     flow = sw.Dataflow("sheds")
     rows = pa.table({"ts": np.arange(1_200) * MS, "kind": np.arange(1_200) % 7})
     events = flow.source("events", sw.table(rows), event_time="ts", time_unit="ns", speed=1.0)
     steps = [sw.event(f"e{kind}", of_type=kind) for kind in range(3)]
     window = sw.count_window(40, every=20)
-    shed = kind("60ms", seed=5)
+    shed = kind("60ms", seed=5, drops=drops)
     found = events.pattern(sw.seq(*steps), type="kind", window=window, matches=1, shed=shed)
     found.sink("out", sw.collect_sink())
     plan = sw.Simulation(nodes=2).plan(flow, limits=sw.Limits(log=10**6))
-    cost = CostModel(per_row_ns=0, per_comparison_ns=0.7 * MS, jitter=0.5)
+    each_ms = 0.7 if drops == "pairs" else 7.0
+    cost = CostModel(per_row_ns=0, per_comparison_ns=each_ms * MS, jitter=0.5)
     one = Keeping(plan, egress=lambda *_: None, seed=2, cost=cost)
     report = one.run()
     (counts,) = [each.shedding for each in report.stages if each.shedding is not None]

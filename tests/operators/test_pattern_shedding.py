@@ -18,6 +18,7 @@ from runtime.operators.pattern.step import PatternStep
 from runtime.patterns.normal import Asked, Normal, Place, Sequence
 from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule
 from runtime.shedding import Amount, Espice, baseline_shedding, espice, random_shedding
+from runtime.shedding.settings import Drops
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import no_condition
 
@@ -77,13 +78,14 @@ def leaves(batches: list[Batch | None]) -> list[tuple[int, int, tuple[int, ...]]
     ids=str,
 )
 @pytest.mark.parametrize("consumes", [True, False])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("drops", ["pairs", "events"])
+@pytest.mark.parametrize("seed", range(4))
 def test_what_leaves_is_what_windows_without_the_dropped_events_give(
-    scope: WindowRule, consumes: bool, seed: int, monkeypatch: pytest.MonkeyPatch
+    scope: WindowRule, consumes: bool, drops: Drops, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Read by read, put away between reads; what was dropped is told by the shedder."""
     chance = Random(seed)  # noqa: S311
-    step = step_of(random_shedding("1h", seed=seed), scope, consumes=consumes)
+    step = step_of(random_shedding("1h", seed=seed, drops=drops), scope, consumes=consumes)
     told: list[Kept] = []
     dropped = WindowShedding.dropped
 
@@ -171,20 +173,20 @@ def overloaded(shed: Espice, over: float, *, events: int = 40_000) -> tuple[int,
 
 
 def test_nothing_is_shed_below_capacity() -> None:
-    _, _, counts = overloaded(espice("100ms"), 0.8)
+    _, _, counts = overloaded(espice("100ms", drops="pairs"), 0.8)
     assert (counts.shed, counts.dropped, counts.starts, counts.lost_share) == (0, 0, 0, None)
 
 
 @pytest.mark.parametrize("over", [1.2, 1.4, 2.0])
 def test_under_overload_the_bound_is_kept_and_espice_loses_few_matches(over: float) -> None:
-    calm, _, _ = overloaded(espice("100ms"), 0.8)
-    matches, longest_ns, counts = overloaded(espice("100ms"), over)
+    calm, _, _ = overloaded(espice("100ms", drops="pairs"), 0.8)
+    matches, longest_ns, counts = overloaded(espice("100ms", drops="pairs"), over)
     assert longest_ns <= BOUND_NS
     assert matches >= 0.98 * calm
     assert counts.is_trained
     assert counts.shed > 0
     assert counts.lost_share < 0.05
-    by_chance, longest_ns, counts = overloaded(random_shedding("100ms"), over)
+    by_chance, longest_ns, counts = overloaded(random_shedding("100ms", drops="pairs"), over)
     assert longest_ns <= BOUND_NS
     assert by_chance < 0.8 * calm
     # What it says to have lost is what it lost, over the time that it shed.
@@ -194,8 +196,8 @@ def test_under_overload_the_bound_is_kept_and_espice_loses_few_matches(over: flo
 
 
 def test_the_baseline_drops_types_that_the_pattern_does_not_have_first() -> None:
-    calm, _, _ = overloaded(baseline_shedding("100ms"), 0.8)
-    matches, longest_ns, counts = overloaded(baseline_shedding("100ms"), 1.4)
+    calm, _, _ = overloaded(baseline_shedding("100ms", drops="pairs"), 0.8)
+    matches, longest_ns, counts = overloaded(baseline_shedding("100ms", drops="pairs"), 1.4)
     assert longest_ns <= BOUND_NS
     assert matches == calm
     assert counts.dropped > 0
@@ -203,7 +205,7 @@ def test_the_baseline_drops_types_that_the_pattern_does_not_have_first() -> None
 
 def test_overload_that_shedding_cannot_cure_says_so() -> None:
     """It takes as long whether events are dropped or not."""
-    step = step_of(espice("100ms"), OpenedWindows(0, events=50))
+    step = step_of(espice("100ms", drops="pairs"), OpenedWindows(0, events=50))
     machine = PatternMachine(step, most_kept_rows=10**9)
     types, times = cycles(60_000), np.arange(60_000) * (COST_NS // 2)
     now_ns = 0

@@ -49,31 +49,31 @@ def fits_abc(kind: int) -> tuple[int, ...]:
 
 def test_a_match_whose_event_is_lost_is_lost_and_what_stands_in_for_it_is_false() -> None:
     one = trial_of([0, 1, 2, 1, 2], {2}, fits_abc)
-    assert judged(one, settings_of(PATTERNS["a sequence"], most=1), no_condition) == Judged(
-        1, 1, 1, 1
-    )
+    found, matches = judged(one, settings_of(PATTERNS["a sequence"], most=1), no_condition)
+    assert found == Judged(1, 1, 1, 1)
+    assert matches == [((1, 0), (2, 1), (3, 2))]
 
 
 def test_what_is_found_because_what_forbids_it_is_lost_is_false() -> None:
     pattern = normal_of(PATTERNS["what must not come"], step="p")
     names = [asked.name for asked in pattern.asked]
     one = trial_of([0, 1, 2], {2}, lambda kind: (names.index("abc"[kind]),))
-    assert judged(one, settings_of(PATTERNS["what must not come"]), no_condition) == Judged(
-        1, 0, 0, 1
-    )
+    found, _ = judged(one, settings_of(PATTERNS["what must not come"]), no_condition)
+    assert found == Judged(1, 0, 0, 1)
 
 
 def test_what_waits_for_the_end_of_its_window_is_decided_there() -> None:
     pattern = normal_of(PATTERNS["what must not come at the end"], step="p")
     names = [asked.name for asked in pattern.asked]
     one = trial_of([0, 1, 2], {3}, lambda kind: (names.index("abc"[kind]),))
-    found = judged(one, settings_of(PATTERNS["what must not come at the end"]), no_condition)
+    found, _ = judged(one, settings_of(PATTERNS["what must not come at the end"]), no_condition)
     assert found == Judged(1, 0, 0, 1)
 
 
 def test_a_window_that_would_lose_nothing_needs_no_second_look() -> None:
     one = trial_of([0, 1, 2], set(), fits_abc)
-    assert judged(one, settings_of(PATTERNS["a sequence"]), no_condition) == Judged(1, 1, 0, 0)
+    found, _ = judged(one, settings_of(PATTERNS["a sequence"]), no_condition)
+    assert found == Judged(1, 1, 0, 0)
 
 
 def test_a_trial_survives_a_snapshot() -> None:

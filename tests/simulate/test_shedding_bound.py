@@ -36,7 +36,7 @@ def flow(rows: int = ROWS, *, held: str | None = None) -> sw.Dataflow:
         **({} if held is None else {"disorder": held, "out_of_order": "sort"}),
     )
     steps = [sw.event(f"e{kind}", of_type=kind) for kind in range(3)]
-    shed = sw.espice(f"{BOUND_MS}ms", f=0.8)
+    shed = sw.espice(f"{BOUND_MS}ms", f=0.8, drops="pairs")
     events.pattern(
         sw.seq(*steps),
         type="kind",

@@ -125,7 +125,9 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("ProcessMachine", "_due"): ("without calls that were thought better of", _nothing),
     ("ProcessMachine", "_waiting"): ("put together", lambda own: _rows_of(own._waiting)),
     **{("Fits", name): ("a way to look up what rows fit", _nothing)
-       for name in ("_fits_some", "_known", "_values")},
+       for name in ("_kinds_of", "_known", "_numbers", "of_kind", "_values")},
+    ("Matchers", "_begins"): ("a way to look up what events are", _nothing),
+    ("WindowShedding", "_may_match"): ("a way to look up what events are", _nothing),
     ("Rules", "_roles"): ("a way to look up what events are", _nothing),
     ("ReachMatcher", "_orders"): ("of the last event", _nothing),
     ("WindowMatcher", "_orders"): ("of the last event", _nothing),
@@ -133,7 +135,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("_ListRun", "_open"): ("windows that have ended are cut off",
                             lambda run: canonical(run.snapshot())),
     ("_ListRun", "_ended"): ("windows that have ended are cut off", _nothing),
-    ("PatternMachine", "_due"): ("without calls that were thought better of", _nothing),
+    ("Matchers", "_due"): ("without calls that were thought better of", _nothing),
     ("Slot", "_recent"): ("what came to it last, in words; to the new one nothing has", _nothing),
     ("Slot", "at_work"): ("whom to name if a slice never ends; none has begun", _nothing),
 }  # fmt: skip

@@ -29,6 +29,9 @@ class Fits:
 
     Costs: a look-up in a table of types for each row; each different predicate once, over those
     rows only that have a type of the pattern.
+
+    Attributes:
+        of_kind: of each kind of row that has come, the numbers of what it fits; 0 fits nothing.
     """
 
     def __init__(self, asked: Sequence[Asked], *, type_column: str | None, step: str) -> None:
@@ -44,13 +47,15 @@ class Fits:
         # The first predicate is the highest bit of a signature.
         self._bit = {text: 1 << (len(wheres) - 1 - i) for i, text in enumerate(wheres)}
         self._values: pa.Array | None = None
-        self._known: dict[int, tuple[int, ...]] = {}
+        self._known: dict[int, int] = {}  # {signature: its kind}
+        self._numbers: dict[tuple[int, ...], int] = {NOTHING: 0}  # {what it fits: its kind}
+        self.of_kind: list[tuple[int, ...]] = [NOTHING]
         size = (len(self._types) + 1) << len(self._wheres)
-        # -1: not worked out yet, 0: fits nothing, 1: fits something.
-        self._fits_some = np.full(size, -1, dtype=np.int8) if size <= _SMALL else None
+        # The kind of each signature; -1: not worked out yet.
+        self._kinds_of = np.full(size, -1, dtype=np.int64) if size <= _SMALL else None
 
-    def of(self, batch: Batch) -> tuple[Int64Array, list[tuple[int, ...]]]:
-        """Return the rows that fit something, ascending, and the numbers of what each fits."""
+    def of(self, batch: Batch) -> tuple[Int64Array, Int64Array]:
+        """Return the rows that fit something, ascending, and of what kind each is: `of_kind`."""
         rows = np.arange(len(batch))
         kinds = None
         if self._types:
@@ -58,7 +63,7 @@ class Fits:
             if not self._has_untyped:
                 rows = np.flatnonzero(kinds)
                 if not len(rows):
-                    return rows, []
+                    return rows, rows
                 kinds = kinds[rows]
                 if len(rows) < len(batch):
                     batch = batch.take(rows)
@@ -80,35 +85,39 @@ class Fits:
         kinds: Int64Array = arrow.fill_null(found, -1).to_numpy(zero_copy_only=False) + np.int64(1)
         return kinds
 
-    def _some(
-        self, rows: Int64Array, signatures: Int64Array
-    ) -> tuple[Int64Array, list[tuple[int, ...]]]:
-        table = self._fits_some
-        if table is not None:
-            some = table[signatures]
-            if (some < 0).any():
-                for one in np.unique(signatures[some < 0]).tolist():
-                    table[one] = bool(self._fits_of(one))
-                some = table[signatures]
-            keep = np.flatnonzero(some)
-            known = self._known
-            return rows[keep], [known[one] for one in signatures[keep].tolist()]
-        fits = [self._fits_of(one) for one in signatures.tolist()]
-        keep = np.array([i for i, one in enumerate(fits) if one], dtype=np.int64)
-        return rows[keep], [one for one in fits if one]
+    def _some(self, rows: Int64Array, signatures: Int64Array) -> tuple[Int64Array, Int64Array]:
+        table = self._kinds_of
+        if table is None:
+            kinds = np.array([self._kind_of(one) for one in signatures.tolist()], dtype=np.int64)
+        else:
+            kinds = table[signatures]
+            if (kinds < 0).any():
+                for one in np.unique(signatures[kinds < 0]).tolist():
+                    table[one] = self._kind_of(one)
+                kinds = table[signatures]
+        keep = np.flatnonzero(kinds)
+        return rows[keep], kinds[keep]
+
+    def _kind_of(self, signature: int) -> int:
+        """Return the kind of a row of this signature."""
+        kind = self._known.get(signature)
+        if kind is None:
+            fits = self._fits_of(signature)
+            kind = self._numbers.get(fits)
+            if kind is None:
+                kind = self._numbers[fits] = len(self.of_kind)
+                self.of_kind.append(fits)
+            self._known[signature] = kind
+        return kind
 
     def _fits_of(self, signature: int) -> tuple[int, ...]:
         """Return the numbers of what a row of this signature fits."""
-        fits = self._known.get(signature)
-        if fits is None:
-            count = len(self._wheres)
-            kind = signature >> count
-            value = self._types[kind - 1] if kind else None
-            fits = tuple(
-                number
-                for number, one in enumerate(self._asked)
-                if (one.types is None or (kind and value in one.types))
-                and (one.where is None or signature & self._bit[str(one.where)])
-            )
-            self._known[signature] = fits
-        return fits
+        count = len(self._wheres)
+        kind = signature >> count
+        value = self._types[kind - 1] if kind else None
+        return tuple(
+            number
+            for number, one in enumerate(self._asked)
+            if (one.types is None or (kind and value in one.types))
+            and (one.where is None or signature & self._bit[str(one.where)])
+        )

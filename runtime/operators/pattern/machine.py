@@ -8,9 +8,7 @@ rows ──▶ which events each is ──▶ those of each key to its matcher �
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -22,21 +20,18 @@ from runtime.operators.ground.late_rows import LateRows
 from runtime.operators.pattern.conditions import Conditions
 from runtime.operators.pattern.fits import Fits
 from runtime.operators.pattern.leaving import Leaving
+from runtime.operators.pattern.matchers import Events, Matchers
 from runtime.operators.pattern.numbering import EventNumbers, with_openers
 from runtime.operators.pattern.rows import Rows
-from runtime.operators.pattern.shedding import NOTHING, Kept, WindowShedding
+from runtime.operators.pattern.shedding import WindowShedding
 from runtime.operators.pattern.step import NUMBER, TYPE, PatternStep
-from runtime.operators.pattern.what_if import Seen, judged
-from runtime.patterns.keys import matcher_of
-from runtime.patterns.matcher import KeyMatcher
+from runtime.operators.pattern.what_if import Judged, Parts, Trial, judged
 from runtime.patterns.rules import rules_of
 from runtime.patterns.scopes import CountWindows, OpenedWindows
 from runtime.patterns.settings import Found, Settings
 from runtime.patterns.windowed import WindowMatcher
 from runtime.shedding.counts import SheddingCounts
 
-_Event: TypeAlias = tuple[int, int, int, int, tuple[int, ...], dict[str, Any] | None]
-"""Its key, number, time, turn, what it fits, and what must differ: see `KeyMatcher.take`."""
 _MANY_KEYS = 1024
 _MANY_ROWS = 65_536
 
@@ -71,13 +66,20 @@ class PatternMachine(ByEventTime):
             step.consumes,
             step.most,
         )
-        self._waits = any(one.barred_after for one in self._settings.rules)
         self._every = step.scope.every if isinstance(step.scope, CountWindows) else 0
         self._opens = step.scope.asked if isinstance(step.scope, OpenedWindows) else -1
-        self._shedding = None if step.shed is None else WindowShedding(step)
+        self._shedding = self._begin_shedding()
         # What is shed goes by positions in windows, so by which of its key's events each is.
         self._counts_all = step.counts_events or self._shedding is not None
         self._start()
+
+    def _begin_shedding(self) -> WindowShedding | None:
+        if self._step.shed is None:
+            return None
+        return WindowShedding(self._step, self._settings, self._windowed)
+
+    def _windowed(self, code: int) -> WindowMatcher | None:
+        return self._matchers.windowed(code)
 
     def _start(self) -> None:
         step = self._step
@@ -86,12 +88,16 @@ class PatternMachine(ByEventTime):
         self._leaving = Leaving(step, self._rows)
         self._conditions = Conditions(step, self._rows)
         self._keys = KeyIndex(len(step.keys))
-        self._of_key: dict[int, KeyMatcher] = {}
+        self._matchers = Matchers(
+            self._settings,
+            self._conditions.hold,
+            distinct=self._distinct,
+            is_one=not step.keys,
+            learns=step.shed is not None,
+        )
         self._most_keys = _MANY_KEYS  # when there are more, those that are over are looked for
         self._most_rows = _MANY_ROWS  # likewise
         self._numbers = EventNumbers()
-        self._due: list[tuple[int, int]] = []  # a heap of (when, key): who waits, and perhaps more
-        self._hits: list[tuple[int, Found]] = []  # of this read, to be learnt from
         self._touched: set[int] = set()  # keys of this read
         self._events = 0  # so far, where all are counted
         self._turn = 1  # the place in the stream of the next row that fits something
@@ -112,7 +118,7 @@ class PatternMachine(ByEventTime):
                 self._shedding.look(in_order, now_ns)
             found = self._matched(in_order)
         self._passed_ns = max(self._passed_ns, released.watermark_ns)
-        found += self._decided()
+        found += self._matchers.decided(self._passed_ns)
         if self._shedding is not None:
             self._learn(self._shedding)
         found.sort(key=lambda one: (one.time_ns, one.is_behind, one.turn, one.order))
@@ -131,7 +137,7 @@ class PatternMachine(ByEventTime):
 
     @property
     def comparisons(self) -> int:
-        """Pairs so far of events and windows that were not dropped: only of one that sheds."""
+        """What was worked on so far, of one that sheds; see `Overload.kept`."""
         return 0 if self._shedding is None else self._shedding.kept
 
     @property
@@ -180,121 +186,84 @@ class PatternMachine(ByEventTime):
         nulls = any_null([batch.columns[name] for name in self._step.keys])
         if nulls is not None:
             batch = batch.keep(~nulls)
-        places, fits = self._fits.of(batch)
-        numbers = kept = None
-        if self._counts_all:
-            codes = self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
-            numbers = self._numbers.of(codes, len(self._keys))
-            if self._shedding is not None:
-                events = np.arange(self._events, self._events + len(batch))
-                kept = self._shedding.dropped(batch, codes, numbers, events, places, fits)
-                self._touched |= set(np.unique(codes).tolist())
-            self._events += len(batch)
-            if self._every:  # windows open with events that need not fit anything
-                places, fits = with_openers(places, fits, (numbers - 1) % self._every == 0)
-            codes, numbers = codes.take(places), numbers.take(places)
-        if not len(places):
-            return []
-        rows = batch.take(places)  # a copy: what came may be written over
-        if numbers is None:
-            codes = self._keys.codes([rows.columns[name] for name in self._step.keys], len(rows))
-        turns = np.arange(self._turn, self._turn + len(rows))
-        self._turn += len(rows)
-        if numbers is not None and kept is not None:
-            rows = rows.with_columns(
-                {**rows.columns, NUMBER: numbers, TYPE: kept.types.take(places)}
+        places, kinds = self._fits.of(batch)
+        if not self._counts_all:
+            if not len(places):
+                return []
+            rows = batch.take(places)  # a copy: what came may be written over
+            return self._matchers.take(self._events_of(rows, places, kinds, None, None))
+        codes = self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
+        numbers = self._numbers.of(codes, len(self._keys))
+        kept = None
+        if self._shedding is not None:
+            events = np.arange(self._events, self._events + len(batch))
+            kept = self._shedding.dropped(
+                batch, codes, numbers, events, places, kinds, self._fits.of_kind
             )
-        self._rows.add(turns, self._leaving.kept(rows))
-        events_of = zip(
-            codes.tolist(),
-            (turns if numbers is None else numbers).tolist(),
-            rows.event_time_ns.tolist(),
-            turns.tolist(),
-            fits,
-            self._values(rows),
-            strict=True,
-        )
-        found = self._taken(events_of) if kept is None else self._kept(events_of, places, kept)
+            self._touched |= set(np.unique(codes).tolist())
+            chosen = kept.left(places)
+            places, kinds = places[chosen], kinds[chosen]
+        self._events += len(batch)
+        if self._every:  # windows open with events that need not fit anything
+            places, kinds = with_openers(places, kinds, (numbers - 1) % self._every == 0)
+        found: list[Found] = []
+        if len(places):
+            rows, codes, numbers = batch.take(places), codes.take(places), numbers.take(places)
+            if kept is not None:
+                shown = {NUMBER: numbers, TYPE: kept.types.take(places)}
+                rows = rows.with_columns({**rows.columns, **shown})
+            events_of = self._events_of(rows, places, kinds, codes, numbers)
+            if kept is None or kept.is_whole:
+                found = self._matchers.take(events_of)
+            else:
+                found = self._matchers.take_kept(events_of, kept)
+        if self._shedding is not None and kept is not None:
+            self._shedding.settle(kept)
         self._check_size()
         return found
 
-    def _taken(self, events: Iterable[_Event]) -> list[Found]:
-        of_key, waits = self._of_key, self._waits
-        found: list[Found] = []
-        for code, number, time_ns, turn, fit, value in events:
-            one = of_key.get(code)
-            if one is None:
-                if not self._begins(fit):
-                    continue  # nothing has begun that it could go on with
-                one = of_key[code] = matcher_of(self._settings, self._conditions.hold)
-            found += one.take(number, time_ns, turn, fit, value)
-            if waits and (due_ns := one.waiting.due_ns) is not None:
-                heapq.heappush(self._due, (due_ns, code))
-        return found
-
-    def _kept(self, events: Iterable[_Event], places: Int64Array, kept: Kept) -> list[Found]:
-        """Take events that windows may have lost."""
-        of_key, waits, lost = self._of_key, self._waits, kept.lost
-        found: list[Found] = []
-        is_shed = kept.is_shed.take(places).tolist()
-        for place, gone, (code, number, time_ns, turn, fit, value) in zip(
-            places.tolist(), is_shed, events, strict=True
-        ):
-            for trial, is_lost in kept.tried.get(place, ()):
-                trial.events.append(Seen(number, time_ns, turn, fit, value, is_lost))
-            one = of_key.get(code)
-            if one is None:
-                if not self._begins(fit):
-                    continue
-                one = of_key[code] = matcher_of(self._settings, self._conditions.hold)
-            assert isinstance(one, WindowMatcher)
-            one.open(number, time_ns, fit)
-            if gone:
-                continue
-            made = one.take_opened(number, time_ns, turn, fit, value, lost.get(place, NOTHING))
-            if made:
-                self._hits += [(code, each) for each in made]
-                found += made
-            if waits and (due_ns := one.waiting.due_ns) is not None:
-                heapq.heappush(self._due, (due_ns, code))
-        return found
+    def _events_of(
+        self,
+        rows: Batch,
+        places: Int64Array,
+        kinds: Int64Array,
+        codes: Int64Array | None,
+        numbers: Int64Array | None,
+    ) -> Events:
+        """Return rows as events, which are remembered from now on."""
+        turns = np.arange(self._turn, self._turn + len(rows))
+        self._turn += len(rows)
+        self._rows.add(turns, self._leaving.kept(rows))
+        if numbers is None:
+            numbers = turns
+        if codes is None:
+            codes = self._keys.codes([rows.columns[name] for name in self._step.keys], len(rows))
+        of_kind = self._fits.of_kind
+        opens = None
+        if self._opens >= 0:
+            opens = np.array([self._opens in one for one in of_kind]).take(kinds)
+        elif self._every:
+            opens = (numbers - 1) % self._every == 0
+        return Events(rows, places, codes, numbers, turns, kinds, of_kind, opens, self._distinct)
 
     def _learn(self, shedding: WindowShedding) -> None:
         """Tell the shedder which events were in matches, and which windows are over."""
-        for code, found in self._hits:
-            rows = self._rows.at(np.array([turn for turn, _ in found.parts], dtype=np.int64))
-            shedding.hit(code, found.window, rows.columns[NUMBER], rows.columns[TYPE])
-        for trial in shedding.finish(sorted(self._touched), self._passed_ns):
-            shedding.judged(judged(trial, self._settings, self._conditions.hold))
-        self._hits, self._touched = [], set()
-
-    def _begins(self, fit: tuple[int, ...]) -> bool:
-        """Return whether a match, or a window, may begin with an event that fits these."""
-        if self._every or self._opens in fit:
-            return True
-        return any(0 in rules.roles(fit).asked for rules in self._settings.rules)
-
-    def _values(self, rows: Batch) -> list[dict[str, Any] | None]:
-        """Return of each row what must differ."""
-        if not self._distinct:
-            return [None] * len(rows)
-        columns = [rows.columns[name].tolist() for name in self._distinct]
-        return [dict(zip(self._distinct, one, strict=True)) for one in zip(*columns, strict=True)]
-
-    def _decided(self) -> list[Found]:
-        """Return what waited for the end of a scope that is over."""
-        found: list[Found] = []
-        while self._due and self._due[0][0] < self._passed_ns:
-            _, code = heapq.heappop(self._due)
-            waiting = self._of_key[code].waiting
-            made = waiting.decided(self._passed_ns)
-            found += made
-            if self._shedding is not None:
-                self._hits += [(code, one) for one in made]
+        hits, self._matchers.hits = self._matchers.hits, []
+        if hits:
+            turns = np.array([turn for _, found in hits for turn, _ in found.parts], dtype=np.int64)
+            distinct, places = np.unique(turns, return_inverse=True)
+            rows = self._rows.at(distinct)
+            numbers, types = (rows.columns[name].take(places) for name in (NUMBER, TYPE))
+            end = 0
+            for code, found in hits:
+                begin, end = end, end + len(found.parts)
+                shedding.hit(code, found.window, numbers[begin:end], types[begin:end])
                 self._touched.add(code)
-            if waiting.due_ns is not None:
-                heapq.heappush(self._due, (waiting.due_ns, code))
-        return found
+        shedding.finish(sorted(self._touched), self._passed_ns, self._judge)
+        self._touched = set()
+
+    def _judge(self, trial: Trial) -> tuple[Judged, list[Parts]]:
+        return judged(trial, self._settings, self._conditions.hold)
 
     # -- state --------------------------------------------------------------------------
 
@@ -325,12 +294,12 @@ class PatternMachine(ByEventTime):
                 self._keep_rows()
             return
         self._rows.forget_before(self._passed_ns - self._step.span_ns)
-        if (len(self._keys) if self._counts_all else len(self._of_key)) > self._most_keys:
+        if (len(self._keys) if self._counts_all else len(self._matchers.of_key)) > self._most_keys:
             self._keep_keys()
 
     def _keep_rows(self) -> None:
         """Let go of rows that no matcher has."""
-        held = [one.turns_held() for one in self._of_key.values()]
+        held = self._matchers.turns_held()
         if self._shedding is not None:
             held.append(self._shedding.turns_tried())
         turns = sorted({turn for own in held for turn in own})
@@ -339,30 +308,23 @@ class PatternMachine(ByEventTime):
 
     def _keep_keys(self) -> None:
         """Let go of keys of which no event is in a match to come."""
-        over_ns = self._passed_ns - self._step.span_ns
-        of_key = {
-            code: one
-            for code, one in self._of_key.items()
-            if one.waiting.due_ns is not None or one.log.newest_ns >= over_ns
-        }
-        self._most_keys = max(2 * len(of_key), _MANY_KEYS)
-        codes = np.array(sorted(of_key), dtype=np.int64)
+        kept = self._matchers.codes_since(self._passed_ns - self._step.span_ns)
+        self._most_keys = max(2 * len(kept), _MANY_KEYS)
         if not self._step.keys:
             return
-        moved = dict(enumerate(self._keys.keep(codes).tolist()))
-        self._of_key = {moved[code]: of_key[code] for code in codes.tolist()}
+        codes = np.array(kept, dtype=np.int64)
+        moved = dict(zip(kept, self._keys.keep(codes).take(codes).tolist(), strict=True))
+        self._matchers.keep(moved)
         if self._counts_all:
             self._numbers.keep(codes)
         if self._shedding is not None:
-            self._shedding.keep({code: moved[code] for code in codes.tolist()})
-        self._due = [(due_ns, moved[code]) for due_ns, code in self._due if code in of_key]
-        heapq.heapify(self._due)
+            self._shedding.keep(moved)
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state."""
         return {
             "keys": self._keys.snapshot(),
-            "of_key": [[code, one.snapshot()] for code, one in self._of_key.items()],
+            "of_key": self._matchers.snapshot(),
             "most": [self._most_keys, self._most_rows],
             "numbers": self._numbers.counts.copy(),
             "rows": self._rows.snapshot(),
@@ -378,17 +340,13 @@ class PatternMachine(ByEventTime):
         self._start()
         self._keys.restore(state["keys"])
         self._rows.restore(state["rows"])
-        for code, one in state["of_key"]:
-            made = self._of_key[code] = matcher_of(self._settings, self._conditions.hold)
-            made.restore(one)
-            if made.waiting.due_ns is not None:
-                self._due.append((made.waiting.due_ns, code))
-        heapq.heapify(self._due)
+        self._matchers.restore(state["of_key"])
         self._most_keys, self._most_rows = state["most"]
         self._numbers.counts = state["numbers"].copy()
         self._turn, self._passed_ns = state["turn"], state["passed_ns"]
         self._events = state["events"]
         if self._shedding is not None:
-            self._shedding = WindowShedding(self._step)
+            self._shedding = self._begin_shedding()
+            assert self._shedding is not None
             self._shedding.restore(state["shedding"])
         self.late_dropped = state["late_dropped"]

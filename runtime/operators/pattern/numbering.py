@@ -27,6 +27,10 @@ class EventNumbers:
         if keys > len(self.counts):
             more = np.zeros(2 * keys - len(self.counts), dtype=np.int64)
             self.counts = np.concatenate([self.counts, more])
+        if keys <= 1:
+            begin = int(self.counts[0]) + 1
+            self.counts[0] += len(codes)
+            return np.arange(begin, begin + len(codes))
         order = codes.argsort(kind="stable")
         ordered = codes.take(order)
         begins = np.flatnonzero(np.diff(ordered, prepend=-1))
@@ -43,19 +47,18 @@ class EventNumbers:
 
 
 def with_openers(
-    places: Int64Array, fits: list[tuple[int, ...]], opens: BoolArray
-) -> tuple[Int64Array, list[tuple[int, ...]]]:
+    places: Int64Array, kinds: Int64Array, opens: BoolArray
+) -> tuple[Int64Array, Int64Array]:
     """Return the rows that fit something, and those that windows open with.
 
     Args:
         places: which rows fit something.
-        fits: of these, what.
+        kinds: of these, of what kind each is; 0: it fits nothing.
         opens: shape (rows,), whether a window opens with the row.
     """
     more = np.setdiff1d(np.flatnonzero(opens), places, assume_unique=True)
     if not len(more):
-        return places, fits
+        return places, kinds
     both = np.concatenate([places, more])
     order = both.argsort(kind="stable")
-    all_fits = [*fits, *[()] * len(more)]
-    return both.take(order), [all_fits[one] for one in order.tolist()]
+    return both.take(order), np.concatenate([kinds, np.zeros(len(more), np.int64)]).take(order)

@@ -27,6 +27,8 @@ class OpenWindow:
         is_whole: whether nothing is dropped of it, whatever the load.
         is_shed: whether something was.
         hits: types and positions of the events of each match.
+        intact: the chance that none of what was dropped of it was of a match.
+        given_up: the number of the event from which on no match of it is looked for.
         trial: what it had and what it lost, to see what that costs; None: it is not tried.
     """
 
@@ -39,6 +41,8 @@ class OpenWindow:
     is_whole: bool
     is_shed: bool = False
     hits: list[tuple[Int64Array, Int64Array]] = field(default_factory=list)
+    intact: float = 1.0
+    given_up: int | None = None
     trial: Trial | None = None
 
 
@@ -176,6 +180,7 @@ class KeyWindows:
             [
                 *(one.key, one.first, one.end, one.end_ns, one.number, one.size),
                 *(one.is_whole, one.is_shed, [list(hit) for hit in one.hits]),
+                *(one.intact, one.given_up),
                 None if one.trial is None else one.trial.snapshot(),
             ]
             for one in self.open
@@ -187,9 +192,10 @@ class KeyWindows:
         """Continue from a snapshot."""
         self._keys, self._newest, self._begin, self.last_size, types, windows = state
         self._types = list(types)
-        for key, first, end, end_ns, number, size, is_whole, is_shed, hits, trial in windows:
-            own = [(kinds, at) for kinds, at in hits]
-            one = OpenWindow(key, first, end, end_ns, number, size, is_whole, is_shed, own)
+        for *plain, hits, intact, given_up, trial in windows:
+            one = OpenWindow(*plain)
+            one.hits = [(kinds, at) for kinds, at in hits]
+            one.intact, one.given_up = intact, given_up
             one.trial = None if trial is None else Trial.of(trial)
             self.open.append(one)
 

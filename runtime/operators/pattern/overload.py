@@ -17,12 +17,14 @@ from runtime.operators.pattern.step import PatternStep
 from runtime.operators.pattern.what_if import Judged
 from runtime.shedding import Espice, FinishedWindows, Load, Places, Shedding
 from runtime.shedding.counts import SheddingCounts
+from runtime.shedding.draws import FloatArray
 
 _LOOKS = 64
 """Looks at the load in as long as the bound."""
 _LOOKS_A_GUESS = 8
 """While something is dropped: what that costs in matches is guessed anew after so many."""
 _MOST_SPELLS = 256
+_LEAST_BUFFERED = 1_024.0
 
 
 class Overload:
@@ -37,6 +39,7 @@ class Overload:
         if settings.kind == "baseline" and not settings.repetitions:
             settings = replace(settings, repetitions=tuple(sorted(repetitions.items())))
         self._bound_ns = settings.overload.latency_ns
+        self._is_by_pair = settings.drops == "pairs"
         self._shedding = Shedding(settings)
         self._looked_ns: int | None = None
         self._arrived = self._processed = self._busy_ns = 0  # since the last look
@@ -44,7 +47,8 @@ class Overload:
         self._oldest_ns: int | None = None
         self._newest_ns = self._before_ns = 0  # stimulus times: of all, and as of the last look
         self._pairs = self._dropped = self._shed = 0
-        self._seen = [0, 0]  # pairs and dropped ones, at the last look
+        self._work = [0, 0]  # what work is counted in, and what was dropped of it
+        self._seen = [0, 0]  # of both, at the last look
         self._lost = [0.0, 0.0]  # pairs with something to drop; of matches lost, by pairs
         self._kept_share: float | None = None  # of matches, as things are
         self._judged = Judged()
@@ -56,8 +60,8 @@ class Overload:
 
     @property
     def kept(self) -> int:
-        """Pairs so far that were not dropped."""
-        return self._pairs - self._dropped
+        """What was worked on so far: events, or pairs of them and windows, as they are dropped."""
+        return self._work[0] - self._work[1]
 
     @property
     def shed(self) -> int:
@@ -97,7 +101,7 @@ class Overload:
     def _observe(self, now_ns: int, rows: Batch) -> None:
         """Look at the load, before these rows are worked off."""
         assert self._oldest_ns is not None
-        pairs, dropped = self._pairs - self._seen[0], self._dropped - self._seen[1]
+        asked, dropped = (now - then for now, then in zip(self._work, self._seen, strict=True))
         verdict = self._shedding.observe(
             Load(
                 now_ns=now_ns,
@@ -106,7 +110,7 @@ class Overload:
                 came_ns=self._newest_ns - self._before_ns,
                 processed=self._processed,
                 busy_ns=self._busy_ns,
-                dropped_share=dropped / pairs if pairs else 0.0,
+                dropped_share=dropped / asked if asked else 0.0,
                 age_ns=now_ns - self._oldest_ns,
                 youngest_ns=now_ns - rows.stimulus_time_ns.max().item(),
                 idle_ns=max(self._idle_ns - self._idle_before_ns, 0),
@@ -125,11 +129,11 @@ class Overload:
                 self._spells.append([now_ns, now_ns, 0])
                 del self._spells[:-_MOST_SPELLS]
             self._spells[-1][1] = now_ns
-            if self._looks % _LOOKS_A_GUESS == 0:
+            if self._is_by_pair and self._looks % _LOOKS_A_GUESS == 0:
                 self._kept_share = self._shedding.report().kept_share
             self._looks += 1
         self._before_ns, self._idle_before_ns = self._newest_ns, self._idle_ns
-        self._looked_ns, self._seen = now_ns, [self._pairs, self._dropped]
+        self._looked_ns, self._seen = now_ns, list(self._work)
         self._arrived = self._processed = self._busy_ns = 0
         self._oldest_ns = None
 
@@ -182,12 +186,47 @@ class Overload:
         """Return of which windows all events are learnt."""
         return self._shedding.shedder.samples(windows)
 
-    def count(self, pairs: int, dropped: int, shed: int, *, looked_up: tuple[int, int]) -> None:
+    @property
+    def share(self) -> float:
+        """The share of what work is counted in that is to be dropped now."""
+        amount = self._shedding.shedder.amount
+        return 0.0 if amount is None else amount.share
+
+    @property
+    def is_by_window(self) -> bool:
+        """Whether what an event is worth depends on the windows that it is in."""
+        return self._shedding.shedder.is_by_window
+
+    @property
+    def buffered(self) -> float:
+        """Events that may come before the bound is at risk: [espice]'s dropping interval."""
+        detector = self._shedding.detector
+        cost_ns = detector.cost_ns or 1.0
+        return min(max((1 - detector.f) * self._bound_ns / cost_ns, _LEAST_BUFFERED), 1e6)
+
+    def worths(
+        self, types: Int64Array, positions: Int64Array, *, sizes: Int64Array
+    ) -> FloatArray | None:
+        """Return what pairs are worth; see `Shedder.worths`."""
+        return self._shedding.shedder.worths(types, positions, sizes=sizes)
+
+    def count_events(self, pairs: int, dropped: int, *, asked: int, shed: int) -> None:
+        """Count the pairs of some events; of these events those that were asked for, and shed."""
+        self._shedding.count(asked, shed)
+        self._count(pairs, dropped, shed, work=(asked, shed))
+
+    def count_pairs(
+        self, pairs: int, dropped: int, shed: int, *, looked_up: tuple[int, int]
+    ) -> None:
         """Count the pairs of some events, and those of them that were looked up."""
+        self._shedding.count(pairs - looked_up[0], dropped - looked_up[1])
+        self._count(pairs, dropped, shed, work=(pairs, dropped))
+
+    def _count(self, pairs: int, dropped: int, shed: int, *, work: tuple[int, int]) -> None:
         self._pairs += pairs
         self._dropped += dropped
         self._shed += shed
-        self._shedding.count(pairs - looked_up[0], dropped - looked_up[1])
+        self._work = [self._work[0] + work[0], self._work[1] + work[1]]
         if self.is_on and pairs:
             if self._spells:
                 self._spells[-1][2] += dropped
@@ -234,6 +273,7 @@ class Overload:
             "since": [self._arrived, self._processed, self._busy_ns],
             "stimuli": [self._oldest_ns, self._newest_ns, self._before_ns],
             "pairs": [self._pairs, self._dropped, self._shed],
+            "work": list(self._work),
             "idle": [self._idle_ns, self._idle_before_ns],
             "seen": list(self._seen),
             "lost": [*self._lost, self._kept_share, self._looks],
@@ -252,7 +292,7 @@ class Overload:
         self._oldest_ns, self._newest_ns, self._before_ns = state["stimuli"]
         self._pairs, self._dropped, self._shed = state["pairs"]
         self._idle_ns, self._idle_before_ns = state["idle"]
-        self._seen = list(state["seen"])
+        self._work, self._seen = list(state["work"]), list(state["seen"])
         *self._lost, self._kept_share, self._looks = state["lost"]
         self._judged, self._began_ns = Judged(*state["judged"]), state["began_ns"]
         self._reason, self._rest_ns = state["reason"], state["rest_ns"]

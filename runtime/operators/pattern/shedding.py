@@ -8,53 +8,30 @@ matches ─────────▶ hits of their windows ──▶ windows t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from runtime.model import Batch, BoolArray, Int64Array
-from runtime.operators.ground.arrays import unfold
+from runtime.model import Batch, Int64Array
 from runtime.operators.ground.keys import KeyIndex
-from runtime.operators.pattern.open_windows import KeyWindows, OpenWindow, covering, whole
+from runtime.operators.pattern.event_drops import EventDrops
+from runtime.operators.pattern.kept import Kept, Own, Spans
+from runtime.operators.pattern.open_windows import KeyWindows, OpenWindow, covering
 from runtime.operators.pattern.overload import Overload, places_of, repetitions_of
+from runtime.operators.pattern.pair_drops import PairDrops
 from runtime.operators.pattern.step import PatternStep
-from runtime.operators.pattern.what_if import Budget, Judged, Trial
+from runtime.operators.pattern.what_if import Budget, Judged, Parts, Trial
 from runtime.patterns.scopes import OpenedWindows, Within
+from runtime.patterns.settings import Settings
+from runtime.patterns.windowed import WindowMatcher
 from runtime.shedding import FinishedWindows
 from runtime.shedding.counts import SheddingCounts
 
-NOTHING: frozenset[int] = frozenset()
-
-
-class Kept(NamedTuple):
-    """What becomes of rows.
-
-    Attributes:
-        types: shape (rows,), the code of each row's type.
-        is_shed: shape (rows,): no window of theirs keeps them.
-        lost: {row: keys of the windows that it is dropped of}, of those that fit something and are
-            not shed.
-        tried: {row: of windows that are tried the trial, and whether it loses it}.
-    """
-
-    types: Int64Array
-    is_shed: BoolArray
-    lost: dict[int, frozenset[int]]
-    tried: dict[int, list[tuple[Trial, bool]]]
-
-
-class _Own(NamedTuple):
-    """The rows of one key in a read; shape (rows,) each."""
-
-    at: Int64Array
-    numbers: Int64Array
-    times: Int64Array
-    types: Int64Array
-    opens: BoolArray
-    events: Int64Array
-    matters: BoolArray
+_MOST_SAMPLED = 1 << 17
+"""Events of windows that are over may be learnt of so many more than have come."""
+Judge = Callable[[Trial], tuple[Judged, list[Parts]]]
 
 
 class WindowShedding:
@@ -62,11 +39,19 @@ class WindowShedding:
 
     Args:
         step: with `shed`.
+        settings: of the pattern.
+        matcher_of: the matcher of a key, by its code; None: it has none yet.
     """
 
-    def __init__(self, step: PatternStep) -> None:
+    def __init__(
+        self,
+        step: PatternStep,
+        settings: Settings,
+        matcher_of: Callable[[int], WindowMatcher | None],
+    ) -> None:
         assert step.shed is not None
         assert not isinstance(step.scope, Within)
+        self._rules = settings.rules
         self._rule = step.scope
         self._opens = step.scope.asked if isinstance(step.scope, OpenedWindows) else None
         self._type_column = step.type_column
@@ -80,7 +65,15 @@ class WindowShedding:
         self._of_key: dict[int, KeyWindows] = {}
         self._numbers = 0  # of windows so far
         self._overload = Overload(step.shed, codes)
-        self._budget = Budget()
+        self._drops: PairDrops | EventDrops
+        if step.shed.drops == "pairs":
+            self._drops = PairDrops(self._overload)
+            self._budget = Budget(one_of=4, saved=1 << 15)
+        else:
+            self._drops = EventDrops(self._overload, matcher_of, seed=step.shed.seed)
+            self._budget = Budget(one_of=16, saved=512)  # each costs as much as some that are kept
+        self._sampled_left = _MOST_SAMPLED
+        self._may_match: dict[tuple[int, ...], bool] = {}  # {what an event fits: has it a place?}
 
     def _coded(self, repeated: dict[Any, int]) -> dict[int, int]:
         """Return it by the codes of types, which these are the first to get."""
@@ -101,7 +94,7 @@ class WindowShedding:
 
     @property
     def kept(self) -> int:
-        """Pairs so far of events and windows that were not dropped."""
+        """What was worked on so far; see `Overload.kept`."""
         return self._overload.kept
 
     @property
@@ -121,14 +114,20 @@ class WindowShedding:
         """Take note of rows that come, and say anew what is dropped."""
         self._overload.look(rows, now_ns)
 
-    def _types_of(self, rows: Batch, places: Int64Array, fits: list[tuple[int, ...]]) -> Int64Array:
+    def _types_of(
+        self, rows: Batch, places: Int64Array, kinds: Int64Array, of_kind: list[tuple[int, ...]]
+    ) -> Int64Array:
         """Return the code of each row's type; without a column for it, of what it fits."""
         if isinstance(self._types, KeyIndex):
             assert self._type_column is not None
             return self._types.codes([rows.columns[self._type_column]], len(rows))
         found = np.zeros(len(rows), dtype=np.int64)
         known = self._types
-        found[places] = [known.setdefault(one, len(known) + 1) for one in fits]
+        codes = np.zeros(len(of_kind), dtype=np.int64)
+        # In the order in which they come: so codes do not depend on how kinds are numbered.
+        for kind in dict.fromkeys(kinds.tolist()):
+            codes[kind] = known.setdefault(of_kind[kind], len(known) + 1)
+        found[places] = codes.take(kinds)
         return found
 
     def dropped(
@@ -138,7 +137,8 @@ class WindowShedding:
         numbers: Int64Array,
         events: Int64Array,
         places: Int64Array,
-        fits: list[tuple[int, ...]],
+        kinds: Int64Array,
+        of_kind: list[tuple[int, ...]],
     ) -> Kept:
         """Let windows open, and return what is dropped.
 
@@ -148,15 +148,18 @@ class WindowShedding:
             numbers: shape (rows,), among the events of their keys.
             events: shape (rows,), among all.
             places: which rows fit something.
-            fits: of these, what.
+            kinds: of these, of what kind each is.
+            of_kind: what each kind fits.
         """
-        types = self._types_of(rows, places, fits)
+        types = self._types_of(rows, places, kinds, of_kind)
         opens = np.zeros(len(rows), dtype=np.bool_)
         if self._opens is not None:
-            opens[places] = [self._opens in one for one in fits]
-        kept = Kept(types, np.zeros(len(rows), dtype=np.bool_), {}, {})
-        matters = np.zeros(len(rows), dtype=np.bool_)
+            opens[places] = np.array([self._opens in one for one in of_kind]).take(kinds)
+        kept = Kept(types, opens, np.zeros(len(rows), dtype=np.bool_))
+        matters, may_match = (np.zeros(len(rows), dtype=np.bool_) for _ in range(2))
         matters[places] = True
+        may_match[places] = np.array([self._has_place(one) for one in of_kind]).take(kinds)
+        self._sampled_left = min(self._sampled_left + len(rows), _MOST_SAMPLED)
         times = rows.event_time_ns
         order = codes.argsort(kind="stable")
         ordered = codes.take(order)
@@ -164,7 +167,8 @@ class WindowShedding:
         for at, code in zip(
             np.split(order, begins[1:]), ordered.take(begins).tolist(), strict=True
         ):
-            own = _Own(
+            own = Own(
+                code,
                 at,
                 numbers.take(at),
                 times.take(at),
@@ -172,24 +176,38 @@ class WindowShedding:
                 opens.take(at),
                 events.take(at),
                 matters.take(at),
+                may_match.take(at),
             )
-            self._of_one(code, own, kept)
+            self._of_one(own, kept)
         return kept
 
-    def _of_one(self, code: int, own: _Own, kept: Kept) -> None:
+    def settle(self, kept: Kept) -> None:
+        """Count what was dropped of a read, now that it has been worked off."""
+        asked = self._drops.settle(kept)
+        if self._overload.has_begun:
+            self._budget.came(*asked)
+
+    def _has_place(self, fits: tuple[int, ...]) -> bool:
+        """Return whether what fits these may be in a match: it may do no more than forbid one."""
+        found = self._may_match.get(fits)
+        if found is None:
+            found = any(one.roles(fits).places for one in self._rules)
+            self._may_match[fits] = found
+        return found
+
+    def _of_one(self, own: Own, kept: Kept) -> None:
+        code = own.code
         windows = self._of_key.get(code)
         if windows is None:
             if self._opens is not None and not own.opens.any():
                 return
             windows = self._of_key[code] = KeyWindows(self._rule)
-        if self._overload.has_begun:
-            self._budget.came(len(own.at), int(np.count_nonzero(own.matters)))
         for key, low, end, end_ns in windows.begins(own.numbers, own.times, own.opens):
             size = end - low if end is not None else windows.last_size or self._overload.size
             number, self._numbers = self._numbers, self._numbers + 1
-            whole = self._overload.keeps_whole(number)
+            whole = self._drops.keeps_whole(number)
             windows.open.append(OpenWindow(key, low, end, end_ns, number, size, whole))
-            if self._overload.has_begun and self._budget.takes(size):
+            if self._overload.has_begun and self._budget.takes(number, size):
                 windows.open[-1].trial = Trial()
         if not windows.open:
             return
@@ -199,104 +217,8 @@ class WindowShedding:
         for one, at_end in zip(windows.open, behind.tolist(), strict=True):
             if one.end is None and at_end < len(own.at):
                 one.end = begin + at_end  # from now on it is known
-        if self._overload.has_begun:
-            self._try(own, windows.open, first, behind, kept)
-        total = covering(first, behind, len(own.at))
-        pairs = int(total.sum())
-        if self._overload.is_on and pairs:
-            self._drop(own, windows.open, first, behind, total, kept)
-        else:
-            self._overload.count(pairs, 0, 0, looked_up=(0, 0))
-
-    def _try(
-        self,
-        own: _Own,
-        every: list[OpenWindow],
-        first: Int64Array,
-        behind: Int64Array,
-        kept: Kept,
-    ) -> None:
-        """Note what windows that are tried have, and what they lose of it."""
-        for one, begin, end in zip(every, first.tolist(), behind.tolist(), strict=True):
-            if one.trial is None:
-                continue
-            rows = begin + np.flatnonzero(own.matters[begin:end])
-            positions = own.numbers.take(rows) - one.first
-            lost = self._overload.would_drop(
-                own.types.take(rows), positions, events=own.events.take(rows), window=one
-            )
-            for row, is_lost in zip(own.at.take(rows).tolist(), lost.tolist(), strict=True):
-                kept.tried.setdefault(row, []).append((one.trial, is_lost))
-
-    def _drop(
-        self,
-        own: _Own,
-        every: list[OpenWindow],
-        first: Int64Array,
-        behind: Int64Array,
-        total: Int64Array,
-        kept: Kept,
-    ) -> None:
-        """Drop pairs of the rows of a key and its open windows, each of which has [first, behind).
-
-        `total` is how many windows have each row.
-        """
-        may = np.array([not one.is_whole for one in every])
-        windows = [one for one in every if not one.is_whole]
-        first, behind = first[may], behind[may]
-        surely = self._overload.surely_dropped(own.types)
-        # Types that are dropped everywhere, or nowhere, need no look at each pair.
-        drawn = np.flatnonzero(~surely & ~self._overload.never_dropped(own.types))
-        low, high = drawn.searchsorted(first), drawn.searchsorted(behind)
-        which, places = unfold(low, high - low)
-        at = drawn.take(places)
-        mask = self._overload.drop(
-            own.types.take(at),
-            own.numbers.take(at) - whole([one.first for one in windows]).take(which),
-            windows=whole([one.number for one in windows]).take(which),
-            events=own.events.take(at),
-            sizes=whole([one.size for one in windows]).take(which),
-        )
-        looked_up = (len(at), int(np.count_nonzero(mask)))
-        which, at = which[mask], at[mask]
-        losses = np.where(surely, covering(first, behind, len(own.at)), 0)
-        losses += np.bincount(at, minlength=len(own.at))
-        is_shed = (total > 0) & (losses == total)
-        kept.is_shed[own.at] = is_shed
-        self._overload.count(
-            int(total.sum()), int(losses.sum()), int(is_shed.sum()), looked_up=looked_up
-        )
-        for index in np.unique(which).tolist():
-            windows[index].is_shed = True
-        for one, begin, end in zip(windows, first.tolist(), behind.tolist(), strict=True):
-            one.is_shed = one.is_shed or bool(surely[begin:end].any())
-        told = own.matters & ~is_shed
-        self._tell(own.at, kept, told & ~surely, windows, which, at)
-        for row in np.flatnonzero(told & surely).tolist():
-            has = np.flatnonzero((first <= row) & (row < behind)).tolist()
-            if has:
-                kept.lost[own.at.item(row)] = frozenset(windows[one].key for one in has)
-
-    @staticmethod
-    def _tell(
-        rows: Int64Array,
-        kept: Kept,
-        told: BoolArray,
-        windows: list[OpenWindow],
-        which: Int64Array,
-        at: Int64Array,
-    ) -> None:
-        """Say of each row that is to be told of which windows it was dropped: pairs (which, at)."""
-        chosen = told[at]
-        which, at = which[chosen], at[chosen]
-        if not len(at):
-            return
-        order = at.argsort(kind="stable")
-        which, at = which.take(order), at.take(order)
-        begins = np.flatnonzero(np.diff(at, prepend=-1))
-        of_rows = np.split(which, begins[1:])
-        for row, some in zip(rows.take(at.take(begins)).tolist(), of_rows, strict=True):
-            kept.lost[row] = frozenset(windows[one].key for one in some.tolist())
+        spans = Spans(first, behind, covering(first, behind, len(own.at)))
+        self._drops.drop(own, windows.open, spans, kept)
 
     # -- learning -----------------------------------------------------------------------
 
@@ -311,10 +233,6 @@ class WindowShedding:
                     one.hits.append((types, numbers - one.first))
                 return
 
-    def judged(self, what: Judged) -> None:
-        """Count what shedding cost a window that was tried."""
-        self._overload.judged(what)
-
     def turns_tried(self) -> list[int]:
         """Return the places in the stream of events that a trial has."""
         return [
@@ -324,10 +242,15 @@ class WindowShedding:
             for seen in (() if one.trial is None else one.trial.events)
         ]
 
-    def finish(self, codes: Sequence[int], passed_ns: int) -> list[Trial]:
-        """Learn from windows of these keys that are over; return the trials of these."""
+    def finish(self, codes: Sequence[int], passed_ns: int, judge: Judge) -> None:
+        """Learn from windows of these keys that are over.
+
+        Args:
+            codes: of keys of which something has come, or was decided.
+            passed_ns: nothing older follows.
+            judge: says what shedding cost a window, and which matches it would have had.
+        """
         over: list[tuple[OpenWindow, int, Int64Array]] = []
-        tried: list[Trial] = []
         for code in codes:
             windows = self._of_key.get(code)
             if windows is None:
@@ -339,16 +262,24 @@ class WindowShedding:
                 if one.end_ns is not None:
                     windows.last_size = size
                 if one.trial is not None and one.trial.events:
-                    tried.append(one.trial)
+                    verdict, matches = judge(one.trial)
+                    self._overload.judged(verdict)
+                    self._budget.judged(verdict, len(one.trial.events))
+                    if self._drops.learns_from_trials:
+                        one.is_shed, one.hits = False, one.trial.hits(matches, one.first)
                 if not one.is_shed and size > 0:
                     over.append((one, size, windows.types_of(one.first, end)))
             windows.forget()
         if over:
+            self._drops.learned(len(over), sum(len(one.hits) for one, _, _ in over))
             self._overload.learn(self._finished(over))
-        return tried
 
     def _finished(self, over: list[tuple[OpenWindow, int, Int64Array]]) -> FinishedWindows:
         sampled = self._overload.samples(np.array([one.number for one, _, _ in over]))
+        for index, (one, size, _) in enumerate(over):
+            sampled[index] |= one.trial is not None
+            sampled[index] &= self._sampled_left > 0
+            self._sampled_left -= size if sampled[index] else 0
         hits = [
             (index, types, positions)
             for index, (one, _, _) in enumerate(over)
@@ -379,6 +310,8 @@ class WindowShedding:
             "of_key": [[code, one.snapshot()] for code, one in self._of_key.items()],
             "numbers": self._numbers,
             "budget": self._budget.snapshot(),
+            "drops": self._drops.snapshot(),
+            "sampled_left": self._sampled_left,
             "types": types.snapshot()
             if isinstance(types, KeyIndex)
             else [[list(fits), code] for fits, code in types.items()],
@@ -389,6 +322,8 @@ class WindowShedding:
         self._overload.restore(state["overload"])
         self._numbers = state["numbers"]
         self._budget.restore(state["budget"])
+        self._drops.restore(state["drops"])
+        self._sampled_left = state["sampled_left"]
         if isinstance(self._types, KeyIndex):
             self._types.restore(state["types"])
         else:

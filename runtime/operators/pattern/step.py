@@ -178,7 +178,7 @@ class PatternStep(GatedStep):
 
     @property
     def counters(self) -> tuple[str, ...]:
-        """If it sheds: rows that were, and pairs of events and windows that were not dropped."""
+        """If it sheds: rows that were, and what was worked on: events, or pairs with windows."""
         return () if self.shed is None else ("shed", "comparisons")
 
     @property

@@ -2,8 +2,8 @@
 
 Of a window that is tried it is noted which events that fit something it has, and which of them it
 loses. Once it is over its matches are looked for among all of these, and among what is left: what
-is not found any more is lost, what is new is false. As many windows are tried as have a quarter of
-all events between them.
+is not found any more is lost, what is new is false. How many windows are tried is limited by the
+events that they have between them (`Budget`).
 """
 
 from __future__ import annotations
@@ -11,17 +11,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from runtime.model import Int64Array
 from runtime.patterns.scopes import OpenedWindows
 from runtime.patterns.settings import Found, HoldsOfTurns, Settings
 from runtime.patterns.windowed import WindowMatcher
+from runtime.shedding.draws import draws_of_windows
 
 _ASKED = -1  # no event of a pattern has this number: a window opens once, by us
 _ALL_NS = 1 << 61
 _AFTER_NS = 1 << 62
-ONE_OF = 4
-"""Of so many events one may be noted for a window that is tried."""
-_MOST_SAVED = 1 << 15
-"""Of these; a run begins with as many, so that a short one is judged, too."""
+LATER_ONE_OF = 64
+"""Of so many events one may be noted for a window that is tried, when enough are known."""
+_ONE_OF_WINDOWS, _SEED = 4, 1
+_ENOUGH = 400
+"""Matches that were judged: a share of them is known to 5 points."""
 
 Parts = tuple[tuple[int, int], ...]
 """Of each event of a match its place in the stream, and the number of what it is."""
@@ -36,6 +41,8 @@ class Seen(NamedTuple):
     fits: tuple[int, ...]
     values: dict[str, Any] | None
     is_lost: bool
+    kind: int = 0
+    """The code of its type."""
 
 
 @dataclass
@@ -48,6 +55,18 @@ class Trial:
 
     events: list[Seen] = field(default_factory=list)
 
+    def hits(self, matches: list[Parts], first: int) -> list[tuple[Int64Array, Int64Array]]:
+        """Return types and positions of the events of matches, in a window that begins there."""
+        of_turn = {one.turn: one for one in self.events}
+        own = [[of_turn[turn] for turn, _ in parts] for parts in matches]
+        return [
+            (
+                np.array([one.kind for one in events], dtype=np.int64),
+                np.array([one.number - first for one in events], dtype=np.int64),
+            )
+            for events in own
+        ]
+
     def snapshot(self) -> list[Any]:
         """Return all state, as plain values."""
         return [[*one[:3], list(one.fits), *one[4:]] for one in self.events]
@@ -59,33 +78,52 @@ class Trial:
 
 
 class Budget:
-    """Says which windows are tried: one whenever as many events have come as that costs."""
+    """Says which windows are tried: one whenever as many events have come as that costs.
 
-    def __init__(self) -> None:
-        self._left = float(_MOST_SAVED)  # events that may be noted
+    Args:
+        one_of: of so many events one may be noted, until enough is known.
+        saved: so many may be noted at once, and at the beginning.
+    """
+
+    def __init__(self, *, one_of: int, saved: int) -> None:
+        self._one_of, self._saved = one_of, saved
+        self._left = float(saved)  # events that may be noted
         self._events = self._fit = 0
+        self._matches = 0  # judged so far
+        self._noted: float | None = None  # events of a window that was tried, in the mean
 
     def came(self, events: int, fit: int) -> None:
         """Take note of events, and how many of them fit something."""
         self._events += events
         self._fit += fit
-        self._left = min(self._left + events / ONE_OF, _MOST_SAVED)
+        one_of = self._one_of if self._matches < _ENOUGH else LATER_ONE_OF
+        self._left = min(self._left + events / one_of, self._saved)
 
-    def takes(self, size: int) -> bool:
-        """Return whether a window that opens now, of so many events, is tried."""
+    def judged(self, what: Judged, noted: int) -> None:
+        """Take note of a window that was judged, of so many events."""
+        self._matches += what.matches
+        self._noted = noted if self._noted is None else self._noted + (noted - self._noted) / 16
+
+    def takes(self, window: int, size: int) -> bool:
+        """Return whether a window that opens now, of so many events, is tried.
+
+        Not all of them while events may be noted, but some, drawn by their numbers: else it would
+        be those that a read begins with, and these fare differently.
+        """
         if self._left < 0 or not self._events:
             return False
-        self._left -= size * self._fit / self._events
+        if draws_of_windows(np.array([window]), seed=_SEED).item() >= 1 / _ONE_OF_WINDOWS:
+            return False
+        self._left -= size * self._fit / self._events if self._noted is None else self._noted
         return True
 
-    def snapshot(self) -> list[float]:
+    def snapshot(self) -> list[Any]:
         """Return all state, as plain values."""
-        return [self._left, self._events, self._fit]
+        return [self._left, self._events, self._fit, self._matches, self._noted]
 
-    def restore(self, state: list[float]) -> None:
+    def restore(self, state: list[Any]) -> None:
         """Continue from a snapshot."""
-        left, events, fit = state
-        self._left, self._events, self._fit = left, int(events), int(fit)
+        self._left, self._events, self._fit, self._matches, self._noted = state
 
 
 class Judged(NamedTuple):
@@ -108,8 +146,8 @@ class Judged(NamedTuple):
         return Judged(*(one + its for one, its in zip(self, other, strict=True)))
 
 
-def judged(trial: Trial, settings: Settings, holds: HoldsOfTurns) -> Judged:
-    """Return what came of a window that is over.
+def judged(trial: Trial, settings: Settings, holds: HoldsOfTurns) -> tuple[Judged, list[Parts]]:
+    """Return what came of a window that is over, and the matches that it should have had.
 
     Args:
         trial: what it had.
@@ -119,7 +157,7 @@ def judged(trial: Trial, settings: Settings, holds: HoldsOfTurns) -> Judged:
     every = _matches(trial.events, settings, holds)
     left = [one for one in trial.events if not one.is_lost]
     found = every if len(left) == len(trial.events) else _matches(left, settings, holds)
-    return Judged(1, len(every), len(every - found), len(found - every))
+    return Judged(1, len(every), len(every - found), len(found - every)), sorted(every)
 
 
 def _matches(events: list[Seen], settings: Settings, holds: HoldsOfTurns) -> set[Parts]:

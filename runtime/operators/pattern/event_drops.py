@@ -1,0 +1,277 @@
+"""Dropping events from all windows that wait for them: what saves work where windows share lists.
+
+An event costs the operator something if it fits a place of the pattern while a window waits for a
+match; then it costs about the same however many windows have it. So these events are what load is
+counted in, and each goes whole or stays. What it is worth is what it is worth to all windows that
+wait: `runtime/shedding/event_cut.py`; of each at most what its work is, by events, for a window has
+no more than its matches to lose; and less when it has lost events, for its match may not be whole
+any more. So what one event is worth counts where that is little, and beyond that losses fall on few
+windows. Rows that fit nothing, and rows that only forbid, are not dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import exp, log
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from runtime.model import BoolArray, Int64Array
+from runtime.operators.ground.arrays import unfold
+from runtime.operators.pattern.kept import Kept, Own, Spans
+from runtime.operators.pattern.open_windows import OpenWindow, whole
+from runtime.operators.pattern.overload import Overload
+from runtime.operators.pattern.what_if import Trial
+from runtime.patterns.windowed import WindowMatcher
+from runtime.shedding.draws import FloatArray, draws_of_events, draws_of_windows
+from runtime.shedding.event_cut import EventCut, ranks_of
+
+_SURE = 1 - 1e-9
+_GIVEN_UP = 0.05
+"""A window is given up when its match is whole with no more chance than this."""
+_BUFFERS, _WINDOWS = 8, 256
+"""Over how many dropping intervals, or windows, means are taken."""
+
+
+_Window = tuple[OpenWindow, int, int]
+"""A window, and the rows that it has: [from, to)."""
+
+
+class _Asked(NamedTuple):
+    """Rows of a key that cost something if a window waits.
+
+    Attributes:
+        own: the rows.
+        some: shape (some,), places among these.
+        ranks: shape (some,).
+        is_gone: shape (some,), which of them are to go.
+        opens: places of rows that windows open with.
+        total: shape (rows,), of how many windows each row is.
+        windows: those that waited when the rows came, and where they begin and end.
+        was_waiting: whether there were any.
+    """
+
+    own: Own
+    some: Int64Array
+    ranks: Int64Array
+    is_gone: BoolArray
+    opens: Int64Array
+    total: Int64Array
+    windows: list[_Window]
+    was_waiting: bool
+
+
+class _Pairs(NamedTuple):
+    """Pairs of windows and rows, shape (pairs,) each: indices, and the chance of a match."""
+
+    which: Int64Array
+    at: Int64Array
+    worths: FloatArray
+
+
+class EventDrops:
+    """Asks for each event.
+
+    Args:
+        overload: the load, and the shedder.
+        matcher_of: the matcher of a key, by its code; None: it has none yet.
+        seed: of the draws.
+    """
+
+    learns_from_trials = True
+    """No window is kept whole: events are shared, so that would keep nearly all of them."""
+
+    def __init__(
+        self,
+        overload: Overload,
+        matcher_of: Callable[[int], WindowMatcher | None],
+        *,
+        seed: int,
+    ) -> None:
+        self._overload = overload
+        self._matcher_of = matcher_of
+        self._seed = seed
+        self._cut = EventCut(seed=seed)
+        self._work = [0.0, 0.0]  # of late: events that were asked for, and windows that opened
+        self._had = [0.0, 0.0]  # likewise: matches, and the windows that had them
+        self._asked: list[_Asked] = []
+
+    def keeps_whole(self, window: int) -> bool:
+        """Return that there is no such window."""
+        del window
+        return False
+
+    def drop(self, own: Own, every: list[OpenWindow], spans: Spans, kept: Kept) -> None:
+        """Note which rows of a key go, if a window waits for a match when they come."""
+        matcher = self._matcher_of(own.code)
+        was_waiting = matcher is not None and matcher.is_waiting
+        windows, tried = [], []
+        for one, begin, end in zip(every, spans.first.tolist(), spans.behind.tolist(), strict=True):
+            is_full = matcher is not None and matcher.is_full(one.key)
+            if begin < end and not is_full:
+                windows.append((one, begin, end))
+            # Of one that was given up all is looked at later.
+            if one.trial is not None and (not is_full or one.given_up is not None):
+                tried.append((one, one.trial, begin, end))
+        some = np.flatnonzero(own.may_match & (spans.total > 0))
+        ranks, is_gone = np.zeros(len(some), np.int64), np.zeros(len(some), np.bool_)
+        if self._overload.is_on and windows and len(some):
+            ranks, pairs = self._ranks(own, some, windows)
+            is_gone = self._cut.dropped(ranks, own.events[some], share=self._overload.share)
+            kept.is_shed[own.at[some[is_gone]]] = True
+            if pairs is not None and is_gone.any():
+                self._wear(own, some, pairs, windows, is_gone)
+        begin = own.numbers.item(0)
+        opens = whole([one.first - begin for one in every if one.first >= begin])
+        self._asked.append(
+            _Asked(own, some, ranks, is_gone, opens, spans.total, windows, was_waiting)
+        )
+        if self._overload.has_begun:
+            _try(own, tried, kept)
+
+    def _ranks(
+        self, own: Own, some: Int64Array, windows: list[_Window]
+    ) -> tuple[Int64Array, _Pairs | None]:
+        low = some.searchsorted([begin for _, begin, _ in windows])
+        high = some.searchsorted([end for _, _, end in windows])
+        which, at = unfold(low, high - low)
+        rows = some.take(at)
+        worths = self._overload.worths(
+            own.types.take(rows),
+            own.numbers.take(rows) - whole([one.first for one, _, _ in windows]).take(which),
+            sizes=whole([one.size for one, _, _ in windows]).take(which),
+        )
+        draws: FloatArray = draws_of_events(own.events.take(some), seed=self._seed)
+        if worths is None:
+            return ranks_of(np.ones(len(some)), draws), None
+        if not self._overload.is_by_window:
+            worth: FloatArray = np.zeros(len(some))
+            worth[at] = worths
+            return ranks_of(worth, draws), None
+        intact = np.array([one.intact for one, _, _ in windows])
+        capped = np.minimum(worths, self._most_worth) * intact.take(which)
+        worth = np.bincount(at, weights=capped, minlength=len(some)).astype(np.float64)
+        draws = np.zeros(len(some))
+        numbers = whole([one.number for one, _, _ in windows])
+        np.maximum.at(draws, at, draws_of_windows(numbers, seed=self._seed).take(which))
+        return ranks_of(worth, draws), _Pairs(which, at, worths)
+
+    @property
+    def _most_worth(self) -> float:
+        """What an event of a window can be worth at most: what the window's work is, by events.
+
+        Who gives up all events of a window saves its work, and loses no more than its matches.
+        """
+        asked, opened = self._work
+        matches, windows = self._had
+        if not matches or not asked:
+            return 1.0
+        return min((matches / windows) / (asked / max(opened, 1.0)), 1.0)
+
+    def learned(self, windows: int, matches: int) -> None:
+        """Take note of windows that lost nothing, and of how many matches they had."""
+        keep = exp(-windows / _WINDOWS)
+        self._had = [keep * self._had[0] + matches, keep * self._had[1] + windows]
+
+    def settle(self, kept: Kept) -> tuple[int, int]:
+        """Count what came of it, now that it is known when windows waited.
+
+        Returns:
+            events that were asked for, and of these those that fit something: all.
+        """
+        every, self._asked = self._asked, []
+        asked = sum(self._settle(one, kept) for one in every)
+        return asked, asked
+
+    def _settle(self, one: _Asked, kept: Kept) -> int:
+        own, some = one.own, one.some
+        done = own.at.searchsorted(whole(kept.done.get(own.code, [])))
+        is_live = _waiting(some, one.opens, done, was=one.was_waiting)
+        is_shed = one.is_gone & is_live
+        # Nothing waited for them: nothing was lost.
+        kept.is_shed[own.at[some[one.is_gone & ~is_live]]] = False
+        shed = some[is_shed]
+        asked = int(np.count_nonzero(is_live))
+        keep = exp(-len(own.at) / (_BUFFERS * self._overload.buffered))
+        work = asked, len(one.opens)
+        self._work = [keep * old + new for old, new in zip(self._work, work, strict=True)]
+        self._overload.count_events(
+            int(one.total.sum()),
+            int(one.total[shed].sum()),
+            asked=asked,
+            shed=len(shed),
+        )
+        if not self._overload.is_on:
+            return asked
+        self._cut.saw(one.ranks[is_live], length=self._overload.buffered)
+        for window, begin, end in one.windows:
+            at = shed.searchsorted(begin)
+            if at < len(shed) and shed.item(at) < end:
+                window.is_shed = True
+        return asked
+
+    def _wear(
+        self, own: Own, lost: Int64Array, pairs: _Pairs, windows: list[_Window], is_gone: BoolArray
+    ) -> None:
+        """Let the chance of windows fall that what they would have had is whole.
+
+        Where there is hardly any left they are given up: what is found from there on would be
+        false. Of windows that have their match before that nothing is lost.
+        """
+        is_lost = is_gone.take(pairs.at)
+        which, at = pairs.which[is_lost], pairs.at[is_lost]
+        logs = np.log1p(-np.minimum(pairs.worths[is_lost], _SURE))
+        sums = np.cumsum(logs)
+        before = np.concatenate([[0.0], sums])[which.searchsorted(np.arange(len(windows)))]
+        intact = np.log([one.intact for one, _, _ in windows])
+        worn = sums - before.take(which) + intact.take(which)
+        few = np.flatnonzero(worn < log(_GIVEN_UP))
+        matcher = self._matcher_of(own.code)
+        if matcher is None:
+            return
+        given_up, first = np.unique(which.take(few), return_index=True)
+        numbers = own.numbers.take(lost.take(at.take(few.take(first))))
+        for index, number in zip(given_up.tolist(), numbers.tolist(), strict=True):
+            windows[index][0].given_up = number
+            matcher.give_up(windows[index][0].key, number)
+        left = np.exp(np.bincount(which, weights=logs, minlength=len(windows)))
+        for (window, _, _), share in zip(windows, left.tolist(), strict=True):
+            window.intact *= share
+
+    def snapshot(self) -> Any:
+        """Return all state, as plain values."""
+        return [self._cut.snapshot(), list(self._work), list(self._had)]
+
+    def restore(self, state: Any) -> None:
+        """Continue from a snapshot."""
+        cut, self._work, self._had = state
+        self._cut.restore(cut)
+
+
+def _try(own: Own, tried: list[tuple[OpenWindow, Trial, int, int]], kept: Kept) -> None:
+    """Note what windows that are tried have, and what goes of it."""
+    for one, trial, begin, end in tried:
+        rows = own.at.take(begin + np.flatnonzero(own.matters[begin:end]))
+        is_lost = kept.is_shed.take(rows)
+        if one.given_up is not None:
+            is_lost |= own.numbers[begin:end][own.matters[begin:end]] >= one.given_up
+        for row, gone in zip(rows.tolist(), is_lost.tolist(), strict=True):
+            kept.tried.setdefault(row, []).append((trial, gone))
+
+
+def _waiting(rows: Int64Array, opens: Int64Array, done: Int64Array, *, was: bool) -> BoolArray:
+    """Return for which rows a window waited when they came.
+
+    Args:
+        rows: ascending.
+        opens: rows with which a window opens, that waits from then on.
+        done: rows after which none waited.
+        was: whether one waited before.
+    """
+    changes = np.concatenate([2 * opens, 2 * done + 1])
+    to = np.concatenate([np.ones(len(opens), np.bool_), np.zeros(len(done), np.bool_)])
+    order = changes.argsort(kind="stable")
+    states = np.concatenate([[was], to[order]])
+    found: BoolArray = states[changes[order].searchsorted(2 * rows, "right")]
+    return found

@@ -1,0 +1,262 @@
+"""The matchers of all keys: events in order in, matches out; and who waits for time to go on.
+
+An event that comes while no window waits for a match changes nothing. Where all rows are together
+(no keys), and it is known with which of them windows open, such events are passed over, all up to
+the next of these.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from runtime.model import Batch, BoolArray, Int64Array
+from runtime.operators.pattern.kept import NOTHING, Kept
+from runtime.operators.pattern.what_if import Seen
+from runtime.patterns.keys import matcher_of
+from runtime.patterns.matcher import KeyMatcher
+from runtime.patterns.settings import Found, HoldsOfTurns, Settings
+from runtime.patterns.windowed import WindowMatcher
+
+_PART = 64
+"""Events that are looked at together: when nothing waits any more, the rest was read in vain."""
+
+
+@dataclass(frozen=True)
+class Events:
+    """Events that fit something, or that windows open with, in order.
+
+    Attributes:
+        rows: with the columns of `distinct`.
+        places: shape (events,), their places in the read.
+        codes: shape (events,), of their keys.
+        numbers: shape (events,), which of their key's events they are.
+        turns: shape (events,), their places in the stream.
+        kinds: shape (events,), of what kind each is.
+        of_kind: what each kind fits.
+        opens: shape (events,), which of them windows open with; None: it is not events that
+            windows open with, or that is not known.
+        distinct: columns that must differ.
+    """
+
+    rows: Batch
+    places: Int64Array
+    codes: Int64Array
+    numbers: Int64Array
+    turns: Int64Array
+    kinds: Int64Array
+    of_kind: list[tuple[int, ...]]
+    opens: BoolArray | None
+    distinct: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def part(
+        self, begin: int, end: int
+    ) -> Iterator[tuple[int, int, int, int, int, tuple[int, ...], tuple[Any, ...]]]:
+        """Yield of some its index, key, number, time, turn, what it fits, and what must differ."""
+        columns = [self.rows.columns[name][begin:end].tolist() for name in self.distinct]
+        return zip(
+            range(begin, end),
+            self.codes[begin:end].tolist(),
+            self.numbers[begin:end].tolist(),
+            self.rows.event_time_ns[begin:end].tolist(),
+            self.turns[begin:end].tolist(),
+            map(self.of_kind.__getitem__, self.kinds[begin:end].tolist()),
+            zip(*columns, strict=True) if columns else repeat(()),
+            strict=False,
+        )
+
+
+class Matchers:
+    """Gives each event to the matcher of its key.
+
+    Args:
+        settings: of all keys.
+        holds: of predicates that read earlier events.
+        distinct: columns that must differ.
+        is_one: whether all rows are of one key.
+        learns: whether hits are kept.
+
+    Attributes:
+        of_key: {code: its matcher}.
+        hits: (code, match) of what left since they were last taken, if it learns.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        holds: HoldsOfTurns,
+        *,
+        distinct: Sequence[str],
+        is_one: bool,
+        learns: bool,
+    ) -> None:
+        self._settings = settings
+        self._holds = holds
+        self._distinct = distinct
+        self._is_one = is_one
+        self._learns = learns
+        self._waits = any(one.barred_after for one in settings.rules)
+        self._begins: dict[tuple[int, ...], bool] = {}
+        self._due: list[tuple[int, int]] = []  # a heap of (when, key): who waits, and perhaps more
+        self.of_key: dict[int, KeyMatcher] = {}
+        self.hits: list[tuple[int, Found]] = []
+
+    def windowed(self, code: int) -> WindowMatcher | None:
+        """Return the matcher of a key, where there are windows; None: it has none yet."""
+        found = self.of_key.get(code)
+        assert found is None or isinstance(found, WindowMatcher)
+        return found
+
+    def take(self, events: Events) -> list[Found]:
+        """Take events; return the matches that they complete."""
+        found: list[Found] = []
+        stops = self._stops(events, None)
+        begin, count = self._first(stops), len(events)
+        while begin < count:
+            end = min(begin + _PART, count)
+            for i, code, number, time_ns, turn, fits, values in events.part(begin, end):
+                one = self.of_key.get(code)
+                if one is None:
+                    one = self._made(events, i, code, fits)
+                    if one is None:
+                        continue
+                made = one.take(number, time_ns, turn, fits, self._values(values))
+                if made:
+                    found += made
+                    if self._learns:
+                        self.hits += [(code, each) for each in made]
+                    if stops and not self._is_waiting(code):
+                        end = stops[bisect_right(stops, i)]
+                        break
+                if self._waits:
+                    self._push(one, code)
+            begin = end
+        return found
+
+    def take_kept(self, events: Events, kept: Kept) -> list[Found]:
+        """Take events that windows may have lost."""
+        found: list[Found] = []
+        stops = self._stops(events, kept)
+        begin, count = self._first(stops), len(events)
+        while begin < count:
+            end = min(begin + _PART, count)
+            for i, code, number, time_ns, turn, fits, values in events.part(begin, end):
+                place, given = events.places.item(i), self._values(values)
+                for trial, is_lost in kept.tried.get(place, ()):
+                    kind = kept.types.item(place)
+                    trial.events.append(Seen(number, time_ns, turn, fits, given, is_lost, kind))
+                one = self.of_key.get(code)
+                if one is None:
+                    one = self._made(events, i, code, fits)
+                    if one is None:
+                        continue
+                assert isinstance(one, WindowMatcher)
+                one.open(number, time_ns, fits)
+                if kept.is_shed.item(place):
+                    continue
+                lost = kept.lost.get(place, NOTHING)
+                made = one.take_opened(number, time_ns, turn, fits, given, lost)
+                if made:
+                    found += made
+                    self.hits += [(code, each) for each in made]
+                    if not one.is_waiting:
+                        kept.done.setdefault(code, []).append(place)
+                        if stops:
+                            end = stops[bisect_right(stops, i)]
+                            break
+                if self._waits:
+                    self._push(one, code)
+            begin = end
+        return found
+
+    def decided(self, passed_ns: int) -> list[Found]:
+        """Return what waited for the end of a scope that is over."""
+        found: list[Found] = []
+        while self._due and self._due[0][0] < passed_ns:
+            _, code = heapq.heappop(self._due)
+            waiting = self.of_key[code].waiting
+            made = waiting.decided(passed_ns)
+            found += made
+            if self._learns:
+                self.hits += [(code, one) for one in made]
+            if waiting.due_ns is not None:
+                heapq.heappush(self._due, (waiting.due_ns, code))
+        return found
+
+    def _values(self, values: tuple[Any, ...]) -> dict[str, Any] | None:
+        """Return of a row what must differ."""
+        return dict(zip(self._distinct, values, strict=True)) if values else None
+
+    def _stops(self, events: Events, kept: Kept | None) -> list[int]:
+        """Return which events are not passed over, whatever waits, and the end; none: all."""
+        if not self._is_one or events.opens is None:
+            return []
+        stops = np.flatnonzero(events.opens).tolist()
+        if kept is not None and kept.tried:
+            tried = events.places.searchsorted(np.sort(np.fromiter(kept.tried, np.int64)))
+            stops = sorted({*stops, *tried.tolist()})
+        return [*stops, len(events)]
+
+    def _first(self, stops: list[int]) -> int:
+        """Return the first event that is not passed over."""
+        return stops[0] if stops and not self._is_waiting(0) else 0
+
+    def _is_waiting(self, code: int) -> bool:
+        one = self.windowed(code)
+        return one is not None and one.is_waiting
+
+    def _made(self, events: Events, i: int, code: int, fits: tuple[int, ...]) -> KeyMatcher | None:
+        """Return a matcher for a key, if a match or a window may begin with an event."""
+        may = self._begins.get(fits)
+        if may is None:
+            may = any(0 in rules.roles(fits).asked for rules in self._settings.rules)
+            self._begins[fits] = may
+        if not may and (events.opens is None or not events.opens[i]):
+            return None  # nothing has begun that it could go on with
+        one = self.of_key[code] = matcher_of(self._settings, self._holds)
+        return one
+
+    def _push(self, one: KeyMatcher, code: int) -> None:
+        due_ns = one.waiting.due_ns
+        if due_ns is not None:
+            heapq.heappush(self._due, (due_ns, code))
+
+    # -- state --------------------------------------------------------------------------
+
+    def turns_held(self) -> list[list[int]]:
+        """Return of each key the places in the stream of events that may be in a match to leave."""
+        return [one.turns_held() for one in self.of_key.values()]
+
+    def codes_since(self, time_ns: int) -> list[int]:
+        """Return the keys, ascending, that wait for time to go on, or had an event since then."""
+        return sorted(
+            code
+            for code, one in self.of_key.items()
+            if one.waiting.due_ns is not None or one.log.newest_ns >= time_ns
+        )
+
+    def keep(self, moved: dict[int, int]) -> None:
+        """Forget all keys but these: {old code: new code}."""
+        self.of_key = {new: self.of_key[old] for old, new in moved.items()}
+        self._due = [(due_ns, moved[code]) for due_ns, code in self._due if code in moved]
+        heapq.heapify(self._due)
+
+    def snapshot(self) -> list[Any]:
+        """Return all state, as plain values."""
+        return [[code, one.snapshot()] for code, one in self.of_key.items()]
+
+    def restore(self, state: list[Any]) -> None:
+        """Continue from a snapshot."""
+        for code, one in state:
+            made = self.of_key[code] = matcher_of(self._settings, self._holds)
+            made.restore(one)
+            self._push(made, code)

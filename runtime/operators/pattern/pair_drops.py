@@ -1,0 +1,136 @@
+"""Dropping pairs of an event and a window, each window by itself, as [espice] does.
+
+It saves what an operator does for each event in each of its windows. Ours shares lists among
+windows, and a window that lost other events than its neighbours needs lists of its own: see
+`event_drops.py` for what saves work there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.model import BoolArray, Int64Array
+from runtime.operators.ground.arrays import unfold
+from runtime.operators.pattern.kept import Kept, Own, Spans
+from runtime.operators.pattern.open_windows import OpenWindow, covering, whole
+from runtime.operators.pattern.overload import Overload
+
+
+class PairDrops:
+    """Asks for each pair.
+
+    Args:
+        overload: the load, and the shedder.
+    """
+
+    learns_from_trials = False
+    """Some windows are kept whole, and learnt from."""
+
+    def __init__(self, overload: Overload) -> None:
+        self._overload = overload
+        self._came = (0, 0)
+
+    def keeps_whole(self, window: int) -> bool:
+        """Return whether nothing is dropped of a window, whatever the load."""
+        return self._overload.keeps_whole(window)
+
+    def drop(self, own: Own, every: list[OpenWindow], spans: Spans, kept: Kept) -> None:
+        """Note which rows of a key its open windows lose."""
+        events, fit = self._came
+        self._came = events + len(own.at), fit + int(np.count_nonzero(own.matters))
+        if self._overload.has_begun:
+            self._try(own, every, spans, kept)
+        pairs = int(spans.total.sum())
+        if self._overload.is_on and pairs:
+            self._drop(own, every, spans, kept)
+        else:
+            self._overload.count_pairs(pairs, 0, 0, looked_up=(0, 0))
+
+    def learned(self, windows: int, matches: int) -> None:
+        """It makes no difference."""
+
+    def settle(self, kept: Kept) -> tuple[int, int]:
+        """Return how many events came, and of these those that fit something."""
+        del kept
+        came, self._came = self._came, (0, 0)
+        return came
+
+    def snapshot(self) -> Any:
+        """Return all state: none."""
+        return None
+
+    def restore(self, state: Any) -> None:
+        """There is none."""
+
+    def _try(self, own: Own, every: list[OpenWindow], spans: Spans, kept: Kept) -> None:
+        """Note what windows that are tried have, and what they lose of it."""
+        for one, begin, end in zip(every, spans.first.tolist(), spans.behind.tolist(), strict=True):
+            if one.trial is None:
+                continue
+            rows = begin + np.flatnonzero(own.matters[begin:end])
+            positions = own.numbers.take(rows) - one.first
+            lost = self._overload.would_drop(
+                own.types.take(rows), positions, events=own.events.take(rows), window=one
+            )
+            for row, is_lost in zip(own.at.take(rows).tolist(), lost.tolist(), strict=True):
+                kept.tried.setdefault(row, []).append((one.trial, is_lost))
+
+    def _drop(self, own: Own, every: list[OpenWindow], spans: Spans, kept: Kept) -> None:
+        may = np.array([not one.is_whole for one in every])
+        windows = [one for one in every if not one.is_whole]
+        first, behind = spans.first[may], spans.behind[may]
+        surely = self._overload.surely_dropped(own.types)
+        # Types that are dropped everywhere, or nowhere, need no look at each pair.
+        drawn = np.flatnonzero(~surely & ~self._overload.never_dropped(own.types))
+        low, high = drawn.searchsorted(first), drawn.searchsorted(behind)
+        which, places = unfold(low, high - low)
+        at = drawn.take(places)
+        mask = self._overload.drop(
+            own.types.take(at),
+            own.numbers.take(at) - whole([one.first for one in windows]).take(which),
+            windows=whole([one.number for one in windows]).take(which),
+            events=own.events.take(at),
+            sizes=whole([one.size for one in windows]).take(which),
+        )
+        looked_up = (len(at), int(np.count_nonzero(mask)))
+        which, at = which[mask], at[mask]
+        losses = np.where(surely, covering(first, behind, len(own.at)), 0)
+        losses += np.bincount(at, minlength=len(own.at))
+        is_shed = (spans.total > 0) & (losses == spans.total)
+        kept.is_shed[own.at] = is_shed
+        self._overload.count_pairs(
+            int(spans.total.sum()), int(losses.sum()), int(is_shed.sum()), looked_up=looked_up
+        )
+        for index in np.unique(which).tolist():
+            windows[index].is_shed = True
+        for one, begin, end in zip(windows, first.tolist(), behind.tolist(), strict=True):
+            one.is_shed = one.is_shed or bool(surely[begin:end].any())
+        told = own.matters & ~is_shed
+        _tell(own.at, kept, told & ~surely, windows, which, at)
+        for row in np.flatnonzero(told & surely).tolist():
+            has = np.flatnonzero((first <= row) & (row < behind)).tolist()
+            if has:
+                kept.lost[own.at.item(row)] = frozenset(windows[one].key for one in has)
+
+
+def _tell(
+    rows: Int64Array,
+    kept: Kept,
+    told: BoolArray,
+    windows: list[OpenWindow],
+    which: Int64Array,
+    at: Int64Array,
+) -> None:
+    """Say of each row that is to be told of which windows it was dropped: pairs (which, at)."""
+    chosen = told[at]
+    which, at = which[chosen], at[chosen]
+    if not len(at):
+        return
+    order = at.argsort(kind="stable")
+    which, at = which.take(order), at.take(order)
+    begins = np.flatnonzero(np.diff(at, prepend=-1))
+    of_rows = np.split(which, begins[1:])
+    for row, some in zip(rows.take(at.take(begins)).tolist(), of_rows, strict=True):
+        kept.lost[row] = frozenset(windows[one].key for one in some.tolist())

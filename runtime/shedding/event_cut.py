@@ -1,0 +1,115 @@
+"""Which events to drop from all their windows, where work goes by events: those of least worth.
+
+The worth of an event is the number of matches that it is likely to be in: the sum, over the windows
+that wait for it, of the chance that events of its type at its place are in a match. Events are
+ranked by the power of two of their worth, and among those alike by a draw of the windows that have
+them: windows that lose events lose them together, so that a few matches go whole and the others
+stay as they are.
+
+```
+rank      worth ≤ 2⁻²³   …   2⁻³: w5 w2 w9   2⁻²: w5 w2 w9   …     w5: the draw of a window
+                                      ^ so much is to go: all up to here
+```
+"""
+
+from __future__ import annotations
+
+from math import exp
+from typing import Any
+
+import numpy as np
+
+from runtime.model import BoolArray, Int64Array
+from runtime.shedding.draws import FloatArray, draws_of_events
+
+_POWERS = 32
+_LEAST = -24
+"""Powers of two that are told apart: from 2^−24 on, 32 of them."""
+_DRAWS = 32
+"""Parts in which draws of windows are told apart."""
+RANKS = _POWERS * _DRAWS
+_FEW = 256
+"""Events that must have been ranked before their ranks say how many have which."""
+
+
+class EventCut:
+    """Follows how many events have each rank, and says which of them go.
+
+    Args:
+        seed: of the draws.
+
+    Source: [espice] §3.4 and Algorithm 1, of events in place of pairs, over the stream that came
+        last in place of a partition of a window.
+    """
+
+    def __init__(self, *, seed: int) -> None:
+        self._seed = seed
+        self._counts: FloatArray = np.zeros(RANKS)
+        self._events = 0.0
+
+    def dropped(self, ranks: Int64Array, events: Int64Array, *, share: float) -> BoolArray:
+        """Return which events go, so that it is this share of them in the mean, shape (events,).
+
+        Args:
+            ranks: shape (events,), see `ranks_of`.
+            events: shape (events,), their numbers.
+            share: to be dropped, 0 to 1.
+        """
+        counts = self._counts
+        if self._events < _FEW:  # what is here tells more than what has been
+            counts = counts + np.bincount(ranks, minlength=RANKS)
+        chances = chances_of(counts, share).take(ranks)
+        found: BoolArray = chances >= 1
+        open_ = np.flatnonzero((chances > 0) & ~found)
+        if len(open_):
+            found[open_] = draws_of_events(events[open_], seed=self._seed) < chances[open_]
+        return found
+
+    def saw(self, ranks: Int64Array, *, length: float) -> None:
+        """Count events that were there to be dropped or kept.
+
+        Args:
+            ranks: shape (events,).
+            length: of how many events in front the ranks are to be known, in the mean.
+        """
+        if not len(ranks):
+            return
+        keep = exp(-len(ranks) / max(length, 1.0))
+        self._counts = keep * self._counts + np.bincount(ranks, minlength=RANKS)
+        self._events = keep * self._events + len(ranks)
+
+    def snapshot(self) -> list[Any]:
+        """Return all state, as plain values."""
+        return [self._counts.copy(), self._events]
+
+    def restore(self, state: list[Any]) -> None:
+        """Continue from a snapshot."""
+        self._counts, self._events = np.array(state[0]), float(state[1])
+
+
+def ranks_of(worths: FloatArray, draws: FloatArray) -> Int64Array:
+    """Return the ranks of events, 0 to RANKS − 1.
+
+    Args:
+        worths: shape (events,), 0 or more.
+        draws: shape (events,), 0 to 1: of the windows that have them.
+    """
+    _, powers = np.frexp(worths)  # worth = m · 2^power, m in [½, 1)
+    powers = np.where(worths > 0, np.clip(powers - 1 - _LEAST, 0, _POWERS - 1), 0)
+    return powers * _DRAWS + np.minimum((draws * _DRAWS).astype(np.int64), _DRAWS - 1)
+
+
+def chances_of(counts: FloatArray, share: float) -> FloatArray:
+    """Return the chance of each rank to be dropped, so that this share goes: the least first.
+
+    Args:
+        counts: events of each rank.
+        share: 0 to 1.
+    """
+    wanted = share * counts.sum()
+    before = np.cumsum(counts) - counts
+    # Ranks that nothing has: dropped if all below them are.
+    chances: FloatArray = np.where(before < wanted, 1.0, 0.0)
+    at = np.flatnonzero((before < wanted) & (before + counts > wanted))
+    chances[at] = (wanted - before[at]) / counts[at]
+    return chances

@@ -1,0 +1,135 @@
+"""Events that go from all windows that wait for them: what it saves, what it costs, what stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import slackwater as sw
+from runtime.model import Batch
+from runtime.operators.pattern.machine import PatternMachine
+from runtime.patterns.normal import Normal, Sequence
+from runtime.patterns.normalise import normal_of
+from runtime.patterns.scopes import CountWindows, OpenedWindows, WindowRule
+from runtime.shedding import Amount, Espice, baseline_shedding, espice, random_shedding
+from tests.operators.test_pattern_shedding import leaves, read_of, step_of
+
+EVENT_NS = 20_000
+"""What an event costs that is looked at; all others cost a tenth."""
+BOUND_NS = 100_000_000
+SLICE = 500
+A, B, C = (sw.event(name, of_type=kind) for kind, name in enumerate("abc"))
+
+
+def normal(pattern: Any) -> Normal:
+    return normal_of(pattern, step="found")
+
+
+ABC = normal(sw.seq(A, B, C))
+
+
+def kinds_of(events: int, seed: int = 3) -> Any:
+    """Every 40 events a, b, c one after the other; behind them b and c, which do no more."""
+    at = np.arange(events) % 40
+    others = np.random.default_rng(seed).integers(1, 3, events)
+    return np.select([at == 0, at == 4, at == 8, at > 8], [0, 1, 2, others], 1)
+
+
+def machine_of(shed: Espice, scope: WindowRule, **settings: Any) -> PatternMachine:
+    step = step_of(shed, scope, **({"pattern": ABC, "most": 1} | settings))
+    return PatternMachine(step, most_kept_rows=10**9)
+
+
+def overloaded(shed: Espice, over: float, *, events: int = 60_000) -> tuple[set[Any], int, Any]:
+    """Return matches, the longest latency, and the counts; at `over` times what can be done."""
+    machine = machine_of(shed, OpenedWindows(0, events=40), most=None)
+    kinds, times = kinds_of(events), np.arange(events) * int(EVENT_NS / over)
+    now_ns = begin = longest_ns = idle_ns = worked = 0
+    batches: list[Batch | None] = []
+    while begin < events:
+        due_ns = int(times[begin + min(SLICE // 10, events - begin - 1)])
+        idle_ns += max(due_ns - now_ns, 0)
+        now_ns = max(now_ns, due_ns)
+        end = min(int(np.searchsorted(times, now_ns, "right")), begin + SLICE)
+        batches.append(machine.process(read_of(times[begin:end], kinds[begin:end], begin), now_ns))
+        looked_at, worked = machine.comparisons - worked, machine.comparisons
+        took_ns = round((looked_at * 0.9 + (end - begin) * 0.1) * EVENT_NS)
+        machine.took(took_ns, idle_ns)
+        now_ns += took_ns
+        longest_ns = max(longest_ns, now_ns - int(times[begin]))
+        begin = end
+    return set(leaves(batches)), longest_ns, machine.shedding
+
+
+def test_nothing_is_shed_below_capacity() -> None:
+    _, _, counts = overloaded(espice("100ms"), 0.8)
+    assert (counts.shed, counts.dropped, counts.starts, counts.lost_share) == (0, 0, 0, None)
+
+
+@pytest.mark.parametrize(("over", "least"), [(1.2, 0.9), (1.4, 0.9), (2.0, 0.7)])
+def test_the_bound_is_kept_and_few_matches_are_lost_where_few_events_matter(
+    over: float, least: float
+) -> None:
+    calm, _, _ = overloaded(espice("100ms"), 0.8)
+    every = {events for _, _, events in calm}
+    found, longest_ns, counts = overloaded(espice("100ms"), over)
+    assert longest_ns <= BOUND_NS
+    assert counts.shed > 0
+    kept = len(every & {events for _, _, events in found}) / len(every)
+    by_chance, longest_ns, told = overloaded(random_shedding("100ms"), over)
+    assert longest_ns <= BOUND_NS
+    assert told.shed > 0
+    left = len(every & {events for _, _, events in by_chance}) / len(every)
+    assert kept > least > 2 * left, f"{kept:.3f}, {left:.3f}"
+
+
+@pytest.mark.parametrize("make", [espice, random_shedding, baseline_shedding])
+def test_what_is_shed_is_counted_once_and_is_of_those_that_were_asked_for(make: Any) -> None:
+    _, _, counts = overloaded(make("100ms"), 1.5)
+    assert 0 < counts.shed <= counts.dropped < counts.pairs
+    assert counts.aimed == pytest.approx(counts.shed, rel=0.25)
+
+
+def test_what_only_forbids_is_never_dropped() -> None:
+    """Dropping it would make matches that are none."""
+    pattern = normal(sw.seq(A, sw.no(B), C))
+    machine = machine_of(espice("1h"), CountWindows(20, 20), pattern=pattern)
+    plain = machine_of(espice("1h"), CountWindows(20, 20), pattern=pattern)
+    kinds = np.random.default_rng(1).integers(0, 3, 8_000)
+    with_all, with_less = [], []
+    for begin in range(0, len(kinds), 500):
+        read = read_of(np.arange(begin, begin + 500), kinds[begin : begin + 500], begin)
+        with_all.append(plain.process(read, 0))
+        if begin == 4_000:
+            assert machine._shedding is not None
+            machine._shedding._overload._shedding.shedder.aim(Amount(0.5))
+        with_less.append(machine.process(read, 0))
+    counts = machine.shedding
+    assert counts is not None
+    assert counts.shed > 200
+    # Each match that is left has no b between: so it is one, if perhaps not the first.
+    for _, _, (first, last) in leaves(with_less):
+        assert not (kinds[first + 1 : last] == 1).any()
+    assert len(leaves(with_less)) < len(leaves(with_all))
+
+
+def test_windows_that_lost_what_they_need_are_given_up_and_make_nothing_up() -> None:
+    """Losses fall on few windows: most that have a match have the one that they should have."""
+    twenty = Normal(ABC.asked, (Sequence(ABC.alternatives[0].places * 4),))
+    kinds = np.random.default_rng(2).integers(0, 3, 60_000)
+    plain = machine_of(espice("1h"), OpenedWindows(0, events=200), pattern=twenty)
+    made = machine_of(espice("1h"), OpenedWindows(0, events=200), pattern=twenty)
+    by_chance = machine_of(random_shedding("1h"), OpenedWindows(0, events=200), pattern=twenty)
+    found: list[list[Batch | None]] = [[], [], []]
+    for begin in range(0, len(kinds), 100):
+        read = read_of(np.arange(begin, begin + 100), kinds[begin : begin + 100], begin)
+        for machine, batches in zip((plain, made, by_chance), found, strict=True):
+            if begin >= 30_000 and machine is not plain:
+                assert machine._shedding is not None
+                machine._shedding._overload._shedding.shedder.aim(Amount(0.3))
+            batches.append(machine.process(read, 0))
+    every, left, chance = ({one for one in leaves(some) if one[1] >= 30_000} for some in found)
+    assert len(left & every) > 5 * len(chance & every)
+    assert len(left - every) < len(chance - every)
