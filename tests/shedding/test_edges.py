@@ -163,7 +163,7 @@ def load(now_s: float, *, arrived: int, busy_share: float = 1.0, queued: int = 0
 
 
 def test_an_operator_without_load_drops_nothing_and_counts_nothing() -> None:
-    one = Shedding(Espice(BOUND, Model(first=8)))
+    one = Shedding(Espice(BOUND, Model(first=8), drops="pairs"))
     finished = windows_of(Random(9), windows=40)  # noqa: S311
     one.learn(finished)
     for step in range(200):
@@ -200,7 +200,7 @@ def test_the_report_tells_what_was_dropped_how_often_it_began_and_what_it_costs(
 
 
 def test_what_cannot_be_cured_is_counted_and_told() -> None:
-    one = Shedding(Espice(BOUND, Model(first=8)))
+    one = Shedding(Espice(BOUND, Model(first=8), drops="pairs"))
     late = Load(SECOND, 45, 45, SECOND // 25, age_ns=5 * SECOND, queued=10)
     one.observe(Load(0, 45, 45, SECOND // 25, queued=0))
     verdict = one.observe(late)
@@ -219,7 +219,7 @@ def test_nothing_is_said_before_anything_has_been_worked_on() -> None:
 
 def test_f_is_found_from_the_model_once_there_is_one_and_given_ones_stay() -> None:
     for f in (None, 0.6):
-        one = Shedding(Espice(Overload(SECOND, f), Model(first=8)))
+        one = Shedding(Espice(Overload(SECOND, f), Model(first=8), drops="pairs"))
         one.observe(load(0.05, arrived=40))
         assert one.detector.f == (f or 0.8)
         one.learn(windows_of(Random(9), windows=40))  # noqa: S311
