@@ -33,6 +33,8 @@ class KeyMatcher(ABC):
     Attributes:
         log: the events that may be in a match to come.
         waiting: matches that wait for the end of their scope.
+        rests: whether no event does anything until one opens a window: none is open, or all that
+            are have their matches.
     """
 
     def __init__(self, settings: Settings, holds: HoldsOfTurns) -> None:
@@ -44,6 +46,7 @@ class KeyMatcher(ABC):
         self._waits = any(one.barred_after for one in settings.rules)
         self._used: dict[int, set[int]] = {}  # {key of the window, 0 without: numbers}
         self._orders = 0
+        self.rests = False
 
     @abstractmethod
     def take(

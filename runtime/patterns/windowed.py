@@ -7,7 +7,7 @@ from typing import Any
 from runtime.patterns.chain import Chain
 from runtime.patterns.matcher import NONE, KeyMatcher
 from runtime.patterns.rules import Roles, Rules
-from runtime.patterns.scopes import Window, Within
+from runtime.patterns.scopes import OpenedWindows, Window, Within
 from runtime.patterns.settings import Found, HoldsOfTurns, Settings
 
 _FEW = 64
@@ -53,6 +53,7 @@ class WindowMatcher(KeyMatcher):
     def __init__(self, settings: Settings, holds: HoldsOfTurns) -> None:
         super().__init__(settings, holds)
         assert not isinstance(settings.scope, Within)
+        self._may_rest = isinstance(settings.scope, OpenedWindows) and not self._waits
         self.windows = settings.scope.begin()
         self._is_plain = not self._keeps_used and all(one.is_plain for one in settings.rules)
         # Of windows: those up to this key have all their matches; counts of those behind it.
@@ -91,8 +92,10 @@ class WindowMatcher(KeyMatcher):
         """Take an event that `open` has had; `lost` are the keys of windows that do not have it."""
         found = self.waiting.decided(time_ns) if self._waits else []
         if not fits or self.windows.low(self.log) is None or self._has_all():
+            self.rests = self._may_rest
             return found  # it is in no window, or in none that waits for a match
-        roles = [one.roles(fits) for one in self._settings.rules]
+        self.rests = False
+        roles = self._settings.roles(fits)
         is_gone = bool(lost) and self._is_gone(number, lost)
         self.log.add(number, time_ns, turn, fits, values)
         if lost and not is_gone:
@@ -302,6 +305,7 @@ class WindowMatcher(KeyMatcher):
             "log": self.log.snapshot(),
             "windows": self.windows.snapshot(),
             "full": self._full,
+            "rests": self.rests,
             "counts": [list(one) for one in self._counts.items()],
             "own": [[list(own.window), sorted(own.kept)] for own in self._own.values()],
             "gone": sorted(self._gone),
@@ -315,7 +319,7 @@ class WindowMatcher(KeyMatcher):
         self.log.restore(state["log"])
         self.windows.restore(state["windows"])
         self.waiting.restore(state["waiting"])
-        self._full = state["full"]
+        self._full, self.rests = state["full"], state["rests"]
         self._counts = dict(state["counts"])
         self._used = {key: set(gone) for key, gone in state["used"]}
         self._lost = {key: set(gone) for key, gone in state["lost"]}

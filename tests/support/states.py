@@ -127,6 +127,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     **{("Fits", name): ("a way to look up what rows fit", _nothing)
        for name in ("_fits_some", "_known", "_values")},
     ("Rules", "_roles"): ("a way to look up what events are", _nothing),
+    ("Settings", "_roles"): ("a way to look up what events are", _nothing),
     ("ReachMatcher", "_orders"): ("of the last event", _nothing),
     ("WindowMatcher", "_orders"): ("of the last event", _nothing),
     ("Chain", "barred"): ("one that is too old to bar is kept until others follow", _nothing),

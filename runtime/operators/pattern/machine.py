@@ -219,10 +219,12 @@ class PatternMachine(ByEventTime):
         return found
 
     def _taken(self, events: Iterable[_Event]) -> list[Found]:
-        of_key, waits = self._of_key, self._waits
+        of_key, waits, opens = self._of_key, self._waits, self._opens
         found: list[Found] = []
         for code, number, time_ns, turn, fit, value in events:
             one = of_key.get(code)
+            if one is not None and one.rests and opens not in fit:
+                continue
             if one is None:
                 if not self._begins(fit):
                     continue  # nothing has begun that it could go on with
@@ -279,6 +281,9 @@ class PatternMachine(ByEventTime):
         if not self._distinct:
             return [None] * len(rows)
         columns = [rows.columns[name].tolist() for name in self._distinct]
+        if len(columns) == 1:
+            (name,) = self._distinct
+            return [{name: one} for one in columns[0]]
         return [dict(zip(self._distinct, one, strict=True)) for one in zip(*columns, strict=True)]
 
     def _decided(self) -> list[Found]:
