@@ -22,7 +22,7 @@ SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 ON_RAY := -n 3 --dist loadfile --no-loadscope-reorder
 RAY_FILES = $$(grep -rlE 'mark\.(ray|spark)' tests --include='test_*.py')
 
-.PHONY: help setup demo test test-hosts check check-all lint format bench lock clean
+.PHONY: help setup demo test test-hosts check check-all lint format bench flink lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -84,6 +84,13 @@ format: setup ## put the code into the one format, and mend what ruff can mend
 bench: setup ## run the benchmarks; ARGS="merge join-latency" for some; DATA=<folder> for real data
 	@$(PY) -m benchmarks $(ARGS)
 
+# Jars only, in an environment of their own. What compiles against them is a javac of the machine's.
+flink: setup ## Flink's jars for the benchmark that measures beside its CEP, in .venv-flink (330 MB)
+	@[ -x .venv-flink/bin/python ] || $(PY) -m venv .venv-flink
+	@.venv-flink/bin/python -m pip install --disable-pip-version-check --require-hashes \
+	  --only-binary=:all: --no-deps -r requirements-flink.lock
+	@command -v javac > /dev/null || echo "flink: there is no javac here; the benchmark needs a JDK 17"
+
 # `--universal` gives one file for every Python in range; `fewest` one version of each package.
 LOCK := $(PY) -m uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 \
   --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
@@ -95,5 +102,5 @@ lock: setup ## resolve anew after pyproject.toml changed; ARGS=--upgrade for new
 	@$(MAKE) --no-print-directory setup
 
 clean: ## remove .venv, caches and output
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist out *.egg-info
+	@rm -rf $(VENV) .venv-flink .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist out *.egg-info
 	@find $(wildcard $(CODE)) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -61,16 +61,21 @@ class Spread:
 
 @dataclass(frozen=True)
 class Claim:
-    """A figure that must hold. The unit is in the name; `rule` is ">=" or "<="."""
+    """A figure that must hold. The unit is in the name; `rule` is ">=" or "<=".
+
+    Its value is None where it could not be measured: then it does not hold.
+    """
 
     name: str
-    value: float
+    value: float | None
     rule: str
     bound: float
 
     @property
     def holds(self) -> bool:
         """Whether the value keeps the bound."""
+        if self.value is None:
+            return False
         compare = {">=": operator.ge, "<=": operator.le}[self.rule]
         return bool(compare(self.value, self.bound))
 
@@ -78,7 +83,7 @@ class Claim:
         """Return it as plain JSON values."""
         return {
             "name": self.name,
-            "value": round(self.value, 4),
+            "value": None if self.value is None else round(self.value, 4),
             "target": f"{self.rule} {self.bound:.4g}",
             "holds": self.holds,
         }
@@ -124,7 +129,7 @@ class Result:
             "",
             *table(self.header, self.rows),
             "",
-            *(f"{'holds' if c.holds else 'FAILS'}  {_claim_text(c)}" for c in self.claims),
+            *(f"{_verdict(c)}  {_claim_text(c)}" for c in self.claims),
             *(f"note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)
@@ -204,7 +209,7 @@ def held(name: str, results: Sequence[Result], *, first_seed: int) -> list[str]:
             of.setdefault(claim.name, []).append(claim)
     lines = [f"{name}, seeds {first_seed} to {first_seed + len(results) - 1}:"]
     for what, claims in of.items():
-        values = ", ".join(number(claim.value) for claim in claims)
+        values = ", ".join(_value(claim) for claim in claims)
         lines.append(f"holds on {sum(c.holds for c in claims)} of {len(claims)}: {what}: {values}")
     return lines
 
@@ -227,8 +232,16 @@ def repeated(times: int, measure: Callable[[], float]) -> Spread:
     return Spread.of([measure() for _ in range(times)])
 
 
+def _verdict(claim: Claim) -> str:
+    return "holds" if claim.holds else "OPEN " if claim.value is None else "FAILS"
+
+
+def _value(claim: Claim) -> str:
+    return "not measured" if claim.value is None else number(claim.value)
+
+
 def _claim_text(claim: Claim) -> str:
-    return f"{claim.name}: {number(claim.value)} (target {claim.rule} {number(claim.bound)})"
+    return f"{claim.name}: {_value(claim)} (target {claim.rule} {number(claim.bound)})"
 
 
 def save_picture(figure: Figure, folder: Path, name: str) -> Path:

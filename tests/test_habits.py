@@ -21,7 +21,15 @@ import slackwater
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("runtime", "actors", "ingest", "slackwater")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-MADE = {".git", ".venv", "__pycache__", "build", "dist", "out"}  # folders that are nobody's text
+MADE = {
+    ".git",
+    ".venv",
+    ".venv-flink",
+    "__pycache__",
+    "build",
+    "dist",
+    "out",
+}  # folders that are nobody's text
 TEXT = {".py", ".md", ".toml", ".yaml", ".yml", ".lock", ".sh", ".cfg", ".txt", ".json", ""}
 
 # In pieces, so that this file does not break its own rule.

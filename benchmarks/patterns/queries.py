@@ -11,12 +11,15 @@ import pyarrow as pa
 import slackwater as sw
 from benchmarks.espice.options import Quotes, quotes, steps_3, steps_4
 from benchmarks.espice.soccer import positions
+from benchmarks.patterns.plain import Plain
 from runtime.operators.pattern.step import PatternStep
 from runtime.patterns.language import Seq
 from runtime.shedding import Espice
 
 STRIKER = 10
 NEAR_M = 15.0
+WITHIN_S = 15
+EVERY = 100
 
 
 @dataclass(frozen=True)
@@ -27,11 +30,13 @@ class Asked:
         name: what it is called.
         rows: in order; `time` in nanoseconds.
         build: adds the pattern to a stream of them, which sheds or not.
+        plain: the same for an engine that does not have our language, if it is asked.
     """
 
     name: str
     rows: pa.Table
     build: Callable[[sw.Stream, Espice | None], sw.Stream]
+    plain: Plain | None = None
 
     def step(self) -> PatternStep:
         """Return the step of the pattern."""
@@ -63,12 +68,20 @@ def query_1(count: int = 4, *, rate_hz: int = 20) -> Asked:
         near = sw.event("near", where=sw.col("is_near"))
         return stream.pattern(
             sw.seq(sprint, sw.any_of(count, near, distinct="player")),
-            window=sw.opened_by(sprint, within="15s"),
+            window=sw.opened_by(sprint, within=f"{WITHIN_S}s"),
             matches=1,
             shed=shed,
         )
 
-    return Asked("Q1", rows, build)
+    plain = pa.table(
+        {
+            "time": of.time_us,
+            "kind": rows["player"],
+            "sign": rows["is_near"].cast(pa.int8()),
+            "opens": rows["sprints"],
+        }
+    )
+    return Asked("Q1", rows, build, Plain(plain, WITHIN_S * 1_000_000, count))
 
 
 def query_2(seed: int, count: int = 20, size: int = 2_000) -> Asked:
@@ -85,32 +98,38 @@ def query_2(seed: int, count: int = 20, size: int = 2_000) -> Asked:
         window = sw.opened_by(lead, events=size)
         return stream.pattern(either, window=window, matches=1, shed=shed)
 
-    return Asked("Q2", _rows(of), build)
+    return Asked("Q2", _rows(of), build, Plain(_plain(of), size, count, signs=(1, -1)))
 
 
 def query_3(seed: int, size: int = 2_000) -> Asked:
     """Twenty contracts in sequence, all rising or all falling."""
     of = quotes(200, order="a run", seed=seed)
+    steps = steps_3(of).tolist()
 
     def build(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
         lead = sw.event("lead", where=sw.col("is_leading"))
-        both = sw.either(*_both(steps_3(of).tolist()))
+        both = sw.either(*_both(steps))
         window = sw.opened_by(lead, events=size)
         return stream.pattern(both, type="contract", window=window, matches=1, shed=shed)
 
-    return Asked("Q3", _rows(of), build)
+    plain = Plain(_plain(of), size, steps=tuple(steps), signs=(1, -1))
+    return Asked("Q3", _rows(of), build, plain)
 
 
 def query_4(seed: int, size: int = 2_000) -> Asked:
     """Fourteen steps of ten contracts, one of them four times."""
     of = quotes(60, order="a run", seed=seed)
+    steps = steps_4(of).tolist()
 
     def build(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
-        both = sw.either(*_both(steps_4(of).tolist()))
-        window = sw.count_window(size, every=100)
+        both = sw.either(*_both(steps))
+        window = sw.count_window(size, every=EVERY)
         return stream.pattern(both, type="contract", window=window, matches=1, shed=shed)
 
-    return Asked("Q4", _rows(of), build)
+    rows = _plain(of)
+    opens = pa.array(np.arange(rows.num_rows) % EVERY == 0)
+    rows = rows.set_column(rows.column_names.index("opens"), "opens", opens)
+    return Asked("Q4", _rows(of), build, Plain(rows, size, steps=tuple(steps), signs=(1, -1)))
 
 
 def _both(steps: list[int]) -> list[Seq]:
@@ -129,5 +148,17 @@ def _rows(of: Quotes) -> pa.Table:
             "contract": of.contract,
             "change": of.change,
             "is_leading": of.is_leading,
+        }
+    )
+
+
+def _plain(of: Quotes) -> pa.Table:
+    """Return them by number: a window of so many events is one of so long a time then."""
+    return pa.table(
+        {
+            "time": np.arange(len(of.contract)),
+            "kind": of.contract,
+            "sign": of.change,
+            "opens": of.is_leading,
         }
     )

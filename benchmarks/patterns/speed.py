@@ -1,117 +1,153 @@
-"""Events a second of the pattern operator on a core: Q1 to Q4, longer windows, more keys."""
+"""Events a second of the pattern operator on a core: Q1 to Q4, longer windows, more keys.
+
+Beside it Flink's CEP on the same questions, where it is installed, and a matcher that keeps every
+partial match.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from functools import partial
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
-from benchmarks.frame import Claim, Options, Result, repeated
+from benchmarks.frame import Claim, Options, Result, check, repeated
+from benchmarks.patterns.growth import (
+    FLINK,
+    OURS,
+    Growth,
+    of_types,
+    tell_flink,
+    tell_naive,
+    tell_ours,
+    with_rare_end,
+)
+from benchmarks.patterns.on_flink import FlinkCep, NoFlink, Passes, flink_cep
 from benchmarks.patterns.queries import Asked, query_1, query_2, query_3, query_4
-from runtime.model import Batch, GateRead
+from benchmarks.patterns.speed_picture import draw
+from benchmarks.patterns.timed import READ, Found, million_a_second, reads_of, spent, tell
 from runtime.operators import make_operator
-from runtime.operators.ground import Operator
 from runtime.shedding import Espice
 
-READ = 10_000
-"""Rows of a read of the gate."""
-TIMES, QUICK_TIMES = 5, 2
-LENGTHS, QUICK_LENGTHS = (1_000, 10_000, 100_000), (1_000, 100_000)
-TYPES = 100
-EVENTS, QUICK_EVENTS = 1_000_000, 300_000
+TYPES, BUSY_TYPES = 100, 4
 KEYS, MANY_KEYS = 800, 80_000
-FLINK = (
-    "beside Flink's CEP: not measured, Flink is not here; the claim of at least twice its events a "
-    "second stands open"
-)
+OUT = Path("out/benchmarks")
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is run.
+
+    Attributes:
+        times: of the operator, each.
+        events: of generated streams; a quarter of that where most of them fit.
+        lengths: of windows.
+        naive_s: CPU time for what keeps every partial match, at most, each.
+        queries: how Flink runs Q1 to Q4.
+        growth: how it runs longer windows; None: not at all.
+    """
+
+    times: int
+    events: int
+    lengths: tuple[int, ...]
+    naive_s: float
+    queries: Passes
+    growth: Passes | None
+
+
+WHOLE = Size(5, 1_000_000, (1_000, 10_000, 100_000), 10.0, Passes(10, 5, 20), Passes(10, 1, 30))
+QUICK = Size(2, 200_000, (1_000, 100_000), 0.4, Passes(1.5, 1, 2), None)
 
 
 def run(options: Options) -> Result:
-    """Time the operator alone: a process, no gate, no network."""
-    times = QUICK_TIMES if options.quick else TIMES
-    events = QUICK_EVENTS if options.quick else EVENTS
+    """Time the operator alone: a process, no gate, no network; and the others."""
+    size, seed = QUICK if options.quick else WHOLE, options.seed
     result = Result(
-        f"the operator alone, reads of {READ:,} rows, one process; {times} runs each",
-        ["what", "events", "windows or keys", "M events/s", "matches"],
+        f"the operator alone, reads of {READ:,} rows, one process; {size.times} runs each; million "
+        "events a second of CPU time",
+        ["what", "who", "events", "M events/s", "matches"],
     )
-    seed = options.seed
-    for asked in (query_1(), query_2(seed), query_3(seed), query_4(seed)):
-        _tell(result, asked.name, asked, "as in espice-" + asked.name.lower(), times)
-    by_length = {
-        length: _tell(
-            result,
-            f"3 steps, {length:,} events",
-            _steps(events, length, seed),
-            f"{length:,}",
-            times,
-        )
-        for length in (QUICK_LENGTHS if options.quick else LENGTHS)
-    }
-    _claim_lengths(result, "3 steps of 100 types", by_length)
-    busy = {
-        length: _tell(
-            result,
-            "3 of 4 types",
-            _steps(events // 4, length, seed, types=4),
-            f"{length:,}",
-            times,
-        )
-        for length in (QUICK_LENGTHS if options.quick else LENGTHS)
-    }
-    _claim_lengths(result, "3 steps of 4 types", busy)
-    rate = max(by_length.values())
-    result.claims.append(Claim("sequence of selective steps: events a second", rate, ">=", 1e6))
-    few = _tell_keys(result, KEYS, events // 4, seed, times)
-    many = _tell_keys(result, MANY_KEYS, events // 4, seed, times)
+    with ExitStack() as stack:
+        flink = None
+        try:
+            flink = stack.enter_context(flink_cep())
+            result.figures["flink"] = flink.version
+        except NoFlink as problem:
+            result.notes.append(f"beside Flink's CEP: not measured: {problem}")
+        asked = (query_1(), query_2(seed), query_3(seed), query_4(seed))
+        queries = {one.name: _tell_query(result, one, flink, size) for one in asked}
+        growths = [
+            of_types(f"3 of {TYPES} types", size.events, TYPES, seed=seed),
+            of_types(f"3 of {BUSY_TYPES} types", size.events // 4, BUSY_TYPES, seed=seed),
+            with_rare_end("3 steps, the last rare", size.events, seed=seed),
+        ]
+        for growth in growths:
+            _tell_growth(result, growth, flink, size)
+    _claim(result, growths[0], growths[1])
+    few = _tell_keys(result, KEYS, size, seed)
+    many = _tell_keys(result, MANY_KEYS, size, seed)
     what = f"events a second of {MANY_KEYS:,} keys, 99 % idle, by those of {KEYS}"
     result.claims.append(Claim(what, many / few, ">=", 0.8))
-    result.notes.append(FLINK)
+    result.notes.append(f"drawn: {draw(growths, queries, folder=OUT)}")
     return result
 
 
-def _claim_lengths(result: Result, what: str, rates: dict[int, float]) -> None:
-    least, most = min(rates), max(rates)
-    name = f"{what}: events a second in windows of {most:,}, by those of {least:,}"
-    result.claims.append(Claim(name, rates[most] / rates[least], ">=", 0.8))
+def _tell_query(
+    result: Result, asked: Asked, flink: FlinkCep | None, size: Size
+) -> dict[str, float]:
+    """Return {who: million events a second}; claim that ours is at least twice Flink's."""
+    rate, matches = million_a_second(asked, size.times)
+    tell(result, asked.name, OURS, Found(asked.rows.num_rows, rate, matches))
+    rates, times = {OURS: rate.median}, None
+    if flink is not None:
+        assert asked.plain is not None
+        took = flink.run(asked.plain, size.queries)
+        tell(result, asked.name, FLINK, Found(took.events, took.rate, took.windows))
+        same, found = rate, matches
+        if took.events < asked.rows.num_rows:
+            part = replace(asked, rows=asked.rows.slice(0, took.events))
+            same, found = million_a_second(part, size.times)
+            tell(
+                result, f"{asked.name}, as far as Flink came", OURS, Found(took.events, same, found)
+            )
+        problem = f"{asked.name}: Flink's CEP finds a match in {took.windows} windows, ours {found}"
+        check(took.windows == found, problem)
+        rates[FLINK] = took.rate.median
+        times = same.median / took.rate.median
+    what = f"{asked.name}: events a second, by those of Flink's CEP"
+    result.claims.append(Claim(what, times, ">=", 2.0))
+    return rates
 
 
-def _tell(result: Result, name: str, asked: Asked, scope: str, times: int) -> float:
-    """Add a row; return events a second, the median."""
-    step, reads = asked.step(), reads_of(asked.rows)
-    matches: list[int] = []
-
-    def once() -> float:
-        operator = make_operator(step)
-        seconds, found = spent(operator, reads)
-        matches.append(found)
-        return float(asked.rows.num_rows / seconds / 1e6)
-
-    spread = repeated(times, once)
-    result.rows.append([name, f"{asked.rows.num_rows:,}", scope, spread, f"{matches[-1]:,}"])
-    result.figures[f"{name}, {scope}"] = {"million_events_s": spread, "matches": matches[-1]}
-    return float(spread.median) * 1e6
+def _tell_growth(result: Result, growth: Growth, flink: FlinkCep | None, size: Size) -> None:
+    for length in size.lengths:
+        tell_ours(result, growth, length, size.times)
+    for length in size.lengths:
+        tell_naive(result, growth, length, size.naive_s)
+    if flink is not None and growth.rule == "next":  # it has no rule like the other one
+        if size.growth is None:
+            result.notes.append(f"{growth.name}: Flink's CEP is left out of --quick")
+            return
+        for length in size.lengths:
+            tell_flink(result, growth, length, flink, size.growth)
 
 
-def _steps(events: int, length: int, seed: int, *, types: int = TYPES) -> Asked:
-    """Three of some types in sequence, within so many events."""
-    rng = np.random.default_rng(seed)
-    rows = pa.table({"time": np.arange(events) * 1_000, "kind": rng.integers(0, types, events)})
-    return Asked(f"{length}", rows, partial(_three, within=length))
+def _claim(result: Result, selective: Growth, busy: Growth) -> None:
+    for growth in (selective, busy):
+        rates = growth.rates[OURS]
+        least, most = min(rates), max(rates)
+        name = f"{growth.name}: events a second in windows of {most:,}, by those of {least:,}"
+        result.claims.append(Claim(name, rates[most] / rates[least], ">=", 0.8))
+    rate = 1e6 * min(selective.rates[OURS].values())
+    result.claims.append(Claim("sequence of selective steps: events a second", rate, ">=", 1e6))
 
 
-def _three(
-    stream: sw.Stream, shed: Espice | None, *, within: int | str, by: Sequence[str] = ()
-) -> sw.Stream:
-    parts = [sw.event(name, of_type=kind) for kind, name in enumerate(("a", "b", "c"))]
-    return stream.pattern(sw.seq(*parts), type="kind", within=within, by=by, shed=shed)
-
-
-def _tell_keys(result: Result, keys: int, events: int, seed: int, times: int) -> float:
+def _tell_keys(result: Result, keys: int, size: Size, seed: int) -> float:
     """Time events over 800 keys where so many are known, all but these idle."""
+    events = size.events // 4
     rng = np.random.default_rng(seed)
     began = pa.table(
         {"time": np.zeros(keys, np.int64), "kind": np.zeros(keys, np.int64), "key": np.arange(keys)}
@@ -119,12 +155,11 @@ def _tell_keys(result: Result, keys: int, events: int, seed: int, times: int) ->
     rows = pa.table(
         {
             "time": np.arange(1, events + 1) * 1_000,
-            "kind": rng.integers(0, 4, events),
+            "kind": rng.integers(0, BUSY_TYPES, events),
             "key": rng.integers(0, KEYS, events),
         }
     )
-    asked = Asked("keys", rows, partial(_three, within="1h", by=("key",)))
-    step, first, reads = asked.step(), reads_of(began), reads_of(rows)
+    step, first, reads = Asked("keys", rows, _by_key).step(), reads_of(began), reads_of(rows)
 
     def once() -> float:
         operator = make_operator(step)
@@ -132,30 +167,11 @@ def _tell_keys(result: Result, keys: int, events: int, seed: int, times: int) ->
         seconds, _ = spent(operator, reads)
         return events / seconds / 1e6
 
-    spread = repeated(times, once)
-    name = f"{keys:,} keys, events of {KEYS}"
-    result.rows.append([name, f"{events:,}", f"{keys:,}", spread, ""])
-    result.figures[name] = {"million_events_s": spread}
-    return float(spread.median) * 1e6
+    rate = repeated(size.times, once)
+    tell(result, f"{keys:,} keys, events of {KEYS}", OURS, Found(events, rate, None))
+    return rate.median
 
 
-def reads_of(rows: pa.Table) -> list[GateRead]:
-    """Return rows as reads of a gate."""
-    columns = {name: rows[name].to_numpy() for name in rows.column_names}
-    times = columns["time"].astype(np.int64)
-    found = []
-    for begin in range(0, len(times), READ):
-        part = slice(begin, begin + READ)
-        batch = Batch(times[part], times[part], {name: one[part] for name, one in columns.items()})
-        at_ns = times[part].item(-1)
-        found.append(GateRead([batch], [None], at_ns, 0, at_ns))
-    return found
-
-
-def spent(operator: Operator, reads: Sequence[GateRead]) -> tuple[float, int]:
-    """Return the CPU time in s, and the matches."""
-    began, found = time.process_time(), 0
-    for read in reads:
-        batch = operator.process(read, 0)
-        found += 0 if batch is None else len(batch)
-    return time.process_time() - began, found
+def _by_key(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
+    pattern = sw.seq(*(sw.event(name, of_type=kind) for kind, name in enumerate("abc")))
+    return stream.pattern(pattern, type="kind", within="1h", by=("key",), shed=shed)

@@ -158,13 +158,9 @@ class Listing:
         rules = self.chain.rules
         last = len(rules.places) - 1
         if rules.is_plain:
-            parts = []
-            number = self.low - 1
-            for k in range(last):
-                at = self.chain.ends[k].at
-                number = at[bisect_right(at, number)]
-                parts.append(self._part(number, k))
-            return (*parts, self._part(self.end, last))
+            return (*self._earliest(last), self._part(self.end, last))
+        if rules.is_plain_up_to_any:
+            return self._least_of_any(last)
         dead: set[tuple[int, int, int, frozenset[Any]]] = set()
         stack: list[tuple[_Step | None, Iterator[Part]]] = [(None, self._on(self.low - 1, 0))]
         while stack:
@@ -188,6 +184,30 @@ class Listing:
             elif part[1] == last and self._is_full(new):
                 return tuple(new.parts())[::-1]
         return None
+
+    def _earliest(self, places: int) -> list[Part]:
+        """Return the earliest events of the first places, of which each has one."""
+        parts: list[Part] = []
+        number = self.low - 1
+        for k in range(places):
+            at = self.chain.ends[k].at
+            number = at[bisect_right(at, number)]
+            parts.append(self._part(number, k))
+        return parts
+
+    def _least_of_any(self, last: int) -> Match | None:
+        """Return the least where the last place takes several: of each label the earliest event."""
+        parts, end = self._earliest(last), self._part(self.end, last)
+        several, count = self.chain.several[last], self.chain.rules.places[last].count
+        at, labels = several.at, several.label
+        taken = {self._label(end)}  # the last one is the end, so that no other has its label
+        for i in range(bisect_left(at, parts[-1][0] + 1 if parts else self.low), len(at)):
+            if len(taken) == count:
+                break
+            if labels[i] not in taken:
+                taken.add(labels[i])
+                parts.append(self._part(at[i], last))
+        return (*parts, end) if len(taken) == count else None
 
     def _options_on(self, step: _Step) -> Iterator[Part]:
         number, k, _ = step.part

@@ -35,7 +35,7 @@ class ReachMatcher(KeyMatcher):
         if not fits:
             return found
         self.log.add(number, time_ns, turn, fits, values)
-        roles = [one.roles(fits) for one in self._settings.rules]
+        roles = self._settings.roles(fits)
         if self._waits:
             self.waiting.bar(turn, [one.ends for one in roles])
         ended = self._add(number, roles, values)

@@ -86,6 +86,17 @@ class Rules:
             and all(kind is Kind.ONE for kind in self.kinds)
         )
 
+    @cached_property
+    def is_plain_up_to_any(self) -> bool:
+        """Whether its last place takes several in any order, and it is plain but for that."""
+        *before, last = self.kinds
+        return (
+            not self.conditions
+            and not any(self.barred)
+            and all(kind is Kind.ONE for kind in before)
+            and last is Kind.ANY
+        )
+
     def roles(self, fits: tuple[int, ...]) -> Roles:
         """Return what an event that fits these is; worked out once for each."""
         found = self._roles.get(fits)

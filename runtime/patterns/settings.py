@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from runtime.patterns.rules import Rules
+from runtime.patterns.rules import Roles, Rules
 from runtime.patterns.scopes import WindowRule, Within
 
 Selection: TypeAlias = Literal["first", "last", "each", "cumulative"]
@@ -58,3 +58,11 @@ class Settings:
     selection: Selection
     consumes: bool
     most: int | None = None
+    _roles: dict[tuple[int, ...], list[Roles]] = field(default_factory=dict)
+
+    def roles(self, fits: tuple[int, ...]) -> list[Roles]:
+        """Return what an event that fits these is to each alternative; worked out once for each."""
+        found = self._roles.get(fits)
+        if found is None:
+            found = self._roles[fits] = [one.roles(fits) for one in self.rules]
+        return found

@@ -96,7 +96,7 @@ class WindowMatcher(KeyMatcher):
         found = self.waiting.decided(time_ns) if self._waits else []
         if not fits or self.windows.low(self.log) is None or self._has_all():
             return found  # it is in no window, or in none that waits for a match
-        roles = [one.roles(fits) for one in self._settings.rules]
+        roles = self._settings.roles(fits)
         is_gone = bool(lost) and self._is_gone(number, lost)
         self.log.add(number, time_ns, turn, fits, values)
         if lost and not is_gone:

@@ -129,6 +129,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("Matchers", "_begins"): ("a way to look up what events are", _nothing),
     ("WindowShedding", "_may_match"): ("a way to look up what events are", _nothing),
     ("Rules", "_roles"): ("a way to look up what events are", _nothing),
+    ("Settings", "_roles"): ("a way to look up what events are", _nothing),
     ("ReachMatcher", "_orders"): ("of the last event", _nothing),
     ("WindowMatcher", "_orders"): ("of the last event", _nothing),
     ("Chain", "barred"): ("one that is too old to bar is kept until others follow", _nothing),

@@ -121,9 +121,14 @@ class Matchers:
         found: list[Found] = []
         stops = self._stops(events, None)
         begin, count = self._first(stops), len(events)
+        opens, resting = events.opens, set[int]()  # keys of which no window waits
         while begin < count:
             end = min(begin + _PART, count)
             for i, code, number, time_ns, turn, fits, values in events.part(begin, end):
+                if code in resting:
+                    if opens is not None and not opens[i]:
+                        continue
+                    resting.discard(code)
                 one = self.of_key.get(code)
                 if one is None:
                     one = self._made(events, i, code, fits)
@@ -134,9 +139,11 @@ class Matchers:
                     found += made
                     if self._learns:
                         self.hits += [(code, each) for each in made]
-                    if stops and not self._is_waiting(code):
-                        end = stops[bisect_right(stops, i)]
-                        break
+                    if opens is not None and not self._is_waiting(code):
+                        if stops:
+                            end = stops[bisect_right(stops, i)]
+                            break
+                        resting.add(code)
                 if self._waits:
                     self._push(one, code)
             begin = end
@@ -194,7 +201,11 @@ class Matchers:
 
     def _values(self, values: tuple[Any, ...]) -> dict[str, Any] | None:
         """Return of a row what must differ."""
-        return dict(zip(self._distinct, values, strict=True)) if values else None
+        if not values:
+            return None
+        if len(values) == 1:
+            return {self._distinct[0]: values[0]}
+        return dict(zip(self._distinct, values, strict=True))
 
     def _stops(self, events: Events, kept: Kept | None) -> list[int]:
         """Return which events are not passed over, whatever waits, and the end; none: all."""
