@@ -21,6 +21,8 @@ from runtime.shedding.settings import Overload
 from runtime.shedding.shedder import Amount
 
 MOST_PARTITIONS = 1024
+_IDLE = 0.01
+"""Of the time since the last look: who had so little to do had nothing that waited at some time."""
 _QUICK = 4
 """How ages grow is a mean over so much less time than rates."""
 
@@ -111,6 +113,7 @@ class OverloadDetector:
         self._age_ns: int | None = None  # of the last look that knew one
         self._bearable = 1.0  # the share of pairs at which ages would not have grown, lately
         self._ahead = Ahead(self._horizon_ns)
+        self._empty_ns: int | None = None  # nothing has waited since before that
 
     @property
     def cost_ns(self) -> float:
@@ -173,6 +176,8 @@ class OverloadDetector:
             self._costs.add(load.processed, load.busy_ns, load.dropped_share, keep=1.0)
             return
         taken_ns = load.now_ns - last_ns
+        if load.idle_ns is not None and load.idle_ns > _IDLE * taken_ns:
+            self._empty_ns = last_ns
         self._follow(load, taken_ns)
         keep = exp(-taken_ns / self._horizon_ns)
         self._seen = keep * self._seen + (1 - keep)
@@ -209,6 +214,9 @@ class OverloadDetector:
         # What waits now is met by the shedder: it takes what events take at the present share.
         now_ns = self._costs.at(load.dropped_share)
         waiting_ns = age_ns - ahead_ns if load.queued is None else load.queued * now_ns
+        if load.queued is None and self._empty_ns is not None:
+            # A gate may let old and young go together: the old have not waited here for it.
+            waiting_ns = min(waiting_ns, float(load.now_ns - self._empty_ns))
         # Ages tell of what waits in front, too; with a queue that is known that is elsewhere.
         elsewhere_ns = max(age_ns - waiting_ns, ahead_ns) + load.rest_ns
         return waiting_ns + load.coming_ns, elsewhere_ns
@@ -243,6 +251,7 @@ class OverloadDetector:
             "is_on": self._is_on,
             "age": [self._age_ns, self._bearable],
             "ahead": self._ahead.snapshot(),
+            "empty_ns": self._empty_ns,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -251,4 +260,5 @@ class OverloadDetector:
         self._last_ns, self._is_on = state["last_ns"], state["is_on"]
         self._age_ns, self._bearable = state["age"]
         self._ahead.restore(state["ahead"])
+        self._empty_ns = state["empty_ns"]
         self._costs.restore(state["costs"])
