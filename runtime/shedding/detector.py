@@ -106,8 +106,8 @@ class OverloadDetector:
         self._settings = settings
         self._horizon_ns = settings.horizon_ns or max(settings.latency_ns // 2, 1)
         self._costs = Costs()
-        self._rate = 0.0
-        self._seen = 0.0  # of the horizon, how much has been: rates begin with a plain mean
+        # Of events that came, how many and in what time, older ones forgotten.
+        self._came = [0.0, 0.0]
         self._last_ns: int | None = None
         self._is_on = False
         self._age_ns: int | None = None  # of the last look that knew one
@@ -119,6 +119,12 @@ class OverloadDetector:
     def cost_ns(self) -> float:
         """l(p): what an event takes, nothing dropped; 0: not known."""
         return self._costs.whole_ns
+
+    @property
+    def _rate(self) -> float:
+        """R: events that come in a second."""
+        events, ns = self._came
+        return events * NS_PER_SECOND / ns if ns > 0 else 0.0
 
     def observe(self, load: Load, *, size: float) -> Verdict:
         """Say what to drop from now on.
@@ -179,12 +185,11 @@ class OverloadDetector:
         if load.idle_ns is not None and load.idle_ns > _IDLE * taken_ns:
             self._empty_ns = last_ns
         self._follow(load, taken_ns)
-        keep = exp(-taken_ns / self._horizon_ns)
-        self._seen = keep * self._seen + (1 - keep)
-        came_ns = taken_ns if load.came_ns is None else load.came_ns
-        if came_ns > 0:
-            rate = load.arrived * NS_PER_SECOND / came_ns
-            self._rate += (1 - keep) / self._seen * (rate - self._rate)
+        # Of a mean of rates those of short times would be much: what came, by how long it took.
+        came_ns = taken_ns if load.came_ns is None else max(load.came_ns, 0)
+        keep = exp(-came_ns / self._horizon_ns)
+        now = (float(load.arrived), float(came_ns))
+        self._came = [keep * old + new for old, new in zip(self._came, now, strict=True)]
         self._costs.add(
             load.processed, load.busy_ns, load.dropped_share, keep=exp(-taken_ns / self._memory_ns)
         )
@@ -245,8 +250,7 @@ class OverloadDetector:
         return {
             "f": self.f,
             "costs": self._costs.snapshot(),
-            "rate": self._rate,
-            "seen": self._seen,
+            "came": list(self._came),
             "last_ns": self._last_ns,
             "is_on": self._is_on,
             "age": [self._age_ns, self._bearable],
@@ -256,7 +260,7 @@ class OverloadDetector:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
-        self.f, self._rate, self._seen = state["f"], state["rate"], state["seen"]
+        self.f, self._came = state["f"], list(state["came"])
         self._last_ns, self._is_on = state["last_ns"], state["is_on"]
         self._age_ns, self._bearable = state["age"]
         self._ahead.restore(state["ahead"])

@@ -234,3 +234,21 @@ def test_what_waits_here_besides_is_kept_within_what_is_left_of_the_bound(
     left_s = 1.0 if upstream_s < 1 else 1.0 + upstream_s
     assert max(latency for _, _, latency, _ in one.said) < left_s + 0.02
     assert 0.2 < np.mean([v.amount.share if v.amount else 0 for *_, v in one.after(20)]) < 0.27
+
+
+def test_events_that_come_in_bursts_are_no_higher_rate() -> None:
+    """100 a second: by turns fifty within a millisecond, and fifty in the rest of a second."""
+    detector = OverloadDetector(Overload(20 * SECOND, 0.8))
+    for number in range(1, 400):
+        verdict = detector.observe(
+            Load(
+                now_ns=number * SECOND // 2,
+                arrived=50,
+                came_ns=SECOND // 1000 if number % 2 else SECOND - SECOND // 1000,
+                processed=50,
+                busy_ns=SECOND // 10,
+                age_ns=0,
+            ),
+            size=100,
+        )
+    assert verdict.rate == pytest.approx(100, rel=0.1)
