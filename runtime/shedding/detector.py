@@ -44,6 +44,7 @@ class Load:
         idle_ns: how long, since, who does the work had nothing to do; None: not known.
         rest_ns: what an event still takes behind this operator, up to egress.
         coming_ns: what events will have waited besides when the next look has its say.
+        pairs: of those that were done and their windows, dropped ones included; 0: not known.
     """
 
     now_ns: int
@@ -58,6 +59,7 @@ class Load:
     rest_ns: int = 0
     coming_ns: int = 0
     came_ns: int | None = None
+    pairs: int = 0
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,7 @@ class OverloadDetector:
             self._ahead.see(load.youngest_ns, load.idle_ns, taken_ns)
         if last_ns is None or load.now_ns <= last_ns:
             # No length of time: what came is of no rate, what it took counts.
-            self._costs.add(load.processed, load.busy_ns, load.dropped_share, keep=1.0)
+            self._count(load, keep=1.0)
             return
         taken_ns = load.now_ns - last_ns
         if load.idle_ns is not None and load.idle_ns > _IDLE * taken_ns:
@@ -190,8 +192,11 @@ class OverloadDetector:
         keep = exp(-came_ns / self._horizon_ns)
         now = (float(load.arrived), float(came_ns))
         self._came = [keep * old + new for old, new in zip(self._came, now, strict=True)]
+        self._count(load, keep=exp(-taken_ns / self._memory_ns))
+
+    def _count(self, load: Load, *, keep: float) -> None:
         self._costs.add(
-            load.processed, load.busy_ns, load.dropped_share, keep=exp(-taken_ns / self._memory_ns)
+            load.processed, load.busy_ns, load.dropped_share, keep=keep, pairs=load.pairs
         )
 
     @property

@@ -167,6 +167,28 @@ def test_costs_are_taken_apart_once_different_shares_were_seen() -> None:
     assert costs.at(1.0) == costs.fixed_ns
 
 
+def test_events_in_more_windows_cost_more_and_dropping_is_not_taken_to_be_at_fault() -> None:
+    """1 µs for each pair, all of it saved; shedding is on when events are in many windows."""
+    costs = Costs()
+    for windows, dropped in [(1, 0.0), (4, 0.0), (2, 0.0)] * 10 + [(10, 0.5)] * 20:
+        kept = 100 * windows * (1 - dropped)
+        costs.add(100, round(1000 * kept), dropped, keep=0.95, pairs=100 * windows)
+    assert costs.fixed_ns == pytest.approx(0, abs=200)
+    assert costs.whole_ns == pytest.approx(10_000, rel=0.1)
+    again = Costs()
+    again.restore(costs.snapshot())
+    assert (again.fixed_ns, again.saved_ns) == (costs.fixed_ns, costs.saved_ns)
+
+
+def test_where_windows_make_events_no_dearer_what_dropping_saves_is_known_all_the_same() -> None:
+    costs = Costs()
+    for windows, dropped in [(1, 0.0), (4, 0.0), (2, 0.0)] * 10 + [(4, 0.5), (2, 0.2)] * 20:
+        each_ns = 300 + 700 * (1 - dropped)
+        costs.add(100, round(100 * each_ns), dropped, keep=0.99, pairs=100 * windows)
+    assert costs.fixed_ns == pytest.approx(300, rel=0.1)
+    assert costs.whole_ns == pytest.approx(1000, rel=0.02)
+
+
 def test_breaks_fall_into_the_gaps() -> None:
     weights = np.zeros(101)
     weights[[0, 1, 2, 40, 42, 90, 99]] = [5, 3, 1, 2, 2, 1, 1]

@@ -81,7 +81,7 @@ def predicted(
 def test_a_run_drops_what_was_predicted_and_keeps_its_bound_where_that_was(
     load: float, fixed: float
 ) -> None:
-    """Within 0.03 of the pairs, a tenth of the bound, and 0.7 s until windows are all there."""
+    """Within 0.03 of the pairs, a seventh of the bound, and 0.7 s until windows are all there."""
     cost = costs(load, fixed=fixed)
     _, found = predicted(cost)
     report = sw.Simulation(1, cost=cost).submit(shedding()).wait()
@@ -91,7 +91,7 @@ def test_a_run_drops_what_was_predicted_and_keeps_its_bound_where_that_was(
     assert found.course.dropped == pytest.approx(counts.dropped / counts.pairs, abs=0.03)
     assert found.helps is (worst_s <= BOUND_S) is (fixed < 0.5)
     if found.helps:
-        assert found.course.worst_s == pytest.approx(worst_s, abs=0.1 * BOUND_S)
+        assert found.course.worst_s == pytest.approx(worst_s, abs=0.15 * BOUND_S)
     else:  # it grows to the end, when there are few results
         assert 2 * BOUND_S < worst_s < found.course.worst_s
         assert "dropping all saves" in counts.reason

@@ -110,6 +110,7 @@ class Overload:
                 processed=self._processed,
                 busy_ns=self._busy_ns,
                 dropped_share=dropped / pairs if pairs else 0.0,
+                pairs=pairs,
                 age_ns=now_ns - self._oldest_ns,
                 youngest_ns=now_ns - rows.stimulus_time_ns.max().item(),
                 idle_ns=max(self._idle_ns - self._idle_before_ns, 0),
