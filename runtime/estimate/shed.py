@@ -123,11 +123,14 @@ def shed_course(
         # What is lost elsewhere is lost; then the stage's own queue is kept within the bound.
         level = waiting + (0.0 if elsewhere > rule.bound_s else elsewhere)
         is_on = level > (rule.low * start_s if is_on else start_s)
-        if is_on and saved * mine > 0:
+        if is_on and mine > 0:
             over = min(max(level - start_s, 0.0), waiting) if rule.drains else 0.0
             worked_off = min(over / rule.bound_s, 1.0) * room_s
             needed = mine + theirs - room_s + worked_off
-            share[p] = min(max(needed / (saved * mine), 0.0), rule.most)
+            # Where nothing is saved all goes all the same: the operator does all that it can.
+            if needed > 0:
+                share[p] = rule.most if needed > saved * mine else needed / (saved * mine)
+        share[p] = min(share[p], rule.most)
         done = mine * (1 - saved * share[p]) + theirs
         backlog_s = max(backlog_s + done - room_s, 0.0)
         level_s[p] = max(backlog_s - apart, 0.0) / capacity + elsewhere

@@ -55,6 +55,12 @@ def test_where_dropping_all_is_not_enough_latency_grows() -> None:
     assert found.worst_s == pytest.approx(30, rel=0.05)
 
 
+def test_where_dropping_saves_nothing_all_is_dropped_and_latency_grows_all_the_same() -> None:
+    found = course(1.5, saved=0.0)
+    assert found.dropped_since == pytest.approx(1.0)
+    assert found.worst_s == pytest.approx(30, rel=0.05)
+
+
 def test_windows_that_are_never_touched_leave_work_to_be_done() -> None:
     rule = ShedRule(bound_s=1.0, f=0.8, low=0.5, most=0.9)
     assert course(20.0, rule=rule).worst_s > 10

@@ -120,6 +120,14 @@ def test_above_it_the_prediction_says_from_when_on_how_much_and_what_would_do_in
     assert plain["saved"] == pytest.approx(1.0)
 
 
+def test_where_dropping_saves_nothing_replicas_are_named_and_no_share_that_would_do() -> None:
+    _, found = predicted(costs(1.5, fixed=1.0), shedding(keys=2), nodes=3)
+    assert (found.sheds, found.helps) == (True, False)
+    assert found.saved == pytest.approx(0.0, abs=1e-6)
+    assert "1.50 s a second, of which dropping all saves 0.00 s" in found.text
+    assert "replicas=2" in found.text
+
+
 def test_a_bound_broken_by_what_lies_behind_is_said_to_be_and_the_run_says_the_same() -> None:
     cost, link = costs(0.5), LinkModel(delay_ns=450 * MS)
     host = sw.Simulation(2, cost=cost, link=link)
