@@ -23,6 +23,8 @@ from runtime.shedding.shedder import Amount
 MOST_PARTITIONS = 1024
 _IDLE = 0.01
 """Of the time since the last look: who had so little to do had nothing that waited at some time."""
+_MOST_MORE = 1.5
+"""So many times what is too much is asked for, where less than that is dropped."""
 _QUICK = 4
 """How ages grow is a mean over so much less time than rates."""
 
@@ -116,6 +118,8 @@ class OverloadDetector:
         self._bearable = 1.0  # the share of pairs at which ages would not have grown, lately
         self._ahead = Ahead(self._horizon_ns)
         self._empty_ns: int | None = None  # nothing has waited since before that
+        self._asked = 0.0  # the share that was to be dropped since the last look
+        self._lately = [0.0, 0.0]  # of that, and of what was dropped, older ones forgotten
 
     @property
     def cost_ns(self) -> float:
@@ -159,9 +163,10 @@ class OverloadDetector:
                 f"{format_ns(round(elsewhere_ns) - load.rest_ns)} old when they come here, and "
                 f"take {format_ns(load.rest_ns)} behind; nothing dropped here mends that"
             )
+        self._asked = min(share * self._too_little, 1.0)
         partitions = min(partitions_of(size, q_max, self.f), MOST_PARTITIONS)
         return Verdict(
-            amount=Amount(share, partitions) if share > 0 else None,
+            amount=Amount(self._asked, partitions) if share > 0 else None,
             is_overloaded=self._is_on,
             is_curable=not reason,
             rate=self._rate,
@@ -184,20 +189,29 @@ class OverloadDetector:
             self._count(load, keep=1.0)
             return
         taken_ns = load.now_ns - last_ns
+        keep = exp(-taken_ns * _QUICK / self._horizon_ns)
+        now = (self._asked * taken_ns, load.dropped_share * taken_ns)
+        self._lately = [keep * old + new for old, new in zip(self._lately, now, strict=True)]
         if load.idle_ns is not None and load.idle_ns > _IDLE * taken_ns:
             self._empty_ns = last_ns
         self._follow(load, taken_ns)
         # Of a mean of rates those of short times would be much: what came, by how long it took.
         came_ns = taken_ns if load.came_ns is None else max(load.came_ns, 0)
         keep = exp(-came_ns / self._horizon_ns)
-        now = (float(load.arrived), float(came_ns))
-        self._came = [keep * old + new for old, new in zip(self._came, now, strict=True)]
+        came = (float(load.arrived), float(came_ns))
+        self._came = [keep * old + new for old, new in zip(self._came, came, strict=True)]
         self._count(load, keep=exp(-taken_ns / self._memory_ns))
 
     def _count(self, load: Load, *, keep: float) -> None:
         self._costs.add(
             load.processed, load.busy_ns, load.dropped_share, keep=keep, pairs=load.pairs
         )
+
+    @property
+    def _too_little(self) -> float:
+        """How many times as much is to be asked for: what comes may not be as it was learnt."""
+        asked, dropped = self._lately
+        return min(asked / dropped, _MOST_MORE) if 0 < dropped < asked else 1.0
 
     @property
     def _memory_ns(self) -> int:
@@ -261,6 +275,7 @@ class OverloadDetector:
             "age": [self._age_ns, self._bearable],
             "ahead": self._ahead.snapshot(),
             "empty_ns": self._empty_ns,
+            "asked": [self._asked, *self._lately],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -270,4 +285,5 @@ class OverloadDetector:
         self._age_ns, self._bearable = state["age"]
         self._ahead.restore(state["ahead"])
         self._empty_ns = state["empty_ns"]
+        self._asked, *self._lately = state["asked"]
         self._costs.restore(state["costs"])

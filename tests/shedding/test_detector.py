@@ -274,3 +274,32 @@ def test_events_that_come_in_bursts_are_no_higher_rate() -> None:
             size=100,
         )
     assert verdict.rate == pytest.approx(100, rel=0.1)
+
+
+def test_where_less_goes_than_was_asked_for_more_is_asked_for() -> None:
+    """Twice what can be done, in events that are not as those that were learnt: a fifth stays."""
+    detector = OverloadDetector(Overload(SECOND, 0.9))
+    look_ns, rate, waiting, share, levels = SECOND // 64, 2_000, 0.0, 0.0, []
+    processed, busy_ns, dropped = 1, COST_NS, 0.0
+    for number in range(1, 64 * 60):
+        verdict = detector.observe(
+            Load(
+                now_ns=number * look_ns,
+                arrived=round(rate / 64),
+                processed=processed,
+                busy_ns=busy_ns,
+                dropped_share=dropped,
+                age_ns=round(waiting / rate * SECOND),
+                youngest_ns=round(waiting / rate * SECOND),
+                idle_ns=0,
+            ),
+            size=100,
+        )
+        share = 0.0 if verdict.amount is None else verdict.amount.share
+        dropped = 0.8 * share
+        waiting += rate / 64
+        processed = round(min(waiting, look_ns / (COST_NS * (1 - dropped))))
+        waiting, busy_ns = waiting - processed, round(processed * COST_NS * (1 - dropped))
+        levels.append(waiting / rate)
+    assert max(levels) < 1.0
+    assert dropped == pytest.approx(0.5, abs=0.1)
