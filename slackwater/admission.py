@@ -12,6 +12,7 @@ from runtime.plan.arrivals import closes_of
 from runtime.plan.plan import Plan
 from runtime.plan.steps import SourceStep
 from runtime.plan.verdict import Verdict
+from slackwater.shed_outlook import shed_texts
 
 if TYPE_CHECKING:
     from slackwater.prediction import Prediction
@@ -121,6 +122,7 @@ def _not_known(made: Prediction) -> list[str]:
             f"what windows of {', '.join(map(repr, closing))} wait is not predicted, for close= "
             "learns it from arrivals: they count as closed by the first event past their end"
         )
+    notes += shed_texts([one for one in made.shedding if one.sheds or not one.helps])
     if made.gates is None and (holding := _holding(made.plan)):
         notes.append(
             f"what rows of {', '.join(map(repr, holding))} wait to be put in order is not counted, "
@@ -149,6 +151,8 @@ def _against(made: Prediction) -> str | None:
     reasons = []
     if made.gates is not None and (never := made.gates.never):
         reasons.append(f"gate {made.gates.never_text(never[0])}")
+    elif (made.is_behind or made.keeps_deadline is False) and made.keeps_by_dropping:
+        pass  # it was written to drop what is too much, and that will do
     elif made.is_behind:
         could = made.sustainable
         kept = ", ".join(f"{name} {rate * could:,.0f}/s" for name, rate in made.rates.items())

@@ -85,7 +85,9 @@ def divided(plan: Plan, stage: Stage, cores: float) -> str | None:
     if stage.part == "gate":
         return None  # all rows go through it, however many replicas are behind it
     is_one = stage.replica is not None
-    if not is_one and not (isinstance(stage.step, GatedStep) and stage.step.span_ns):
+    step = stage.step
+    is_divisible = isinstance(step, GatedStep) and (step.span_ns or all(step.port_keys))
+    if not is_one and not is_divisible:
         return None
     now = sum(one.origin == stage.origin and one.replica is not None for one in plan.stages)
     wanted = math.ceil(cores * max(now, 1) / ROOM)

@@ -22,7 +22,7 @@ from runtime.model import NS_PER_SECOND, ON_ARRIVAL, READY_ONLY, ReleaseRule, fo
 from runtime.plan.plan import Plan
 from slackwater.sampling import FlowSample
 
-__all__ = ["GatePart", "gate_lines", "gate_part", "relief_by_slack"]
+__all__ = ["GatePart", "above", "at_speed", "gate_lines", "gate_part", "relief_by_slack"]
 
 KEPT_BACK, MOST_KEPT_BACK_S = 0.025, 0.15
 """Of a deadline, what the rules of a tuner keep back."""
@@ -68,11 +68,11 @@ class GatePart:
 
     def _by_sample_s(self, wait: GateWait) -> float:
         """Return how far promises are behind rows at most, or how long the slack is if less."""
-        above = _above(self.flow.graph, wait.name)
+        feeding = above(self.flow.graph, wait.name)
         there = [
             one
             for name, one in self.times.items()
-            if arrivals_of(name) in above and len(one.stimulus_s)
+            if arrivals_of(name) in feeding and len(one.stimulus_s)
         ]
         rows_s = min((float(one.lag_s.min()) for one in there), default=0.0)
         promised_s = max((_promise_lag_s(one) for one in there), default=float("inf"))
@@ -146,7 +146,7 @@ def gate_part(
     gated = {name: _fed_over(gate, layout) for name, gate in gated.items()}
     d = len(next(iter(series.values())))
     is_as_it_came = _is_as_it_came(sample, series, width_s)
-    times = _at_speed(sample, series, width_s, speed, is_as_it_came=is_as_it_came)
+    times = at_speed(sample, series, width_s, speed, is_as_it_came=is_as_it_came)
     there = [one for one in times.values() if len(one.stimulus_s)]
     latest_s = [max(float(one.lag_s.max()), _promise_lag_s(one, none_s=0.0)) for one in there]
     spread_s = max(latest_s) - min(float(one.lag_s.min()) for one in there)
@@ -200,7 +200,7 @@ def gate_part(
     )
 
 
-def _above(graph: QueryGraph, name: str) -> set[str]:
+def above(graph: QueryGraph, name: str) -> set[str]:
     """Return an operator of a graph, and all that feeds it."""
     inputs = {one.name: one.inputs for one in graph.operators}
     found, waiting = set[str](), [name]
@@ -234,7 +234,7 @@ def _is_as_it_came(sample: FlowSample, series: Mapping[str, FloatArray], width_s
     )
 
 
-def _at_speed(
+def at_speed(
     sample: FlowSample,
     series: Mapping[str, FloatArray],
     width_s: float,

@@ -21,6 +21,8 @@ from slackwater.fits import divided, why_it_does_not_fit
 from slackwater.gate_waits import GatePart, gate_lines, relief_by_slack
 from slackwater.outlook import Outlook
 from slackwater.sampling import FlowSample
+from slackwater.shed_outlook import ShedOutlook, shed_lines
+from slackwater.shedding_ahead import shed_outlooks
 from slackwater.what_if import link_relief
 
 __all__ = ["Prediction", "worst_text"]
@@ -108,6 +110,19 @@ class Prediction:
             nodes=self.estimate.nodes,
             row_bytes=self.outlook.network.row_bytes,
         )
+
+    @cached_property
+    def shedding(self) -> tuple[ShedOutlook, ...]:
+        """What is to be expected of stages that shed; all else here is of nothing dropped."""
+        return shed_outlooks(self)
+
+    @property
+    def keeps_by_dropping(self) -> bool:
+        """Whether steps that shed keep their bounds so, and with these the flow its deadline."""
+        limit_ns = self.plan.deadline_ns
+        limit_s = float("inf") if limit_ns is None else limit_ns / NS_PER_SECOND
+        left_s = max((one.course.worst_s for one in self.shedding if one.sheds), default=limit_s)
+        return all(one.helps for one in self.shedding) and bool(self.shedding) and left_s <= limit_s
 
     @property
     def too_much(self) -> str | None:
@@ -255,6 +270,7 @@ class Prediction:
                 "most_s": None if np.isinf(upper) else upper,
             },
             "gates": None if self.gates is None else self.gates.to_json(),
+            "shedding": [one.to_json() for one in self.shedding],
             "keeps_deadline": self.keeps_deadline,
             "considered": {
                 way: None if worst == float("inf") else worst
@@ -331,8 +347,12 @@ def _lines(made: Prediction) -> list[str]:
         lines.append(f"not seen    in the {made.sample.kind}, and taken to cost nothing: {unseen}")
     if made.gates is not None:
         lines += gate_lines(made.gates)
+    if made.shedding:
+        lines += shed_lines(made.shedding)
     if made.keeps_deadline is not None and plan.deadline_ns is not None:
         word = "is kept" if made.keeps_deadline else "is not kept"
+        if not made.keeps_deadline and made.keeps_by_dropping:
+            word = "is kept by dropping alone"
         lines.append(f"deadline    {format_ns(plan.deadline_ns)} {word}")
     lines += ["", *_table(found)]
     lines += [f"beside it   {one}" for one in made.breaks]

@@ -16,6 +16,7 @@ from slackwater.gate_waits import GatePart
 from slackwater.prediction import Prediction
 from slackwater.recorded import History, statistics
 from slackwater.sampling import FlowSample
+from slackwater.shed_outlook import shed_texts
 from slackwater.simulation import Simulation
 
 __all__ = ["Provision", "fewest_nodes"]
@@ -23,7 +24,7 @@ __all__ = ["Provision", "fewest_nodes"]
 
 @dataclass(frozen=True, eq=False)
 class Provision:
-    """The answer.
+    """The answer; where a step sheds it is of nothing dropped.
 
     Attributes:
         deadline_s: the latency to keep.
@@ -51,6 +52,7 @@ class Provision:
                     f"{longest.name}, for {longest.waits_for}; a slack bounds that"
                 )
                 return "\n".join([head, "", self.made.text()])
+            limit += " with nothing dropped" if self.made.shedding else ""
             if self.made.too_much is not None:
                 head = f"none of 1 to {self.tried} nodes keeps {limit}: {self.made.too_much}"
                 return "\n".join([head, "", self.made.text()])
@@ -60,9 +62,12 @@ class Provision:
             )
             return "\n".join([head, "", self.made.text()])
         many = "1 node keeps" if self.nodes == 1 else f"{self.nodes} nodes keep"
-        lines = [f"{many} {limit}: {_say(self.made)}"]
+        whole = " with nothing dropped" if self.made.shedding else ""
+        lines = [f"{many} {limit}{whole}: {_say(self.made)}"]
         if self.fewer is not None:
             lines.append(f"{self.nodes - 1} would not: {_say(self.fewer)}")
+            worse = [one for one in self.fewer.shedding if one.sheds or not one.helps]
+            lines += [f"  {text}" for text in shed_texts(worse)]
         return "\n".join([*lines, "", self.made.text()])
 
     def to_json(self) -> dict[str, Any]:
@@ -90,6 +95,8 @@ def fewest_nodes(  # noqa: PLR0913 - each by name
     speed: float | None = None,
 ) -> Provision:
     """Return the fewest nodes on which the predicted worst latency keeps a deadline.
+
+    Of a flow with a step that sheds: the fewest on which nothing has to be dropped.
 
     Args:
         flow: as it will be submitted.
@@ -130,7 +137,8 @@ def fewest_nodes(  # noqa: PLR0913 - each by name
         # What fewer nodes do more can do, too: a search that begins anew may miss it.
         if before is not None and _worse(made) > _worse(before):
             made = ask(placement=before.plan.slots)
-        if made.keeps(deadline_s):
+        # Dropping would keep it with fewer nodes: that is for a load that nobody has planned for.
+        if made.keeps(deadline_s) and not any(one.sheds for one in made.shedding):
             return Provision(deadline_s, nodes, made, before, nodes)
         before = made
     assert before is not None, "there is one node at least"

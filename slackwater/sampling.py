@@ -27,7 +27,8 @@ from runtime.plan.plan import Plan, Stage
 from runtime.plan.stage_versions import other_stages, stage_versions
 from runtime.plan.steps import SourceStep
 from runtime.prepare import prepare
-from runtime.simulate import LinkModel, MeasuredCost
+from runtime.shedding import Espice
+from runtime.simulate import CostModel, LinkModel, MeasuredCost, NotedCost
 from runtime.simulate import Simulation as SimulationRun
 from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
 from slackwater.sample_times import SeenTimes
@@ -40,6 +41,9 @@ BLOCKS = (50, 5, 200, 20, 500, 10, 100, 2)
 seen from slices of different lengths."""
 HERE = "here"
 UNCUT_NS = 3_600 * NS_PER_SECOND
+NEVER_NS = 2**62
+"""A bound under which nothing is shed in a sample; and one under which all is, at once."""
+AT_ONCE_NS = 1
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,8 @@ class FlowSample:
         origin_ns: the event time that counts as 0 in `times`.
         recorded: {source: what arrived there}, where an earlier job has shown all this.
         origin: which job of how many that was, in words; "" of a sample.
+        saved: {stage that sheds: the share of its work that is not done where all is dropped}, by
+            two passes over the sample; empty: none sheds, or it is not known.
     """
 
     graph: QueryGraph
@@ -71,6 +77,7 @@ class FlowSample:
     origin_ns: int = 0
     recorded: Mapping[str, RecordedRate] = field(default_factory=dict)
     origin: str = ""
+    saved: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def kind(self) -> str:
@@ -90,14 +97,18 @@ def sample_flow(
     rows: int = 1_000,
     limits: Limits | None = None,
     clock_ns: Callable[[], int] = time.thread_time_ns,
+    cost: CostModel | None = None,
 ) -> FlowSample:
     """Run the first rows of each source through the flow, and measure.
+
+    Where a stage sheds, twice: with nothing dropped, and with all, which is what dropping saves.
 
     Args:
         flow: as it will be submitted.
         rows: of each source, >= 1.
         limits: those it will be submitted with.
         clock_ns: by which slices are timed; this thread's CPU unless told.
+        cost: what work costs, in place of a clock: as in a simulation of that model.
 
     Raises:
         SettingError: rows < 1, a source whose input is live and cannot be read twice, or a sample
@@ -109,18 +120,31 @@ def sample_flow(
     began_s = time.perf_counter()
     planned = prepare(flow, [HERE], limits=limits)
     seen: dict[str, SeenTimes] = {}
-    plan = _sampled_plan(planned, rows, seen)
-    costs = MeasuredCost(clock_ns)
-    run = SimulationRun(plan, egress=_leave, cost=costs, link=LinkModel(delay_ns=0), weighs=True)
-    report = run.run()
+
+    def ran(bound_ns: int, noted: dict[str, SeenTimes]) -> tuple[list[SampledStage], JobReport]:
+        plan = _sampled_plan(planned, rows, noted, bound_ns=bound_ns)
+        costs = MeasuredCost(clock_ns) if cost is None else NotedCost(cost)
+        link = LinkModel(delay_ns=0)
+        report = SimulationRun(plan, egress=_leave, cost=costs, link=link, weighs=True).run()
+        by_name = {one.name: one for one in report.stages}
+        return sampled_stages(plan.stages, by_name, costs.slices), report
+
+    stages, report = ran(NEVER_NS, seen)
     found = {one.name: one for one in report.stages}
-    stages = sampled_stages(plan.stages, found, costs.slices)
+    slice_s = planned.limits.slice_ns / NS_PER_SECOND
     graph = query_graph_of_sample(
         stages,
-        slice_s=planned.limits.slice_ns / NS_PER_SECOND,
+        slice_s=slice_s,
         times_s={name: times.seconds() for name, times in seen.items()},
     )
-    read = {stage.name: found[stage.name].rows_in for stage in plan.stages if not stage.inputs}
+    shedding = {stage.name for stage in planned.stages if stage.sheds}
+    dropped = ran(AT_ONCE_NS, {})[0] if shedding else []
+    saved = {
+        kept.name: _saved(kept, bare, slice_s)
+        for kept, bare in zip(stages, dropped, strict=bool(shedding))
+        if kept.name in shedding
+    }
+    read = {stage.name: found[stage.name].rows_in for stage in planned.stages if not stage.inputs}
     shares = {stage.name: share_of(stage, stages) for stage in stages}
     times, origin_ns = source_times(planned.stages, read)
     return FlowSample(
@@ -133,7 +157,21 @@ def sample_flow(
         versions=stage_versions(planned.stages),
         times=times,
         origin_ns=origin_ns,
+        saved=saved,
     )
+
+
+def _saved(kept: SampledStage, bare: SampledStage, slice_s: float) -> float:
+    """Return what share of a stage's work is not done where all is dropped, 0 to 1.
+
+    Args:
+        kept: as it was with nothing dropped.
+        bare: as it was with all dropped, but for what came before anything was known.
+        slice_s: how long a full slice takes.
+    """
+    whole_s = kept.cost().in_full_slices(slice_s).row_s
+    left_s = bare.cost(bare.slice_pairs).in_full_slices(slice_s).row_s
+    return min(max(1 - left_s / whole_s, 0.0), 1.0) if whole_s > 0 else 0.0
 
 
 def _row_bytes(report: JobReport) -> dict[tuple[str, str], float]:
@@ -169,12 +207,23 @@ def _leave(sink: str, batch: object, is_end: bool) -> None:
     """Results of a sample go nowhere."""
 
 
-def _sampled_plan(plan: Plan, rows: int, seen: dict[str, SeenTimes]) -> Plan:
+def _sampled_plan(
+    plan: Plan, rows: int, seen: dict[str, SeenTimes], *, bound_ns: int = NEVER_NS
+) -> Plan:
     # Slices as the blocks come, not cut by time: of different lengths they tell a slice's fixed
     # part from what a row costs.
     limits = replace(plan.limits, slice_ns=UNCUT_NS)
-    stages = tuple(_sampled(stage, rows, seen) for stage in plan.stages)
+    stages = tuple(_sampled(_bounded(stage, bound_ns), rows, seen) for stage in plan.stages)
     return replace(plan, stages=stages, tuning=None, limits=limits)
+
+
+def _bounded(stage: Stage, bound_ns: int) -> Stage:
+    """Return a stage with another bound, if it sheds: how quick a sample is says nothing of it."""
+    shed = getattr(stage.step, "shed", None)
+    if not isinstance(shed, Espice):
+        return stage
+    other = replace(shed, overload=replace(shed.overload, latency_ns=bound_ns))
+    return replace(stage, step=replace(stage.step, shed=other))  # type: ignore[call-arg]
 
 
 def _sampled(stage: Stage, rows: int, seen: dict[str, SeenTimes]) -> Stage:

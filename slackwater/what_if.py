@@ -18,7 +18,7 @@ from runtime.plan.plan import Plan
 from runtime.simulate import LinkModel
 from slackwater.sampling import FlowSample
 
-__all__ = ["link_relief", "network_of", "with_costs"]
+__all__ = ["costing", "link_relief", "network_of", "with_costs"]
 
 
 def network_of(model: LinkModel, sample: FlowSample) -> Network:
@@ -60,7 +60,7 @@ def with_costs(sample: FlowSample, costs: Mapping[str, Duration]) -> FlowSample:
     known = sample.graph.names
     cost_s = {name: _cost_s(name, cost, known) for name, cost in costs.items()}
     operators = [
-        _costing(one, cost_s[one.name] * sample.shares.get(one.name, 1.0))
+        costing(one, cost_s[one.name] * sample.shares.get(one.name, 1.0))
         if one.name in cost_s
         else one
         for one in sample.graph.operators
@@ -68,7 +68,7 @@ def with_costs(sample: FlowSample, costs: Mapping[str, Duration]) -> FlowSample:
     return replace(sample, graph=QueryGraph(sample.graph.sources, tuple(operators)))
 
 
-def _costing(operator: QueryOperator, cost_s: float) -> QueryOperator:
+def costing(operator: QueryOperator, cost_s: float) -> QueryOperator:
     """Return an operator of which a row takes so long, whatever comes of it."""
     curve = None if operator.curve is None else _Costing(operator.curve, cost_s)
     return replace(operator, cost_s=(cost_s,) * len(operator.inputs), curve=curve)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 import slackwater as sw
 from benchmarks.espice.options import Quotes, quotes, steps_3, steps_4
-from benchmarks.espice.soccer import positions
+from benchmarks.espice.soccer import BREAK_US, SPRINT_MPS, STRIKERS, positions
 from benchmarks.patterns.plain import Plain
 from runtime.operators.pattern.step import PatternStep
 from runtime.patterns.language import Seq
@@ -82,6 +82,48 @@ def query_1(count: int = 4, *, rate_hz: int = 20) -> Asked:
         }
     )
     return Asked("Q1", rows, build, Plain(plain, WITHIN_S * 1_000_000, count))
+
+
+def query_1_of_all(count: int = 4, *, rate_hz: int = 4) -> Asked:
+    """Q1 with ten players, each in turn the striker, side by side: every event is there for each.
+
+    As `espice-q1` pools them. The recording pauses for six minutes: what is left of a pause is as
+    long as a window.
+    """
+    of = positions(rate_hz)
+    gaps_us = np.diff(of.time_us, prepend=of.time_us[0])
+    time_us = np.cumsum(np.where(gaps_us > BREAK_US, WITHIN_S * 1_000_000, gaps_us))
+    each = []
+    for striker in STRIKERS:
+        is_striker = of.tags[of.player] == striker
+        last = np.maximum.accumulate(np.where(is_striker, np.arange(len(is_striker)), -1))
+        away_m = np.hypot(of.x_m - of.x_m[last], of.y_m - of.y_m[last])
+        columns = {
+            "time": time_us * 1_000,
+            "striker": np.full(len(last), striker),
+            "player": of.tags[of.player],
+            "sprints": is_striker & (of.speed_mps >= SPRINT_MPS),
+            "is_near": (last >= 0) & ~is_striker & (away_m <= NEAR_M),
+        }
+        each.append(pa.table(columns))
+    rows = pa.concat_tables(each).combine_chunks()
+    rows = rows.take(np.argsort(rows["time"].to_numpy(), kind="stable"))
+
+    def build(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
+        sprint = sw.event("sprint", where=sw.col("sprints"))
+        near = [
+            sw.event(f"near{tag}", of_type=tag, where=sw.col("is_near")) for tag in of.tags.tolist()
+        ]
+        return stream.pattern(
+            sw.seq(sprint, sw.any_of(count, *near)),
+            by="striker",
+            type="player",
+            window=sw.opened_by(sprint, within=f"{WITHIN_S}s"),
+            matches=1,
+            shed=shed,
+        )
+
+    return Asked("Q1", rows, build)
 
 
 def query_2(seed: int, count: int = 20, size: int = 2_000) -> Asked:

@@ -16,6 +16,7 @@
 | `layout.py` | a flow in its slots: what lies between nodes, which links are used |
 | `latency_estimate.py` | both for a placement, with bounds, quantiles, the bottleneck |
 | `sustainable.py` | the highest rates that a flow keeps up with, curves counted |
+| `shed.py` | what a step that sheds will drop, and what latency that leaves |
 | `gates/` | what rows wait in gates, and that put together with the work |
 | `worth.py` | whether a running flow is better off elsewhere |
 | `placement/` | the placement whose Mace is least |

@@ -2,7 +2,11 @@
 
 While events are dropped the operator looks faster than it is. So time is taken apart into what
 every event takes, dropped or not, and what one takes that is kept: a line through the intervals, of
-the time for an event over the share of pairs kept.
+the time over the share of pairs kept.
+
+Events that are in more windows may cost more, whatever is dropped. So each interval's time is put
+in relation to what its events would have taken, had nothing been dropped: so much for an event, and
+so much for each of its pairs with a window, as intervals were in which nothing was.
 """
 
 from __future__ import annotations
@@ -10,53 +14,110 @@ from __future__ import annotations
 _RIDGE = 1e-3
 """How firmly the fixed part stays as it was found before, while one share of pairs is seen only. It
 begins with 0: all of the time is saved, as [espice] takes it."""
+_SOONER = 8
+"""So many times sooner it is forgotten in how many windows events are than what they cost."""
 
 
 class Costs:
     """Least squares of a line with older intervals forgotten; neither part is negative.
 
-    Attributes:
-        fixed_ns: what any event takes.
-        saved_ns: what one takes besides if it is kept in all of its windows.
+    The line is of ratios: of what an event that is kept would have taken.
     """
 
     def __init__(self) -> None:
-        self.fixed_ns = self.saved_ns = 0.0
-        self._sums = [0.0] * 5  # of weights: events; times kept, kept², ns, ns · kept
+        self._fixed = self._saved = 0.0
+        self._sums = [0.0] * 5  # of weights: time; times kept, kept², ratio, ratio · kept
+        self._plain = _Plain()
+        self._lately = [0.0, 0.0]  # events, and what they would have taken
 
     @property
     def whole_ns(self) -> float:
-        """What an event takes that is kept in all of its windows; 0: not known."""
+        """What an event takes now that is kept in all of its windows; 0: not known."""
         return self.fixed_ns + self.saved_ns
+
+    @property
+    def fixed_ns(self) -> float:
+        """What any event takes."""
+        return self._fixed * self._each_ns
+
+    @property
+    def saved_ns(self) -> float:
+        """What one takes besides if it is kept in all of its windows."""
+        return self._saved * self._each_ns
+
+    @property
+    def _each_ns(self) -> float:
+        events, ns = self._lately
+        return ns / events if events > 0 else 0.0
 
     def at(self, dropped_share: float) -> float:
         """Return what an event takes at a share of pairs dropped."""
         return self.fixed_ns + self.saved_ns * (1.0 - dropped_share)
 
-    def add(self, events: int, busy_ns: int, dropped_share: float, *, keep: float) -> None:
+    def add(
+        self, events: int, busy_ns: int, dropped_share: float, *, keep: float, pairs: int = 0
+    ) -> None:
         """Count an interval; `keep` is the share that older ones still count."""
         if events <= 0:
             return
-        kept, each_ns = 1.0 - dropped_share, busy_ns / events
-        added = (1.0, kept, kept * kept, each_ns, each_ns * kept)
-        self._sums = [keep * old + events * new for old, new in zip(self._sums, added, strict=True)]
+        if not dropped_share or not self._plain.is_known:
+            self._plain.add(events, pairs, busy_ns, keep=keep)
+        taken_ns = self._plain.time_ns(events, pairs)
+        if taken_ns <= 0:
+            return
+        kept, ratio = 1.0 - dropped_share, busy_ns / taken_ns
+        added = (1.0, kept, kept * kept, ratio, ratio * kept)
+        each = zip(self._sums, added, strict=True)
+        self._sums = [keep * old + taken_ns * new for old, new in each]
         self._fit()
+        sooner = keep**_SOONER
+        self._lately = [
+            sooner * old + new
+            for old, new in zip(self._lately, (float(events), taken_ns), strict=True)
+        ]
 
     def _fit(self) -> None:
         n, k, kk, t, tk = self._sums
         # The normal equations; the ridge holds the fixed part where nothing tells them apart.
         held = _RIDGE * n
         det = (n + held) * kk - k * k
-        fixed = ((t + held * self.fixed_ns) * kk - k * tk) / det if det > 0 else self.fixed_ns
+        fixed = ((t + held * self._fixed) * kk - k * tk) / det if det > 0 else self._fixed
         fixed = min(max(fixed, 0.0), t / n)
-        self.fixed_ns = fixed
-        self.saved_ns = max((tk - fixed * k) / kk, 0.0) if kk > 0 else self.saved_ns
+        self._fixed = fixed
+        self._saved = max((tk - fixed * k) / kk, 0.0) if kk > 0 else self._saved
 
     def snapshot(self) -> list[float]:
         """Return all state, as plain values."""
-        return [self.fixed_ns, self.saved_ns, *self._sums]
+        return [self._fixed, self._saved, *self._lately, *self._sums, *self._plain.sums]
 
     def restore(self, state: list[float]) -> None:
         """Continue from a snapshot."""
-        self.fixed_ns, self.saved_ns = float(state[0]), float(state[1])
-        self._sums = [float(one) for one in state[2:]]
+        numbers = [float(one) for one in state]
+        self._fixed, self._saved = numbers[:2]
+        self._lately, self._sums, self._plain.sums = numbers[2:4], numbers[4:9], numbers[9:]
+
+
+class _Plain:
+    """Of intervals without drops: so long for an event, and for each of its pairs."""
+
+    def __init__(self) -> None:
+        self.sums = [0.0] * 5  # of events, pairs, ns; of pairs² and pairs · ns for an event
+
+    @property
+    def is_known(self) -> bool:
+        return self.sums[0] > 0
+
+    def add(self, events: int, pairs: int, ns: int, *, keep: float) -> None:
+        added = (events, pairs, ns, pairs * pairs / events, pairs * ns / events)
+        self.sums = [keep * old + new for old, new in zip(self.sums, added, strict=True)]
+
+    def time_ns(self, events: int, pairs: int) -> float:
+        """Return what events would have taken; neither part is negative."""
+        n, p, t, pp, pt = self.sums
+        det = n * pp - p * p
+        if det <= 1e-9 * n * pp or pp <= 0:
+            return t / n * events  # nothing tells them apart
+        event_ns, pair_ns = (t * pp - p * pt) / det, (n * pt - p * t) / det
+        if event_ns < 0:
+            return pt / pp * pairs
+        return t / n * events if pair_ns < 0 else event_ns * events + pair_ns * pairs

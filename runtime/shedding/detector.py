@@ -21,6 +21,10 @@ from runtime.shedding.settings import Overload
 from runtime.shedding.shedder import Amount
 
 MOST_PARTITIONS = 1024
+_IDLE = 0.01
+"""Of the time since the last look: who had so little to do had nothing that waited at some time."""
+_MOST_MORE = 1.5
+"""So many times what is too much is asked for, where less than that is dropped."""
 _QUICK = 4
 """How ages grow is a mean over so much less time than rates."""
 
@@ -42,6 +46,7 @@ class Load:
         idle_ns: how long, since, who does the work had nothing to do; None: not known.
         rest_ns: what an event still takes behind this operator, up to egress.
         coming_ns: what events will have waited besides when the next look has its say.
+        pairs: of those that were done and their windows, dropped ones included; 0: not known.
     """
 
     now_ns: int
@@ -56,6 +61,7 @@ class Load:
     rest_ns: int = 0
     coming_ns: int = 0
     came_ns: int | None = None
+    pairs: int = 0
 
 
 @dataclass(frozen=True)
@@ -104,18 +110,27 @@ class OverloadDetector:
         self._settings = settings
         self._horizon_ns = settings.horizon_ns or max(settings.latency_ns // 2, 1)
         self._costs = Costs()
-        self._rate = 0.0
-        self._seen = 0.0  # of the horizon, how much has been: rates begin with a plain mean
+        # Of events that came, how many and in what time, older ones forgotten.
+        self._came = [0.0, 0.0]
         self._last_ns: int | None = None
         self._is_on = False
         self._age_ns: int | None = None  # of the last look that knew one
         self._bearable = 1.0  # the share of pairs at which ages would not have grown, lately
         self._ahead = Ahead(self._horizon_ns)
+        self._empty_ns: int | None = None  # nothing has waited since before that
+        self._asked = 0.0  # the share that was to be dropped since the last look
+        self._lately = [0.0, 0.0]  # of that, and of what was dropped, older ones forgotten
 
     @property
     def cost_ns(self) -> float:
         """l(p): what an event takes, nothing dropped; 0: not known."""
         return self._costs.whole_ns
+
+    @property
+    def _rate(self) -> float:
+        """R: events that come in a second."""
+        events, ns = self._came
+        return events * NS_PER_SECOND / ns if ns > 0 else 0.0
 
     def observe(self, load: Load, *, size: float) -> Verdict:
         """Say what to drop from now on.
@@ -148,9 +163,10 @@ class OverloadDetector:
                 f"{format_ns(round(elsewhere_ns) - load.rest_ns)} old when they come here, and "
                 f"take {format_ns(load.rest_ns)} behind; nothing dropped here mends that"
             )
+        self._asked = min(share * self._too_little, 1.0)
         partitions = min(partitions_of(size, q_max, self.f), MOST_PARTITIONS)
         return Verdict(
-            amount=Amount(share, partitions) if share > 0 else None,
+            amount=Amount(self._asked, partitions) if share > 0 else None,
             is_overloaded=self._is_on,
             is_curable=not reason,
             rate=self._rate,
@@ -170,19 +186,32 @@ class OverloadDetector:
             self._ahead.see(load.youngest_ns, load.idle_ns, taken_ns)
         if last_ns is None or load.now_ns <= last_ns:
             # No length of time: what came is of no rate, what it took counts.
-            self._costs.add(load.processed, load.busy_ns, load.dropped_share, keep=1.0)
+            self._count(load, keep=1.0)
             return
         taken_ns = load.now_ns - last_ns
+        keep = exp(-taken_ns * _QUICK / self._horizon_ns)
+        now = (self._asked * taken_ns, load.dropped_share * taken_ns)
+        self._lately = [keep * old + new for old, new in zip(self._lately, now, strict=True)]
+        if load.idle_ns is not None and load.idle_ns > _IDLE * taken_ns:
+            self._empty_ns = last_ns
         self._follow(load, taken_ns)
-        keep = exp(-taken_ns / self._horizon_ns)
-        self._seen = keep * self._seen + (1 - keep)
-        came_ns = taken_ns if load.came_ns is None else load.came_ns
-        if came_ns > 0:
-            rate = load.arrived * NS_PER_SECOND / came_ns
-            self._rate += (1 - keep) / self._seen * (rate - self._rate)
+        # Of a mean of rates those of short times would be much: what came, by how long it took.
+        came_ns = taken_ns if load.came_ns is None else max(load.came_ns, 0)
+        keep = exp(-came_ns / self._horizon_ns)
+        came = (float(load.arrived), float(came_ns))
+        self._came = [keep * old + new for old, new in zip(self._came, came, strict=True)]
+        self._count(load, keep=exp(-taken_ns / self._memory_ns))
+
+    def _count(self, load: Load, *, keep: float) -> None:
         self._costs.add(
-            load.processed, load.busy_ns, load.dropped_share, keep=exp(-taken_ns / self._memory_ns)
+            load.processed, load.busy_ns, load.dropped_share, keep=keep, pairs=load.pairs
         )
+
+    @property
+    def _too_little(self) -> float:
+        """How many times as much is to be asked for: what comes may not be as it was learnt."""
+        asked, dropped = self._lately
+        return min(asked / dropped, _MOST_MORE) if 0 < dropped < asked else 1.0
 
     @property
     def _memory_ns(self) -> int:
@@ -209,6 +238,9 @@ class OverloadDetector:
         # What waits now is met by the shedder: it takes what events take at the present share.
         now_ns = self._costs.at(load.dropped_share)
         waiting_ns = age_ns - ahead_ns if load.queued is None else load.queued * now_ns
+        if load.queued is None and self._empty_ns is not None:
+            # A gate may let old and young go together: the old have not waited here for it.
+            waiting_ns = min(waiting_ns, float(load.now_ns - self._empty_ns))
         # Ages tell of what waits in front, too; with a queue that is known that is elsewhere.
         elsewhere_ns = max(age_ns - waiting_ns, ahead_ns) + load.rest_ns
         return waiting_ns + load.coming_ns, elsewhere_ns
@@ -237,18 +269,21 @@ class OverloadDetector:
         return {
             "f": self.f,
             "costs": self._costs.snapshot(),
-            "rate": self._rate,
-            "seen": self._seen,
+            "came": list(self._came),
             "last_ns": self._last_ns,
             "is_on": self._is_on,
             "age": [self._age_ns, self._bearable],
             "ahead": self._ahead.snapshot(),
+            "empty_ns": self._empty_ns,
+            "asked": [self._asked, *self._lately],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
-        self.f, self._rate, self._seen = state["f"], state["rate"], state["seen"]
+        self.f, self._came = state["f"], list(state["came"])
         self._last_ns, self._is_on = state["last_ns"], state["is_on"]
         self._age_ns, self._bearable = state["age"]
         self._ahead.restore(state["ahead"])
+        self._empty_ns = state["empty_ns"]
+        self._asked, *self._lately = state["asked"]
         self._costs.restore(state["costs"])

@@ -167,6 +167,28 @@ def test_costs_are_taken_apart_once_different_shares_were_seen() -> None:
     assert costs.at(1.0) == costs.fixed_ns
 
 
+def test_events_in_more_windows_cost_more_and_dropping_is_not_taken_to_be_at_fault() -> None:
+    """1 µs for each pair, all of it saved; shedding is on when events are in many windows."""
+    costs = Costs()
+    for windows, dropped in [(1, 0.0), (4, 0.0), (2, 0.0)] * 10 + [(10, 0.5)] * 20:
+        kept = 100 * windows * (1 - dropped)
+        costs.add(100, round(1000 * kept), dropped, keep=0.95, pairs=100 * windows)
+    assert costs.fixed_ns == pytest.approx(0, abs=200)
+    assert costs.whole_ns == pytest.approx(10_000, rel=0.1)
+    again = Costs()
+    again.restore(costs.snapshot())
+    assert (again.fixed_ns, again.saved_ns) == (costs.fixed_ns, costs.saved_ns)
+
+
+def test_where_windows_make_events_no_dearer_what_dropping_saves_is_known_all_the_same() -> None:
+    costs = Costs()
+    for windows, dropped in [(1, 0.0), (4, 0.0), (2, 0.0)] * 10 + [(4, 0.5), (2, 0.2)] * 20:
+        each_ns = 300 + 700 * (1 - dropped)
+        costs.add(100, round(100 * each_ns), dropped, keep=0.99, pairs=100 * windows)
+    assert costs.fixed_ns == pytest.approx(300, rel=0.1)
+    assert costs.whole_ns == pytest.approx(1000, rel=0.02)
+
+
 def test_breaks_fall_into_the_gaps() -> None:
     weights = np.zeros(101)
     weights[[0, 1, 2, 40, 42, 90, 99]] = [5, 3, 1, 2, 2, 1, 1]
@@ -234,3 +256,50 @@ def test_what_waits_here_besides_is_kept_within_what_is_left_of_the_bound(
     left_s = 1.0 if upstream_s < 1 else 1.0 + upstream_s
     assert max(latency for _, _, latency, _ in one.said) < left_s + 0.02
     assert 0.2 < np.mean([v.amount.share if v.amount else 0 for *_, v in one.after(20)]) < 0.27
+
+
+def test_events_that_come_in_bursts_are_no_higher_rate() -> None:
+    """100 a second: by turns fifty within a millisecond, and fifty in the rest of a second."""
+    detector = OverloadDetector(Overload(20 * SECOND, 0.8))
+    for number in range(1, 400):
+        verdict = detector.observe(
+            Load(
+                now_ns=number * SECOND // 2,
+                arrived=50,
+                came_ns=SECOND // 1000 if number % 2 else SECOND - SECOND // 1000,
+                processed=50,
+                busy_ns=SECOND // 10,
+                age_ns=0,
+            ),
+            size=100,
+        )
+    assert verdict.rate == pytest.approx(100, rel=0.1)
+
+
+def test_where_less_goes_than_was_asked_for_more_is_asked_for() -> None:
+    """Twice what can be done, in events that are not as those that were learnt: a fifth stays."""
+    detector = OverloadDetector(Overload(SECOND, 0.9))
+    look_ns, rate, waiting, share, levels = SECOND // 64, 2_000, 0.0, 0.0, []
+    processed, busy_ns, dropped = 1, COST_NS, 0.0
+    for number in range(1, 64 * 60):
+        verdict = detector.observe(
+            Load(
+                now_ns=number * look_ns,
+                arrived=round(rate / 64),
+                processed=processed,
+                busy_ns=busy_ns,
+                dropped_share=dropped,
+                age_ns=round(waiting / rate * SECOND),
+                youngest_ns=round(waiting / rate * SECOND),
+                idle_ns=0,
+            ),
+            size=100,
+        )
+        share = 0.0 if verdict.amount is None else verdict.amount.share
+        dropped = 0.8 * share
+        waiting += rate / 64
+        processed = round(min(waiting, look_ns / (COST_NS * (1 - dropped))))
+        waiting, busy_ns = waiting - processed, round(processed * COST_NS * (1 - dropped))
+        levels.append(waiting / rate)
+    assert max(levels) < 1.0
+    assert dropped == pytest.approx(0.5, abs=0.1)

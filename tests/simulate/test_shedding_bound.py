@@ -90,3 +90,30 @@ def test_events_that_were_held_to_be_put_in_order_are_not_dropped_for_that(held:
     (counts,) = [one.shedding for one in report.stages if one.shedding is not None]
     assert (counts.dropped, report.ledger.out > 0) == (0, True)
     assert ("elsewhere" in counts.reason) == (held == "1s")
+
+
+def test_what_a_gate_held_for_a_late_stream_is_not_dropped_for_that() -> None:
+    """The gate lets old and young go together: the old have not waited for the pattern."""
+    made = sw.Dataflow("late")
+    sides = []
+    for name, late_ns in (("now", 0), ("late", 1_000 * MS)):
+        at = np.arange(2_000) * 4 * MS
+        came = at + late_ns * np.arange(2_000) // 2_000
+        table = pa.table({"ts": at, "came": came, "kind": np.arange(2_000) % 3})
+        sides.append(
+            made.source(
+                name, sw.table(table), event_time="ts", arrival="came", time_unit="ns", speed=1.0
+            )
+        )
+    sides[0].merge(sides[1]).pattern(
+        sw.seq(*[sw.event(f"e{kind}", of_type=kind) for kind in range(3)]),
+        type="kind",
+        window=sw.count_window(200, every=50),
+        shed=sw.espice(f"{BOUND_MS}ms", f=0.8, drops="pairs"),
+        name="found",
+    ).sink("out", sw.collect_sink())
+    cost = sw.CostModel(per_row_ns=1_000, per_slice_ns=0)
+    report = sw.Simulation(nodes=1, cost=cost).submit(made).wait()
+    (counts,) = [one.shedding for one in report.stages if one.shedding is not None]
+    assert counts.dropped == 0
+    assert "elsewhere" in counts.reason

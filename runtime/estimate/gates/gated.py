@@ -77,7 +77,8 @@ def gated_operators(stages: Sequence[Stage], *, origin_ns: int = 0) -> dict[str,
 
 
 def _makes(step: GatedStep) -> Makes:
-    if isinstance(step, GateStep) or step.passes_on:
+    # A match is as late as any of its events at most, whatever let these go.
+    if isinstance(step, GateStep) or step.passes_on or getattr(step, "leaves_with_rows", False):
         return "rows"
     if getattr(step, "window", None) is not None:
         return "windows"

@@ -92,11 +92,14 @@ class Overload:
         """Take note of rows that come, and say anew what is dropped, if it is time to."""
         oldest_ns = rows.stimulus_time_ns.min().item()
         self._oldest_ns = oldest_ns if self._oldest_ns is None else min(self._oldest_ns, oldest_ns)
-        self._newest_ns = max(self._newest_ns, rows.stimulus_time_ns.max().item())
         before_ns = self._looked_ns
+        if before_ns is None:
+            self._newest_ns = oldest_ns
         if before_ns is None or now_ns - before_ns >= self._bound_ns // _LOOKS:
             self._observe(now_ns, rows)
+        # These are of what the next look sees: how many came, and in how long, of the same rows.
         self._arrived += len(rows)
+        self._newest_ns = max(self._newest_ns, rows.stimulus_time_ns.max().item())
 
     def _observe(self, now_ns: int, rows: Batch) -> None:
         """Look at the load, before these rows are worked off."""
@@ -111,6 +114,7 @@ class Overload:
                 processed=self._processed,
                 busy_ns=self._busy_ns,
                 dropped_share=dropped / asked if asked else 0.0,
+                pairs=asked,
                 age_ns=now_ns - self._oldest_ns,
                 youngest_ns=now_ns - rows.stimulus_time_ns.max().item(),
                 idle_ns=max(self._idle_ns - self._idle_before_ns, 0),

@@ -146,6 +146,11 @@ class PatternStep(GatedStep):
         return False
 
     @property
+    def leaves_with_rows(self) -> bool:
+        """Whether a match leaves with its last event; not so where a `no` ends it."""
+        return not any(one.barred_after for one in self.pattern.alternatives)
+
+    @property
     def revises(self) -> bool:
         """It does not."""
         return False
