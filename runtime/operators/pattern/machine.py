@@ -265,7 +265,8 @@ class PatternMachine(ByEventTime):
             rows = self._rows.at(np.array([turn for turn, _ in found.parts], dtype=np.int64))
             shedding.hit(code, found.window, rows.columns[NUMBER], rows.columns[TYPE])
         for trial in shedding.finish(sorted(self._touched), self._passed_ns):
-            shedding.judged(judged(trial, self._settings, self._conditions.hold))
+            verdict = judged(trial, self._settings, self._conditions.hold)
+            shedding.judged(verdict.standing_for(trial.stands_for))
         self._hits, self._touched = [], set()
 
     def _begins(self, fit: tuple[int, ...]) -> bool:

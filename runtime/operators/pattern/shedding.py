@@ -189,8 +189,8 @@ class WindowShedding:
             number, self._numbers = self._numbers, self._numbers + 1
             whole = self._overload.keeps_whole(number)
             windows.open.append(OpenWindow(key, low, end, end_ns, number, size, whole))
-            if self._overload.has_begun and self._budget.takes(size):
-                windows.open[-1].trial = Trial()
+            if self._overload.has_begun and (many := self._budget.takes(size)):
+                windows.open[-1].trial = Trial(stands_for=many)
         if not windows.open:
             return
         windows.add(own.numbers, own.types)
