@@ -55,7 +55,7 @@ def draw(queries: Sequence[Drawn], *, surge_s: float) -> Path:
     axes[0, 0].set_ylabel("worst latency of each second, s")
     axes[0, 0].legend(fontsize=8, loc="upper left")
     axes[1, 0].set_ylabel("recall, %")
-    axes[1, 0].legend(fontsize=8, loc="lower left")
+    axes[1, min(1, len(queries) - 1)].legend(fontsize=8, loc="upper right")
     figure.suptitle("shed-bound: twice what can be done, from the dotted line on")
     return save_picture(figure, OUT, "shed-bound")
 

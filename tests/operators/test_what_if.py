@@ -11,7 +11,7 @@ import pytest
 
 import slackwater as sw
 from runtime.operators.pattern.machine import PatternMachine
-from runtime.operators.pattern.what_if import Judged, Seen, Trial, judged
+from runtime.operators.pattern.what_if import Budget, Judged, Seen, Trial, judged
 from runtime.patterns.language import Seq
 from runtime.patterns.normalise import normal_of
 from runtime.patterns.rules import rules_of
@@ -132,3 +132,24 @@ def test_what_is_told_is_near_what_is_lost(name: str, make: Any) -> None:
     lost, false = len(every - found) / len(every), len(found - every) / len(every)
     assert counts.lost_share == pytest.approx(lost, abs=0.08)
     assert counts.false_share == pytest.approx(false, abs=0.08)
+
+
+def test_windows_that_are_tried_stand_for_those_that_are_not() -> None:
+    """All of the first ones lose their match, and are tried; of the later ones every fifth is."""
+    told = Judged()
+    for many, lost in [(1, 1)] * 20 + [(5, 0)] * 20:
+        told = told.plus(Judged(1, 1, lost, 0).standing_for(many))
+    assert (told.matches, told.lost) == (40, 20)
+    assert told.shared(1) == round(40 * 20 / 120)
+    assert Judged().shared(2) == 0
+
+
+def test_a_budget_tells_for_how_many_windows_one_is_tried() -> None:
+    """At first many are tried, later a few; together they stand for all up to the last of them."""
+    budget = Budget(one_of=4, saved=1 << 15)
+    budget.came(4_000, 4_000)
+    told = [budget.takes(window, 1_000) for window in range(400)]
+    assert sum(told) == max(at for at, many in enumerate(told, 1) if many)
+    assert 20 < sum(map(bool, told)) < 50  # as many as may be noted, and no more
+    budget.came(1 << 15, 1 << 15)
+    assert max(budget.takes(window, 100) for window in range(400, 440)) > 100

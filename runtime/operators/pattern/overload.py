@@ -263,8 +263,8 @@ class Overload:
             changes=report.changes,
             judged_windows=self._judged.windows,
             judged_matches=self._judged.matches,
-            judged_lost=self._judged.lost,
-            judged_false=self._judged.false,
+            judged_lost=self._judged.shared(1),
+            judged_false=self._judged.shared(2),
             most_lost_share=self._lost[1] / self._lost[0] if self._lost[0] else None,
             spells=[list(one) for one in self._spells],
         )
@@ -281,7 +281,7 @@ class Overload:
             "idle": [self._idle_ns, self._idle_before_ns],
             "seen": list(self._seen),
             "lost": [*self._lost, self._kept_share, self._looks],
-            "judged": list(self._judged),
+            "judged": [*self._judged[:4], list(self._judged.of_all)],
             "began_ns": self._began_ns,
             "reason": self._reason,
             "rest_ns": self._rest_ns,
@@ -298,7 +298,9 @@ class Overload:
         self._idle_ns, self._idle_before_ns = state["idle"]
         self._work, self._seen = list(state["work"]), list(state["seen"])
         *self._lost, self._kept_share, self._looks = state["lost"]
-        self._judged, self._began_ns = Judged(*state["judged"]), state["began_ns"]
+        windows, matches, lost, false, (first, second, third) = state["judged"]
+        self._judged = Judged(windows, matches, lost, false, (first, second, third))
+        self._began_ns = state["began_ns"]
         self._reason, self._rest_ns = state["reason"], state["rest_ns"]
         self._spells = [list(one) for one in state["spells"]]
 

@@ -207,8 +207,8 @@ class WindowShedding:
             number, self._numbers = self._numbers, self._numbers + 1
             whole = self._drops.keeps_whole(number)
             windows.open.append(OpenWindow(key, low, end, end_ns, number, size, whole))
-            if self._overload.has_begun and self._budget.takes(number, size):
-                windows.open[-1].trial = Trial()
+            if self._overload.has_begun and (many := self._budget.takes(number, size)):
+                windows.open[-1].trial = Trial(stands_for=many)
         if not windows.open:
             return
         windows.add(own.numbers, own.types)
@@ -263,7 +263,7 @@ class WindowShedding:
                     windows.last_size = size
                 if one.trial is not None and one.trial.events:
                     verdict, matches = judge(one.trial)
-                    self._overload.judged(verdict)
+                    self._overload.judged(verdict.standing_for(one.trial.stands_for))
                     self._budget.judged(verdict, len(one.trial.events))
                     if self._drops.learns_from_trials:
                         one.is_shed, one.hits = False, one.trial.hits(matches, one.first)

@@ -51,9 +51,11 @@ class Trial:
 
     Attributes:
         events: those of it that fit something, in order.
+        stands_for: so many windows, itself and those before it that were not tried.
     """
 
     events: list[Seen] = field(default_factory=list)
+    stands_for: int = 1
 
     def hits(self, matches: list[Parts], first: int) -> list[tuple[Int64Array, Int64Array]]:
         """Return types and positions of the events of matches, in a window that begins there."""
@@ -69,12 +71,14 @@ class Trial:
 
     def snapshot(self) -> list[Any]:
         """Return all state, as plain values."""
-        return [[*one[:3], list(one.fits), *one[4:]] for one in self.events]
+        return [self.stands_for, *([*one[:3], list(one.fits), *one[4:]] for one in self.events)]
 
     @classmethod
     def of(cls, state: list[Any]) -> Trial:
         """Return one from a snapshot."""
-        return cls([Seen(n, at, turn, tuple(fits), *rest) for n, at, turn, fits, *rest in state])
+        stands_for, *events = state
+        seen = [Seen(n, at, turn, tuple(fits), *rest) for n, at, turn, fits, *rest in events]
+        return cls(seen, stands_for)
 
 
 class Budget:
@@ -91,6 +95,7 @@ class Budget:
         self._events = self._fit = 0
         self._matches = 0  # judged so far
         self._noted: float | None = None  # events of a window that was tried, in the mean
+        self._passed = 0  # windows since the last that was tried
 
     def came(self, events: int, fit: int) -> None:
         """Take note of events, and how many of them fit something."""
@@ -104,26 +109,28 @@ class Budget:
         self._matches += what.matches
         self._noted = noted if self._noted is None else self._noted + (noted - self._noted) / 16
 
-    def takes(self, window: int, size: int) -> bool:
-        """Return whether a window that opens now, of so many events, is tried.
+    def takes(self, window: int, size: int) -> int:
+        """Return for how many windows one that opens now, of so many events, is tried; 0: not.
 
-        Not all of them while events may be noted, but some, drawn by their numbers: else it would
-        be those that a read begins with, and these fare differently.
+        At first many are, later a few: without that the first would count too much. They are drawn
+        by their numbers: else it would be those that reads begin with, and these fare differently.
         """
+        self._passed += 1
         if self._left < 0 or not self._events:
-            return False
+            return 0
         if draws_of_windows(np.array([window]), seed=_SEED).item() >= 1 / _ONE_OF_WINDOWS:
-            return False
+            return 0
         self._left -= size * self._fit / self._events if self._noted is None else self._noted
-        return True
+        stands_for, self._passed = self._passed, 0
+        return stands_for
 
     def snapshot(self) -> list[Any]:
         """Return all state, as plain values."""
-        return [self._left, self._events, self._fit, self._matches, self._noted]
+        return [self._left, self._events, self._fit, self._matches, self._noted, self._passed]
 
     def restore(self, state: list[Any]) -> None:
         """Continue from a snapshot."""
-        self._left, self._events, self._fit, self._matches, self._noted = state
+        self._left, self._events, self._fit, self._matches, self._noted, self._passed = state
 
 
 class Judged(NamedTuple):
@@ -134,16 +141,35 @@ class Judged(NamedTuple):
         matches: of them, had nothing been dropped.
         lost: of these, those that were not found.
         false: matches that were found, and are none.
+        of_all: matches, lost and false ones, each for as many windows as its own stands for.
     """
 
     windows: int = 0
     matches: int = 0
     lost: int = 0
     false: int = 0
+    of_all: tuple[int, int, int] = (0, 0, 0)
+
+    def shared(self, which: int) -> int:
+        """Return lost (1) or false (2) matches, as many of these as of those of all windows."""
+        every = self.of_all[0]
+        return round(self.matches * self.of_all[which] / every) if every else 0
 
     def plus(self, other: Judged) -> Judged:
         """Return both together."""
-        return Judged(*(one + its for one, its in zip(self, other, strict=True)))
+        mine, its = self.of_all, other.of_all
+        return Judged(
+            self.windows + other.windows,
+            self.matches + other.matches,
+            self.lost + other.lost,
+            self.false + other.false,
+            (mine[0] + its[0], mine[1] + its[1], mine[2] + its[2]),
+        )
+
+    def standing_for(self, many: int) -> Judged:
+        """Return it as one of so many windows."""
+        each = (many * self.matches, many * self.lost, many * self.false)
+        return self._replace(of_all=each)
 
 
 def judged(trial: Trial, settings: Settings, holds: HoldsOfTurns) -> tuple[Judged, list[Parts]]:
