@@ -3,9 +3,10 @@
 It knows nothing of patterns: it sees each event of a window by its type and its position, and
 afterwards which of them were in a match. `words` is what users write, `settings` what that is.
 `machine` joins `detector` (how much: `costs`, `breaks`) with a `shedder` (which): `espice`,
-`featured`, `rivals`. A model is counted in a `table` of cells (`places`), begins with what types
-and places say apart (`priors`), is brought to a scale (`scales`) and cut (`thresholds`); `change`
-tells when it is out of date, `matches` what it costs.
+`featured`, `contest` (of these two the one that loses less, by its `evidence`), `rivals`. A model
+is counted in a `table` of cells (`places`), begins with what types and places say apart (`priors`),
+is brought to a scale (`scales`) and cut (`thresholds`); `change` tells when it is out of date,
+`matches` what it costs.
 """
 
 from runtime.shedding.detector import Load, OverloadDetector, Verdict

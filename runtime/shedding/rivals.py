@@ -11,7 +11,7 @@ from runtime.model import BoolArray, Int64Array
 from runtime.shedding.draws import FloatArray
 from runtime.shedding.places import Sizes
 from runtime.shedding.settings import Model
-from runtime.shedding.shedder import Shedder
+from runtime.shedding.shedder import CHANCE, Shedder
 from runtime.shedding.table import MOST_TYPES
 from runtime.shedding.windows import FinishedWindows
 
@@ -27,6 +27,11 @@ class RandomShedder(Shedder):
     def size(self) -> float:
         """Events of a window, in the mean; 0: none has finished."""
         return self._events / self._windows if self._windows else 0.0
+
+    @property
+    def ranked_by(self) -> str:
+        """Chance."""
+        return CHANCE
 
     def learn(self, finished: FinishedWindows) -> None:
         """Count windows and their events."""
@@ -47,7 +52,7 @@ class RandomShedder(Shedder):
         """Return the share that is to be dropped, for each."""
         return np.full(len(types), self._share)
 
-    def surely_dropped(self, types: Int64Array) -> BoolArray:
+    def surely_dropped(self, types: Int64Array, features: Int64Array | None = None) -> BoolArray:  # noqa: ARG002
         """Return whether all are dropped."""
         return np.full(len(types), self._share >= 1)
 
@@ -97,6 +102,11 @@ class BaselineShedder(Shedder):
         """Whether it knows how often types come."""
         return bool(self._counts.any())
 
+    @property
+    def ranked_by(self) -> str:
+        """The weights of types."""
+        return "weight (type)" if self.is_trained else CHANCE
+
     def learn(self, finished: FinishedWindows) -> None:
         """Count types in windows that are over."""
         begin = 0
@@ -143,11 +153,11 @@ class BaselineShedder(Shedder):
         """Return the share of its type that is dropped, for each."""
         return self._chances.take(np.where(types < 0, MOST_TYPES, types), mode="clip")
 
-    def surely_dropped(self, types: Int64Array) -> BoolArray:
+    def surely_dropped(self, types: Int64Array, features: Int64Array | None = None) -> BoolArray:  # noqa: ARG002
         """Return which are of a type that is dropped altogether."""
         return self.chances(types, types, sizes=1, features=None) >= 1
 
-    def never_dropped(self, types: Int64Array) -> BoolArray:
+    def never_dropped(self, types: Int64Array, features: Int64Array | None = None) -> BoolArray:  # noqa: ARG002
         """Return which are of a type that is not dropped at all."""
         return self.chances(types, types, sizes=1, features=None) <= 0
 

@@ -23,6 +23,9 @@ from runtime.shedding.draws import FloatArray, draws_of_events, draws_of_windows
 from runtime.shedding.places import Sizes
 from runtime.shedding.windows import FinishedWindows
 
+CHANCE = "chance"
+"""What events are ranked by that cannot be told apart."""
+
 
 @dataclass(frozen=True)
 class Amount:
@@ -68,6 +71,11 @@ class Shedder(ABC):
     def is_trained(self) -> bool:
         """Whether it can tell events apart; if not, they are dropped at random."""
         return True
+
+    @property
+    @abstractmethod
+    def ranked_by(self) -> str:
+        """What it goes by now, for people."""
 
     def aim(self, amount: Amount | None) -> None:
         """Drop so much from now on; None: nothing."""
@@ -137,11 +145,11 @@ class Shedder(ABC):
             return np.zeros(len(types))
         return self.chances(types, positions, sizes=sizes, features=features)
 
-    def surely_dropped(self, types: Int64Array) -> BoolArray:
+    def surely_dropped(self, types: Int64Array, features: Int64Array | None = None) -> BoolArray:  # noqa: ARG002
         """Return which events are dropped wherever they are, but of windows that are kept whole."""
         return np.zeros(len(types), np.bool_)
 
-    def never_dropped(self, types: Int64Array) -> BoolArray:
+    def never_dropped(self, types: Int64Array, features: Int64Array | None = None) -> BoolArray:  # noqa: ARG002
         """Return which events are dropped nowhere."""
         return np.full(len(types), self._amount is None)
 

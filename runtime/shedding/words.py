@@ -16,7 +16,7 @@ def espice(
     *,
     f: float | None = None,
     seed: int = 0,
-    features: bool = False,
+    feature: object | None = None,
     **model: Any,
 ) -> Espice:
     """Drop the events that are least likely to be in a match, when a latency bound is at risk.
@@ -26,17 +26,19 @@ def espice(
         f: the share of it at which shedding starts, above 0 and below 1; left away: found from the
             model.
         seed: of all draws: a run that is repeated drops the same.
-        features: whether what else the operator knows of an event counts besides type and position.
+        feature: an expression over a row's columns, of few different values, such as
+            `sw.col("change") > 0`: text, whole numbers, or true and false. Events are told apart
+            by it, too, where that has been seen to lose fewer matches.
         model: how utilities are learnt: `cells`, `scale`, `smooth`, `cutting`, `first`, `every`,
             `keep`, `detect`, `explore`, `sample`. See `Model`.
 
     Raises:
         SettingError: one is out of its range, or there is none of that name.
 
-    Source: [espice] §3.
+    Source: [espice] §3; the feature is after gSPICE, arXiv 2309.16405.
     """
-    kind: Kind = "featured" if features else "espice"
-    return Espice(_overload(latency, f), _model("espice", model), seed, kind)
+    kind: Kind = "espice" if feature is None else "contest"
+    return Espice(_overload(latency, f), _model("espice", model), seed, kind, feature=feature)
 
 
 def random_shedding(

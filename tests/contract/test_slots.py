@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from itertools import cycle
 from random import Random
 from typing import Any
@@ -170,7 +171,9 @@ def test_a_log_replays_a_slot_without_a_restart_too() -> None:
         assert canonical(again.snapshot()) == canonical(slot.snapshot())
 
 
-@pytest.mark.parametrize("kind", [espice, random_shedding])
+@pytest.mark.parametrize(
+    "kind", [espice, partial(espice, feature=sw.col("kind") % 2, first=8), random_shedding]
+)
 def test_a_log_replays_what_was_shed_and_when(kind: Any) -> None:
     """Also of a slot that is put away in between: load is a matter of time, and time is logged."""
     flow = sw.Dataflow("sheds")

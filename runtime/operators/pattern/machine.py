@@ -25,7 +25,7 @@ from runtime.operators.pattern.leaving import Leaving
 from runtime.operators.pattern.numbering import EventNumbers, with_openers
 from runtime.operators.pattern.rows import Rows
 from runtime.operators.pattern.shedding import NOTHING, Kept, WindowShedding
-from runtime.operators.pattern.step import NUMBER, TYPE, PatternStep
+from runtime.operators.pattern.step import PatternStep
 from runtime.operators.pattern.what_if import Seen, judged
 from runtime.patterns.keys import matcher_of
 from runtime.patterns.matcher import KeyMatcher
@@ -201,8 +201,9 @@ class PatternMachine(ByEventTime):
         turns = np.arange(self._turn, self._turn + len(rows))
         self._turn += len(rows)
         if numbers is not None and kept is not None:
+            known = [numbers, *kept.known.take(places, axis=1)]
             rows = rows.with_columns(
-                {**rows.columns, NUMBER: numbers, TYPE: kept.types.take(places)}
+                {**rows.columns, **dict(zip(self._step.shed_columns, known, strict=True))}
             )
         self._rows.add(turns, self._leaving.kept(rows))
         events_of = zip(
@@ -263,7 +264,8 @@ class PatternMachine(ByEventTime):
         """Tell the shedder which events were in matches, and which windows are over."""
         for code, found in self._hits:
             rows = self._rows.at(np.array([turn for turn, _ in found.parts], dtype=np.int64))
-            shedding.hit(code, found.window, rows.columns[NUMBER], rows.columns[TYPE])
+            number, *known = (rows.columns[name] for name in self._step.shed_columns)
+            shedding.hit(code, found.window, number, np.stack(known))
         for trial in shedding.finish(sorted(self._touched), self._passed_ns):
             shedding.judged(judged(trial, self._settings, self._conditions.hold))
         self._hits, self._touched = [], set()

@@ -12,13 +12,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from runtime.model import Batch, BoolArray, Int64Array
 from runtime.operators.ground.arrays import unfold
-from runtime.operators.ground.keys import KeyIndex
+from runtime.operators.pattern.kinds import EventKinds
 from runtime.operators.pattern.open_windows import KeyWindows, OpenWindow, covering, whole
-from runtime.operators.pattern.overload import Overload, places_of, repetitions_of
+from runtime.operators.pattern.overload import Overload, places_of
 from runtime.operators.pattern.step import PatternStep
 from runtime.operators.pattern.what_if import Budget, Judged, Trial
 from runtime.patterns.scopes import OpenedWindows, Within
@@ -32,26 +31,26 @@ class Kept(NamedTuple):
     """What becomes of rows.
 
     Attributes:
-        types: shape (rows,), the code of each row's type.
+        known: shape (1 or 2, rows), what is known of each row, see `EventKinds`.
         is_shed: shape (rows,): no window of theirs keeps them.
         lost: {row: keys of the windows that it is dropped of}, of those that fit something and are
             not shed.
         tried: {row: of windows that are tried the trial, and whether it loses it}.
     """
 
-    types: Int64Array
+    known: Int64Array
     is_shed: BoolArray
     lost: dict[int, frozenset[int]]
     tried: dict[int, list[tuple[Trial, bool]]]
 
 
 class _Own(NamedTuple):
-    """The rows of one key in a read; shape (rows,) each."""
+    """The rows of one key in a read; shape (rows,) each, but what is known: (1 or 2, rows)."""
 
     at: Int64Array
     numbers: Int64Array
     times: Int64Array
-    types: Int64Array
+    known: Int64Array
     opens: BoolArray
     events: Int64Array
     matters: BoolArray
@@ -69,30 +68,11 @@ class WindowShedding:
         assert not isinstance(step.scope, Within)
         self._rule = step.scope
         self._opens = step.scope.asked if isinstance(step.scope, OpenedWindows) else None
-        self._type_column = step.type_column
-        self._types: KeyIndex | dict[tuple[int, ...], int]
-        repeated = repetitions_of(step)
-        if step.type_column is None:
-            self._types, codes = {}, {}
-        else:
-            self._types = KeyIndex(1)
-            codes = self._coded(repeated)
+        self._kinds = EventKinds(step)
         self._of_key: dict[int, KeyWindows] = {}
         self._numbers = 0  # of windows so far
-        self._overload = Overload(step.shed, codes)
+        self._overload = Overload(step.shed, self._kinds.repetitions)
         self._budget = Budget()
-
-    def _coded(self, repeated: dict[Any, int]) -> dict[int, int]:
-        """Return it by the codes of types, which these are the first to get."""
-        assert isinstance(self._types, KeyIndex)
-        if not repeated:
-            return {}
-        values = pa.array(list(repeated))
-        column = (
-            values if pa.types.is_string(values.type) else values.to_numpy(zero_copy_only=False)
-        )
-        codes = self._types.codes([column], len(values)).tolist()
-        return dict(zip(codes, repeated.values(), strict=True))
 
     @property
     def counts(self) -> SheddingCounts:
@@ -121,16 +101,6 @@ class WindowShedding:
         """Take note of rows that come, and say anew what is dropped."""
         self._overload.look(rows, now_ns)
 
-    def _types_of(self, rows: Batch, places: Int64Array, fits: list[tuple[int, ...]]) -> Int64Array:
-        """Return the code of each row's type; without a column for it, of what it fits."""
-        if isinstance(self._types, KeyIndex):
-            assert self._type_column is not None
-            return self._types.codes([rows.columns[self._type_column]], len(rows))
-        found = np.zeros(len(rows), dtype=np.int64)
-        known = self._types
-        found[places] = [known.setdefault(one, len(known) + 1) for one in fits]
-        return found
-
     def dropped(
         self,
         rows: Batch,
@@ -150,11 +120,11 @@ class WindowShedding:
             places: which rows fit something.
             fits: of these, what.
         """
-        types = self._types_of(rows, places, fits)
+        known = self._kinds.of(rows, places, fits)
         opens = np.zeros(len(rows), dtype=np.bool_)
         if self._opens is not None:
             opens[places] = [self._opens in one for one in fits]
-        kept = Kept(types, np.zeros(len(rows), dtype=np.bool_), {}, {})
+        kept = Kept(known, np.zeros(len(rows), dtype=np.bool_), {}, {})
         matters = np.zeros(len(rows), dtype=np.bool_)
         matters[places] = True
         times = rows.event_time_ns
@@ -168,7 +138,7 @@ class WindowShedding:
                 at,
                 numbers.take(at),
                 times.take(at),
-                types.take(at),
+                known.take(at, axis=1),
                 opens.take(at),
                 events.take(at),
                 matters.take(at),
@@ -193,7 +163,7 @@ class WindowShedding:
                 windows.open[-1].trial = Trial()
         if not windows.open:
             return
-        windows.add(own.numbers, own.types)
+        windows.add(own.numbers, own.known)
         begin = own.numbers.item(0)
         first, behind = windows.ranges(begin, own.times)
         for one, at_end in zip(windows.open, behind.tolist(), strict=True):
@@ -223,7 +193,7 @@ class WindowShedding:
             rows = begin + np.flatnonzero(own.matters[begin:end])
             positions = own.numbers.take(rows) - one.first
             lost = self._overload.would_drop(
-                own.types.take(rows), positions, events=own.events.take(rows), window=one
+                own.known.take(rows, axis=1), positions, events=own.events.take(rows), window=one
             )
             for row, is_lost in zip(own.at.take(rows).tolist(), lost.tolist(), strict=True):
                 kept.tried.setdefault(row, []).append((one.trial, is_lost))
@@ -244,14 +214,14 @@ class WindowShedding:
         may = np.array([not one.is_whole for one in every])
         windows = [one for one in every if not one.is_whole]
         first, behind = first[may], behind[may]
-        surely = self._overload.surely_dropped(own.types)
-        # Types that are dropped everywhere, or nowhere, need no look at each pair.
-        drawn = np.flatnonzero(~surely & ~self._overload.never_dropped(own.types))
+        surely = self._overload.surely_dropped(own.known)
+        # What is dropped everywhere, or nowhere, needs no look at each pair.
+        drawn = np.flatnonzero(~surely & ~self._overload.never_dropped(own.known))
         low, high = drawn.searchsorted(first), drawn.searchsorted(behind)
         which, places = unfold(low, high - low)
         at = drawn.take(places)
         mask = self._overload.drop(
-            own.types.take(at),
+            own.known.take(at, axis=1),
             own.numbers.take(at) - whole([one.first for one in windows]).take(which),
             windows=whole([one.number for one in windows]).take(which),
             events=own.events.take(at),
@@ -300,15 +270,15 @@ class WindowShedding:
 
     # -- learning -----------------------------------------------------------------------
 
-    def hit(self, code: int, window: int, numbers: Int64Array, types: Int64Array) -> None:
-        """Take note of a match: the key of its window, its events' numbers and types."""
+    def hit(self, code: int, window: int, numbers: Int64Array, known: Int64Array) -> None:
+        """Take note of a match of a window: its events' numbers, and what is known of them."""
         windows = self._of_key.get(code)
         if windows is None:
             return
         for one in windows.open:
             if one.key == window:
                 if not one.is_shed:
-                    one.hits.append((types, numbers - one.first))
+                    one.hits.append((known, numbers - one.first))
                 return
 
     def judged(self, what: Judged) -> None:
@@ -341,7 +311,7 @@ class WindowShedding:
                 if one.trial is not None and one.trial.events:
                     tried.append(one.trial)
                 if not one.is_shed and size > 0:
-                    over.append((one, size, windows.types_of(one.first, end)))
+                    over.append((one, size, windows.known_of(one.first, end)))
             windows.forget()
         if over:
             self._overload.learn(self._finished(over))
@@ -350,19 +320,19 @@ class WindowShedding:
     def _finished(self, over: list[tuple[OpenWindow, int, Int64Array]]) -> FinishedWindows:
         sampled = self._overload.samples(np.array([one.number for one, _, _ in over]))
         hits = [
-            (index, types, positions)
+            (index, known, positions)
             for index, (one, _, _) in enumerate(over)
-            for types, positions in one.hits
+            for known, positions in one.hits
         ]
         every = [
-            (index, types, np.arange(size))
-            for index, (_, size, types) in enumerate(over)
+            (index, known, np.arange(size))
+            for index, (_, size, known) in enumerate(over)
             if sampled[index]
         ]
         return FinishedWindows(
             sizes=np.array([size for _, size, _ in over], dtype=np.int64),
             hits=places_of(hits),
-            matches=np.repeat(np.arange(len(hits)), [len(types) for _, types, _ in hits]),
+            matches=np.repeat(np.arange(len(hits)), [len(positions) for _, _, positions in hits]),
             sampled=sampled,
             events=places_of(every),
         )
@@ -373,15 +343,12 @@ class WindowShedding:
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, as plain values."""
-        types = self._types
         return {
             "overload": self._overload.snapshot(),
             "of_key": [[code, one.snapshot()] for code, one in self._of_key.items()],
             "numbers": self._numbers,
             "budget": self._budget.snapshot(),
-            "types": types.snapshot()
-            if isinstance(types, KeyIndex)
-            else [[list(fits), code] for fits, code in types.items()],
+            "kinds": self._kinds.snapshot(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -389,10 +356,7 @@ class WindowShedding:
         self._overload.restore(state["overload"])
         self._numbers = state["numbers"]
         self._budget.restore(state["budget"])
-        if isinstance(self._types, KeyIndex):
-            self._types.restore(state["types"])
-        else:
-            self._types = {tuple(fits): code for fits, code in state["types"]}
+        self._kinds.restore(state["kinds"])
         for code, one in state["of_key"]:
             self._of_key[code] = KeyWindows(self._rule)
             self._of_key[code].restore(one)
