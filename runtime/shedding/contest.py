@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import BoolArray, Int64Array
+from runtime.model import Int64Array
 from runtime.shedding.draws import FloatArray
 from runtime.shedding.espice import EspiceShedder
 from runtime.shedding.evidence import Evidence
@@ -21,6 +21,7 @@ from runtime.shedding.featured import FeaturedShedder
 from runtime.shedding.places import Sizes
 from runtime.shedding.settings import Model
 from runtime.shedding.shedder import Shedder
+from runtime.shedding.spans import Dropped, Spans
 from runtime.shedding.windows import FinishedWindows
 
 SHARES = (1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6)
@@ -129,13 +130,22 @@ class ContestShedder(Shedder):
         """Return the chance of each pair by the model that is used."""
         return self.model.chances(types, positions, sizes=sizes, features=features)
 
-    def surely_dropped(self, types: Int64Array, features: Int64Array | None = None) -> BoolArray:
-        """Return which are dropped at all positions, but of windows that are kept whole."""
-        return self.model.surely_dropped(types, features)
+    def bounds(
+        self, types: Int64Array, features: Int64Array | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the least and the highest chance of each event, wherever it is in a window."""
+        return self.model.bounds(types, features)
 
-    def never_dropped(self, types: Int64Array, features: Int64Array | None = None) -> BoolArray:
-        """Return which are dropped at no position."""
-        return self.model.never_dropped(types, features)
+    def drop_spans(
+        self,
+        types: Int64Array,
+        spans: Spans,
+        *,
+        events: Int64Array,
+        features: Int64Array | None = None,
+    ) -> Dropped:
+        """Return which pairs of a read are dropped, by the model that is used."""
+        return self.model.drop_spans(types, spans, events=events, features=features)
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, as plain values."""

@@ -11,8 +11,10 @@ from runtime.model import BoolArray, Int64Array
 from runtime.shedding.change import ChangeTest
 from runtime.shedding.draws import FloatArray
 from runtime.shedding.places import Sizes, end_cells, first_cells, within
+from runtime.shedding.runs import DRAWN, OPEN, SURELY, CellTable, CutTable
 from runtime.shedding.settings import Model
 from runtime.shedding.shedder import CHANCE, Shedder
+from runtime.shedding.spans import Dropped, Spans
 from runtime.shedding.table import Learnt, UtilityTable
 from runtime.shedding.thresholds import LEVELS, Cut, Utilities, cdt_of_partitions, cut_of
 from runtime.shedding.windows import FinishedWindows
@@ -108,18 +110,20 @@ class EspiceShedder(Shedder):
     def _rows(self, types: Int64Array, features: Int64Array | None) -> Int64Array:  # noqa: ARG002
         """Return the row of the model that each pair is looked up in."""
         unseen = len(self._learnt.utilities) - 1
-        return np.where((types >= 0) & (types < unseen), types, unseen)
+        # As unsigned numbers, so a negative code is a very high one.
+        rows = np.minimum(types.astype(np.uint64), np.uint64(unseen))
+        return rows.view(np.int64)
 
     def _rebuild(self) -> None:
         """Build the model, and what pairs and types are looked up in."""
         self._learnt = self._built()
         utilities = self._learnt.utilities
         self._flat = utilities.ravel()
+        self._by_cell = CellTable(utilities)
         sums = np.zeros((len(utilities), utilities.shape[1] + 1), np.int64)
         np.cumsum(utilities, axis=1, out=sums[:, 1:])
         self._sums = sums.ravel()
         self._ranked = self._of_mean_window(sums)
-        self._least, self._most = utilities.min(axis=1), utilities.max(axis=1)
         self._cumulated = cdt_of_partitions(*self._ranked, 1)
 
     def _of_mean_window(self, sums: Int64Array) -> tuple[Utilities, FloatArray]:
@@ -149,6 +153,7 @@ class EspiceShedder(Shedder):
             drop = self._share * self._learnt.size / partitions
             self._cut = cut_of(self._cumulated, drop, how=self._model.cutting)
         self._chances = self._cut.chances.ravel()
+        self._cut_table = CutTable(self._by_cell, self._cut.chances)
 
     def chances(
         self,
@@ -199,17 +204,44 @@ class EspiceShedder(Shedder):
         mean: Int64Array = np.rint(sums / (end - first)).astype(np.int64)
         return mean
 
-    def surely_dropped(self, types: Int64Array, features: Int64Array | None = None) -> BoolArray:
-        """Return which are dropped at all positions, but of windows that are kept whole."""
-        in_all = self._cut.chances.min(axis=0) >= 1
-        found: BoolArray = in_all[self._most].take(self._rows(types, features))
-        return found
+    def bounds(
+        self, types: Int64Array, features: Int64Array | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the least and the highest chance of each event, wherever it is in a window."""
+        rows = self._rows(types, features)
+        return self._cut_table.low.take(rows), self._cut_table.high.take(rows)
 
-    def never_dropped(self, types: Int64Array, features: Int64Array | None = None) -> BoolArray:
-        """Return which are dropped at no position."""
-        in_none = self._cut.chances.max(axis=0) <= 0
-        found: BoolArray = in_none[self._least].take(self._rows(types, features))
-        return found
+    def _settled(
+        self, types: Int64Array, features: Int64Array | None, events: Int64Array
+    ) -> tuple[BoolArray, BoolArray]:
+        """Return which events are dropped wherever they are, and of which that is not settled."""
+        rows = self._rows(types, features)
+        states = self._cut_table.states.take(rows)
+        surely = states == SURELY
+        if self._cut_table.is_drawn:
+            drawn = np.flatnonzero(states == DRAWN)
+            surely[drawn] = self._drawn(self._cut_table.low.take(rows[drawn]), events[drawn])
+        return surely, states == OPEN
+
+    def _of_open(
+        self,
+        types: Int64Array,
+        spans: Spans,
+        events: Int64Array,
+        features: Int64Array | None,
+        surely: BoolArray,
+        open_: Int64Array,
+    ) -> Dropped:
+        """Look at pairs stretch by stretch, where that is quicker than one by one."""
+        pieces = None
+        if self.is_trained:
+            pieces = self._cut_table.pieces(spans, share=len(open_) / max(len(types), 1))
+        if pieces is None:
+            return super()._of_open(types, spans, events, features, surely, open_)
+        rows = self._rows(types, features)
+        return self._cut_table.dropped(
+            rows, pieces, surely=surely, events=events, drawn=self._drawn
+        )
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, as plain values."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import BoolArray, Int64Array
+from runtime.model import Int64Array
 from runtime.shedding.draws import FloatArray
 from runtime.shedding.places import Sizes
 from runtime.shedding.settings import Model
@@ -52,9 +52,12 @@ class RandomShedder(Shedder):
         """Return the share that is to be dropped, for each."""
         return np.full(len(types), self._share)
 
-    def surely_dropped(self, types: Int64Array, features: Int64Array | None = None) -> BoolArray:  # noqa: ARG002
-        """Return whether all are dropped."""
-        return np.full(len(types), self._share >= 1)
+    def bounds(
+        self, types: Int64Array, features: Int64Array | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the share that is to be dropped, for each."""
+        chances = self.chances(types, types, sizes=1, features=features)
+        return chances, chances
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, as plain values."""
@@ -153,13 +156,12 @@ class BaselineShedder(Shedder):
         """Return the share of its type that is dropped, for each."""
         return self._chances.take(np.where(types < 0, MOST_TYPES, types), mode="clip")
 
-    def surely_dropped(self, types: Int64Array, features: Int64Array | None = None) -> BoolArray:  # noqa: ARG002
-        """Return which are of a type that is dropped altogether."""
-        return self.chances(types, types, sizes=1, features=None) >= 1
-
-    def never_dropped(self, types: Int64Array, features: Int64Array | None = None) -> BoolArray:  # noqa: ARG002
-        """Return which are of a type that is not dropped at all."""
-        return self.chances(types, types, sizes=1, features=None) <= 0
+    def bounds(
+        self, types: Int64Array, features: Int64Array | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the share of its type that is dropped, for each: the same at all places."""
+        chances = self.chances(types, types, sizes=1, features=features)
+        return chances, chances
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, as plain values."""

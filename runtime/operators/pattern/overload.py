@@ -14,7 +14,7 @@ import numpy as np
 from runtime.model import Batch, BoolArray, Int64Array
 from runtime.operators.pattern.open_windows import OpenWindow
 from runtime.operators.pattern.what_if import Judged
-from runtime.shedding import Espice, FinishedWindows, Load, Places, Shedding
+from runtime.shedding import Dropped, Espice, FinishedWindows, Load, Places, Shedding, Spans
 from runtime.shedding.counts import SheddingCounts
 
 _LOOKS = 64
@@ -133,23 +133,10 @@ class Overload:
         self._arrived = self._processed = self._busy_ns = 0
         self._oldest_ns = None
 
-    def drop(
-        self,
-        known: Int64Array,
-        positions: Int64Array,
-        *,
-        windows: Int64Array,
-        events: Int64Array,
-        sizes: Int64Array,
-    ) -> BoolArray:
-        """Return which pairs are dropped; see `EventKinds` and `Shedder.drop`."""
-        return self._shedding.drop(
-            known[0],
-            positions,
-            windows=windows,
-            events=events,
-            sizes=sizes,
-            features=feature_of(known),
+    def drop(self, known: Int64Array, spans: Spans, *, events: Int64Array) -> Dropped:
+        """Return which pairs are dropped; see `EventKinds` and `Shedder.drop_spans`."""
+        return self._shedding.shedder.drop_spans(
+            known[0], spans, events=events, features=feature_of(known)
         )
 
     def would_drop(
@@ -174,14 +161,6 @@ class Overload:
         """Count what shedding cost a window that was tried."""
         self._judged = self._judged.plus(what)
 
-    def surely_dropped(self, known: Int64Array) -> BoolArray:
-        """Return which events are dropped wherever they are."""
-        return self._shedding.shedder.surely_dropped(known[0], feature_of(known))
-
-    def never_dropped(self, known: Int64Array) -> BoolArray:
-        """Return which events are dropped nowhere."""
-        return self._shedding.shedder.never_dropped(known[0], feature_of(known))
-
     def keeps_whole(self, window: int) -> bool:
         """Return whether nothing is dropped of a window, whatever the load."""
         return bool(self._shedding.shedder.keeps_whole(np.array([window]))[0])
@@ -190,12 +169,12 @@ class Overload:
         """Return of which windows all events are learnt."""
         return self._shedding.shedder.samples(windows)
 
-    def count(self, pairs: int, dropped: int, shed: int, *, looked_up: tuple[int, int]) -> None:
-        """Count the pairs of some events, and those of them that were looked up."""
+    def count(self, pairs: int, dropped: int, shed: int) -> None:
+        """Count the pairs of some events, and those events that no window keeps."""
         self._pairs += pairs
         self._dropped += dropped
         self._shed += shed
-        self._shedding.count(pairs - looked_up[0], dropped - looked_up[1])
+        self._shedding.count(pairs, dropped)
         if self.is_on and pairs:
             if self._spells:
                 self._spells[-1][2] += dropped

@@ -14,14 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runtime.model import Batch, BoolArray, Int64Array
-from runtime.operators.ground.arrays import unfold
 from runtime.operators.pattern.kinds import EventKinds
 from runtime.operators.pattern.open_windows import KeyWindows, OpenWindow, covering, whole
 from runtime.operators.pattern.overload import Overload, places_of
 from runtime.operators.pattern.step import PatternStep
 from runtime.operators.pattern.what_if import Budget, Judged, Trial
 from runtime.patterns.scopes import OpenedWindows, Within
-from runtime.shedding import FinishedWindows
+from runtime.shedding import FinishedWindows, Spans
 from runtime.shedding.counts import SheddingCounts
 
 NOTHING: frozenset[int] = frozenset()
@@ -176,7 +175,7 @@ class WindowShedding:
         if self._overload.is_on and pairs:
             self._drop(own, windows.open, first, behind, total, kept)
         else:
-            self._overload.count(pairs, 0, 0, looked_up=(0, 0))
+            self._overload.count(pairs, 0, 0)
 
     def _try(
         self,
@@ -214,29 +213,20 @@ class WindowShedding:
         may = np.array([not one.is_whole for one in every])
         windows = [one for one in every if not one.is_whole]
         first, behind = first[may], behind[may]
-        surely = self._overload.surely_dropped(own.known)
-        # What is dropped everywhere, or nowhere, needs no look at each pair.
-        drawn = np.flatnonzero(~surely & ~self._overload.never_dropped(own.known))
-        low, high = drawn.searchsorted(first), drawn.searchsorted(behind)
-        which, places = unfold(low, high - low)
-        at = drawn.take(places)
-        mask = self._overload.drop(
-            own.known.take(at, axis=1),
-            own.numbers.take(at) - whole([one.first for one in windows]).take(which),
-            windows=whole([one.number for one in windows]).take(which),
-            events=own.events.take(at),
-            sizes=whole([one.size for one in windows]).take(which),
+        spans = Spans(
+            whole([one.first for one in windows]) - own.numbers.item(0),
+            first,
+            behind,
+            whole([one.size for one in windows]),
         )
-        looked_up = (len(at), int(np.count_nonzero(mask)))
-        which, at = which[mask], at[mask]
+        dropped = self._overload.drop(own.known, spans, events=own.events)
+        surely, (which, at) = dropped.surely, dropped.pairs()
         losses = np.where(surely, covering(first, behind, len(own.at)), 0)
         losses += np.bincount(at, minlength=len(own.at))
         is_shed = (total > 0) & (losses == total)
         kept.is_shed[own.at] = is_shed
-        self._overload.count(
-            int(total.sum()), int(losses.sum()), int(is_shed.sum()), looked_up=looked_up
-        )
-        for index in np.unique(which).tolist():
+        self._overload.count(int(total.sum()), int(losses.sum()), int(is_shed.sum()))
+        for index in np.flatnonzero(np.bincount(which)).tolist():
             windows[index].is_shed = True
         for one, begin, end in zip(windows, first.tolist(), behind.tolist(), strict=True):
             one.is_shed = one.is_shed or bool(surely[begin:end].any())
