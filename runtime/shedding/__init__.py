@@ -5,8 +5,8 @@ afterwards which of them were in a match. `words` is what users write, `settings
 `machine` joins `detector` (how much: `costs`, `breaks`) with a `shedder` (which): `espice`,
 `featured`, `contest` (of these two the one that loses less, by its `evidence`), `rivals`. A model
 is counted in a `table` of cells (`places`), begins with what types and places say apart (`priors`),
-is brought to a scale (`scales`) and cut (`thresholds`); what is dropped of a read (`spans`) is looked
-up in it at once (`runs`). `change` tells when a model is out of date, `matches` what it costs.
+is brought to a scale (`scales`) and cut (`thresholds`); what is dropped of a read (`spans`) is
+looked up in it at once (`runs`). `change` tells when it is out of date, `matches` what it costs.
 """
 
 from runtime.shedding.detector import Load, OverloadDetector, Verdict
