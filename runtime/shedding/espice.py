@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import BoolArray, Int64Array
+from runtime.model import Int64Array
 from runtime.shedding.change import ChangeTest
 from runtime.shedding.draws import FloatArray
 from runtime.shedding.places import Sizes, end_cells, first_cells, within
-from runtime.shedding.runs import DRAWN, OPEN, SURELY, CellTable, CutTable
+from runtime.shedding.runs import CellTable, CutTable
 from runtime.shedding.settings import Model
 from runtime.shedding.shedder import CHANCE, Shedder
 from runtime.shedding.spans import Dropped, Spans
@@ -211,36 +211,24 @@ class EspiceShedder(Shedder):
         rows = self._rows(types, features)
         return self._cut_table.low.take(rows), self._cut_table.high.take(rows)
 
-    def _settled(
-        self, types: Int64Array, features: Int64Array | None, events: Int64Array
-    ) -> tuple[BoolArray, BoolArray]:
-        """Return which events are dropped wherever they are, and of which that is not settled."""
-        rows = self._rows(types, features)
-        states = self._cut_table.states.take(rows)
-        surely = states == SURELY
-        if self._cut_table.is_drawn:
-            drawn = np.flatnonzero(states == DRAWN)
-            surely[drawn] = self._drawn(self._cut_table.low.take(rows[drawn]), events[drawn])
-        return surely, states == OPEN
-
-    def _of_open(
+    def drop_spans(
         self,
         types: Int64Array,
         spans: Spans,
+        *,
         events: Int64Array,
-        features: Int64Array | None,
-        surely: BoolArray,
-        open_: Int64Array,
+        features: Int64Array | None = None,
     ) -> Dropped:
-        """Look at pairs stretch by stretch, where that is quicker than one by one."""
+        """Return which pairs of a read are dropped, stretch by stretch where that is quicker."""
+        rows, table = self._rows(types, features), self._cut_table
+        surely, open_ = table.settled(rows, events, self._drawn)
         pieces = None
-        if self.is_trained:
-            pieces = self._cut_table.pieces(spans, share=len(open_) / max(len(types), 1))
+        if self.is_trained and len(open_):
+            pieces = table.pieces(spans, share=len(open_) / len(types))
         if pieces is None:
-            return super()._of_open(types, spans, events, features, surely, open_)
-        rows = self._rows(types, features)
-        return self._cut_table.dropped(
-            rows, pieces, surely=surely, events=events, drawn=self._drawn
+            return self._of_open(types, spans, events, features, surely, open_)
+        return table.dropped(
+            rows, pieces, surely=surely, open_=open_, events=events, drawn=self._drawn
         )
 
     def snapshot(self) -> dict[str, Any]:

@@ -24,9 +24,11 @@ from runtime.shedding.thresholds import LEVELS, Utilities
 NEVER, OPEN, SURELY, DRAWN = 0, 1, 2, 3
 """What becomes of an event, wherever it is in a window. OPEN: where that is tells. DRAWN: one draw
 does, its chance being the same everywhere."""
-_SHORT, _FEW = 64, 0.25
-"""Pieces with fewer events in the mean, or with a smaller share of open ones, are quicker looked up
-pair by pair."""
+_SHORT = 32
+"""Pieces with fewer open events than that in the mean are quicker looked up pair by pair."""
+_MANY, _MANY_CELLS = 1 / 3, 0.9
+"""Up to this share of open events the others are left out; with more it is quicker not to. The
+second is for windows with as many events as there are cells."""
 _MOST = 1 << 20
 """Partitions by cells: with more than that it is not looked where nothing is dropped."""
 
@@ -92,6 +94,23 @@ class CutTable:
         if len(chances) * len(table.least_of_cell) <= _MOST:
             self._live = _hull(table.least_of_cell < reach[:, np.newaxis])
 
+    def settled(
+        self, rows: Int64Array, events: Int64Array, drawn: Drawn
+    ) -> tuple[BoolArray, Int64Array]:
+        """Return which events are dropped wherever they are, and of which it is open, as indices.
+
+        Args:
+            rows: shape (events,), the row of each.
+            events: shape (events,), their numbers.
+            drawn: what is drawn for them.
+        """
+        states = self.states.take(rows)
+        surely = states == SURELY
+        if self.is_drawn:
+            alike = np.flatnonzero(states == DRAWN)
+            surely[alike] = drawn(self.low.take(rows[alike]), events[alike])
+        return surely, np.flatnonzero(states == OPEN)
+
     def pieces(self, spans: Spans, *, share: float) -> tuple[Spans, Int64Array, Int64Array] | None:
         """Return what of the spans lies in one partition each, where something may be dropped.
 
@@ -104,12 +123,12 @@ class CutTable:
             or windows have fewer events than there are cells, which then go by means of several.
         """
         cells = len(self._table)
-        if share < _FEW or spans.sizes.min(initial=cells) < cells:
+        if spans.sizes.min(initial=cells) < cells:
             return None
         which, part = np.arange(len(spans)), np.zeros(len(spans), np.int64)
         if self._partitions > 1:
             spans, which, part = spans.cut(self._partitions)
-        if int(spans.lengths.sum()) <= _SHORT * len(spans):
+        if share * int(spans.lengths.sum()) <= _SHORT * len(spans):
             return None
         low, high = self._live[:, part]
         begins = spans.firsts + starts_of(low, spans.sizes, cells)
@@ -122,6 +141,7 @@ class CutTable:
         pieces: tuple[Spans, Int64Array, Int64Array],
         *,
         surely: BoolArray,
+        open_: Int64Array,
         events: Int64Array,
         drawn: Drawn,
     ) -> Dropped:
@@ -131,22 +151,55 @@ class CutTable:
             rows: shape (events,), the row of each event.
             pieces: as from `pieces`.
             surely: shape (events,), those of which no pair is told.
+            open_: indices of those of which it is open what becomes of them.
             events: shape (events,), their numbers.
             drawn: what is drawn for them.
         """
         spans, of_span, part = pieces
-        found = self._looked_up(rows, spans)
+        among = None
+        if spans.are_alike and len(open_) <= self._many(int(spans.sizes[0])) * len(rows):
+            among = open_
+            begins, ends = (open_.searchsorted(one) for one in (spans.begins, spans.ends))
+            spans = Spans(spans.firsts, begins, ends, spans.sizes)
+            found = self._looked_up_among(open_, rows.take(open_), spans)
+        else:
+            found = self._looked_up(rows, spans)
         limits: npt.NDArray[np.uint8] | np.uint8 = self._firm[0]
         if self._partitions > 1:
             limits = np.repeat(self._firm[part], spans.lengths)
         is_dropped = found < limits
         if self._rest.any():
-            open_ = np.flatnonzero(found == limits)
-            counts, at = spans.placed(open_)
-            is_dropped[open_] = drawn(np.repeat(self._rest[part], counts), events.take(at))
-        if surely.any():
+            at_limit = np.flatnonzero(found == limits)
+            counts, at = spans.placed(at_limit)
+            chances = np.repeat(self._rest[part], counts)
+            numbers = events.take(at if among is None else among.take(at))
+            is_dropped[at_limit] = drawn(chances, numbers)
+        if among is None and surely.any():
             is_dropped &= ~_in_spans(surely, spans)
-        return Dropped(surely, spans, of_span, None, is_dropped)
+        return Dropped(surely, spans, of_span, among, is_dropped)
+
+    def _many(self, size: int) -> float:
+        return _MANY_CELLS if size == len(self._table) else _MANY
+
+    def _looked_up_among(self, among: Int64Array, rows: Int64Array, spans: Spans) -> Utilities:
+        """Return the utility of each pair, span by span, of stretches of some events.
+
+        Args:
+            among: shape (some,), their places among all.
+            rows: shape (some,), of these.
+            spans: of these; their firsts are places among all.
+        """
+        cells, count = self._table.shape
+        lengths, size = spans.lengths, int(spans.sizes[0])
+        if size == cells:  # each position is a cell
+            places = _in_spans(rows + count * among, spans)
+            places -= np.repeat(count * spans.firsts, lengths)
+        else:
+            positions = _in_spans(among, spans)
+            positions -= np.repeat(spans.firsts, lengths)
+            places = columns_by_position(size, cells, count).take(positions)
+            places += _in_spans(rows.astype(np.int32), spans)
+        return self._table.ravel().take(places)
 
     def _looked_up(self, rows: Int64Array, spans: Spans) -> Utilities:
         """Return the utility of each pair, span by span."""

@@ -42,6 +42,14 @@ class Spans:
         """How many of the events each has."""
         return self.ends - self.begins
 
+    @property
+    def are_alike(self) -> bool:
+        """Whether all windows have one size, and none outgrew it."""
+        sizes = self.sizes
+        return bool(
+            len(sizes) and (sizes == sizes[0]).all() and (self.ends - self.firsts <= sizes).all()
+        )
+
     def placed(self, pairs: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Return how many of some pairs are of each span, and which event each is of.
 

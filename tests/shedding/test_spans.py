@@ -73,13 +73,14 @@ def pair_by_pair(
     kind=st.sampled_from(KINDS),
     share=st.sampled_from([0.05, 0.2, 0.5, 0.9, 1.0]),
     partitions=st.sampled_from([1, 1, 2, 3, 7]),
-    cells=st.sampled_from([4, 7, 64]),
+    cells=st.sampled_from([4, 7, 64, 90]),
     size=st.sampled_from([10, 90, 300]),
     several=st.booleans(),
     types=st.sampled_from([3, 40]),
     cutting=st.sampled_from(["exact", "at least"]),
     scale=st.sampled_from(["rank", "type"]),
     by_stretches=st.booleans(),
+    many=st.sampled_from([0.0, 2 / 3, 1.0]),
     draw=chance,
 )
 @a_third
@@ -94,6 +95,7 @@ def test_a_read_at_once_drops_what_is_dropped_pair_by_pair(  # noqa: PLR0917 - a
     cutting: str,
     scale: str,
     by_stretches: bool,
+    many: float,
     draw: Random,
 ) -> None:
     one = trained(kind, draw, size=size, types=types, cells=cells, cutting=cutting, scale=scale)
@@ -107,7 +109,8 @@ def test_a_read_at_once_drops_what_is_dropped_pair_by_pair(  # noqa: PLR0917 - a
     with pytest.MonkeyPatch.context() as patched:
         if by_stretches:
             patched.setattr("runtime.shedding.runs._SHORT", 0)
-            patched.setattr("runtime.shedding.runs._FEW", 0.0)
+            patched.setattr("runtime.shedding.runs._MANY", many)
+            patched.setattr("runtime.shedding.runs._MANY_CELLS", many)
         found = one.drop_spans(codes, spans, events=numbers, features=features)
     which, at = found.pairs()
     pairs = set(zip(which.tolist(), at.tolist(), strict=True))
@@ -118,6 +121,35 @@ def test_a_read_at_once_drops_what_is_dropped_pair_by_pair(  # noqa: PLR0917 - a
         assert not sure & pairs
         pairs |= sure
     assert pairs == pair_by_pair(one, spans, codes, numbers, features)
+
+
+@pytest.mark.parametrize("kind", ["espice", "featured"])
+@pytest.mark.parametrize(("cells", "share"), [(90, 0.2), (90, 0.5), (30, 0.05), (30, 0.5)])
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_events_that_go_nowhere_may_be_left_out(
+    kind: Kind, cells: int, share: float, partitions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With as many cells as positions, and with fewer."""
+    draw = Random(7)  # noqa: S311
+    monkeypatch.setattr("runtime.shedding.runs._SHORT", 0)
+    monkeypatch.setattr("runtime.shedding.runs._MANY", 1.0)
+    monkeypatch.setattr("runtime.shedding.runs._MANY_CELLS", 1.0)
+    one = trained(kind, draw, size=90, types=40, cells=cells, smooth=1.0)
+    one.aim(Amount(share, partitions))
+    spans = spans_of(draw, 400, 12, [90])
+    spans = Spans(
+        spans.firsts, spans.begins, np.minimum(spans.ends, spans.firsts + 90), spans.sizes
+    )
+    types, numbers = np.array([draw.randrange(42) for _ in range(400)]), np.arange(400)
+    found = one.drop_spans(types, spans, events=numbers, features=numbers % 4)
+    assert found.among is not None
+    which, at = found.pairs()
+    pairs = set(zip(which.tolist(), at.tolist(), strict=True))
+    for window in range(len(spans)):
+        inside = range(int(spans.begins[window]), int(spans.ends[window]))
+        pairs |= {(window, event) for event in inside if found.surely[event]}
+    assert pairs == pair_by_pair(one, spans, types, numbers, numbers % 4)
+    assert pairs
 
 
 @pytest.mark.parametrize("kind", KINDS)
