@@ -30,7 +30,7 @@ __all__ = ["canonical_step", "canonical_work"]
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic)
 _PACE = frozenset({"input", "speed", "max_rows"})
 """Of a source: what its rows are, the input itself tells; how quickly they come is no matter."""
-_LATER = frozenset({"drift", "close", "sequence", "clock"})
+_LATER = frozenset({"drift", "close", "sequence", "clock", "feature"})
 """Settings that came later than output that we may go on with, which is of flows without them."""
 _NAMES = {"release": "slack_ns"}
 """What releases before that of rules called a setting: they wrote output that we may go on with."""

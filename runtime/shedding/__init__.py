@@ -3,20 +3,23 @@
 It knows nothing of patterns: it sees each event of a window by its type and its position, and
 afterwards which of them were in a match. `words` is what users write, `settings` what that is.
 `machine` joins `detector` (how much: `costs`, `breaks`) with a `shedder` (which): `espice`,
-`featured`, `rivals`. A model is counted in a `table` of cells (`places`), begins with what types
-and places say apart (`priors`), is brought to a scale (`scales`) and cut (`thresholds`); `change`
-tells when it is out of date, `matches` what it costs.
+`featured`, `contest` (of these two the one that loses less, by its `evidence`), `rivals`. A model
+is counted in a `table` of cells (`places`), begins with what types and places say apart (`priors`),
+is brought to a scale (`scales`) and cut (`thresholds`); what is dropped of a read (`spans`) is
+looked up in it at once (`runs`). `change` tells when it is out of date, `matches` what it costs.
 """
 
 from runtime.shedding.detector import Load, OverloadDetector, Verdict
 from runtime.shedding.machine import Shedding, SheddingReport, shedder_of
 from runtime.shedding.settings import Espice, Model, Overload
 from runtime.shedding.shedder import Amount, Shedder
+from runtime.shedding.spans import Dropped, Spans
 from runtime.shedding.windows import FinishedWindows, Places
 from runtime.shedding.words import baseline_shedding, espice, random_shedding
 
 __all__ = [
     "Amount",
+    "Dropped",
     "Espice",
     "FinishedWindows",
     "Load",
@@ -27,6 +30,7 @@ __all__ = [
     "Shedder",
     "Shedding",
     "SheddingReport",
+    "Spans",
     "Verdict",
     "baseline_shedding",
     "espice",

@@ -25,6 +25,13 @@ class SheddingCounts:
         latency_ns: the bound.
         f: the share of it at which shedding starts.
         is_trained: whether events could be ranked; if not, they were dropped at random.
+        ranked_by: what they are ranked by now: "utility (type, place)", "chance" and the like.
+        ranked: {what they were ranked by: pairs}, while something was to be dropped.
+        feature: by what else the user allows them to be ranked; "": nothing.
+        compared: matches that the models with and without it were held against before either had
+            learnt from them, older ones counting less.
+        compared_lost: which share of these would have been lost without it, and with it, at about
+            the amount dropped last; None: not known.
         models: times that the model was built.
         changes: times that the stream was found to be another.
         judged_windows: windows that opened after shedding first began, and that were looked through
@@ -51,6 +58,11 @@ class SheddingCounts:
     latency_ns: int = 0
     f: float = 0.0
     is_trained: bool = False
+    ranked_by: str = "chance"
+    ranked: dict[str, int] = field(default_factory=dict)
+    feature: str = ""
+    compared: float = 0.0
+    compared_lost: list[float] | None = None
     models: int = 0
     changes: int = 0
     judged_windows: int = 0

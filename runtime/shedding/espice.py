@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from runtime.model import BoolArray, Int64Array
+from runtime.model import Int64Array
 from runtime.shedding.change import ChangeTest
 from runtime.shedding.draws import FloatArray
 from runtime.shedding.places import Sizes, end_cells, first_cells, within
+from runtime.shedding.runs import CellTable, CutTable
 from runtime.shedding.settings import Model
-from runtime.shedding.shedder import Shedder
+from runtime.shedding.shedder import CHANCE, Shedder
+from runtime.shedding.spans import Dropped, Spans
 from runtime.shedding.table import Learnt, UtilityTable
 from runtime.shedding.thresholds import (
     LEVELS,
@@ -38,6 +41,7 @@ class EspiceShedder(Shedder):
     """
 
     is_by_window = True
+    _looks_at = "type, place"
 
     def __init__(self, model: Model, *, seed: int) -> None:
         super().__init__(seed=seed, explore=model.explore, sample=model.sample)
@@ -65,6 +69,17 @@ class EspiceShedder(Shedder):
         return self._learnt.is_trained
 
     @property
+    def ranked_by(self) -> str:
+        """Utility, once there is a model."""
+        return f"utility ({self._looks_at})" if self.is_trained else CHANCE
+
+    @property
+    def left(self) -> int:
+        """Windows that are still to be learnt from before the model is built anew."""
+        due = self._model.every if self.turns else self._model.first
+        return due - self._table.recent
+
+    @property
     def cut(self) -> Cut:
         """What is dropped of each utility now."""
         return self._cut
@@ -76,10 +91,9 @@ class EspiceShedder(Shedder):
         """
         begin = 0
         while begin < len(finished):
-            due = self._model.first if not self.turns else self._model.every
-            end = min(begin + due - self._table.recent, len(finished))
+            end = min(begin + self.left, len(finished))
             self._learn_part(finished.part(begin, end))
-            if self._table.recent >= due:
+            if not self.left:
                 self._turn()
             begin = end
 
@@ -104,12 +118,9 @@ class EspiceShedder(Shedder):
     def _rows(self, types: Int64Array, features: Int64Array | None) -> Int64Array:  # noqa: ARG002
         """Return the row of the model that each pair is looked up in."""
         unseen = len(self._learnt.utilities) - 1
-        return np.where((types >= 0) & (types < unseen), types, unseen)
-
-    def _bounds(self) -> tuple[Utilities, Utilities]:
-        """Return the least and the highest utility of each type; the last is of unseen ones."""
-        utilities = self._learnt.utilities
-        return utilities.min(axis=1), utilities.max(axis=1)
+        # As unsigned numbers, so a negative code is a very high one.
+        rows = np.minimum(types.astype(np.uint64), np.uint64(unseen))
+        return rows.view(np.int64)
 
     def _rebuild(self) -> None:
         """Build the model, and what pairs and types are looked up in."""
@@ -119,11 +130,12 @@ class EspiceShedder(Shedder):
         # What was never seen may be worth anything.
         unseen = (utilities == MOST_UTILITY).all(axis=1, keepdims=True)
         self._worths = np.where(unseen, 1.0, self._learnt.rates).ravel()
+        self._by_cell = CellTable(utilities)
         sums = np.zeros((len(utilities), utilities.shape[1] + 1), np.int64)
         np.cumsum(utilities, axis=1, out=sums[:, 1:])
         self._sums = sums.ravel()
         self._ranked = self._of_mean_window(sums)
-        self._least, self._most = self._bounds()
+        self._cumulated = cdt_of_partitions(*self._ranked, 1)
 
     def _of_mean_window(self, sums: Int64Array) -> tuple[Utilities, FloatArray]:
         """Return utilities and expected events by the places that a window of N events has.
@@ -147,10 +159,12 @@ class EspiceShedder(Shedder):
         if not self._learnt.is_trained:
             self._cut = Cut(np.full((1, LEVELS), self._share), self._share, self._share)
         else:
-            cumulated = cdt_of_partitions(*self._ranked, partitions)
+            if len(self._cumulated) != partitions:
+                self._cumulated = cdt_of_partitions(*self._ranked, partitions)
             drop = self._share * self._learnt.size / partitions
-            self._cut = cut_of(cumulated, drop, how=self._model.cutting)
+            self._cut = cut_of(self._cumulated, drop, how=self._model.cutting)
         self._chances = self._cut.chances.ravel()
+        self._cut_table = CutTable(self._by_cell, self._cut.chances)
 
     def chances(
         self,
@@ -161,15 +175,37 @@ class EspiceShedder(Shedder):
         features: Int64Array | None,
     ) -> FloatArray:
         """Return the chance of each pair: two look-ups, its utility's and its partition's."""
-        inside = within(positions, sizes)
-        utilities = self._utilities(self._rows(types, features), inside, sizes)
+        utilities = self.utilities(types, positions, sizes=sizes, features=features)
         partitions = len(self._cut.chances)
         if partitions > 1:
+            inside = within(positions, sizes)
             utilities = utilities + (inside * partitions // sizes) * LEVELS
         return self._chances.take(utilities)
 
-    def _utilities(self, rows: Int64Array, inside: Int64Array, sizes: Sizes) -> Int64Array:
-        cells = self._model.cells
+    def chances_at(self, shares: Sequence[float]) -> FloatArray:
+        """Return the chance of each utility if such shares of a window are dropped.
+
+        Args:
+            shares: of its events, of each part alike.
+
+        Returns:
+            shape (shares, 101).
+        """
+        cumulated, size = cdt_of_partitions(*self._ranked, 1), self._learnt.size
+        how = self._model.cutting
+        return np.vstack([cut_of(cumulated, share * size, how=how).chances for share in shares])
+
+    def utilities(
+        self,
+        types: Int64Array,
+        positions: Int64Array,
+        *,
+        sizes: Sizes,
+        features: Int64Array | None,
+    ) -> Int64Array:
+        """Return the utility of each pair."""
+        inside, cells = within(positions, sizes), self._model.cells
+        rows = self._rows(types, features)
         first = first_cells(inside, sizes, cells)
         if np.min(sizes) >= cells:
             return self._flat.take(rows * cells + first).astype(np.int64)
@@ -194,21 +230,32 @@ class EspiceShedder(Shedder):
         first = first_cells(within(positions, sizes), sizes, cells)
         return self._worths.take(self._rows(types, features) * cells + first)
 
-    def surely_dropped(self, types: Int64Array) -> BoolArray:
-        """Return which types are dropped at all positions, but of windows that are kept whole."""
-        in_all = self._cut.chances.min(axis=0) >= 1
-        found: BoolArray = in_all[self._most].take(self._of_types(types))
-        return found
+    def bounds(
+        self, types: Int64Array, features: Int64Array | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the least and the highest chance of each event, wherever it is in a window."""
+        rows = self._rows(types, features)
+        return self._cut_table.low.take(rows), self._cut_table.high.take(rows)
 
-    def never_dropped(self, types: Int64Array) -> BoolArray:
-        """Return which types are dropped at no position."""
-        in_none = self._cut.chances.max(axis=0) <= 0
-        found: BoolArray = in_none[self._least].take(self._of_types(types))
-        return found
-
-    def _of_types(self, types: Int64Array) -> Int64Array:
-        unseen = len(self._least) - 1
-        return np.where((types >= 0) & (types < unseen), types, unseen)
+    def drop_spans(
+        self,
+        types: Int64Array,
+        spans: Spans,
+        *,
+        events: Int64Array,
+        features: Int64Array | None = None,
+    ) -> Dropped:
+        """Return which pairs of a read are dropped, stretch by stretch where that is quicker."""
+        rows, table = self._rows(types, features), self._cut_table
+        surely, open_ = table.settled(rows, events, self._drawn)
+        pieces = None
+        if self.is_trained and len(open_):
+            pieces = table.pieces(spans, share=len(open_) / len(types))
+        if pieces is None:
+            return self._of_open(types, spans, events, features, surely, open_)
+        return table.dropped(
+            rows, pieces, surely=surely, open_=open_, events=events, drawn=self._drawn
+        )
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, as plain values."""

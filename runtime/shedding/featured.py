@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import BoolArray, Int64Array
+from runtime.model import Int64Array
 from runtime.shedding.draws import mixed
 from runtime.shedding.espice import EspiceShedder
 from runtime.shedding.scales import scaled
 from runtime.shedding.settings import Model
 from runtime.shedding.table import MOST_TYPES, Learnt, UtilityTable
-from runtime.shedding.thresholds import MOST_UTILITY, Utilities
+from runtime.shedding.thresholds import MOST_UTILITY
 from runtime.shedding.windows import FinishedWindows, Places
 
 ROWS = MOST_TYPES
@@ -38,10 +38,12 @@ class FeaturedShedder(EspiceShedder):
     are its idea. Differs: no trees; smoothing by the type in their place.
     """
 
+    _looks_at = "type, place, feature"
+
     def __init__(self, model: Model, *, seed: int) -> None:
         self._kinds = UtilityTable(model.cells, scale=model.scale, smooth=_SMOOTH)
         self._owners: Int64Array = np.full(ROWS, NOBODY)  # (rows,), the type that a row is of
-        self._is_known: BoolArray = np.zeros(ROWS, np.bool_)  # (rows,), at the last turn
+        self._place: Int64Array = np.full(ROWS, NOBODY)  # (rows,), in the model, at the last turn
         self._types = 0  # of the plain model, with a row for unseen ones: those of kinds follow
         super().__init__(model, seed=seed)
 
@@ -72,16 +74,16 @@ class FeaturedShedder(EspiceShedder):
         """Return the plain model's rows, and below them those of kinds: all on one scale."""
         plain = super()._built()
         self._types = len(plain.utilities)
-        kinds = self._kinds.learnt()
-        seen = self._kinds.seen_types()
-        self._is_known = np.zeros(ROWS, np.bool_)
-        self._is_known[: len(seen)] = seen
-        own = plain.rates[np.minimum(self._owners[: len(seen)], self._types - 1)]
-        hits, rates = self._kinds.rates_with(own)
+        seen = np.flatnonzero(self._kinds.seen_types())
+        self._place = np.full(ROWS, NOBODY)
+        self._place[seen] = self._types + np.arange(len(seen))
+        kinds = self._kinds.only(seen)
+        own = plain.rates[np.minimum(self._owners[seen], self._types - 1)]
+        hits, rates = kinds.rates_with(own)
         rates = np.vstack([plain.rates, rates])
         # Each event is expected once, as what it is of. What is of no known kind is looked up as
         # what its type is.
-        expected = np.vstack([np.zeros_like(plain.expected), kinds.expected[:-1]])
+        expected = np.vstack([np.zeros_like(plain.expected), kinds.expected()])
         scale = "probability" if self._model.scale == "type" else self._model.scale
         utilities = scaled(scale, rates, rates, expected)
         utilities[: self._types][~np.append(self._table.seen_types(), False)] = MOST_UTILITY
@@ -89,20 +91,10 @@ class FeaturedShedder(EspiceShedder):
 
     def _rows(self, types: Int64Array, features: Int64Array | None) -> Int64Array:
         kinds = self._kinds_of(types, features)
-        is_known = self._is_known[kinds] & (self._owners[kinds] == types)
+        place = self._place[kinds]
+        is_known = (place >= 0) & (self._owners[kinds] == types)
         plain = np.where((types >= 0) & (types < self._types), types, self._types - 1)
-        return np.where(is_known, self._types + kinds, plain)
-
-    def _bounds(self) -> tuple[Utilities, Utilities]:
-        utilities = self._learnt.utilities
-        least, most = utilities.min(axis=1), utilities.max(axis=1)
-        owned = np.flatnonzero(self._is_known)
-        owners = self._owners[owned]
-        has_type = (owners >= 0) & (owners < self._types - 1)
-        owned, owners = owned[has_type], owners[has_type]
-        for bounds, better in ((least, np.minimum), (most, np.maximum)):
-            better.at(bounds, owners, bounds[self._types + owned])
-        return least[: self._types], most[: self._types]
+        return np.where(is_known, place, plain)
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, as plain values."""

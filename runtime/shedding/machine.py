@@ -10,13 +10,14 @@ report()           → figures
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from runtime.model import BoolArray, Int64Array
 from runtime.shedding.breaks import choose_f
+from runtime.shedding.contest import ContestShedder
 from runtime.shedding.detector import Load, OverloadDetector, Verdict
 from runtime.shedding.espice import EspiceShedder
 from runtime.shedding.featured import FeaturedShedder
@@ -24,7 +25,7 @@ from runtime.shedding.matches import RecentMatches
 from runtime.shedding.places import Sizes
 from runtime.shedding.rivals import BaselineShedder, RandomShedder
 from runtime.shedding.settings import Espice
-from runtime.shedding.shedder import Amount, Shedder
+from runtime.shedding.shedder import CHANCE, Amount, Shedder
 from runtime.shedding.windows import FinishedWindows
 
 _LIKELY_SHARE = 1 / 6
@@ -48,6 +49,11 @@ class SheddingReport:
         kept_share: of matches, those that are to be expected whole at the present amount; None:
             nothing is known of matches.
         verdict: the last one; None: there was none.
+        ranked_by: what events are ranked by now.
+        ranked: {what they were ranked by: pairs}, of `pairs`.
+        compared: of a contest, matches that its models were held against, older ones counting less.
+        lost_shares: what the plain model would have lost of these at about the present amount, and
+            the richer one; None: there is no contest, or nothing was compared yet.
     """
 
     pairs: int
@@ -61,6 +67,10 @@ class SheddingReport:
     is_trained: bool
     kept_share: float | None
     verdict: Verdict | None
+    ranked_by: str = CHANCE
+    ranked: dict[str, int] = field(default_factory=dict)
+    compared: float = 0.0
+    lost_shares: tuple[float, float] | None = None
 
 
 class Shedding:
@@ -83,6 +93,7 @@ class Shedding:
         self._turns = 0  # of the model that f was found from
         self._pairs = self._dropped = self._starts = self._uncured = 0
         self._aimed = 0.0
+        self._ranked: dict[str, int] = {}  # {what they were ranked by: pairs}
 
     def observe(self, load: Load) -> Verdict:
         """Say how much is dropped from now on."""
@@ -117,6 +128,8 @@ class Shedding:
             self._pairs += pairs
             self._dropped += dropped
             self._aimed += self.shedder.amount.share * pairs
+            by = self.shedder.ranked_by
+            self._ranked[by] = self._ranked.get(by, 0) + pairs
 
     def learn(self, finished: FinishedWindows) -> None:
         """Learn from windows that are over, and that nothing was dropped of."""
@@ -125,11 +138,11 @@ class Shedding:
 
     def _choose_f(self) -> None:
         """Find f anew if the model is another; not in the midst of shedding."""
-        shedder, verdict = self.shedder, self._verdict
+        shedder, verdict = _learner(self.shedder), self._verdict
         if (
             self._settings.overload.f is None
             and self._settings.drops == "pairs"  # there it says how large partitions are
-            and isinstance(shedder, EspiceShedder)
+            and shedder is not None
             and shedder.turns != self._turns
             and shedder.is_trained
             and verdict is not None
@@ -150,7 +163,8 @@ class Shedding:
         """Return what it has come to."""
         shedder = self.shedder
         explore = self._settings.model.explore
-        learner = shedder if isinstance(shedder, EspiceShedder) else None
+        learner = _learner(shedder)
+        contest = shedder if isinstance(shedder, ContestShedder) else None
         return SheddingReport(
             pairs=self._pairs,
             dropped=self._dropped,
@@ -163,6 +177,10 @@ class Shedding:
             is_trained=shedder.is_trained,
             kept_share=self._matches.kept_share(shedder, explore=explore),
             verdict=self._verdict,
+            ranked_by=shedder.ranked_by,
+            ranked=dict(self._ranked),
+            compared=contest.evidence.matches if contest else 0.0,
+            lost_shares=contest.lost_shares if contest else None,
         )
 
     def snapshot(self) -> dict[str, Any]:
@@ -175,6 +193,7 @@ class Shedding:
             "turns": self._turns,
             "counts": [self._pairs, self._dropped, self._starts, self._uncured],
             "aimed": self._aimed,
+            "ranked": dict(self._ranked),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -186,6 +205,7 @@ class Shedding:
         self._verdict = None if verdict is None else _verdict_of(verdict)
         self._turns, self._aimed = state["turns"], state["aimed"]
         self._pairs, self._dropped, self._starts, self._uncured = state["counts"]
+        self._ranked = dict(state["ranked"])
 
 
 def shedder_of(settings: Espice) -> Shedder:
@@ -196,10 +216,19 @@ def shedder_of(settings: Espice) -> Shedder:
             return EspiceShedder(model, seed=seed)
         case "featured":
             return FeaturedShedder(model, seed=seed)
+        case "contest":
+            return ContestShedder(model, seed=seed)
         case "baseline":
             return BaselineShedder(dict(settings.repetitions), model=model, seed=seed)
         case "random":
             return RandomShedder(seed=seed, explore=model.explore, sample=model.sample)
+
+
+def _learner(shedder: Shedder) -> EspiceShedder | None:
+    """Return whose model events are ranked by; None: there is none."""
+    if isinstance(shedder, ContestShedder):
+        return shedder.model
+    return shedder if isinstance(shedder, EspiceShedder) else None
 
 
 def _plain(verdict: Verdict) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import BoolArray, Int64Array
+from runtime.model import Int64Array
 from runtime.shedding.draws import FloatArray
 from runtime.shedding.places import Sizes
 from runtime.shedding.settings import Model
-from runtime.shedding.shedder import Shedder
+from runtime.shedding.shedder import CHANCE, Shedder
 from runtime.shedding.table import MOST_TYPES
 from runtime.shedding.windows import FinishedWindows
 
@@ -27,6 +27,11 @@ class RandomShedder(Shedder):
     def size(self) -> float:
         """Events of a window, in the mean; 0: none has finished."""
         return self._events / self._windows if self._windows else 0.0
+
+    @property
+    def ranked_by(self) -> str:
+        """Chance."""
+        return CHANCE
 
     def learn(self, finished: FinishedWindows) -> None:
         """Count windows and their events."""
@@ -47,9 +52,12 @@ class RandomShedder(Shedder):
         """Return the share that is to be dropped, for each."""
         return np.full(len(types), self._share)
 
-    def surely_dropped(self, types: Int64Array) -> BoolArray:
-        """Return whether all are dropped."""
-        return np.full(len(types), self._share >= 1)
+    def bounds(
+        self, types: Int64Array, features: Int64Array | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the share that is to be dropped, for each."""
+        chances = self.chances(types, types, sizes=1, features=features)
+        return chances, chances
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, as plain values."""
@@ -96,6 +104,11 @@ class BaselineShedder(Shedder):
     def is_trained(self) -> bool:
         """Whether it knows how often types come."""
         return bool(self._counts.any())
+
+    @property
+    def ranked_by(self) -> str:
+        """The weights of types."""
+        return "weight (type)" if self.is_trained else CHANCE
 
     def learn(self, finished: FinishedWindows) -> None:
         """Count types in windows that are over."""
@@ -157,13 +170,12 @@ class BaselineShedder(Shedder):
         """Return r / φ of each event's type."""
         return self._worths.take(np.where(types < 0, MOST_TYPES, types), mode="clip")
 
-    def surely_dropped(self, types: Int64Array) -> BoolArray:
-        """Return which are of a type that is dropped altogether."""
-        return self.chances(types, types, sizes=1, features=None) >= 1
-
-    def never_dropped(self, types: Int64Array) -> BoolArray:
-        """Return which are of a type that is not dropped at all."""
-        return self.chances(types, types, sizes=1, features=None) <= 0
+    def bounds(
+        self, types: Int64Array, features: Int64Array | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the share of its type that is dropped, for each: the same at all places."""
+        chances = self.chances(types, types, sizes=1, features=features)
+        return chances, chances
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, as plain values."""

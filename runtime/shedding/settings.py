@@ -90,8 +90,9 @@ class Overload:
             _whole("horizon_ns", self.horizon_ns, 1)
 
 
-Kind = Literal["espice", "featured", "baseline", "random"]
+Kind = Literal["espice", "featured", "contest", "baseline", "random"]
 Drops = Literal["events", "pairs"]
+_RICHER = ("featured", "contest")
 
 
 @dataclass(frozen=True)
@@ -102,12 +103,15 @@ class Espice:
         overload: the bound, and how it is kept.
         model: how utilities are learnt.
         seed: of all draws, a whole number from 0 to 2^63 − 1.
-        kind: "espice"; "featured", which goes by a feature of events besides; the rivals
+        kind: "espice"; "featured", which goes by a feature of events besides; "contest", which
+            learns both and goes by the feature where that loses fewer matches; the rivals
             "baseline" and "random".
         repetitions: {code of a type: how often it stands in the pattern}, for the baseline.
         drops: "events": from all windows that wait for a match, or from none, which is what costs
             where windows share their work, as ours do; "pairs" of an event and a window, each by
             itself, as [espice] does: where an event costs something in each window.
+        feature: what else is known of an event, as whoever has the rows understands it: here it
+            is only passed on. None: nothing.
     """
 
     overload: Overload
@@ -116,16 +120,27 @@ class Espice:
     kind: Kind = "espice"
     repetitions: tuple[tuple[int, int], ...] = ()
     drops: Drops = "events"
+    feature: object | None = None
 
     def __post_init__(self) -> None:
         _whole("seed", self.seed, 0, 2**63 - 1)
-        _one_of("kind", self.kind, ("espice", "featured", "baseline", "random"))
+        _one_of("kind", self.kind, ("espice", *_RICHER, "baseline", "random"))
         _one_of("drops", self.drops, ("events", "pairs"))
+        if self.feature is not None and self.kind not in _RICHER:
+            raise SettingError(
+                f"feature={self.feature} is for {' and '.join(map(repr, _RICHER))}, not for "
+                f"{self.kind!r}, which goes by no feature; leave it away"
+            )
 
     @property
     def text(self) -> str:
         """As `explain` has it."""
-        return f"{self.kind}, to keep {self.overload.latency_ns / 1e9:g} s"
+        how: str = "espice" if self.kind == "contest" else self.kind
+        if self.feature is not None:
+            how += f", by {self.feature} too"
+            if self.kind == "contest":
+                how += " where that loses fewer matches"
+        return f"{how}, to keep {self.overload.latency_ns / 1e9:g} s"
 
 
 def _is_number(value: object) -> bool:

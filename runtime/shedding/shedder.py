@@ -6,7 +6,7 @@ event (`draws`), here, for all of them alike.
 ```
 learn(finished windows)   what matches are made of
 aim(Amount | None)        the overload detector's word: so much of each partition; None: nothing
-drop(pairs)               which of them
+drop(pairs)               which of them; of a whole read: drop_spans(events, windows)
 ```
 """
 
@@ -21,7 +21,11 @@ import numpy as np
 from runtime.model import BoolArray, Int64Array
 from runtime.shedding.draws import FloatArray, draws_of_events, draws_of_windows
 from runtime.shedding.places import Sizes
+from runtime.shedding.spans import Dropped, Spans, unfolded
 from runtime.shedding.windows import FinishedWindows
+
+CHANCE = "chance"
+"""What events are ranked by that cannot be told apart."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,11 @@ class Shedder(ABC):
         """Whether it can tell events apart; if not, they are dropped at random."""
         return True
 
+    @property
+    @abstractmethod
+    def ranked_by(self) -> str:
+        """What it goes by now, for people."""
+
     def aim(self, amount: Amount | None) -> None:
         """Drop so much from now on; None: nothing."""
         if amount != self._amount:
@@ -117,14 +126,10 @@ class Shedder(ABC):
         if self._amount is None or not len(types):
             return np.zeros(len(types), np.bool_)
         chances = self.chances(types, positions, sizes=sizes, features=features)
-        dropped: BoolArray = chances > 0
+        dropped = self._drawn(chances, events)
         if self._explore:
             likely = np.flatnonzero(dropped)
             dropped[likely] = ~self.keeps_whole(windows[likely])
-        open_ = np.flatnonzero(dropped & (chances < 1))
-        if len(open_):
-            drawn = draws_of_events(events[open_], seed=self._seed)
-            dropped[open_] = drawn < chances[open_]
         return dropped
 
     def loss_of(
@@ -151,13 +156,87 @@ class Shedder(ABC):
         """Return the chance of each pair to be in a match; None: nothing tells them apart."""
         return None
 
-    def surely_dropped(self, types: Int64Array) -> BoolArray:
-        """Return which events are dropped wherever they are, but of windows that are kept whole."""
-        return np.zeros(len(types), np.bool_)
+    def drop_spans(
+        self,
+        types: Int64Array,
+        spans: Spans,
+        *,
+        events: Int64Array,
+        features: Int64Array | None = None,
+    ) -> Dropped:
+        """Return which pairs of a read are dropped, as `drop` does pair by pair.
 
-    def never_dropped(self, types: Int64Array) -> BoolArray:
+        Args:
+            types: shape (events,), codes of their types.
+            spans: the windows that have them, none of which is kept whole.
+            events: shape (events,), their numbers.
+            features: shape (events,), codes of what else is known of them.
+        """
+        surely, open_ = self._settled(types, features, events)
+        return self._of_open(types, spans, events, features, surely, np.flatnonzero(open_))
+
+    def _settled(
+        self, types: Int64Array, features: Int64Array | None, events: Int64Array
+    ) -> tuple[BoolArray, BoolArray]:
+        """Return which events are dropped wherever they are, and of which that is not settled."""
+        low, high = self.bounds(types, features)
+        settled = np.flatnonzero(low == high)
+        surely, open_ = low >= 1, (low < high) & (low < 1)
+        surely[settled] = self._drawn(low[settled], events[settled])
+        return surely, open_
+
+    def _of_open(
+        self,
+        types: Int64Array,
+        spans: Spans,
+        events: Int64Array,
+        features: Int64Array | None,
+        surely: BoolArray,
+        open_: Int64Array,
+    ) -> Dropped:
+        """Look at each pair of events of which that is not settled."""
+        low, high = open_.searchsorted(spans.begins), open_.searchsorted(spans.ends)
+        looked_at, each = Spans(spans.firsts, low, high, spans.sizes), np.arange(len(spans))
+        counts = looked_at.lengths
+        if not counts.any():
+            return Dropped(surely, looked_at, each, open_, np.zeros(0, np.bool_))
+        which = np.repeat(each, counts)
+        at = open_.take(unfolded(low, counts))
+        dropped = self._drawn(
+            self.chances(
+                types.take(at),
+                at - spans.firsts.take(which),
+                sizes=spans.sizes.take(which),
+                features=None if features is None else features.take(at),
+            ),
+            events.take(at),
+        )
+        return Dropped(surely, looked_at, each, open_, dropped)
+
+    def _drawn(self, chances: FloatArray, events: Int64Array) -> BoolArray:
+        """Return for which of these events their draw is below a chance."""
+        dropped: BoolArray = chances > 0
+        open_ = np.flatnonzero(dropped & (chances < 1))
+        if len(open_):
+            drawn = draws_of_events(events[open_], seed=self._seed)
+            dropped[open_] = drawn < chances[open_]
+        return dropped
+
+    def surely_dropped(self, types: Int64Array, features: Int64Array | None = None) -> BoolArray:
+        """Return which events are dropped wherever they are, but of windows that are kept whole."""
+        surely: BoolArray = self.bounds(types, features)[0] >= 1
+        return surely
+
+    def never_dropped(self, types: Int64Array, features: Int64Array | None = None) -> BoolArray:
         """Return which events are dropped nowhere."""
-        return np.full(len(types), self._amount is None)
+        never: BoolArray = self.bounds(types, features)[1] <= 0
+        return never
+
+    @abstractmethod
+    def bounds(
+        self, types: Int64Array, features: Int64Array | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the least and the highest chance of each event, wherever it is in a window."""
 
     @abstractmethod
     def learn(self, finished: FinishedWindows) -> None:

@@ -123,10 +123,8 @@ class UtilityTable:
 
     def learnt(self) -> Learnt:
         """Return the model of what counts at the last turn."""
-        old = self._old
         hits, rates = self.rates_with()
-        size = old.events / old.windows if old.windows else 0.0
-        expected = shares_of_types(old.seen, self._smooth) * (size / self._cells)
+        expected, size = self.expected(), self.size
         utilities = scaled(self._scale, hits, rates, expected)
         utilities[~self.seen_types()] = MOST_UTILITY
         return Learnt(
@@ -134,8 +132,24 @@ class UtilityTable:
             np.vstack([expected, np.zeros((1, self._cells))]),
             np.vstack([rates, np.zeros((1, self._cells))]),
             size,
-            bool(hits.any() and old.sampled),
+            bool(hits.any() and self._old.sampled),
         )
+
+    @property
+    def size(self) -> float:
+        """Events of a window, in the mean, at the last turn; 0: there was none."""
+        old = self._old
+        return old.events / old.windows if old.windows else 0.0
+
+    def expected(self) -> FloatArray:
+        """Return the events of a window that are expected in each cell, shape (types, cells)."""
+        return shares_of_types(self._old.seen, self._smooth) * (self.size / self._cells)
+
+    def only(self, types: Int64Array) -> UtilityTable:
+        """Return what counts of these types at the last turn, as a table of theirs alone."""
+        table = UtilityTable(self._cells, scale=self._scale, smooth=self._smooth)
+        table._old = self._old.only(types)
+        return table
 
     def seen_types(self) -> BoolArray:
         """Return of which types something counts at the last turn, shape (types,)."""
@@ -186,6 +200,12 @@ class _Counts:
         types = max(len(self.hits), len(older.hits), len(self.seen), len(older.seen))
         self.hits = _of_types(self.hits, types) + keep * _of_types(older.hits, types)
         self.seen = _of_types(self.seen, types) + keep * _of_types(older.seen, types)
+
+    def only(self, types: Int64Array) -> _Counts:
+        found = _Counts(self.hits.shape[1])
+        found.windows, found.sampled, found.events = self.windows, self.sampled, self.events
+        found.hits, found.seen = self.hits[types], self.seen[types]
+        return found
 
     def snapshot(self) -> list[Any]:
         return [self.windows, self.sampled, self.events, self.hits.copy(), self.seen.copy()]

@@ -42,8 +42,29 @@ def shedding_columns(stages: Sequence[StageReport]) -> list[Column]:
         ("matches lost,\nestimated", [_lost_text(one) for _, one in told]),
         ("false ones", ["–" if s is None else f"{100 * s:.3g} %" for s in false]),
         ("from\nmatches", [format_count(one.judged_matches) for _, one in told]),
-        ("ranked by", ["utility" if one.is_trained else "chance" for _, one in told]),
+        ("ranked by", [_ranked_text(one) for _, one in told]),
     ]
+
+
+def feature_text(counts: SheddingCounts) -> str | None:
+    """Return whether a feature is used, and why; None: there is none, or it was not tried yet."""
+    if counts.compared_lost is None:
+        return None
+    without, with_it = (f"{100 * share:.3g} %" for share in counts.compared_lost)
+    is_used = "is used" if "feature" in counts.ranked_by else "is not used"
+    return (
+        f"feature {counts.feature} {is_used}: of {counts.compared:,.0f} matches held against both "
+        f"models {without} would have been lost without it, {with_it} with it"
+    )
+
+
+def _ranked_text(counts: SheddingCounts) -> str:
+    """Return what events were ranked by while some were dropped, else what they would be."""
+    if len(counts.ranked) < 2:
+        return next(iter(counts.ranked), counts.ranked_by)
+    pairs = sum(counts.ranked.values())
+    by_pairs = sorted(counts.ranked.items(), key=lambda one: -one[1])
+    return "\n".join(f"{by}: {_share_text(some, pairs)}" for by, some in by_pairs)
 
 
 def _lost_text(counts: SheddingCounts) -> str:

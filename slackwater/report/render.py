@@ -28,7 +28,7 @@ from runtime.model import NS_PER_SECOND, format_ns
 from runtime.model.row_marks import row_marks
 from slackwater.report.kept import kept, policy_words, results_kept, slack_words
 from slackwater.report.ledger_text import ledger_line
-from slackwater.report.operator_tables import closing_columns, shedding_columns
+from slackwater.report.operator_tables import closing_columns, feature_text, shedding_columns
 from slackwater.report.prediction_table import prediction_columns, prediction_title
 from slackwater.report.sanitize import sanitized, sanitized_line
 from slackwater.report.tables import Column, format_count
@@ -61,6 +61,8 @@ def render_report(report: JobReport, console: Console) -> None:
     for stage in report.stages:
         if stage.shedding is not None and stage.shedding.reason:
             say(console, Text(f"{stage.name}: shedding did not suffice: {stage.shedding.reason}"))
+        if stage.shedding is not None and (told := feature_text(stage.shedding)) is not None:
+            say(console, Text(f"{stage.name}: {told}"))
     tabulate(console, "Channels", _channel_columns(report.channels))
     tabulate(console, "Sinks (latency: egress − stimulus)", _sink_columns(report.sinks))
     tabulate(console, "Clocks", _clock_columns(report.clocks))

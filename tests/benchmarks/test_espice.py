@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from benchmarks.espice import q1, q2
 from benchmarks.espice.contest import Found
+from benchmarks.espice.cost import reads_of
 from benchmarks.espice.options import REPEATED, opened_by_leading, quotes, split, steps_3, steps_4
 from benchmarks.espice.per_window import (
     NOTHING,
@@ -264,3 +265,19 @@ def test_matches_of_real_quotes_are_those_of_the_whole_windows() -> None:
     ]
     assert part.query.matches(windows) == plain
     assert any(plain)
+
+
+def test_reads_have_each_pair_of_an_event_and_a_window_once() -> None:
+    starts = np.array([0, 3, 9_998, 10_001, 24_990])
+    windows = Windows(starts, starts + 10)
+    types = np.arange(25_000) % 7
+    query = Query(types, [], np.ones(25_000, np.bool_), np.ones(7))
+    found = set()
+    for own, events, spans in reads_of(query, windows, 10):
+        assert own.tolist() == types[events].tolist()
+        for first, begin, end in zip(spans.firsts, spans.begins, spans.ends, strict=True):
+            window = int(first + events[0])
+            found |= {(window, int(event)) for event in events[begin:end]}
+    pairs = windows.pairs
+    assert found == set(zip(starts[pairs.windows].tolist(), pairs.events.tolist(), strict=True))
+    assert len(found) == 50

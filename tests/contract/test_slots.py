@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from itertools import cycle
 from random import Random
 from typing import Any
@@ -171,7 +172,10 @@ def test_a_log_replays_a_slot_without_a_restart_too() -> None:
 
 
 @pytest.mark.parametrize("drops", ["pairs", "events"])
-@pytest.mark.parametrize("kind", [espice, random_shedding])
+@pytest.mark.parametrize("drops", ["pairs", "events"])
+@pytest.mark.parametrize(
+    "kind", [espice, partial(espice, feature=sw.col("kind") % 2, first=8), random_shedding]
+)
 def test_a_log_replays_what_was_shed_and_when(kind: Any, drops: str) -> None:
     """Also of a slot that is put away in between: load is a matter of time, and time is logged."""
     flow = sw.Dataflow("sheds")

@@ -85,6 +85,21 @@ def test_alike_patterns_are_the_same_step_and_others_are_not() -> None:
     assert canonical_step(step_of(A, HIGH)) != canonical_step(step_of(A, sw.no(B), HIGH))
 
 
+def test_a_feature_is_part_of_the_step_what_it_reads_and_what_is_said_of_it() -> None:
+    window: dict[str, Any] = {"window": sw.tumbling("1s"), "within": None}
+    plain = step_of(A, B, **window, shed=sw.espice("1s"))
+    step = step_of(A, B, **window, shed=sw.espice("1s", feature=(sw.col("v") + 1) % 2 == 0))
+    assert plain.own_columns == {"kind"}
+    assert step.own_columns == {"kind", "v"}
+    assert step.reads(0, frozenset(), frozenset()) == {"kind", "v"}
+    assert step.pruned(frozenset({"events"}), keeps_late=False).own_columns == {"kind", "v"}
+    assert canonical_step(step) != canonical_step(plain)
+    said = 'espice, by (col("v") + 1) % 2 == 0 too where that loses fewer matches, to keep 1 s'
+    assert f"shed     {said}" in list(step.explained({}))
+    for fine in (sw.col("kind"), sw.col("v"), sw.event_time() % 7):
+        assert shedding(fine)()
+
+
 def test_explain_says_the_pattern_in_words() -> None:
     flow = sw.Dataflow("patterns")
     flow.source("rows", sw.table(ROWS), event_time="ts", time_unit="ns").pattern(
@@ -103,6 +118,11 @@ def test_explain_says_the_pattern_in_words() -> None:
 
 def pattern(*parts: Any, **settings: Any) -> Callable[[], object]:
     return lambda: step_of(*parts, **settings)
+
+
+def shedding(feature: Any) -> Callable[[], object]:
+    shed = sw.espice("1s", feature=feature)
+    return pattern(A, window=sw.tumbling("1s"), within=None, shed=shed)
 
 
 BARE = sw.event("bare", where=sw.col("v"))
@@ -160,6 +180,15 @@ REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
         SettingError,
         "is no way to shed",
     ),
+    "a feature in a word": (shedding("v"), TypeMismatch, "feature='v' is no expression over"),
+    "a feature of no column": (shedding(sw.col("zz") > 1), ColumnError, "no column 'zz'"),
+    "a feature of an earlier event": (shedding(A["v"] > 1), ColumnError, "no column 'A.v'"),
+    "a feature with too many values": (
+        shedding(sw.col("x")),
+        TypeMismatch,
+        'feature col("x") is double, and events are told apart by few different values',
+    ),
+    "a feature of nothing": (shedding(sw.lit(3)), FlowError, "reads no column"),
     "too many alternatives": (
         pattern(*[sw.either(sw.seq(A, B), C)] * 7),
         FlowError,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import deque
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -17,7 +18,8 @@ from tests.shedding.worlds import pairs_of, windows_of
 ASKED = {
     "espice": espice("1s", seed=9, first=20, every=30, explore=0.1),
     "at least, f given": espice("1s", f=0.5, first=20, cutting="at least", scale="type"),
-    "featured": espice("1s", features=True, first=20, every=30),
+    "featured": replace(espice("1s", first=20, every=30), kind="featured"),
+    "contest": espice("1s", feature="whatever", first=20, every=30),
     "baseline": baseline_shedding("1s", repetitions={0: 1, 1: 2}, first=20, every=30),
     "random": random_shedding("1s", seed=3),
 }

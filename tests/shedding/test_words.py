@@ -15,7 +15,8 @@ def test_a_bound_in_words_is_all_that_is_needed() -> None:
     assert espice(latency=0.5, f=0.7, seed=4, cells=100) == Espice(
         Overload(500_000_000, 0.7), Model(cells=100), 4
     )
-    assert espice("1s", features=True).kind == "featured"
+    assert espice("1s").kind == "espice"
+    assert espice("1s", feature="whatever").kind == "contest"
     assert random_shedding("1s").kind == "random"
     assert baseline_shedding("1s", repetitions={3: 2, 1: 1}).repetitions == ((1, 1), (3, 2))
 

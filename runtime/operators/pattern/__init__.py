@@ -7,6 +7,8 @@
 | `machine.py` | rows in, matches out |
 | `fits.py` | which events of the pattern each row is |
 | `conditions.py`, `rows.py` | predicates over earlier events; the rows that they read |
+| `shedding.py`, `kinds.py`, `open_windows.py` | which events are dropped of which windows |
+| `overload.py`, `what_if.py` | how much is dropped; what that costs in matches |
 | `leaving.py` | matches as rows |
 """
 

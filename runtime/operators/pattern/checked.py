@@ -8,6 +8,9 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import pyarrow as pa
 
 from runtime.errors import FlowError, SettingError, TypeMismatch
+from runtime.expressions.expressions import Expr
+from runtime.expressions.inside import reads_event_time
+from runtime.expressions.result_types import family
 from runtime.model import Duration, duration_ns
 from runtime.operators.ground import checks
 from runtime.patterns.language import CountWindow, OpenedBy
@@ -115,6 +118,35 @@ def check_columns(
     named = [] if id_column is None else [id_column]
     for column in dict.fromkeys([*distinct, *named]):
         checks.key_types(schema, [column], step=step)
+
+
+def check_feature(feature: object | None, schema: pa.Schema, *, step: str) -> None:
+    """Check that each row has one of few different values of a feature; None: there is none.
+
+    Raises:
+        TypeMismatch: it is no expression, or of a type whose values hardly ever come twice.
+        ColumnError: it reads a column that is not there.
+        FlowError: it is the same for all rows.
+    """
+    if feature is None:
+        return
+    if not isinstance(feature, Expr):
+        raise TypeMismatch(
+            f"step {step!r}: feature={feature!r} is no expression over a row's columns; write "
+            'feature=sw.col("change") > 0, or sw.col("side")'
+        )
+    kind = feature.type_in(schema, step=step)
+    if not (checks.is_whole(kind) or family(kind) in ("text", "bool")):
+        raise TypeMismatch(
+            f"step {step!r}: feature {feature} is {kind}, and events are told apart by few "
+            "different values: text, whole numbers, or true and false; compare it, such as "
+            "sw.col(…) > 0, or cast it, such as (sw.col(…) / 10).cast('int64')"
+        )
+    if not feature.columns() and not reads_event_time(feature):
+        raise FlowError(
+            f"step {step!r}: feature {feature} reads no column, so it tells no events apart; write "
+            'one over a column, such as sw.col("change") > 0, or leave feature= away'
+        )
 
 
 def _check_types(one: Asked, kind: pa.DataType, *, column: str | None, step: str) -> None:

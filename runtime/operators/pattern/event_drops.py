@@ -19,7 +19,7 @@ import numpy as np
 
 from runtime.model import BoolArray, Int64Array
 from runtime.operators.ground.arrays import unfold
-from runtime.operators.pattern.kept import Kept, Own, Spans
+from runtime.operators.pattern.kept import Covered, Kept, Own
 from runtime.operators.pattern.open_windows import OpenWindow, whole
 from runtime.operators.pattern.overload import Overload
 from runtime.operators.pattern.what_if import Trial
@@ -102,19 +102,19 @@ class EventDrops:
         del window
         return False
 
-    def drop(self, own: Own, every: list[OpenWindow], spans: Spans, kept: Kept) -> None:
+    def drop(self, own: Own, every: list[OpenWindow], covered: Covered, kept: Kept) -> None:
         """Note which rows of a key go, if a window waits for a match when they come."""
         matcher = self._matcher_of(own.code)
         was_waiting = matcher is not None and matcher.is_waiting
         windows, tried = [], []
-        for one, begin, end in zip(every, spans.first.tolist(), spans.behind.tolist(), strict=True):
+        for one, begin, end in covered.of(every):
             is_full = matcher is not None and matcher.is_full(one.key)
             if begin < end and not is_full:
                 windows.append((one, begin, end))
             # Of one that was given up all is looked at later.
             if one.trial is not None and (not is_full or one.given_up is not None):
                 tried.append((one, one.trial, begin, end))
-        some = np.flatnonzero(own.may_match & (spans.total > 0))
+        some = np.flatnonzero(own.may_match & (covered.total > 0))
         ranks, is_gone = np.zeros(len(some), np.int64), np.zeros(len(some), np.bool_)
         if self._overload.is_on and windows and len(some):
             ranks, pairs = self._ranks(own, some, windows)
@@ -125,7 +125,7 @@ class EventDrops:
         begin = own.numbers.item(0)
         opens = whole([one.first - begin for one in every if one.first >= begin])
         self._asked.append(
-            _Asked(own, some, ranks, is_gone, opens, spans.total, windows, was_waiting)
+            _Asked(own, some, ranks, is_gone, opens, covered.total, windows, was_waiting)
         )
         if self._overload.has_begun:
             _try(own, tried, kept)
@@ -138,7 +138,7 @@ class EventDrops:
         which, at = unfold(low, high - low)
         rows = some.take(at)
         worths = self._overload.worths(
-            own.types.take(rows),
+            own.known.take(rows, axis=1),
             own.numbers.take(rows) - whole([one.first for one, _, _ in windows]).take(which),
             sizes=whole([one.size for one, _, _ in windows]).take(which),
         )

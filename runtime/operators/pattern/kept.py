@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from runtime.model import BoolArray, Int64Array
+from runtime.operators.pattern.open_windows import OpenWindow
 from runtime.operators.pattern.what_if import Trial
 
 NOTHING: frozenset[int] = frozenset()
@@ -16,7 +18,7 @@ class Kept:
     """What becomes of rows.
 
     Attributes:
-        types: shape (rows,), the code of each row's type.
+        known: shape (1 or 2, rows), what is known of each row, see `EventKinds`.
         opens: shape (rows,), whether it opens a window, where events do.
         is_shed: shape (rows,): no window of theirs keeps them.
         lost: {row: keys of the windows that it is dropped of}, of those that fit something and are
@@ -26,7 +28,7 @@ class Kept:
             notes them, where it is events that are dropped.
     """
 
-    types: Int64Array
+    known: Int64Array
     opens: BoolArray
     is_shed: BoolArray
     lost: dict[int, frozenset[int]] = field(default_factory=dict)
@@ -50,14 +52,14 @@ class Kept:
 
 
 class Own(NamedTuple):
-    """The rows of one key in a read; shape (rows,) each.
+    """The rows of one key in a read; shape (rows,) each, but what is known: (1 or 2, rows).
 
     Attributes:
         code: of the key.
         at: their places in the read.
         numbers: which of the key's events they are.
         times: event times.
-        types: codes of their types.
+        known: what is known of them, see `EventKinds`.
         opens: whether an event that is this opens a window.
         events: which of all events they are.
         matters: whether it fits something.
@@ -68,14 +70,14 @@ class Own(NamedTuple):
     at: Int64Array
     numbers: Int64Array
     times: Int64Array
-    types: Int64Array
+    known: Int64Array
     opens: BoolArray
     events: Int64Array
     matters: BoolArray
     may_match: BoolArray
 
 
-class Spans(NamedTuple):
+class Covered(NamedTuple):
     """Which rows of a key its open windows have: [first, behind); shape (windows,) both.
 
     `total`, shape (rows,), is how many windows have each row.
@@ -84,3 +86,7 @@ class Spans(NamedTuple):
     first: Int64Array
     behind: Int64Array
     total: Int64Array
+
+    def of(self, windows: list[OpenWindow]) -> Iterator[tuple[OpenWindow, int, int]]:
+        """Yield each of these windows, and where its rows begin and end."""
+        return zip(windows, self.first.tolist(), self.behind.tolist(), strict=True)

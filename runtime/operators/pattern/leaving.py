@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from runtime.model import Batch, Column, Columns, Int64Array
 from runtime.operators.pattern.rows import Rows
-from runtime.operators.pattern.step import EVENTS, NUMBER, TYPE, WINDOW_START, PatternStep
+from runtime.operators.pattern.step import EVENTS, WINDOW_START, PatternStep
 from runtime.patterns.settings import Found
 
 
@@ -38,8 +38,7 @@ class Leaving:
             for column in one.also.columns()
         }
         ids = set() if step.id_column is None else {step.id_column}
-        sheds = set() if step.shed is None else {NUMBER, TYPE}
-        self._kept = own | read | ids | sheds | set(step.keys)
+        self._kept = own | read | ids | {*step.shed_columns, *step.keys}
 
     def kept(self, rows: Batch) -> Batch:
         """Return rows with the columns that matches need."""

@@ -24,7 +24,7 @@ from runtime.operators.pattern.matchers import Events, Matchers
 from runtime.operators.pattern.numbering import EventNumbers, with_openers
 from runtime.operators.pattern.rows import Rows
 from runtime.operators.pattern.shedding import WindowShedding
-from runtime.operators.pattern.step import NUMBER, TYPE, PatternStep
+from runtime.operators.pattern.step import PatternStep
 from runtime.operators.pattern.what_if import Judged, Parts, Trial, judged
 from runtime.patterns.rules import rules_of
 from runtime.patterns.scopes import CountWindows, OpenedWindows
@@ -210,7 +210,8 @@ class PatternMachine(ByEventTime):
         if len(places):
             rows, codes, numbers = batch.take(places), codes.take(places), numbers.take(places)
             if kept is not None:
-                shown = {NUMBER: numbers, TYPE: kept.types.take(places)}
+                known = [numbers, *kept.known.take(places, axis=1)]
+                shown = dict(zip(self._step.shed_columns, known, strict=True))
                 rows = rows.with_columns({**rows.columns, **shown})
             events_of = self._events_of(rows, places, kinds, codes, numbers)
             if kept is None or kept.is_whole:
@@ -253,11 +254,14 @@ class PatternMachine(ByEventTime):
             turns = np.array([turn for _, found in hits for turn, _ in found.parts], dtype=np.int64)
             distinct, places = np.unique(turns, return_inverse=True)
             rows = self._rows.at(distinct)
-            numbers, types = (rows.columns[name].take(places) for name in (NUMBER, TYPE))
+            columns = [rows.columns[name] for name in self._step.shed_columns]
+            numbers, *known = np.stack(columns).take(places, axis=1)
+            of_events = np.stack(known)
             end = 0
             for code, found in hits:
                 begin, end = end, end + len(found.parts)
-                shedding.hit(code, found.window, numbers[begin:end], types[begin:end])
+                part = slice(begin, end)
+                shedding.hit(code, found.window, numbers[part], of_events[:, part])
                 self._touched.add(code)
         shedding.finish(sorted(self._touched), self._passed_ns, self._judge)
         self._touched = set()

@@ -159,8 +159,8 @@ class Matchers:
             for i, code, number, time_ns, turn, fits, values in events.part(begin, end):
                 place, given = events.places.item(i), self._values(values)
                 for trial, is_lost in kept.tried.get(place, ()):
-                    kind = kept.types.item(place)
-                    trial.events.append(Seen(number, time_ns, turn, fits, given, is_lost, kind))
+                    known = tuple(kept.known[:, place].tolist())
+                    trial.events.append(Seen(number, time_ns, turn, fits, given, is_lost, known))
                 one = self.of_key.get(code)
                 if one is None:
                     one = self._made(events, i, code, fits)

@@ -26,7 +26,8 @@ class OpenWindow:
         size: how many events it has, or is likely to have.
         is_whole: whether nothing is dropped of it, whatever the load.
         is_shed: whether something was.
-        hits: types and positions of the events of each match.
+        hits: of each match what is known of its events, shape (1 or 2, events), see `EventKinds`,
+            and their positions.
         intact: the chance that none of what was dropped of it was of a match.
         given_up: the number of the event from which on no match of it is looked for.
         trial: what it had and what it lost, to see what that costs; None: it is not tried.
@@ -47,7 +48,7 @@ class OpenWindow:
 
 
 class KeyWindows:
-    """The open windows of one key, and the types of their events.
+    """The open windows of one key, and what is known of their events.
 
     Args:
         rule: how windows open and end.
@@ -58,7 +59,9 @@ class KeyWindows:
         self._keys = 0  # of windows that are listed, as matchers count them
         self._newest: int | None = None  # of windows by time
         self.open: list[OpenWindow] = []
-        self._types: list[Int64Array] = []  # of events from number `_begin` on
+        # (1 or 2, events) each, see `EventKinds`: of events from number `_begin` on
+        self._known: list[Int64Array] = []
+        self._held = 0  # events of these
         self._begin = 0
         self.last_size = 0
 
@@ -127,11 +130,12 @@ class KeyWindows:
         )
         return first, np.maximum(end, first)
 
-    def add(self, numbers: Int64Array, types: Int64Array) -> None:
-        """Remember the types of events, as long as a window has them."""
-        if not self._types:
-            self._begin = numbers.item(0)
-        self._types.append(types)
+    def add(self, numbers: Int64Array, known: Int64Array) -> None:
+        """Remember what is known of events, as long as a window has them."""
+        if not self._known:
+            self._begin, self._held = numbers.item(0), 0
+        self._known.append(known)
+        self._held += len(numbers)
 
     def ended(self, behind: int, passed_ns: int) -> list[OpenWindow]:
         """Return windows that are over, and forget them.
@@ -151,28 +155,28 @@ class KeyWindows:
             self.open = [one for one in self.open if one.number not in gone]
         return over
 
-    def types_of(self, first: int, end: int) -> Int64Array:
-        """Return the types of events by number."""
-        if len(self._types) > 1:
-            self._types = [np.concatenate(self._types)]
-        return self._types[0][first - self._begin : end - self._begin]
+    def known_of(self, first: int, end: int) -> Int64Array:
+        """Return what is known of events by number."""
+        if len(self._known) > 1:
+            self._known = [np.concatenate(self._known, axis=1)]
+        return self._known[0][:, first - self._begin : end - self._begin]
 
     def forget(self) -> None:
-        """Let go of types that no open window has."""
-        if not self._types:
+        """Let go of events that no open window has."""
+        if not self._known:
             return
-        held = sum(map(len, self._types))
-        low = min((one.first for one in self.open), default=self._begin + held)
+        low = min((one.first for one in self.open), default=self.behind)
         if not self.open:
-            self._types = []  # events up to the next window are not remembered
-        elif 2 * (low - self._begin) > held:
-            self._types = [self.types_of(low, self._begin + held).copy()]
-            self._begin = low
+            self._begin, self._held = self.behind, 0
+            self._known = []  # events up to the next window are not remembered
+        elif 2 * (low - self._begin) > self._held:
+            self._known = [self.known_of(low, self.behind).copy()]
+            self._begin, self._held = low, self.behind - low
 
     @property
     def behind(self) -> int:
         """The number of the next event."""
-        return self._begin + sum(map(len, self._types))
+        return self._begin + self._held
 
     def snapshot(self) -> list[Any]:
         """Return all state, as plain values."""
@@ -185,16 +189,17 @@ class KeyWindows:
             ]
             for one in self.open
         ]
-        types = [part.copy() for part in self._types]
-        return [self._keys, self._newest, self._begin, self.last_size, types, windows]
+        known = [part.copy() for part in self._known]
+        return [self._keys, self._newest, self._begin, self.last_size, known, windows]
 
     def restore(self, state: list[Any]) -> None:
         """Continue from a snapshot."""
-        self._keys, self._newest, self._begin, self.last_size, types, windows = state
-        self._types = list(types)
+        self._keys, self._newest, self._begin, self.last_size, known, windows = state
+        self._known = list(known)
+        self._held = sum(part.shape[1] for part in self._known)
         for *plain, hits, intact, given_up, trial in windows:
             one = OpenWindow(*plain)
-            one.hits = [(kinds, at) for kinds, at in hits]
+            one.hits = [(events, at) for events, at in hits]
             one.intact, one.given_up = intact, given_up
             one.trial = None if trial is None else Trial.of(trial)
             self.open.append(one)

@@ -13,9 +13,8 @@ import numpy as np
 
 from runtime.model import Batch, BoolArray, Int64Array
 from runtime.operators.pattern.open_windows import OpenWindow
-from runtime.operators.pattern.step import PatternStep
 from runtime.operators.pattern.what_if import Judged
-from runtime.shedding import Espice, FinishedWindows, Load, Places, Shedding
+from runtime.shedding import Dropped, Espice, FinishedWindows, Load, Places, Shedding, Spans
 from runtime.shedding.counts import SheddingCounts
 from runtime.shedding.draws import FloatArray
 
@@ -41,6 +40,7 @@ class Overload:
         self._bound_ns = settings.overload.latency_ns
         self._is_by_pair = settings.drops == "pairs"
         self._shedding = Shedding(settings)
+        self._feature = "" if settings.feature is None else str(settings.feature)
         self._looked_ns: int | None = None
         self._arrived = self._processed = self._busy_ns = 0  # since the last look
         self._idle_ns = self._idle_before_ns = 0  # of the slot, so far, and as of the last look
@@ -141,28 +141,23 @@ class Overload:
         self._arrived = self._processed = self._busy_ns = 0
         self._oldest_ns = None
 
-    def drop(
-        self,
-        types: Int64Array,
-        positions: Int64Array,
-        *,
-        windows: Int64Array,
-        events: Int64Array,
-        sizes: Int64Array,
-    ) -> BoolArray:
-        """Return which pairs are dropped; see `Shedder.drop`."""
-        return self._shedding.drop(types, positions, windows=windows, events=events, sizes=sizes)
+    def drop(self, known: Int64Array, spans: Spans, *, events: Int64Array) -> Dropped:
+        """Return which pairs are dropped; see `EventKinds` and `Shedder.drop_spans`."""
+        return self._shedding.shedder.drop_spans(
+            known[0], spans, events=events, features=feature_of(known)
+        )
 
     def would_drop(
-        self, types: Int64Array, positions: Int64Array, *, events: Int64Array, window: OpenWindow
+        self, known: Int64Array, positions: Int64Array, *, events: Int64Array, window: OpenWindow
     ) -> BoolArray:
         """Return which pairs of events and a window are dropped; they are not counted."""
         return self._shedding.shedder.drop(
-            types,
+            known[0],
             positions,
-            windows=np.full(len(types), window.number),
+            windows=np.full(len(positions), window.number),
             events=events,
             sizes=window.size,
+            features=feature_of(known),
         )
 
     @property
@@ -173,14 +168,6 @@ class Overload:
     def judged(self, what: Judged) -> None:
         """Count what shedding cost a window that was tried."""
         self._judged = self._judged.plus(what)
-
-    def surely_dropped(self, types: Int64Array) -> BoolArray:
-        """Return which are of types that are dropped wherever they are."""
-        return self._shedding.shedder.surely_dropped(types)
-
-    def never_dropped(self, types: Int64Array) -> BoolArray:
-        """Return which are of types that are dropped nowhere."""
-        return self._shedding.shedder.never_dropped(types)
 
     def keeps_whole(self, window: int) -> bool:
         """Return whether nothing is dropped of a window, whatever the load."""
@@ -209,21 +196,21 @@ class Overload:
         return min(max((1 - detector.f) * self._bound_ns / cost_ns, _LEAST_BUFFERED), 1e6)
 
     def worths(
-        self, types: Int64Array, positions: Int64Array, *, sizes: Int64Array
+        self, known: Int64Array, positions: Int64Array, *, sizes: Int64Array
     ) -> FloatArray | None:
-        """Return what pairs are worth; see `Shedder.worths`."""
-        return self._shedding.shedder.worths(types, positions, sizes=sizes)
+        """Return what pairs are worth; see `EventKinds` and `Shedder.worths`."""
+        return self._shedding.shedder.worths(
+            known[0], positions, sizes=sizes, features=feature_of(known)
+        )
 
     def count_events(self, pairs: int, dropped: int, *, asked: int, shed: int) -> None:
         """Count the pairs of some events; of these events those that were asked for, and shed."""
         self._shedding.count(asked, shed)
         self._count(pairs, dropped, shed, work=(asked, shed))
 
-    def count_pairs(
-        self, pairs: int, dropped: int, shed: int, *, looked_up: tuple[int, int]
-    ) -> None:
-        """Count the pairs of some events, and those of them that were looked up."""
-        self._shedding.count(pairs - looked_up[0], dropped - looked_up[1])
+    def count_pairs(self, pairs: int, dropped: int, shed: int) -> None:
+        """Count the pairs of some events, and those events that no window keeps."""
+        self._shedding.count(pairs, dropped)
         self._count(pairs, dropped, shed, work=(pairs, dropped))
 
     def _count(self, pairs: int, dropped: int, shed: int, *, work: tuple[int, int]) -> None:
@@ -259,6 +246,11 @@ class Overload:
             latency_ns=self._bound_ns,
             f=report.f,
             is_trained=report.is_trained,
+            ranked_by=report.ranked_by,
+            ranked=report.ranked,
+            feature=self._feature,
+            compared=report.compared,
+            compared_lost=None if report.lost_shares is None else list(report.lost_shares),
             models=report.turns,
             changes=report.changes,
             judged_windows=self._judged.windows,
@@ -306,23 +298,19 @@ class Overload:
 
 
 def places_of(parts: list[tuple[int, Int64Array, Int64Array]]) -> Places:
-    """Return pairs of (index of the window, types, positions)."""
+    """Return pairs of (index of the window, what is known of events, their positions)."""
     if not parts:
         none = np.empty(0, dtype=np.int64)
         return Places(none, none, none)
+    known = np.concatenate([one for _, one, _ in parts], axis=1)
     return Places(
-        np.repeat([index for index, _, _ in parts], [len(types) for _, types, _ in parts]),
-        np.concatenate([types for _, types, _ in parts]),
+        np.repeat([index for index, _, _ in parts], [len(at) for _, _, at in parts]),
+        known[0],
         np.concatenate([positions for _, _, positions in parts]),
+        feature_of(known),
     )
 
 
-def repetitions_of(step: PatternStep) -> dict[Any, int]:
-    """Return {type: how often it stands in the pattern}."""
-    found: dict[Any, int] = {}
-    for sequence in step.pattern.alternatives:
-        for place in sequence.places:
-            for number in place.asked:
-                for kind in step.pattern.asked[number].types or ():
-                    found[kind] = found.get(kind, 0) + place.least
-    return found
+def feature_of(known: Int64Array) -> Int64Array | None:
+    """Return the codes of features in what is known of events; None: they have none."""
+    return known[1] if len(known) > 1 else None

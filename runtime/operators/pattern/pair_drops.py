@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from runtime.model import BoolArray, Int64Array
-from runtime.operators.ground.arrays import unfold
-from runtime.operators.pattern.kept import Kept, Own, Spans
+from runtime.operators.pattern.kept import Covered, Kept, Own
 from runtime.operators.pattern.open_windows import OpenWindow, covering, whole
 from runtime.operators.pattern.overload import Overload
+from runtime.shedding import Spans
 
 
 class PairDrops:
@@ -36,17 +36,17 @@ class PairDrops:
         """Return whether nothing is dropped of a window, whatever the load."""
         return self._overload.keeps_whole(window)
 
-    def drop(self, own: Own, every: list[OpenWindow], spans: Spans, kept: Kept) -> None:
+    def drop(self, own: Own, every: list[OpenWindow], covered: Covered, kept: Kept) -> None:
         """Note which rows of a key its open windows lose."""
         events, fit = self._came
         self._came = events + len(own.at), fit + int(np.count_nonzero(own.matters))
         if self._overload.has_begun:
-            self._try(own, every, spans, kept)
-        pairs = int(spans.total.sum())
+            self._try(own, every, covered, kept)
+        pairs = int(covered.total.sum())
         if self._overload.is_on and pairs:
-            self._drop(own, every, spans, kept)
+            self._drop(own, every, covered, kept)
         else:
-            self._overload.count_pairs(pairs, 0, 0, looked_up=(0, 0))
+            self._overload.count_pairs(pairs, 0, 0)
 
     def learned(self, windows: int, matches: int) -> None:
         """It makes no difference."""
@@ -64,46 +64,37 @@ class PairDrops:
     def restore(self, state: Any) -> None:
         """There is none."""
 
-    def _try(self, own: Own, every: list[OpenWindow], spans: Spans, kept: Kept) -> None:
+    def _try(self, own: Own, every: list[OpenWindow], covered: Covered, kept: Kept) -> None:
         """Note what windows that are tried have, and what they lose of it."""
-        for one, begin, end in zip(every, spans.first.tolist(), spans.behind.tolist(), strict=True):
+        for one, begin, end in covered.of(every):
             if one.trial is None:
                 continue
             rows = begin + np.flatnonzero(own.matters[begin:end])
             positions = own.numbers.take(rows) - one.first
             lost = self._overload.would_drop(
-                own.types.take(rows), positions, events=own.events.take(rows), window=one
+                own.known.take(rows, axis=1), positions, events=own.events.take(rows), window=one
             )
             for row, is_lost in zip(own.at.take(rows).tolist(), lost.tolist(), strict=True):
                 kept.tried.setdefault(row, []).append((one.trial, is_lost))
 
-    def _drop(self, own: Own, every: list[OpenWindow], spans: Spans, kept: Kept) -> None:
+    def _drop(self, own: Own, every: list[OpenWindow], covered: Covered, kept: Kept) -> None:
         may = np.array([not one.is_whole for one in every])
         windows = [one for one in every if not one.is_whole]
-        first, behind = spans.first[may], spans.behind[may]
-        surely = self._overload.surely_dropped(own.types)
-        # Types that are dropped everywhere, or nowhere, need no look at each pair.
-        drawn = np.flatnonzero(~surely & ~self._overload.never_dropped(own.types))
-        low, high = drawn.searchsorted(first), drawn.searchsorted(behind)
-        which, places = unfold(low, high - low)
-        at = drawn.take(places)
-        mask = self._overload.drop(
-            own.types.take(at),
-            own.numbers.take(at) - whole([one.first for one in windows]).take(which),
-            windows=whole([one.number for one in windows]).take(which),
-            events=own.events.take(at),
-            sizes=whole([one.size for one in windows]).take(which),
+        first, behind = covered.first[may], covered.behind[may]
+        spans = Spans(
+            whole([one.first for one in windows]) - own.numbers.item(0),
+            first,
+            behind,
+            whole([one.size for one in windows]),
         )
-        looked_up = (len(at), int(np.count_nonzero(mask)))
-        which, at = which[mask], at[mask]
+        dropped = self._overload.drop(own.known, spans, events=own.events)
+        surely, (which, at) = dropped.surely, dropped.pairs()
         losses = np.where(surely, covering(first, behind, len(own.at)), 0)
         losses += np.bincount(at, minlength=len(own.at))
-        is_shed = (spans.total > 0) & (losses == spans.total)
+        is_shed = (covered.total > 0) & (losses == covered.total)
         kept.is_shed[own.at] = is_shed
-        self._overload.count_pairs(
-            int(spans.total.sum()), int(losses.sum()), int(is_shed.sum()), looked_up=looked_up
-        )
-        for index in np.unique(which).tolist():
+        self._overload.count_pairs(int(covered.total.sum()), int(losses.sum()), int(is_shed.sum()))
+        for index in np.flatnonzero(np.bincount(which)).tolist():
             windows[index].is_shed = True
         for one, begin, end in zip(windows, first.tolist(), behind.tolist(), strict=True):
             one.is_shed = one.is_shed or bool(surely[begin:end].any())

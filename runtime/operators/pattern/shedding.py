@@ -12,14 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from runtime.model import Batch, Int64Array
-from runtime.operators.ground.keys import KeyIndex
 from runtime.operators.pattern.event_drops import EventDrops
-from runtime.operators.pattern.kept import Kept, Own, Spans
+from runtime.operators.pattern.kept import Covered, Kept, Own
+from runtime.operators.pattern.kinds import EventKinds
 from runtime.operators.pattern.open_windows import KeyWindows, OpenWindow, covering
-from runtime.operators.pattern.overload import Overload, places_of, repetitions_of
+from runtime.operators.pattern.overload import Overload, places_of
 from runtime.operators.pattern.pair_drops import PairDrops
 from runtime.operators.pattern.step import PatternStep
 from runtime.operators.pattern.what_if import Budget, Judged, Parts, Trial
@@ -54,17 +53,10 @@ class WindowShedding:
         self._rules = settings.rules
         self._rule = step.scope
         self._opens = step.scope.asked if isinstance(step.scope, OpenedWindows) else None
-        self._type_column = step.type_column
-        self._types: KeyIndex | dict[tuple[int, ...], int]
-        repeated = repetitions_of(step)
-        if step.type_column is None:
-            self._types, codes = {}, {}
-        else:
-            self._types = KeyIndex(1)
-            codes = self._coded(repeated)
+        self._kinds = EventKinds(step)
         self._of_key: dict[int, KeyWindows] = {}
         self._numbers = 0  # of windows so far
-        self._overload = Overload(step.shed, codes)
+        self._overload = Overload(step.shed, self._kinds.repetitions)
         self._drops: PairDrops | EventDrops
         if step.shed.drops == "pairs":
             self._drops = PairDrops(self._overload)
@@ -74,18 +66,6 @@ class WindowShedding:
             self._budget = Budget(one_of=16, saved=512)  # each costs as much as some that are kept
         self._sampled_left = _MOST_SAMPLED
         self._may_match: dict[tuple[int, ...], bool] = {}  # {what an event fits: has it a place?}
-
-    def _coded(self, repeated: dict[Any, int]) -> dict[int, int]:
-        """Return it by the codes of types, which these are the first to get."""
-        assert isinstance(self._types, KeyIndex)
-        if not repeated:
-            return {}
-        values = pa.array(list(repeated))
-        column = (
-            values if pa.types.is_string(values.type) else values.to_numpy(zero_copy_only=False)
-        )
-        codes = self._types.codes([column], len(values)).tolist()
-        return dict(zip(codes, repeated.values(), strict=True))
 
     @property
     def counts(self) -> SheddingCounts:
@@ -114,22 +94,6 @@ class WindowShedding:
         """Take note of rows that come, and say anew what is dropped."""
         self._overload.look(rows, now_ns)
 
-    def _types_of(
-        self, rows: Batch, places: Int64Array, kinds: Int64Array, of_kind: list[tuple[int, ...]]
-    ) -> Int64Array:
-        """Return the code of each row's type; without a column for it, of what it fits."""
-        if isinstance(self._types, KeyIndex):
-            assert self._type_column is not None
-            return self._types.codes([rows.columns[self._type_column]], len(rows))
-        found = np.zeros(len(rows), dtype=np.int64)
-        known = self._types
-        codes = np.zeros(len(of_kind), dtype=np.int64)
-        # In the order in which they come: so codes do not depend on how kinds are numbered.
-        for kind in dict.fromkeys(kinds.tolist()):
-            codes[kind] = known.setdefault(of_kind[kind], len(known) + 1)
-        found[places] = codes.take(kinds)
-        return found
-
     def dropped(
         self,
         rows: Batch,
@@ -151,11 +115,11 @@ class WindowShedding:
             kinds: of these, of what kind each is.
             of_kind: what each kind fits.
         """
-        types = self._types_of(rows, places, kinds, of_kind)
+        known = self._kinds.of(rows, places, kinds, of_kind)
         opens = np.zeros(len(rows), dtype=np.bool_)
         if self._opens is not None:
             opens[places] = np.array([self._opens in one for one in of_kind]).take(kinds)
-        kept = Kept(types, opens, np.zeros(len(rows), dtype=np.bool_))
+        kept = Kept(known, opens, np.zeros(len(rows), dtype=np.bool_))
         matters, may_match = (np.zeros(len(rows), dtype=np.bool_) for _ in range(2))
         matters[places] = True
         may_match[places] = np.array([self._has_place(one) for one in of_kind]).take(kinds)
@@ -172,7 +136,7 @@ class WindowShedding:
                 at,
                 numbers.take(at),
                 times.take(at),
-                types.take(at),
+                known.take(at, axis=1),
                 opens.take(at),
                 events.take(at),
                 matters.take(at),
@@ -211,26 +175,26 @@ class WindowShedding:
                 windows.open[-1].trial = Trial(stands_for=many)
         if not windows.open:
             return
-        windows.add(own.numbers, own.types)
+        windows.add(own.numbers, own.known)
         begin = own.numbers.item(0)
         first, behind = windows.ranges(begin, own.times)
         for one, at_end in zip(windows.open, behind.tolist(), strict=True):
             if one.end is None and at_end < len(own.at):
                 one.end = begin + at_end  # from now on it is known
-        spans = Spans(first, behind, covering(first, behind, len(own.at)))
-        self._drops.drop(own, windows.open, spans, kept)
+        covered = Covered(first, behind, covering(first, behind, len(own.at)))
+        self._drops.drop(own, windows.open, covered, kept)
 
     # -- learning -----------------------------------------------------------------------
 
-    def hit(self, code: int, window: int, numbers: Int64Array, types: Int64Array) -> None:
-        """Take note of a match: the key of its window, its events' numbers and types."""
+    def hit(self, code: int, window: int, numbers: Int64Array, known: Int64Array) -> None:
+        """Take note of a match of a window: its events' numbers, and what is known of them."""
         windows = self._of_key.get(code)
         if windows is None:
             return
         for one in windows.open:
             if one.key == window:
                 if not one.is_shed:
-                    one.hits.append((types, numbers - one.first))
+                    one.hits.append((known, numbers - one.first))
                 return
 
     def turns_tried(self) -> list[int]:
@@ -268,7 +232,7 @@ class WindowShedding:
                     if self._drops.learns_from_trials:
                         one.is_shed, one.hits = False, one.trial.hits(matches, one.first)
                 if not one.is_shed and size > 0:
-                    over.append((one, size, windows.types_of(one.first, end)))
+                    over.append((one, size, windows.known_of(one.first, end)))
             windows.forget()
         if over:
             self._drops.learned(len(over), sum(len(one.hits) for one, _, _ in over))
@@ -281,19 +245,19 @@ class WindowShedding:
             sampled[index] &= self._sampled_left > 0
             self._sampled_left -= size if sampled[index] else 0
         hits = [
-            (index, types, positions)
+            (index, known, positions)
             for index, (one, _, _) in enumerate(over)
-            for types, positions in one.hits
+            for known, positions in one.hits
         ]
         every = [
-            (index, types, np.arange(size))
-            for index, (_, size, types) in enumerate(over)
+            (index, known, np.arange(size))
+            for index, (_, size, known) in enumerate(over)
             if sampled[index]
         ]
         return FinishedWindows(
             sizes=np.array([size for _, size, _ in over], dtype=np.int64),
             hits=places_of(hits),
-            matches=np.repeat(np.arange(len(hits)), [len(types) for _, types, _ in hits]),
+            matches=np.repeat(np.arange(len(hits)), [len(positions) for _, _, positions in hits]),
             sampled=sampled,
             events=places_of(every),
         )
@@ -304,7 +268,6 @@ class WindowShedding:
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, as plain values."""
-        types = self._types
         return {
             "overload": self._overload.snapshot(),
             "of_key": [[code, one.snapshot()] for code, one in self._of_key.items()],
@@ -312,9 +275,7 @@ class WindowShedding:
             "budget": self._budget.snapshot(),
             "drops": self._drops.snapshot(),
             "sampled_left": self._sampled_left,
-            "types": types.snapshot()
-            if isinstance(types, KeyIndex)
-            else [[list(fits), code] for fits, code in types.items()],
+            "kinds": self._kinds.snapshot(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -324,10 +285,7 @@ class WindowShedding:
         self._budget.restore(state["budget"])
         self._drops.restore(state["drops"])
         self._sampled_left = state["sampled_left"]
-        if isinstance(self._types, KeyIndex):
-            self._types.restore(state["types"])
-        else:
-            self._types = {tuple(fits): code for fits, code in state["types"]}
+        self._kinds.restore(state["kinds"])
         for code, one in state["of_key"]:
             self._of_key[code] = KeyWindows(self._rule)
             self._of_key[code].restore(one)

@@ -20,8 +20,8 @@ from runtime.shedding import Espice
 
 WINDOW_START = "window_start"
 """The column that says where a match's window begins."""
-NUMBER, TYPE = "#number", "#type"
-"""Of rows that may be shed: which of its key's events each is, and the code of its type."""
+NUMBER, TYPE, FEATURE = "#number", "#type", "#feature"
+"""Of rows that may be shed: which event of its key each is, the codes of its type and feature."""
 EVENTS = "events"
 """The column that names the events of a match."""
 
@@ -70,6 +70,20 @@ class PatternStep(GatedStep):
         return "pattern"
 
     @property
+    def feature(self) -> Expr | None:
+        """What shedding may tell events apart by besides their type and place; None: nothing."""
+        found = None if self.shed is None else self.shed.feature
+        assert found is None or isinstance(found, Expr)  # checked when the step is made
+        return found
+
+    @property
+    def shed_columns(self) -> tuple[str, ...]:
+        """Columns that rows of one that sheds have besides their own."""
+        if self.shed is None:
+            return ()
+        return (NUMBER, TYPE) if self.feature is None else (NUMBER, TYPE, FEATURE)
+
+    @property
     def has_windows(self) -> bool:
         """Whether a match names its window."""
         return not isinstance(self.scope, Within)
@@ -91,6 +105,8 @@ class PatternStep(GatedStep):
     def own_columns(self) -> Set[str]:
         """Columns that are read whatever is needed of what leaves, keys apart."""
         found = {one for one in (self.type_column, self.id_column) if one is not None}
+        if self.feature is not None:
+            found |= self.feature.columns()
         for asked in self.pattern.asked:
             for predicate in (asked.where, asked.also):
                 found |= _columns_of(predicate, [one.name for one in self.pattern.asked])

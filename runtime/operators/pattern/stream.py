@@ -12,7 +12,13 @@ from runtime.model import Duration
 from runtime.operators.ground import checks
 from runtime.operators.ground.contract import Entry
 from runtime.operators.ground.streams import AnyKeyed, AnyStream, Names, names_of, refuse_revised
-from runtime.operators.pattern.checked import AnyWindow, check_columns, check_meaning, scope_of
+from runtime.operators.pattern.checked import (
+    AnyWindow,
+    check_columns,
+    check_feature,
+    check_meaning,
+    scope_of,
+)
 from runtime.operators.pattern.machine import PatternMachine
 from runtime.operators.pattern.step import EVENTS, WINDOW_START, PatternStep
 from runtime.patterns.language import OpenedBy, Part
@@ -73,7 +79,7 @@ class Patterning(AnyStream):
             id: the column that names an event in `events`; None: its event time, in ns.
             by: the key columns; none: all rows together. Rows with a null key are in no match.
             shed: what is dropped when the latency is at risk: `sw.espice(latency="1s")`. Needs
-                `window=`.
+                `window=`. `sw.espice("1s", feature=sw.col("change") > 0)`: by that besides.
             slack: how long its gate waits; AS_FLOW: as the flow says. A row that comes late is in
                 no match: it is counted, and `.late()` has it.
             replicas: how many work on it, each on the rows of its keys.
@@ -107,6 +113,7 @@ class Patterning(AnyStream):
         )
         if shed is not None:
             _check_shed(shed, scope, step=name)
+            check_feature(shed.feature, self.schema, step=name)
         replicas, _ = checks.replicas(replicas, "keys", keys=keys, step=name)
         refuse_revised(self.flow, self.name, step=name)
         has_windows = not isinstance(scope, Within)

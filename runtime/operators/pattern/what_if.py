@@ -41,8 +41,8 @@ class Seen(NamedTuple):
     fits: tuple[int, ...]
     values: dict[str, Any] | None
     is_lost: bool
-    kind: int = 0
-    """The code of its type."""
+    known: tuple[int, ...] = (0,)
+    """See `EventKinds`."""
 
 
 @dataclass
@@ -58,12 +58,12 @@ class Trial:
     stands_for: int = 1
 
     def hits(self, matches: list[Parts], first: int) -> list[tuple[Int64Array, Int64Array]]:
-        """Return types and positions of the events of matches, in a window that begins there."""
+        """Return what is known of the events of matches, and their positions behind `first`."""
         of_turn = {one.turn: one for one in self.events}
         own = [[of_turn[turn] for turn, _ in parts] for parts in matches]
         return [
             (
-                np.array([one.kind for one in events], dtype=np.int64),
+                np.array([one.known for one in events], dtype=np.int64).T,
                 np.array([one.number - first for one in events], dtype=np.int64),
             )
             for events in own
@@ -71,13 +71,17 @@ class Trial:
 
     def snapshot(self) -> list[Any]:
         """Return all state, as plain values."""
-        return [self.stands_for, *([*one[:3], list(one.fits), *one[4:]] for one in self.events)]
+        events = ([*one[:3], list(one.fits), *one[4:6], list(one.known)] for one in self.events)
+        return [self.stands_for, *events]
 
     @classmethod
     def of(cls, state: list[Any]) -> Trial:
         """Return one from a snapshot."""
         stands_for, *events = state
-        seen = [Seen(n, at, turn, tuple(fits), *rest) for n, at, turn, fits, *rest in events]
+        seen = [
+            Seen(n, at, turn, tuple(fits), values, is_lost, tuple(known))
+            for n, at, turn, fits, values, is_lost, known in events
+        ]
         return cls(seen, stands_for)
 
 

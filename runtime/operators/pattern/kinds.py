@@ -1,0 +1,136 @@
+"""What shedding may tell events apart by besides their place: their type, and a feature.
+
+```
+rows ──▶ code of the type ──▶ known[0]     the column of type=; without one, what the row fits
+     ──▶ code of the feature ▶ known[1]    of sw.espice(feature=…); not there without one
+```
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.model import Batch, Column, Int64Array
+from runtime.operators.ground.keys import KeyIndex
+from runtime.operators.ground.user_code import evaluated
+from runtime.operators.pattern.step import PatternStep
+
+_NULL = -1
+_MOST_TEXTS = 4096
+
+
+class EventKinds:
+    """Codes of what is known of rows.
+
+    Args:
+        step: with `shed`.
+
+    Attributes:
+        repetitions: {code of a type: how often it stands in the pattern}, as far as it names types.
+    """
+
+    def __init__(self, step: PatternStep) -> None:
+        self._step = step
+        self._types: KeyIndex | dict[tuple[int, ...], int]
+        self._texts: dict[str, int] = {}  # codes of texts that came, so as not to hash them anew
+        if step.type_column is None:
+            self._types, self.repetitions = {}, {}
+        else:
+            self._types = KeyIndex(1)
+            self.repetitions = self._coded(repetitions_of(step))
+
+    def _coded(self, repeated: dict[Any, int]) -> dict[int, int]:
+        """Return it by the codes of types, which these are the first to get."""
+        assert isinstance(self._types, KeyIndex)
+        if not repeated:
+            return {}
+        values = pa.array(list(repeated))
+        column = (
+            values if pa.types.is_string(values.type) else values.to_numpy(zero_copy_only=False)
+        )
+        codes = self._types.codes([column], len(values)).tolist()
+        return dict(zip(codes, repeated.values(), strict=True))
+
+    def of(
+        self, rows: Batch, places: Int64Array, kinds: Int64Array, of_kind: list[tuple[int, ...]]
+    ) -> Int64Array:
+        """Return what is known of rows, shape (1, rows) or, with a feature, (2, rows).
+
+        Args:
+            rows: all.
+            places: which of them fit something.
+            kinds: of these, of what kind each is.
+            of_kind: what each kind fits.
+        """
+        types = self._types_of(rows, places, kinds, of_kind)
+        feature = self._step.feature
+        if feature is None:
+            return types[np.newaxis]
+        return np.stack([types, self._features(evaluated(feature, rows, step=self._step.name))])
+
+    def _types_of(
+        self, rows: Batch, places: Int64Array, kinds: Int64Array, of_kind: list[tuple[int, ...]]
+    ) -> Int64Array:
+        if isinstance(self._types, KeyIndex):
+            assert self._step.type_column is not None
+            return self._types.codes([rows.columns[self._step.type_column]], len(rows))
+        found = np.zeros(len(rows), dtype=np.int64)
+        known = self._types
+        codes = np.zeros(len(of_kind), dtype=np.int64)
+        # In the order in which they come: so codes do not depend on how kinds are numbered.
+        for kind in dict.fromkeys(kinds.tolist()):
+            codes[kind] = known.setdefault(of_kind[kind], len(known) + 1)
+        found[places] = codes.take(kinds)
+        return found
+
+    def _features(self, values: Column) -> Int64Array:
+        """Return a code of each value: whole numbers are their own, text has a hash.
+
+        So none has to be kept, and the same value has the same code in every run and replica.
+        """
+        if isinstance(values, np.ndarray):
+            return values.astype(np.int64)
+        encoded = values.dictionary_encode(null_encoding="encode")
+        codes = np.array([self._code(one) for one in encoded.dictionary.to_pylist()], np.int64)
+        found: Int64Array = codes.take(encoded.indices.to_numpy())
+        return found
+
+    def _code(self, text: str | bool | None) -> int:
+        if text is None or isinstance(text, bool):
+            return _NULL if text is None else int(text)
+        code = self._texts.get(text)
+        if code is None:
+            if len(self._texts) >= _MOST_TEXTS:
+                self._texts.clear()
+            digest = blake2b(text.encode(), digest_size=8).digest()
+            code = self._texts[text] = int.from_bytes(digest, "little", signed=True)
+        return code
+
+    def snapshot(self) -> Any:
+        """Return all state, as plain values."""
+        types = self._types
+        if isinstance(types, KeyIndex):
+            return types.snapshot()
+        return [[list(fits), code] for fits, code in types.items()]
+
+    def restore(self, state: Any) -> None:
+        """Continue from a snapshot."""
+        if isinstance(self._types, KeyIndex):
+            self._types.restore(state)
+        else:
+            self._types = {tuple(fits): code for fits, code in state}
+
+
+def repetitions_of(step: PatternStep) -> dict[Any, int]:
+    """Return {type: how often it stands in the pattern}."""
+    found: dict[Any, int] = {}
+    for sequence in step.pattern.alternatives:
+        for place in sequence.places:
+            for number in place.asked:
+                for kind in step.pattern.asked[number].types or ():
+                    found[kind] = found.get(kind, 0) + place.least
+    return found

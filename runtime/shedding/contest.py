@@ -1,0 +1,179 @@
+"""Two models side by side: the richer one is used only where it loses fewer matches.
+
+Both learn from the same windows. A feature that tells nothing apart makes a model worse, for it has
+fewer events of each kind to go by; whether it does is not known before it is tried. So each match
+is held against both models before they learn from it: what would either have lost of it, had as
+much been dropped? That is asked for several amounts, since a feature may be worth it when half of
+all events go, and not when a sixth does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.model import Int64Array
+from runtime.shedding.draws import FloatArray
+from runtime.shedding.espice import EspiceShedder
+from runtime.shedding.evidence import Evidence
+from runtime.shedding.featured import FeaturedShedder
+from runtime.shedding.places import Sizes
+from runtime.shedding.settings import Model
+from runtime.shedding.shedder import Shedder
+from runtime.shedding.spans import Dropped, Spans
+from runtime.shedding.windows import FinishedWindows
+
+SHARES = (1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6)
+"""Of a window's events: amounts at which the models are compared. What is to be dropped goes by the
+nearest of them."""
+
+
+class ContestShedder(Shedder):
+    """eSPICE, with a feature or without, whichever loses fewer matches.
+
+    Args:
+        model: what both learn, and how they cut.
+        seed: of the draws, which are the same whichever is used.
+
+    Source: [espice], and gSPICE (arXiv 2309.16405) for the richer model. Ours: the choice, by
+    prequential validation (Dawid 1984): each window judges before it teaches.
+    """
+
+    is_by_window = True
+
+    def __init__(self, model: Model, *, seed: int) -> None:
+        super().__init__(seed=seed, explore=model.explore, sample=model.sample)
+        self._plain = EspiceShedder(model, seed=seed)
+        self._richer = FeaturedShedder(model, seed=seed)
+        self.evidence = Evidence(len(SHARES))
+        self._at = 0
+        self._weigh()
+
+    @property
+    def model(self) -> EspiceShedder:
+        """The one that is used at this amount."""
+        return self._richer if self.evidence.is_better[self._at] else self._plain
+
+    @property
+    def lost_shares(self) -> tuple[float, float] | None:
+        """What each would have lost of the matches seen, at about this amount; None: not known."""
+        return self.evidence.lost_shares(self._at)
+
+    @property
+    def size(self) -> float:
+        """Events of a window, in the mean; 0: none has finished."""
+        return self._plain.size
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether it can rank events; if not, they are dropped at random."""
+        return self.model.is_trained
+
+    @property
+    def ranked_by(self) -> str:
+        """What the model that is used goes by."""
+        return self.model.ranked_by
+
+    def learn(self, finished: FinishedWindows) -> None:
+        """Hold windows that are over against both models, then learn from them."""
+        begin = 0
+        while begin < len(finished):
+            end = min(begin + min(self._plain.left, self.evidence.left), len(finished))
+            part = finished.part(begin, end)
+            self._judge(part)
+            turns, changes = self._plain.turns, self._plain.changes
+            self._plain.learn(part)
+            self._richer.learn(part)
+            if self._plain.changes != changes:
+                self.evidence = Evidence(len(SHARES))  # it was of another stream
+            if self._plain.turns != turns:
+                self.evidence.fade()
+                self._weigh()
+            begin = end
+        self.model.aim(self._amount)  # it may be the other one now
+
+    def _judge(self, part: FinishedWindows) -> None:
+        if not (self._plain.is_trained and self._richer.is_trained):
+            return
+        hits = part.hits
+        begins = np.flatnonzero(np.diff(part.matches, prepend=-1))
+        lost = np.zeros((2, len(SHARES), len(begins)))
+        if len(begins):
+            sizes = part.sizes[hits.windows]
+            for of_model, model, chances in zip(
+                lost, (self._plain, self._richer), self._chances, strict=True
+            ):
+                utilities = model.utilities(
+                    hits.types, hits.positions, sizes=sizes, features=hits.features
+                )
+                kept = 1.0 - chances[:, utilities]
+                of_model[:] = 1.0 - np.multiply.reduceat(kept, begins, axis=1)
+        self.evidence.add(lost, len(part))
+
+    def _weigh(self) -> None:
+        """Say anew what each amount makes of each utility."""
+        self._chances = [one.chances_at(SHARES) for one in (self._plain, self._richer)]
+
+    def _aimed(self) -> None:
+        if self._amount is not None:
+            off = [abs(self._amount.share - share) for share in SHARES]
+            self._at = off.index(min(off))
+        self.model.aim(self._amount)
+
+    def chances(
+        self,
+        types: Int64Array,
+        positions: Int64Array,
+        *,
+        sizes: Sizes,
+        features: Int64Array | None,
+    ) -> FloatArray:
+        """Return the chance of each pair by the model that is used."""
+        return self.model.chances(types, positions, sizes=sizes, features=features)
+
+    def worths(
+        self,
+        types: Int64Array,
+        positions: Int64Array,
+        *,
+        sizes: Sizes,
+        features: Int64Array | None = None,
+    ) -> FloatArray | None:
+        """Return the chance of each pair to be in a match by the model that is used."""
+        return self.model.worths(types, positions, sizes=sizes, features=features)
+
+    def bounds(
+        self, types: Int64Array, features: Int64Array | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the least and the highest chance of each event, wherever it is in a window."""
+        return self.model.bounds(types, features)
+
+    def drop_spans(
+        self,
+        types: Int64Array,
+        spans: Spans,
+        *,
+        events: Int64Array,
+        features: Int64Array | None = None,
+    ) -> Dropped:
+        """Return which pairs of a read are dropped, by the model that is used."""
+        return self.model.drop_spans(types, spans, events=events, features=features)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state, as plain values."""
+        return super().snapshot() | {
+            "plain": self._plain.snapshot(),
+            "richer": self._richer.snapshot(),
+            "evidence": self.evidence.snapshot(),
+            "at": self._at,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._plain.restore(state["plain"])
+        self._richer.restore(state["richer"])
+        self.evidence.restore(state["evidence"])
+        self._at = int(state["at"])
+        self._weigh()
+        super().restore(state)

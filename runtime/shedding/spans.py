@@ -1,0 +1,134 @@
+"""A read as shedding sees it: events in a row, and windows that have a stretch of them each.
+
+```
+events        0   1   2   3   4   5   6
+window 0      [-----------------)             begin 0, end 4, first −3: event 0 is its fourth
+window 1              [-------------------)   begin 2, end 7, first  2
+```
+
+So the positions of a stretch are consecutive too, and what is known of an event is looked up once,
+not once for each of its windows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from runtime.model import BoolArray, Int64Array
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Windows, and which of the events each has; arrays of shape (windows,).
+
+    Attributes:
+        firsts: where the first event of each window is; negative: it came before these.
+        begins, ends: the events that it has of these: [begin, end).
+        sizes: how many events each window has, or is likely to have.
+    """
+
+    firsts: Int64Array
+    begins: Int64Array
+    ends: Int64Array
+    sizes: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.firsts)
+
+    @property
+    def lengths(self) -> Int64Array:
+        """How many of the events each has."""
+        return self.ends - self.begins
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether all windows have one size, and none outgrew it."""
+        sizes = self.sizes
+        return bool(
+            len(sizes) and (sizes == sizes[0]).all() and (self.ends - self.firsts <= sizes).all()
+        )
+
+    def placed(self, pairs: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Return how many of some pairs are of each span, and which event each is of.
+
+        Args:
+            pairs: their numbers among all pairs, span by span; ascending.
+        """
+        lengths = self.lengths
+        behind = np.cumsum(lengths)
+        counts = np.diff(pairs.searchsorted(behind), prepend=0)
+        return counts, pairs + np.repeat(self.begins - (behind - lengths), counts)
+
+    def within(self, begins: Int64Array, ends: Int64Array) -> Spans:
+        """Return what of each lies in these bounds, perhaps nothing."""
+        begins = np.maximum(self.begins, begins)
+        ends = np.maximum(np.minimum(self.ends, ends), begins)
+        return Spans(self.firsts, begins, ends, self.sizes)
+
+    def cut(self, parts: int) -> tuple[Spans, Int64Array, Int64Array]:
+        """Return them cut where one of so many parts of a window ends and the next one begins.
+
+        Returns:
+            the pieces; of each which span it is of; and which part it lies in.
+        """
+        low, high = (
+            np.minimum(at - self.firsts, self.sizes - 1) * parts // self.sizes
+            for at in (self.begins, np.maximum(self.ends - 1, self.begins))
+        )
+        counts = high - low + 1
+        which = np.repeat(np.arange(len(self)), counts)
+        part = unfolded(low, counts)
+        firsts, sizes = self.firsts[which], self.sizes[which]
+        begins = np.maximum(firsts + starts_of(part, sizes, parts), self.begins[which])
+        # What outgrew its window is in the last part.
+        ends = np.where(
+            part == high[which],
+            self.ends[which],
+            np.minimum(firsts + starts_of(part + 1, sizes, parts), self.ends[which]),
+        )
+        return Spans(firsts, begins, ends, sizes), which, part
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """Which pairs of a read are dropped.
+
+    Attributes:
+        surely: shape (events,), which events are dropped of all windows that have them.
+        looked_at: of the other pairs those that were looked at, one by one, as stretches of
+            `among`.
+        of: shape (stretches,), the index of the window that each is of.
+        among: shape (n,), indices of events, ascending; None: all events.
+        is_dropped: shape (pairs,), of these, stretch by stretch.
+    """
+
+    surely: BoolArray
+    looked_at: Spans
+    of: Int64Array
+    among: Int64Array | None
+    is_dropped: BoolArray
+
+    def pairs(self) -> tuple[Int64Array, Int64Array]:
+        """Return the windows and the events of pairs that are dropped, but for sure ones.
+
+        Returns:
+            indices, of shape (dropped,) each, by window, events ascending.
+        """
+        found = np.flatnonzero(self.is_dropped)
+        counts, at = self.looked_at.placed(found)
+        return np.repeat(self.of, counts), at if self.among is None else self.among.take(at)
+
+
+def starts_of(part: Int64Array, sizes: Int64Array, parts: int) -> Int64Array:
+    """Return the first position P of each part of windows: the least with P·parts ≥ part·size."""
+    found: Int64Array = -(-part * sizes // parts)
+    return found
+
+
+def unfolded(low: Int64Array, counts: Int64Array) -> Int64Array:
+    """Return low, low + 1, … for each, so many."""
+    begins = np.cumsum(counts) - counts
+    found: Int64Array = np.arange(int(counts.sum())) + np.repeat(low - begins, counts)
+    return found

@@ -1,0 +1,126 @@
+"""A feature in the operator: its codes, and that it goes wherever types of events go."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from runtime.expressions.expressions import Expr, col
+from runtime.model import Batch, GateRead
+from runtime.operators.pattern.kinds import EventKinds
+from runtime.operators.pattern.machine import PatternMachine
+from runtime.patterns.normal import Asked, Normal, Place, Sequence
+from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule
+from runtime.shedding import Amount, espice
+from tests.operators.test_pattern_shedding import leaves, step_of
+
+EVENTS, READ = 16_000, 800
+SIDES = np.array(["up", "down", "left", None], dtype=object)
+HOT = Normal(
+    tuple(Asked(f"e{kind}", (kind,), col("side") == "up") for kind in range(2)),
+    (Sequence((Place((0,)), Place((1,)))),),
+)
+
+NONE = np.arange(0)
+
+
+def batch_of(first: int, last: int) -> Batch:
+    """Return events of two types and four sides, at random, the same each time."""
+    chance = np.random.default_rng(5)
+    kinds, sides = chance.integers(0, 2, EVENTS), chance.integers(0, 4, EVENTS)
+    at = np.arange(first, last)
+    columns: Any = {
+        "type": kinds[first:last],
+        "id": at,
+        "side": pa.array(SIDES[sides[first:last]], pa.string()),
+    }
+    return Batch(at, at, columns)
+
+
+def ran(
+    feature: Expr | None, scope: WindowRule, *, type_column: str | None, is_restored: bool
+) -> tuple[list[Any], Any]:
+    """Return what leaves and what was shed: calm at first, then 60 % have to go."""
+    pattern = HOT
+    if type_column is None:
+        pattern = Normal(
+            tuple(Asked(one.name, None, one.where) for one in HOT.asked), HOT.alternatives
+        )
+    shed = espice("1h", drops="pairs", feature=feature, every=64, explore=0.1)
+    step = step_of(shed, scope, pattern=pattern)
+    step = type(step)(**{**vars(step), "type_column": type_column})
+    machine, batches = PatternMachine(step, most_kept_rows=10**6), []
+    for begin in range(0, EVENTS, READ):
+        assert machine._shedding is not None
+        machine._shedding._overload._shedding.shedder.aim(
+            Amount(0.6) if begin >= EVENTS // 2 else None
+        )
+        end = begin + READ
+        read = GateRead([batch_of(begin, end)], [None], end - 1, 0, end - 1)
+        batches.append(machine.process(read, now_ns=0))
+        if is_restored:
+            state = deepcopy(machine.snapshot())
+            machine = PatternMachine(step, most_kept_rows=10**6)
+            machine.restore(state)
+    return leaves(batches), machine.shedding
+
+
+@pytest.mark.parametrize(
+    "scope", [CountWindows(40, 20), TimeWindows(40, 20), OpenedWindows(0, events=30)], ids=str
+)
+def test_a_feature_is_used_in_all_windows_and_restored_or_not_all_is_the_same(
+    scope: WindowRule,
+) -> None:
+    found, counts = ran(col("side"), scope, type_column="type", is_restored=False)
+    assert ran(col("side"), scope, type_column="type", is_restored=True) == (found, counts)
+    assert counts.ranked.keys() == {"utility (type, place, feature)"}
+
+
+def test_without_a_feature_the_same_overload_costs_matches() -> None:
+    scope = CountWindows(40, 20)
+    (found, counts), (without, plain) = (
+        ran(one, scope, type_column="type", is_restored=False) for one in (col("side"), None)
+    )
+    assert len(without) < 0.85 * len(found)
+    assert counts.dropped > 0.85 * plain.dropped
+
+
+def test_a_feature_that_the_pattern_asks_for_already_is_not_used() -> None:
+    """Without a column for it the type of a row is what it fits, and that says what side it has."""
+    _, counts = ran(col("side"), CountWindows(40, 20), type_column=None, is_restored=False)
+    assert counts.ranked.keys() == {"utility (type, place)"}
+
+
+def test_the_same_value_has_the_same_code_in_any_read_and_any_run() -> None:
+    step = step_of(espice("1s", feature=col("side")), CountWindows(9, 4), pattern=HOT)
+    codes = {}
+    for first in (0, 50):
+        rows = batch_of(first, first + 50)
+        known = EventKinds(step).of(rows, NONE, NONE, [()])
+        assert known.shape == (2, 50)
+        for side, code in zip(rows.columns["side"].to_pylist(), known[1].tolist(), strict=True):
+            assert codes.setdefault(side, code) == code
+    assert len(set(codes.values())) == 4
+    assert codes[None] == -1
+    assert codes["up"] == -2501197489043044449
+
+
+@pytest.mark.parametrize(
+    ("feature", "expected"),
+    [
+        (col("type") > 0, [0, 1, 1]),
+        (col("type") - 5, [-5, -4, -3]),
+        (col("type").cast("uint8"), [0, 1, 2]),
+    ],
+    ids=str,
+)
+def test_whole_numbers_and_truth_are_their_own_codes(feature: Expr, expected: list[int]) -> None:
+    step = step_of(espice("1s", feature=feature), CountWindows(9, 4), pattern=HOT)
+    at = np.arange(3)
+    known = EventKinds(step).of(Batch(at, at, {"type": at}), NONE, NONE, [()])
+    assert known[1].tolist() == expected
+    assert known.dtype == np.int64
