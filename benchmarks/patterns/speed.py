@@ -60,7 +60,7 @@ class Size:
 
 
 WHOLE = Size(5, 1_000_000, (1_000, 10_000, 100_000), 10.0, Passes(20, 5, 20), Passes(10, 1, 30))
-QUICK = Size(2, 200_000, (1_000, 100_000), 0.4, Passes(1.5, 1, 2), None)
+QUICK = Size(2, 160_000, (1_000, 100_000), 0.25, Passes(1, 1, 1.5), None)
 
 
 def run(options: Options) -> Result:
