@@ -84,12 +84,11 @@ format: setup ## put the code into the one format, and mend what ruff can mend
 bench: setup ## run the benchmarks; ARGS="merge join-latency" for some; DATA=<folder> for real data
 	@$(PY) -m benchmarks $(ARGS)
 
-# Jars only, in an environment of their own. What compiles against them is a javac of the machine's.
+# Jars only, in an environment of their own; the Java that runs them is the one that Spark has.
 flink: setup ## Flink's jars for the benchmark that measures beside its CEP, in .venv-flink (330 MB)
 	@[ -x .venv-flink/bin/python ] || $(PY) -m venv .venv-flink
 	@.venv-flink/bin/python -m pip install --disable-pip-version-check --require-hashes \
 	  --only-binary=:all: --no-deps -r requirements-flink.lock
-	@command -v javac > /dev/null || echo "flink: there is no javac here; the benchmark needs a JDK 17"
 
 # `--universal` gives one file for every Python in range; `fewest` one version of each package.
 LOCK := $(PY) -m uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 \

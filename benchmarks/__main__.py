@@ -72,7 +72,10 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "probslack-variants": ("probslack.variants", "slack bounded instead of misses, or as well"),
     "probslack-cost": ("probslack.cost", "what closing costs for each event: Table 1"),
     "probslack-ray": ("probslack.on_ray", "windows that close in time on Ray, real arrivals"),
-    "pattern-speed": ("patterns.speed", "events/s of the pattern operator on a core (DATA=)"),
+    "pattern-speed": (
+        "patterns.speed",
+        "events/s of the pattern operator beside Flink's CEP (DATA=)",
+    ),
     "espice-latency": ("patterns.latency", "latency under +20, +40 %, on Ray: Fig. 7 (DATA=)"),
     "shed-bound": ("patterns.bound", "twice what can be done for 300 s: the bound, recall (DATA=)"),
     "espice-q1": ("espice.q1", "what shedding makes of n near a sprinter: Fig. 5a, 5b, 6a (DATA=)"),

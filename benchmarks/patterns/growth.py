@@ -97,6 +97,14 @@ def tell_flink(result: Result, growth: Growth, length: int, flink: FlinkCep, how
     _tell(result, growth, FLINK, length, Found(took.events, took.rate, took.windows))
 
 
+def tell_feed(result: Result, growth: Growth, flink: FlinkCep, how: Passes) -> None:
+    """Measure Flink's flow without the pattern, and add a row: it is not taken off."""
+    plain = growth.asked(1).plain
+    assert plain is not None
+    took = flink.run(plain, how, pattern=False)
+    tell(result, "the same flow without a pattern", FLINK, Found(took.events, took.rate, None))
+
+
 def _tell(result: Result, growth: Growth, who: str, length: int, found: Found) -> None:
     growth.rates.setdefault(who, {})[length] = found.rate.median
     tell(result, f"{growth.name}, {length:,} events", who, found)

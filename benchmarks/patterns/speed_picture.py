@@ -43,7 +43,10 @@ def draw(
         last.bar(places, heights, width=0.36, color=COLOURS[who], label=who)
     last.set_xticks(range(len(queries)), list(queries))
     _dress(last, "the queries of [espice] on real data")
-    figure.suptitle("pattern-speed: events a second of a core, by CPU time", fontsize=11)
+    figure.suptitle(
+        "pattern-speed: events a second of a core, by CPU time; others as far as they came in time",
+        fontsize=11,
+    )
     return save_picture(figure, folder, "pattern-speed")
 
 

@@ -68,7 +68,7 @@ def test_a_feature_that_decides_what_matters_is_found_out_and_spares_matches() -
     _, plain, kept_without = ran("none")
     report, counts, kept = ran("heat")
     assert (calm.dropped, plain.ranked.keys()) == (0, {PLAIN})
-    assert kept_without < 0.93 * every
+    assert kept_without < 0.95 * every
     assert kept > 0.99 * every
     assert counts.ranked.keys() == {WITH_FEATURE}
     assert counts.dropped > 0.9 * plain.dropped  # as much was dropped

@@ -3,16 +3,18 @@ import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Files;
-import java.nio.file.Path;
+import java.nio.file.Paths;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.BitSet;
 import java.util.HashMap;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import org.apache.flink.api.common.functions.FilterFunction;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeinfo.Types;
+import org.apache.flink.api.java.functions.KeySelector;
 import org.apache.flink.cep.CEP;
 import org.apache.flink.cep.functions.PatternProcessFunction;
 import org.apache.flink.cep.nfa.aftermatch.AfterMatchSkipStrategy;
@@ -31,9 +33,13 @@ import org.apache.flink.util.Collector;
 /**
  * Flink's CEP on the queries of pattern-speed: events from memory, one thread, event time.
  *
- * <p>Events come from memory in the thread of the operator: no network, no serializer. One job reads the same events several times over, each time later by more than a window. A
- * pass is measured from its first event to its last match: CPU time of the whole process, so its
- * compilers and its collector count, and its start does not. Prints a JSON object a line.
+ * <p>Events come from memory in the thread of the operator: no network, no serializer. One job reads
+ * the same events several times over, each time later by more than a window. A pass is measured from
+ * its first event to its last match: CPU time of the whole process, so its compilers and its
+ * collector count, and its start does not. Prints a JSON object for each pass.
+ *
+ * <p>No lambdas and no type arguments: the compiler in Flink's own jars has neither, and it is there
+ * wherever Flink is, also without a JDK.
  */
 public final class PatternSpeed {
     /** An event. */
@@ -50,10 +56,9 @@ public final class PatternSpeed {
         public boolean opens;
     }
 
-    /** Rows between two watermarks. */
-    private static int read;
+    private static final Map options = new HashMap();
 
-    private static Map<String, String> options = new HashMap<>();
+    // The rows, column by column.
     private static long[] times;
     private static int[] kinds;
     private static byte[] signs;
@@ -69,96 +74,80 @@ public final class PatternSpeed {
      * <p>data: a file, little-endian: how many, then all times (8 bytes), kinds (4), signs and
      * whether they open (1). asked: none, any (of different kinds) or steps (kinds in sequence),
      * behind an event that opens. count, steps: of that. signs: each is an alternative. within:
-     * last time - first time is less. read: rows between two watermarks. warm_s: for so long passes are not told. passes: how many are
-     * told then. limit_s: a pass that takes longer ends early, with as many events as it had.
+     * last time - first time is less. read: rows between two watermarks. warm_s: for so long passes
+     * are not told. passes: how many are told then. limit_s: a pass that takes longer ends early,
+     * with as many events as it had.
      */
     public static void main(String[] given) throws Exception {
-        for (String one : given) {
-            options.put(one.split("=", 2)[0], one.split("=", 2)[1]);
+        for (int i = 0; i < given.length; i++) {
+            int equals = given[i].indexOf('=');
+            options.put(given[i].substring(0, equals), given[i].substring(equals + 1));
         }
-        read = Integer.parseInt(options.get("read"));
-        load(Path.of(options.get("data")));
+        load(text("data"));
         Configuration settings = new Configuration();
         settings.setString("pipeline.object-reuse", "true");
         settings.setString("state.backend.type", "hashmap");
         StreamExecutionEnvironment flow =
                 StreamExecutionEnvironment.createLocalEnvironment(1, settings);
-        DataStream<Event> events =
+        DataStream events =
                 flow.addSource(new Passes(), "events", TypeInformation.of(Event.class));
-        List<Pattern<Event, ?>> patterns = patterns();
+        List patterns = patterns();
         if (patterns.isEmpty()) {
-            events.filter(event -> event.kind < 0).sinkTo(new DiscardingSink<>());
+            events.filter(new Nothing()).sinkTo(new DiscardingSink());
         }
-        for (Pattern<Event, ?> pattern : patterns) {
+        for (int i = 0; i < patterns.size(); i++) {
             // Not keyBy, which puts a network channel and a second thread between the two.
-            DataStream<Event> keyed =
-                    DataStreamUtils.reinterpretAsKeyedStream(events, event -> (byte) 0, Types.BYTE);
-            CEP.pattern(keyed, pattern).process(new Told(), Types.INT).sinkTo(new DiscardingSink<>());
+            DataStream keyed =
+                    DataStreamUtils.reinterpretAsKeyedStream(events, new OneKey(), Types.BYTE);
+            CEP.pattern(keyed, (Pattern) patterns.get(i))
+                    .process(new Told(), Types.INT)
+                    .sinkTo(new DiscardingSink());
         }
         flow.execute();
     }
 
     /** Returns the patterns that are asked for: Flink's CEP has no alternatives of sequences. */
-    private static List<Pattern<Event, ?>> patterns() {
-        List<Pattern<Event, ?>> found = new ArrayList<>();
-        String asked = options.get("asked");
-        if (asked.equals("none")) {
+    private static List patterns() {
+        List found = new ArrayList();
+        if (text("asked").equals("none")) {
             return found;
         }
-        Duration within = Duration.ofMillis(Long.parseLong(options.get("within")));
-        for (String text : options.get("signs").split(",")) {
-            int sign = Integer.parseInt(text);
-            if (asked.equals("any")) {
-                found.add(
-                        begin(event -> event.opens)
-                                .followedBy("more")
-                                .where(new Different(sign))
-                                .times(Integer.parseInt(options.get("count")))
-                                .within(within));
+        Duration within = Duration.ofMillis(Long.parseLong(text("within")));
+        int[] all = numbers("signs");
+        for (int i = 0; i < all.length; i++) {
+            int sign = all[i];
+            if (text("asked").equals("any")) {
+                Pattern more = begin(new Opens()).followedBy("more").where(new Different(sign));
+                found.add(more.times(Integer.parseInt(text("count"))).within(within));
                 continue;
             }
-            int[] steps =
-                    Arrays.stream(options.get("steps").split(",")).mapToInt(Integer::parseInt).toArray();
-            // What opens a window may be the first step, too; an event has one place in a match.
-            found.add(
-                    sequence(
-                                    begin(e -> e.opens && !(e.kind == steps[0] && e.sign == sign)),
-                                    steps,
-                                    0,
-                                    sign)
-                            .within(within));
-            if (existsOpeningFirst(steps[0], sign)) {
-                found.add(
-                        sequence(
-                                        begin(e -> e.opens && e.kind == steps[0] && e.sign == sign),
-                                        steps,
-                                        1,
-                                        sign)
-                                .within(within));
+            int[] steps = numbers("steps");
+            if (!opensAsStep(steps[0], sign)) {
+                found.add(sequence(begin(new Opens()), steps, 0, sign).within(within));
+                continue;
             }
+            // What opens a window may be the first step, too; an event has one place in a match.
+            Pattern as = begin(new OpensAs(steps[0], sign, true));
+            found.add(sequence(as, steps, 1, sign).within(within));
+            Pattern before = begin(new OpensAs(steps[0], sign, false));
+            found.add(sequence(before, steps, 0, sign).within(within));
         }
         return found;
     }
 
-    private static Pattern<Event, Event> begin(
-            org.apache.flink.api.common.functions.FilterFunction<Event> opens) {
-        return Pattern.<Event>begin("open", AfterMatchSkipStrategy.noSkip())
-                .where(SimpleCondition.of(opens));
+    private static Pattern begin(IterativeCondition condition) {
+        return Pattern.begin("open", AfterMatchSkipStrategy.noSkip()).where(condition);
     }
 
-    private static Pattern<Event, Event> sequence(
-            Pattern<Event, Event> begun, int[] steps, int from, int sign) {
-        Pattern<Event, Event> found = begun;
+    private static Pattern sequence(Pattern begun, int[] steps, int from, int sign) {
+        Pattern found = begun;
         for (int place = from; place < steps.length; place++) {
-            int kind = steps[place];
-            found =
-                    found.followedBy("step" + place)
-                            .where(SimpleCondition.of(e -> e.kind == kind && e.sign == sign));
+            found = found.followedBy("step" + place).where(new Step(steps[place], sign));
         }
         return found;
     }
 
-    private static boolean existsOpeningFirst(int kind, int sign) {
+    private static boolean opensAsStep(int kind, int sign) {
         for (int row = 0; row < times.length; row++) {
             if (opens[row] != 0 && kinds[row] == kind && signs[row] == sign) {
                 return true;
@@ -167,21 +156,59 @@ public final class PatternSpeed {
         return false;
     }
 
-    /** Whether an event has a sign, and a kind that none before it in the match has. */
-    private static final class Different extends IterativeCondition<Event> {
+    /** Whether a window begins with an event. */
+    public static final class Opens extends SimpleCondition {
+        public boolean filter(Object event) {
+            return ((Event) event).opens;
+        }
+    }
+
+    /** Whether a window begins with an event, and it is that step, or is not. */
+    public static final class OpensAs extends SimpleCondition {
+        private final Step step;
+        private final boolean is;
+
+        public OpensAs(int kind, int sign, boolean is) {
+            this.step = new Step(kind, sign);
+            this.is = is;
+        }
+
+        public boolean filter(Object event) {
+            return ((Event) event).opens && step.filter(event) == is;
+        }
+    }
+
+    /** Whether an event has a kind and a sign. */
+    public static final class Step extends SimpleCondition {
+        private final int kind;
         private final int sign;
 
-        Different(int sign) {
+        public Step(int kind, int sign) {
+            this.kind = kind;
             this.sign = sign;
         }
 
-        @Override
-        public boolean filter(Event event, Context<Event> match) throws Exception {
+        public boolean filter(Object event) {
+            return ((Event) event).kind == kind && ((Event) event).sign == sign;
+        }
+    }
+
+    /** Whether an event has a sign, and a kind that none before it in the match has. */
+    public static final class Different extends IterativeCondition {
+        private final int sign;
+
+        public Different(int sign) {
+            this.sign = sign;
+        }
+
+        public boolean filter(Object given, IterativeCondition.Context match) throws Exception {
+            Event event = (Event) given;
             if (event.sign != sign) {
                 return false;
             }
-            for (Event before : match.getEventsForPattern("more")) {
-                if (before.kind == event.kind) {
+            Iterator before = match.getEventsForPattern("more").iterator();
+            while (before.hasNext()) {
+                if (((Event) before.next()).kind == event.kind) {
                     return false;
                 }
             }
@@ -189,26 +216,39 @@ public final class PatternSpeed {
         }
     }
 
+    /** No event. */
+    public static final class Nothing implements FilterFunction {
+        public boolean filter(Object event) {
+            return ((Event) event).kind < 0;
+        }
+    }
+
+    /** All events have one key. */
+    public static final class OneKey implements KeySelector {
+        public Object getKey(Object event) {
+            return Byte.valueOf((byte) 0);
+        }
+    }
+
     /** Counts matches, and the windows that have one: several alternatives may match in one. */
-    private static final class Told extends PatternProcessFunction<Event, Integer> {
-        @Override
+    public static final class Told extends PatternProcessFunction {
         public void processMatch(
-                Map<String, List<Event>> match, Context context, Collector<Integer> out) {
-            Event first = match.get("open").get(0);
+                Map match, PatternProcessFunction.Context context, Collector out) {
+            int first = ((Event) ((List) match.get("open")).get(0)).number;
             matches++;
-            windows.set(first.number);
-            out.collect(first.number);
+            windows.set(first);
+            out.collect(Integer.valueOf(first));
         }
     }
 
     /** The events, several times over. */
-    private static final class Passes implements SourceFunction<Event> {
-        @Override
-        public void run(SourceContext<Event> out) throws Exception {
-            long within = Long.parseLong(options.get("within"));
-            double warm = 1e9 * Double.parseDouble(options.get("warm_s"));
-            double limit = 1e9 * Double.parseDouble(options.get("limit_s"));
-            int told = Integer.parseInt(options.get("passes"));
+    public static final class Passes implements SourceFunction {
+        public void run(SourceFunction.SourceContext out) throws Exception {
+            int read = Integer.parseInt(text("read"));
+            long within = Long.parseLong(text("within"));
+            double warm = 1e9 * Double.parseDouble(text("warm_s"));
+            double limit = 1e9 * Double.parseDouble(text("limit_s"));
+            int told = Integer.parseInt(text("passes"));
             long longer = times[times.length - 1] - times[0] + 2 * within + 1;
             long shift = 0;
             long start = System.nanoTime();
@@ -238,15 +278,14 @@ public final class PatternSpeed {
                 shift += longer;
                 if (left <= 0) {
                     told--;
-                    System.out.printf(
-                            "{\"events\": %d, \"cpu_s\": %.6f, \"wall_s\": %.6f, \"matches\": %d,"
-                                    + " \"windows\": %d}%n",
-                            row, spent, took, matches, windows.cardinality());
+                    System.out.println(
+                            "{\"events\": " + row + ", \"cpu_s\": " + spent + ", \"wall_s\": " + took
+                                    + ", \"matches\": " + matches
+                                    + ", \"windows\": " + windows.cardinality() + "}");
                 }
             }
         }
 
-        @Override
         public void cancel() {}
     }
 
@@ -256,17 +295,33 @@ public final class PatternSpeed {
                 .getProcessCpuTime();
     }
 
-    private static void load(Path path) throws IOException {
-        ByteBuffer from = ByteBuffer.wrap(Files.readAllBytes(path)).order(ByteOrder.LITTLE_ENDIAN);
+    private static String text(String name) {
+        return (String) options.get(name);
+    }
+
+    private static int[] numbers(String name) {
+        String[] parts = text(name).split(",");
+        int[] found = new int[parts.length];
+        for (int i = 0; i < parts.length; i++) {
+            found[i] = Integer.parseInt(parts[i]);
+        }
+        return found;
+    }
+
+    private static void load(String path) throws IOException {
+        ByteBuffer from = ByteBuffer.wrap(Files.readAllBytes(Paths.get(path, new String[0])));
+        from.order(ByteOrder.LITTLE_ENDIAN);
         int rows = (int) from.getLong();
         times = new long[rows];
         kinds = new int[rows];
         signs = new byte[rows];
         opens = new byte[rows];
-        from.asLongBuffer().get(times);
-        from.position(from.position() + 8 * rows);
-        from.asIntBuffer().get(kinds);
-        from.position(from.position() + 4 * rows);
+        for (int row = 0; row < rows; row++) {
+            times[row] = from.getLong();
+        }
+        for (int row = 0; row < rows; row++) {
+            kinds[row] = from.getInt();
+        }
         from.get(signs);
         from.get(opens);
     }
