@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
+from runtime.patterns.drift_layout import DriftLayout
 from runtime.patterns.rules import Rules
 from runtime.patterns.scopes import WindowRule, Within
 
@@ -25,6 +26,7 @@ class Found(NamedTuple):
         window_start_ns: of its window, if there are windows.
         parts: of each event its place in the whole stream, and the number of what it is.
         alternative: which sequence it is of.
+        is_certain: whether it is a match whatever clocks are off by.
     """
 
     time_ns: int
@@ -34,6 +36,7 @@ class Found(NamedTuple):
     window_start_ns: int | None
     parts: tuple[tuple[int, int], ...]
     alternative: int
+    is_certain: bool = True
 
     @property
     def window(self) -> int:
@@ -51,6 +54,7 @@ class Settings:
         selection: which matches of those that end with one event leave.
         consumes: whether an event that has left is used up in its scope.
         most: how many matches a window has; None: all.
+        drift: what is looked for where clocks may be off; None: they are not.
     """
 
     rules: tuple[Rules, ...]
@@ -58,3 +62,4 @@ class Settings:
     selection: Selection
     consumes: bool
     most: int | None = None
+    drift: DriftLayout | None = None

@@ -26,12 +26,11 @@ from runtime.operators.pattern.numbering import EventNumbers, with_openers
 from runtime.operators.pattern.rows import Rows
 from runtime.operators.pattern.shedding import NOTHING, Kept, WindowShedding
 from runtime.operators.pattern.step import NUMBER, TYPE, PatternStep
+from runtime.operators.pattern.values import Values
 from runtime.operators.pattern.what_if import Seen, judged
-from runtime.patterns.keys import matcher_of
-from runtime.patterns.matcher import KeyMatcher
-from runtime.patterns.rules import rules_of
+from runtime.patterns.keys import AnyMatcher, matcher_of
 from runtime.patterns.scopes import CountWindows, OpenedWindows
-from runtime.patterns.settings import Found, Settings
+from runtime.patterns.settings import Found
 from runtime.patterns.windowed import WindowMatcher
 from runtime.shedding.counts import SheddingCounts
 
@@ -62,16 +61,8 @@ class PatternMachine(ByEventTime):
     def __init__(self, step: PatternStep, *, most_kept_rows: int) -> None:
         self._step = step
         self._most_kept_rows = most_kept_rows
-        places = [place for one in step.pattern.alternatives for place in one.places]
-        self._distinct = sorted({one.distinct for one in places if one.distinct is not None})
-        self._settings = Settings(
-            rules_of(step.pattern, skip=step.skip),
-            step.scope,
-            step.selection,
-            step.consumes,
-            step.most,
-        )
-        self._waits = any(one.barred_after for one in self._settings.rules)
+        self._settings = step.settings
+        self._waits = step.waits
         self._every = step.scope.every if isinstance(step.scope, CountWindows) else 0
         self._opens = step.scope.asked if isinstance(step.scope, OpenedWindows) else -1
         self._shedding = None if step.shed is None else WindowShedding(step)
@@ -85,8 +76,9 @@ class PatternMachine(ByEventTime):
         self._rows = Rows()
         self._leaving = Leaving(step, self._rows)
         self._conditions = Conditions(step, self._rows)
+        self._values = Values(step)
         self._keys = KeyIndex(len(step.keys))
-        self._of_key: dict[int, KeyMatcher] = {}
+        self._of_key: dict[int, AnyMatcher] = {}
         self._most_keys = _MANY_KEYS  # when there are more, those that are over are looked for
         self._most_rows = _MANY_ROWS  # likewise
         self._numbers = EventNumbers()
@@ -123,6 +115,11 @@ class PatternMachine(ByEventTime):
     def promise_ns(self, frontier_ns: int) -> int:
         """Return the frontier: a match is as old as its last event, or its end."""
         return frontier_ns
+
+    @property
+    def bounds_cut(self) -> int:
+        """Rows so far whose own bound was more than the most: only of one with `drift=`."""
+        return self._values.bounds_cut
 
     @property
     def shed(self) -> int:
@@ -211,7 +208,7 @@ class PatternMachine(ByEventTime):
             rows.event_time_ns.tolist(),
             turns.tolist(),
             fits,
-            self._values(rows),
+            self._values.of(rows),
             strict=True,
         )
         found = self._taken(events_of) if kept is None else self._kept(events_of, places, kept)
@@ -269,17 +266,13 @@ class PatternMachine(ByEventTime):
         self._hits, self._touched = [], set()
 
     def _begins(self, fit: tuple[int, ...]) -> bool:
-        """Return whether a match, or a window, may begin with an event that fits these."""
-        if self._every or self._opens in fit:
+        """Return whether a match, or a window, may begin with an event that fits these.
+
+        By its clock: where that may be off, any event may come before the first one of its match.
+        """
+        if self._every or self._opens in fit or self._settings.drift is not None:
             return True
         return any(0 in rules.roles(fit).asked for rules in self._settings.rules)
-
-    def _values(self, rows: Batch) -> list[dict[str, Any] | None]:
-        """Return of each row what must differ."""
-        if not self._distinct:
-            return [None] * len(rows)
-        columns = [rows.columns[name].tolist() for name in self._distinct]
-        return [dict(zip(self._distinct, one, strict=True)) for one in zip(*columns, strict=True)]
 
     def _decided(self) -> list[Found]:
         """Return what waited for the end of a scope that is over."""
@@ -314,9 +307,10 @@ class PatternMachine(ByEventTime):
     def _forget(self) -> None:
         """Let go of what is over: rows as time goes by, keys when there are twice as many."""
         if self._passed_ns == END_NS:
-            late, self._late, late_dropped = self._late, [], self.late_dropped
+            late, late_dropped, cut = self._late, self.late_dropped, self.bounds_cut
             self._start()
             self._passed_ns, self._late, self.late_dropped = END_NS, late, late_dropped
+            self._values.bounds_cut = cut
             if self._shedding is not None:
                 self._shedding.keep({})
             return
@@ -371,6 +365,7 @@ class PatternMachine(ByEventTime):
             "shedding": None if self._shedding is None else self._shedding.snapshot(),
             "passed_ns": self._passed_ns,
             "late_dropped": self.late_dropped,
+            "bounds_cut": self.bounds_cut,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -392,3 +387,4 @@ class PatternMachine(ByEventTime):
             self._shedding = WindowShedding(self._step)
             self._shedding.restore(state["shedding"])
         self.late_dropped = state["late_dropped"]
+        self._values.bounds_cut = state["bounds_cut"]

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
 
 from runtime.expressions.expressions import Expr
 from runtime.model import Release
+from runtime.operators.ground.drift import CERTAIN, Drift
 from runtime.operators.ground.keep import replicas_text
 from runtime.operators.pattern.explained import scope_text, selection_text, sequence_text
+from runtime.patterns.drift_layout import layout_of
 from runtime.patterns.normal import Normal
+from runtime.patterns.rules import rules_of
 from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule, Within
-from runtime.patterns.settings import Selection
+from runtime.patterns.settings import Selection, Settings
 from runtime.plan.promises import PASSES, Summary
 from runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
 from runtime.shedding import Espice
@@ -45,6 +49,8 @@ class PatternStep(GatedStep):
         type_column: whose values `of_type` names; None: none does.
         id_column: what names an event; None: its event time in ns.
         shed: how events are dropped under load; None: they are not.
+        drift: how far an event's time may be off; None: it is not. With it each possible match
+            leaves, with a column `certain`, and uncertain ones are marked.
     """
 
     keys: tuple[str, ...]
@@ -58,6 +64,7 @@ class PatternStep(GatedStep):
     type_column: str | None = None
     id_column: str | None = None
     shed: Espice | None = None
+    drift: Drift | None = None
     replicas: int = 1
     replica: Replica | None = None
     """In a plan: which of several this is; they share by keys."""
@@ -78,6 +85,7 @@ class PatternStep(GatedStep):
     def names(self) -> Mapping[str, tuple[int, str]]:
         """{column that leaves: (number of what is asked for, name it came under)}."""
         own = {*self.keys, EVENTS, *([WINDOW_START] if self.has_windows else [])}
+        own |= set() if self.drift is None else {CERTAIN}
         found = {}
         once = () if self.selection == "cumulative" else self.pattern.once
         for number in sorted(once):
@@ -91,6 +99,7 @@ class PatternStep(GatedStep):
     def own_columns(self) -> Set[str]:
         """Columns that are read whatever is needed of what leaves, keys apart."""
         found = {one for one in (self.type_column, self.id_column) if one is not None}
+        found |= frozenset() if self.drift is None else self.drift.columns
         for asked in self.pattern.asked:
             for predicate in (asked.where, asked.also):
                 found |= _columns_of(predicate, [one.name for one in self.pattern.asked])
@@ -113,9 +122,26 @@ class PatternStep(GatedStep):
         came = {old for name, (_, old) in self.names.items() if name in needed}
         return came | set(self.keys) | self.own_columns
 
+    @cached_property
+    def settings(self) -> Settings:
+        """What its matchers are to do."""
+        rules = rules_of(self.pattern, skip=self.skip)
+        layout = None if self.drift is None else layout_of(rules, self.scope, self.drift.most_ns)
+        return Settings(rules, self.scope, self.selection, self.consumes, self.most, layout)
+
+    @property
+    def waits(self) -> bool:
+        """Whether what has yet to come may forbid a match."""
+        settings = self.settings
+        if settings.drift is not None:
+            return settings.drift.waits
+        return any(one.barred_after for one in settings.rules)
+
     @property
     def span_ns(self) -> int:
-        """As long as a window, or a match, if that is a time."""
+        """As long as a window, or a match, if that is a time; and what clocks may be off by."""
+        if (layout := self.settings.drift) is not None:
+            return layout.held_ns
         scope = self.scope
         if isinstance(scope, TimeWindows):
             return scope.size_ns
@@ -178,8 +204,12 @@ class PatternStep(GatedStep):
 
     @property
     def counters(self) -> tuple[str, ...]:
-        """If it sheds: rows that were, and pairs of events and windows that were not dropped."""
-        return () if self.shed is None else ("shed", "comparisons")
+        """If it sheds: rows that were, and pairs of events and windows that were not dropped.
+
+        Of bounds that were cut, if rows have their own.
+        """
+        bounds = () if self.drift is None else self.drift.counters
+        return bounds if self.shed is None else ("shed", "comparisons")
 
     @property
     def has_time(self) -> bool:
@@ -204,6 +234,8 @@ class PatternStep(GatedStep):
                 yield f"  {one.name}: {' and '.join(text for text in said if text)}"
         yield f"in       {scope_text(self.pattern, self.scope)}"
         yield f"leaves   {selection_text(self.selection, self.consumes, self.most, self.skip)}"
+        if self.drift is not None:
+            yield f"drift    {self.drift.text}: each match that may be one, marked"
         if self.shed is not None:
             yield f"shed     {self.shed.text}"
         yield f"gate     {self.release.text}"
