@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from runtime.patterns.normal import Place
 from runtime.patterns.possible import Needs
@@ -66,19 +66,21 @@ class Line:
 class DriftLayout:
     """Lanes, and what is looked for in them; shared by all keys.
 
-    A lane has the events that fit one of some things; those of lane 0 are all there are.
+    A lane has the events that fit one of some things, and perhaps one more; those of lane 0 are all
+    there are.
 
     Attributes:
         most_ns: clocks are off by no more.
         scope: what a match lies in; it goes by time.
-        lanes: of each lane what an event of it fits; of lane 0: nothing in particular.
+        lanes: of each lane of which numbers an event of it fits one, and what it fits, too; of lane
+            0: nothing in particular.
         lines: what is looked for: each alternative, and once more with what opens windows in front,
             if windows are opened by events.
     """
 
     most_ns: int
     scope: Within | WindowRule
-    lanes: tuple[frozenset[int], ...]
+    lanes: tuple[_Lane, ...]
     lines: tuple[Line, ...]
     _found: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)
 
@@ -86,9 +88,23 @@ class DriftLayout:
         """Return the lanes that an event is in."""
         found = self._found.get(fits)
         if found is None:
-            found = (0, *(i for i, one in enumerate(self.lanes) if not one.isdisjoint(fits)))
+            found = (
+                0,
+                *(
+                    i
+                    for i, (some, also) in enumerate(self.lanes)
+                    if not some.isdisjoint(fits) and (also is None or also in fits)
+                ),
+            )
             self._found[fits] = found
         return found
+
+    def since_ns(self, event: Stamped) -> int:
+        """Return the beginning of the first window that an event may be in."""
+        scope = self.scope
+        if not isinstance(scope, TimeWindows):
+            return -(2**63)
+        return ((event.begin[0] - scope.size_ns) // scope.slide_ns + 1) * scope.slide_ns
 
     @property
     def waits(self) -> bool:
@@ -126,31 +142,39 @@ def layout_of(rules: tuple[Rules, ...], scope: Within | WindowRule, most_ns: int
     made = _Lanes()
     lines = [_line(made, which, one) for which, one in enumerate(rules)]
     if isinstance(scope, OpenedWindows):
-        opens = made.of(frozenset({scope.asked}))
-        lines += [
-            Line(
-                one.which,
-                one.rules,
-                1,
-                (Needs(1, 1, None), *one.needs),
-                (opens, *one.lanes),
-                one.bars,
-                one.ends,
-            )
-            for one in lines
-        ]
+        behind = [_behind_opener(made, one, scope.asked) for one in lines]
+        lines = [*(_from_opener(made, one, scope.asked) for one in lines), *behind]
     return DriftLayout(most_ns, scope, tuple(made.lanes), tuple(lines))
+
+
+_Lane: TypeAlias = tuple[frozenset[int], int | None]
 
 
 class _Lanes:
     def __init__(self) -> None:
-        self.lanes: list[frozenset[int]] = [frozenset()]
+        self.lanes: list[_Lane] = [(frozenset(), None)]
 
-    def of(self, asked: frozenset[int]) -> int:
-        """Return the lane of what fits one of these, at least one."""
-        if asked not in self.lanes:
-            self.lanes.append(asked)
-        return self.lanes.index(asked)
+    def of(self, asked: frozenset[int], also: int | None = None) -> int:
+        """Return the lane of what fits one of these, at least one, and also something."""
+        lane = (asked, also)
+        if lane not in self.lanes:
+            self.lanes.append(lane)
+        return self.lanes.index(lane)
+
+
+def _behind_opener(made: _Lanes, line: Line, opener: int) -> Line:
+    """Return what is looked for behind the event that opens its window."""
+    opens = made.of(frozenset({opener}))
+    needs, lanes = (Needs(1, 1, None), *line.needs), (opens, *line.lanes)
+    return replace(line, shift=1, needs=needs, lanes=lanes)
+
+
+def _from_opener(made: _Lanes, line: Line, opener: int) -> Line:
+    """Return what is looked for if the event that opens its window is of the match."""
+    if not line.needs[0].is_one:
+        return line  # one of several of its first events: told when they are known
+    opens = made.of(frozenset(line.rules.places[0].asked), opener)
+    return replace(line, lanes=(opens, *line.lanes[1:]))
 
 
 def _line(made: _Lanes, which: int, rules: Rules) -> Line:

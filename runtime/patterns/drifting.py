@@ -105,9 +105,9 @@ class DriftMatcher:
     def _made(self, line: Line, listing: Listing, event: Stamped) -> Iterator[Made]:
         """Yield the choices with an event, each in each scope that it may lie in."""
         for place, lane in enumerate(line.lanes):
-            if self._layout.lanes[lane].isdisjoint(event.fits):
+            if lane not in self._layout.lanes_of(event.fits):
                 continue
-            for choice in listing.having(place, event):
+            for choice in listing.having(place, event, self._layout.since_ns(event)):
                 for scope, window, start_ns in self._scopes(line, choice):
                     yield Made(line, choice[line.shift :], scope, window, start_ns)
 

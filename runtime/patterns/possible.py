@@ -65,13 +65,14 @@ class Listing:
     most_ns: int
     holds: Callable[[int, _Chosen], bool]
 
-    def having(self, place: int, event: Stamped) -> Iterator[Choice]:
+    def having(self, place: int, event: Stamped, since_ns: int) -> Iterator[Choice]:
         """Yield all that have an event, which came last by its clock, at a place.
 
-        All of them may be in order and near enough, as far as two events at a time tell; of those
-        that have what is barred in between in every world some are left out.
+        None has an event that surely happened before `since_ns`. All may be in order and near
+        enough, as far as two events at a time tell; of those that have what is barred in between in
+        every world some are left out.
         """
-        search = _Search(self, place, event)
+        search = _Search(self, place, event, since_ns)
         if search.can_be:
             for chosen in search.choices():
                 yield tuple(chosen[k] for k in range(len(self.needs)))
@@ -85,8 +86,9 @@ class _Search:
     is behind the former and in front of the latter is in some choice.
     """
 
-    def __init__(self, listing: Listing, place: int, event: Stamped) -> None:
+    def __init__(self, listing: Listing, place: int, event: Stamped, since_ns: int) -> None:
         self._of = listing
+        self._since_ns = since_ns
         self._place = place
         self._event = event
         count = len(listing.needs)
@@ -115,7 +117,7 @@ class _Search:
         """Return the least latest begin of events of a place that may be behind a moment."""
         of, event = self._of, self._event
         needs, lane = of.needs[k], of.lanes[k]
-        low_ns = event.begin[0] - of.span_ns
+        low_ns = max(event.begin[0] - of.span_ns, self._since_ns)
         kept: dict[Any, Moment] = {}
         least = None
         for i in range(lane.since(max(low_ns, after[0]) - of.most_ns), len(lane.events)):
@@ -177,7 +179,7 @@ class _Search:
             after = max(after, latest)
         if of.needs[k].is_one and k < self._place:
             after = max(after, self._shut_until(k + 1, chosen[k + 1]))
-        low_ns, high_ns = latest[0] - of.span_ns, earliest[0] + of.span_ns
+        low_ns, high_ns = max(latest[0] - of.span_ns, self._since_ns), earliest[0] + of.span_ns
         used = {one.turn for one in known}
         begin = lane.since(max(low_ns, after[0]) - of.most_ns)
         end = lane.since(min(high_ns, until[0]) + of.most_ns + 1)
