@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from runtime.patterns.case import Case, Choice, Edges, Opened, Scope, Stretch
 from runtime.patterns.drift_layout import DriftLayout, Line
 from runtime.patterns.settings import HoldsOfTurns
 from runtime.patterns.stamped import Lane, Stamped
-from runtime.patterns.worlds import Case, Choice, Edges, Opened, Scope, Stretch
 
 
 class Made(NamedTuple):

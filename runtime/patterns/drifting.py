@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from runtime.patterns.case import Choice, Edges, Opened, Scope, Stretch
 from runtime.patterns.drift_case import Forbidding, Made
 from runtime.patterns.drift_layout import DriftLayout, Line
 from runtime.patterns.possible import Listing
@@ -21,7 +22,7 @@ from runtime.patterns.scopes import OpenedWindows, TimeWindows, Within
 from runtime.patterns.settings import Found, HoldsOfTurns
 from runtime.patterns.stamped import Lane, Stamped, stamped
 from runtime.patterns.undecided import Undecided, Waits
-from runtime.patterns.worlds import Choice, Edges, Opened, Scope, Stretch, answer
+from runtime.patterns.worlds import answer
 
 
 class DriftMatcher:

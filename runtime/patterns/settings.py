@@ -63,3 +63,10 @@ class Settings:
     consumes: bool
     most: int | None = None
     drift: DriftLayout | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether what has yet to come may forbid a match."""
+        if self.drift is not None:
+            return self.drift.waits
+        return any(one.barred_after for one in self.rules)

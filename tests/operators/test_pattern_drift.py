@@ -296,3 +296,13 @@ def test_rows_are_held_no_longer_than_they_may_be_needed_and_keys_are_forgotten(
         most_rows = max(most_rows, machine.rows_held)
     assert most_rows < 100
     assert len(machine.snapshot()["of_key"]) <= 1024 + 1
+
+
+@pytest.mark.parametrize("skip", ["any", "next"])
+@pytest.mark.parametrize("scope", sorted(SCOPES))
+def test_the_plan_knows_how_long_rows_are_held(skip: Any, scope: str) -> None:
+    for pattern in (sw.seq(A, B), sw.seq(A, sw.no(C), B), sw.seq(A, B, sw.no(C))):
+        step = pattern_step(pattern, skip=skip, drift="2ns", **SCOPES[scope])
+        layout = step.compiled().drift
+        assert layout is not None
+        assert layout.held_ns <= step.span_ns <= layout.held_ns + 1

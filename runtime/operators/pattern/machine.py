@@ -61,8 +61,8 @@ class PatternMachine(ByEventTime):
     def __init__(self, step: PatternStep, *, most_kept_rows: int) -> None:
         self._step = step
         self._most_kept_rows = most_kept_rows
-        self._settings = step.settings
-        self._waits = step.waits
+        self._settings = step.compiled()
+        self._waits = self._settings.waits
         self._every = step.scope.every if isinstance(step.scope, CountWindows) else 0
         self._opens = step.scope.asked if isinstance(step.scope, OpenedWindows) else -1
         self._shedding = None if step.shed is None else WindowShedding(step)

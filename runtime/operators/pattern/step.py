@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import pyarrow as pa
 
@@ -122,32 +121,29 @@ class PatternStep(GatedStep):
         came = {old for name, (_, old) in self.names.items() if name in needed}
         return came | set(self.keys) | self.own_columns
 
-    @cached_property
-    def settings(self) -> Settings:
-        """What its matchers are to do."""
+    def compiled(self) -> Settings:
+        """Return what its matchers are to do."""
         rules = rules_of(self.pattern, skip=self.skip)
         layout = None if self.drift is None else layout_of(rules, self.scope, self.drift.most_ns)
         return Settings(rules, self.scope, self.selection, self.consumes, self.most, layout)
 
     @property
-    def waits(self) -> bool:
-        """Whether what has yet to come may forbid a match."""
-        settings = self.settings
-        if settings.drift is not None:
-            return settings.drift.waits
-        return any(one.barred_after for one in settings.rules)
-
-    @property
     def span_ns(self) -> int:
-        """As long as a window, or a match, if that is a time; and what clocks may be off by."""
-        if (layout := self.settings.drift) is not None:
-            return layout.held_ns
+        """As long as a window, or a match, if that is a time; and as clocks make that longer.
+
+        See `DriftLayout.held_ns`.
+        """
         scope = self.scope
-        if isinstance(scope, TimeWindows):
-            return scope.size_ns
         if isinstance(scope, CountWindows):
             return 0
-        return scope.span_ns or 0
+        span_ns = scope.size_ns if isinstance(scope, TimeWindows) else scope.span_ns or 0
+        if self.drift is None:
+            return span_ns
+        forbids = self.skip == "next" or any(
+            one.barred_after or any(place.barred for place in one.places)
+            for one in self.pattern.alternatives
+        )
+        return span_ns + (6 if forbids else 2) * self.drift.most_ns
 
     @property
     def counts_events(self) -> bool:
