@@ -153,3 +153,33 @@ def test_a_flow_keeps_matches_of_a_pattern_of_which_clocks_leave_the_order_open(
     assert report.ledger.is_balanced
     counted = [one.counted for one in report.stages if one.kind == "pattern"]
     assert sum(one["bounds_cut"] for one in counted) == 1
+
+
+STRIKE, WHISTLE, LINE, GOAL = (
+    sw.event(name, of_type=name) for name in ("strike", "whistle", "line", "goal")
+)
+
+
+@pytest.mark.parametrize(
+    ("events", "certain"),
+    [
+        ({"strike": 0, "line": 100, "goal": 200}, [True]),
+        ({"strike": 0, "line": 100, "goal": 106}, [False]),
+        ({"strike": 0, "goal": 100, "line": 106}, [False]),
+        ({"strike": 0, "goal": 100, "line": 120}, []),
+        ({"strike": 0, "line": 100, "goal": 995}, [False]),
+        ({"strike": 0, "whistle": 95, "line": 100, "goal": 200}, [False]),
+        ({"strike": 0, "whistle": 50, "line": 100, "goal": 200}, []),
+    ],
+)
+def test_what_the_page_says_of_goals(events: dict[str, int], certain: list[bool]) -> None:
+    """docs/patterns.md, "Clocks that are off"."""
+    flow = sw.Dataflow("goals")
+    table = pa.table({"ts": [*events.values()], "what": [*events], "match": [1] * len(events)})
+    sensors = flow.source("sensors", sw.table(table), event_time="ts", time_unit="ms")
+    sensors.key_by("match").pattern(
+        sw.seq(STRIKE, sw.no(WHISTLE), LINE, GOAL), type="what", within="1s", drift="5ms"
+    ).sink("out", sw.collect_sink())
+    job = sw.Simulation().submit(flow)
+    job.wait()
+    assert job.result("out")["certain"].to_pylist() == certain
