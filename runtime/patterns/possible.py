@@ -99,7 +99,7 @@ class _Search:
 
     def _bounds_before(self) -> bool:
         for k in range(self._place):
-            least = self._first(k, self._least[k])
+            least = self._begun_by(k, self._least[k])
             if least is None or least > self._event.end:
                 return False
             self._least[k + 1] = least
@@ -107,13 +107,13 @@ class _Search:
 
     def _bounds_behind(self) -> bool:
         for k in range(len(self._of.needs) - 1, self._place, -1):
-            most = self._last(k, self._most[k + 1])
+            most = self._open_until(k, self._most[k + 1])
             if most is None or most < self._event.begin:
                 return False
             self._most[k] = most
         return True
 
-    def _first(self, k: int, after: Moment) -> Moment | None:
+    def _begun_by(self, k: int, after: Moment) -> Moment | None:
         """Return the least latest begin of events of a place that may be behind a moment."""
         of, event = self._of, self._event
         needs, lane = of.needs[k], of.lanes[k]
@@ -136,7 +136,7 @@ class _Search:
                 )
         return least
 
-    def _last(self, k: int, until: Moment) -> Moment | None:
+    def _open_until(self, k: int, until: Moment) -> Moment | None:
         """Return the greatest earliest end of events of a place that may be before a moment."""
         of, event = self._of, self._event
         needs, lane = of.needs[k], of.lanes[k]

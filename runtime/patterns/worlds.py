@@ -16,7 +16,6 @@ is barred must be before the one *or* behind the other: see `paths.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 from runtime.patterns.case import Case, Edges, Opened, Stretch, earliest_end, latest_begin
@@ -63,23 +62,14 @@ def _lies_surely(case: Case) -> bool:
         start, end = (scope.start_ns, BELOW), (scope.end_ns, BELOW)
         return all(start <= one.begin and one.end < end for one in events)
     if isinstance(scope, Stretch):
-        return all(
-            one.end[0] - other.begin[0] <= scope.span_ns
-            for one, other in _extremes(events)
-            if one is not other
-        )
+        # Also where the last to end is the first to begin: no bound is more than half of the span.
+        last, first = max(one.end for one in events), min(one.begin for one in events)
+        return last[0] - first[0] <= scope.span_ns
     others = [one for one in events if one is not scope.by]
     return all(
         scope.by.is_surely_before(one) and one.end[0] - scope.by.begin[0] < scope.span_ns
         for one in others
     )
-
-
-def _extremes(events: list[Stamped]) -> Iterator[tuple[Stamped, Stamped]]:
-    """Yield those that end last with those that begin first: two of each, they may be the same."""
-    last = sorted(events, key=lambda one: one.end)[-2:]
-    first = sorted(events, key=lambda one: one.begin)[:2]
-    return ((one, other) for one in last for other in first)
 
 
 def _may_lie(case: Case) -> bool:

@@ -38,6 +38,7 @@ from tests.support.chance import chance
 from tests.support.examples import five_times
 
 MOST = 2
+TWO = Place((B,), least=2, most=2, barred=(C,))
 put_aways = st.frozensets(st.integers(1, 6), max_size=2)
 scopes = st.sampled_from(BY_TIME)
 
@@ -129,7 +130,7 @@ def test_any_pattern_is_possible_or_certain_as_specified(
 @five_times
 @given(
     some=st.lists(
-        st.sampled_from([one(A), one(B), one(B, C), one(C, B), one(A, C, D)]), max_size=3
+        st.sampled_from([one(A), one(B), one(B, C), one(C, B), one(A, C, D), TWO]), max_size=3
     ),
     end=st.sampled_from([(), (C,), (B, D)]),
     skip=st.sampled_from(["any", "next"]),
@@ -145,6 +146,8 @@ def test_what_is_barred_in_several_places_is_somewhere_else_in_a_possible_match(
     scope: Within | WindowRule,
     put_away: frozenset[int],
 ) -> None:
+    if skip == "next":
+        some = [one(B) if place is TWO else place for place in some]
     pattern = normal(Sequence((one(A), *some), end))
     same(DriftSpec(pattern, scope, skip, no_condition, MOST), events, put_away)
 
@@ -308,6 +311,31 @@ def test_an_event_that_may_be_nowhere_else_is_between() -> None:
     doubtful = Event(3, 4, 2, (C,))
     events = [Event(1, 0, 0, (A,)), Event(2, 4, 0, (A,)), doubtful]
     assert told(spec, events) == []
+    same(spec, events)
+
+
+@pytest.mark.parametrize(
+    ("of_b", "of_c", "expected"),
+    [
+        ([(5, 0), (8, 0)], [(7, 3)], False),  # it may be between the two
+        ([(5, 0), (6, 1)], [(6, 2)], False),
+        ([(5, 5), (5, 1)], [(2, 1)], False),  # the first of them may be before it
+        ([(5, 5), (5, 1)], [(9, 1)], False),  # or the last of them behind it
+        ([(5, 5), (5, 1)], [(2, 1), (9, 1)], None),  # but no one event both
+        ([(5, 5), (5, 4)], [(2, 1), (9, 1)], False),
+    ],
+)
+def test_two_events_in_any_order_have_room_between_them(
+    of_b: list[tuple[int, int]], of_c: list[tuple[int, int]], expected: bool | None
+) -> None:
+    """Of an a at 0 and one at 11, with two b between them, and no c between those and these."""
+    pattern = normal(Sequence((one(A), TWO, one(A, C))))
+    spec = DriftSpec(pattern, Within(span_ns=11), "any", no_condition, 5)
+    each = sorted([(0, 0, A), (11, 0, A), *((*b, B) for b in of_b), *((*c, C) for c in of_c)])
+    events = [Event(n, time_ns, off_ns, (of,)) for n, (time_ns, off_ns, of) in enumerate(each, 1)]
+    assert [is_certain for _, is_certain in told(spec, events)] == (
+        [] if expected is None else [expected]
+    )
     same(spec, events)
 
 
