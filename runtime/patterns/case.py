@@ -48,7 +48,7 @@ class Case:
         behind: what may not come from the last event to the end of the scope.
         scope: what it lies in.
 
-    What is barred has no event of the choice, nor what opened the scope.
+    What is barred has no event of the choice.
     """
 
     places: Choice

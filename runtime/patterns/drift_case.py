@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from runtime.patterns.case import Case, Choice, Edges, Opened, Scope, Stretch
+from runtime.patterns.case import Case, Choice, Edges, Scope, Stretch
 from runtime.patterns.drift_layout import DriftLayout, Line
 from runtime.patterns.settings import HoldsOfTurns
 from runtime.patterns.stamped import Lane, Stamped
@@ -56,8 +56,6 @@ class Forbidding:
         if not line.waits:
             return Case(choice, ((),) * len(choice), (), made.scope)
         own = {one.turn for some in choice for one in some}
-        if isinstance(made.scope, Opened):
-            own.add(made.scope.by.turn)
         named = {name: choice[k][0].turn for name, k in line.rules.names.items()}
         barred: list[dict[int, Stamped]] = [{} for _ in choice]
         for k, asked, lane in line.bars:

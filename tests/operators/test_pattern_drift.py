@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
+from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,8 @@ from runtime.operators.pattern.machine import PatternMachine
 from runtime.operators.pattern.step import PatternStep
 from runtime.plan.step import Step
 from tests.patterns.drift_spec import DriftSpec, Event
-from tests.support.examples import five_times
+from tests.support.chance import chance
+from tests.support.examples import a_third, five_times
 
 A, B, C = (sw.event(name, where=sw.col(f"is_{name}")) for name in "abc")
 MORE = sw.event("more", where=sw.col("is_b") & (sw.col("v") > A["v"]))
@@ -296,6 +298,19 @@ def test_rows_are_held_no_longer_than_they_may_be_needed_and_keys_are_forgotten(
         most_rows = max(most_rows, machine.rows_held)
     assert most_rows < 100
     assert len(machine.snapshot()["of_key"]) <= 1024 + 1
+
+
+@a_third
+@given(pattern=st.sampled_from(sorted(PATTERNS)), scope=st.sampled_from(sorted(SCOPES)), of=chance)
+def test_rows_that_are_let_go_are_in_no_match(pattern: str, scope: str, of: Random) -> None:
+    rows, time = [], 0
+    for _ in range(200):
+        time += of.choice([0, 1, 2, 3])
+        rows.append(Row(time, of.randint(0, 1), frozenset(of.choice("abc")), of.randint(0, 2), 2))
+    step = pattern_step(PATTERNS[pattern], **SCOPES[scope])
+    assert matches(left(step, rows, set(range(0, 300, 7)) - {0})) == matches(
+        left(step, rows, set())
+    )
 
 
 @pytest.mark.parametrize("skip", ["any", "next"])
