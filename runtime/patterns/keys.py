@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
+from runtime.patterns.drifting import DriftMatcher
 from runtime.patterns.matcher import KeyMatcher
 from runtime.patterns.reach import ReachMatcher
 from runtime.patterns.scopes import Within
 from runtime.patterns.settings import HoldsOfTurns, Settings
 from runtime.patterns.windowed import WindowMatcher
 
+AnyMatcher: TypeAlias = KeyMatcher | DriftMatcher
+"""Of a key."""
 
-def matcher_of(settings: Settings, holds: HoldsOfTurns) -> KeyMatcher:
+
+def matcher_of(settings: Settings, holds: HoldsOfTurns) -> AnyMatcher:
     """Return a matcher for a key; see `KeyMatcher`."""
+    if settings.drift is not None:
+        return DriftMatcher(settings.drift, holds)
     made = ReachMatcher if isinstance(settings.scope, Within) else WindowMatcher
     return made(settings, holds)

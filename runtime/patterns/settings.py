@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
+from runtime.patterns.drift_layout import DriftLayout
 from runtime.patterns.rules import Roles, Rules
 from runtime.patterns.scopes import WindowRule, Within
 
@@ -25,6 +26,7 @@ class Found(NamedTuple):
         window_start_ns: of its window, if there are windows.
         parts: of each event its place in the whole stream, and the number of what it is.
         alternative: which sequence it is of.
+        is_certain: whether it is a match whatever clocks are off by.
     """
 
     time_ns: int
@@ -34,6 +36,7 @@ class Found(NamedTuple):
     window_start_ns: int | None
     parts: tuple[tuple[int, int], ...]
     alternative: int
+    is_certain: bool = True
 
     @property
     def window(self) -> int:
@@ -51,6 +54,7 @@ class Settings:
         selection: which matches of those that end with one event leave.
         consumes: whether an event that has left is used up in its scope.
         most: how many matches a window has; None: all.
+        drift: what is looked for where clocks may be off; None: they are not.
     """
 
     rules: tuple[Rules, ...]
@@ -58,6 +62,7 @@ class Settings:
     selection: Selection
     consumes: bool
     most: int | None = None
+    drift: DriftLayout | None = None
     _roles: dict[tuple[int, ...], list[Roles]] = field(default_factory=dict)
 
     def roles(self, fits: tuple[int, ...]) -> list[Roles]:
@@ -66,3 +71,10 @@ class Settings:
         if found is None:
             found = self._roles[fits] = [one.roles(fits) for one in self.rules]
         return found
+
+    @property
+    def waits(self) -> bool:
+        """Whether what has yet to come may forbid a match."""
+        if self.drift is not None:
+            return self.drift.waits
+        return any(one.barred_after for one in self.rules)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
 import slackwater as sw
 from runtime.expressions.expressions import col
 from runtime.model import READY_ONLY
+from runtime.operators.ground.drift import Drift
 from runtime.operators.pattern.step import PatternStep
 from runtime.patterns.normalise import normal_of
 from runtime.patterns.scopes import CountWindows, OpenedWindows, Within
@@ -27,6 +29,8 @@ PATTERN = PatternStep(
     release=READY_ONLY,
     type_column="line",
 )
+EACH: dict[str, Any] = {"selection": "each", "consumes": False}
+CERTAIN = pa.field("certain", pa.bool_())
 PATTERNS: dict[str, Step] = {
     "pattern": PATTERN,
     "pattern in windows that events open, of several in any order": replace(
@@ -53,5 +57,17 @@ PATTERNS: dict[str, Step] = {
         pattern=normal_of(sw.seq(LOW, sw.no(HIGH), TWENTY), step="found"),
         scope=CountWindows(5, 2),
         selection="cumulative",
+    ),
+    "pattern that allows for clocks": replace(
+        PATTERN, schema=PATTERN.schema.append(CERTAIN), drift=Drift(2), **EACH
+    ),
+    "pattern that allows for clocks, and for what may come, each with its own bound": replace(
+        PATTERN,
+        keys=(),
+        schema=pa.schema({"window_start": TIMES, "events": pa.string()}).append(CERTAIN),
+        pattern=normal_of(sw.seq(LOW, sw.no(TWENTY), HIGH, sw.no(LOW)), step="found"),
+        scope=OpenedWindows(0, span_ns=9),
+        drift=Drift(3, "area"),
+        **EACH,
     ),
 }

@@ -172,7 +172,6 @@ def test_a_log_replays_a_slot_without_a_restart_too() -> None:
 
 
 @pytest.mark.parametrize("drops", ["pairs", "events"])
-@pytest.mark.parametrize("drops", ["pairs", "events"])
 @pytest.mark.parametrize(
     "kind", [espice, partial(espice, feature=sw.col("kind") % 2, first=8), random_shedding]
 )

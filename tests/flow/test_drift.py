@@ -8,7 +8,13 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import ColumnError, DuplicateName, SettingError, SlackwaterError, TypeMismatch
+from runtime.errors import (
+    ColumnError,
+    DuplicateName,
+    SettingError,
+    SlackwaterError,
+    TypeMismatch,
+)
 
 MS = 1_000_000
 TABLE = pa.table(

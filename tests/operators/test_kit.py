@@ -46,6 +46,11 @@ class Gaps:
 
 
 GAPS = {"key": "int64", "gap": "int64"}
+LOW, HIGH = (
+    sw.event("low", where=sw.col("value") < 0.4),
+    sw.event("high", where=sw.col("value") > 0.3),
+)
+ELSE = sw.event("else", where=sw.col("key") == 1)
 ONE: dict[str, Callable[[sw.Stream], sw.Stream]] = {
     "filter": lambda s: s.filter(sw.col("value") < 0.5),
     "assign": lambda s: s.assign(twice=sw.col("value") * 2),
@@ -75,6 +80,14 @@ ONE: dict[str, Callable[[sw.Stream], sw.Stream]] = {
     ),
     "followed by, as far as clocks tell": lambda s: s.key_by("key").followed_by(
         first=sw.col("value") < 0.4, then=sw.col("value") > 0.3, within="8ms", drift="2ms"
+    ),
+    "pattern, as far as clocks tell": lambda s: s.key_by("line").pattern(
+        sw.seq(LOW, sw.no(ELSE), HIGH), within="8ms", drift="2ms"
+    ),
+    "pattern, each row with a bound of its own": lambda s: s.pattern(
+        sw.seq(LOW, sw.all_of(HIGH, ELSE)),
+        window=sw.tumbling("12ms"),
+        drift=sw.clock_bound("key", most="4ms", unit="ms"),
     ),
     "process": lambda s: s.key_by("key").process(Gaps, GAPS, within="8ms"),
     "process by two": lambda s: s.key_by("key", "line").process(Gaps(), GAPS, within="30ms"),

@@ -15,6 +15,7 @@ from runtime.config import Limits
 from runtime.measure.samples import StageSample
 from runtime.measure.trials import Trial
 from runtime.model import READY_ONLY
+from runtime.patterns.language import AnyOf, CountWindow, Repeat
 from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.tune import SetRelease
@@ -167,8 +168,11 @@ def off_by_a_clock(data: pa.Table, options: dict[str, Any], chance: Random) -> p
     return data.append_column("off", pa.array(off)).append_column("bound", pa.array(off % 3))
 
 
-def any_pattern(rows: sw.Stream, chance: Random) -> sw.Stream:
-    """A small value, then a greater one, and perhaps none that is smaller; in any scope."""
+def any_pattern(rows: sw.Stream, chance: Random, apart: Random) -> sw.Stream:
+    """A small value, then a greater one, and perhaps none that is smaller; in any scope.
+
+    `apart` draws whether clocks may be off.
+    """
     small = sw.event("small", where=sw.col("value") < 0.4)
     great = sw.event("great", where=sw.col("value") > small["value"] + 0.2)
     other = sw.event("other", of_type=chance.choice(["t1", ("t2", "t3")]))
@@ -184,14 +188,20 @@ def any_pattern(rows: sw.Stream, chance: Random) -> sw.Stream:
     parts: list[Any] = [small, chance.choice([great, sw.repeat(other, 1, 2), sw.any_of(1, other)])]
     if chance.random() < 0.3 and scope.get("within") != 12 and "matches" in scope:
         parts.append(sw.no(other))
-    return rows.key_by(*chance.choice([("key",), ("key", "text")])).pattern(
-        sw.seq(*parts),
-        type="text",
-        selection=chance.choice(["first", "last", "each"]),
-        consumption=chance.choice(["consumed", "zero"]),
-        replicas=chance.choice([1, 2]),
-        name="found",
-        **scope,
+    keys = chance.choice([("key",), ("key", "text")])
+    leaves: dict[str, Any] = {
+        "selection": chance.choice(["first", "last", "each"]),
+        "consumption": chance.choice(["consumed", "zero"]),
+    }
+    replicas = chance.choice([1, 2])
+    drift = any_drift(apart)
+    by_number = scope.get("within") == 12 or isinstance(scope.get("window"), CountWindow)
+    if drift is not None and not by_number:
+        takes_one = not any(isinstance(one, Repeat | AnyOf) for one in parts)
+        leaves = {"drift": drift, "skip": apart.choice(["any", "next"]) if takes_one else "any"}
+        scope.pop("matches", None)
+    return rows.key_by(*keys).pattern(
+        sw.seq(*parts), type="text", replicas=replicas, name="found", **leaves, **scope
     )
 
 
@@ -242,7 +252,8 @@ def any_flow(seed: int) -> Plan:  # noqa: PLR0912, PLR0915 - a branch for each t
         jumps.sink("jumps-out", sw.collect_sink())
     found = Random(seed + 2**33)  # noqa: S311 - likewise
     if found.random() < 0.4:
-        any_pattern(second, found).sink("found-out", sw.collect_sink())
+        drifts = Random(seed + 2**35)  # noqa: S311 - likewise
+        any_pattern(second, found, drifts).sink("found-out", sw.collect_sink())
     fans_out = chance.random() < 0.3
     replicas = chance.choice([1, 2, 2])
     if chance.random() < 0.6:

@@ -3,11 +3,13 @@
 | page | what it has |
 | --- | --- |
 | `step.py`, `explained.py` | what it is to the flow |
-| `stream.py`, `checked.py` | what a user writes, and what is refused |
+| `stream.py`, `checked.py`, `drift.py` | what a user writes, and what is refused |
 | `machine.py` | rows in, matches out |
 | `fits.py` | which events of the pattern each row is |
 | `conditions.py`, `rows.py` | predicates over earlier events; the rows that they read |
-| `shedding.py`, `kinds.py`, `open_windows.py` | which events are dropped of which windows |
+| `matchers.py`, `values.py` | each event to the matcher of its key; what that has to know of it |
+| `shedding.py`, `kinds.py`, `kept.py`, `open_windows.py` | what shedding sees of a read |
+| `event_drops.py`, `pair_drops.py` | what is dropped: whole events, or window by window |
 | `overload.py`, `what_if.py` | how much is dropped; what that costs in matches |
 | `leaving.py` | matches as rows |
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Sequence as Several
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -166,20 +167,24 @@ def check_meaning(
     pattern: Normal,
     scope: Within | WindowRule,
     *,
-    skip: str,
-    selection: str,
-    consumption: str,
+    words: Mapping[str, str],
     matches: int | None,
     step: str,
 ) -> None:
     """Check that all settings go together, and that the pattern can match at all.
 
+    Args:
+        pattern: what is looked for.
+        scope: what a match lies in.
+        words: `skip`, `selection` and `consumption`.
+        matches: of a window; None: all.
+        step: for the errors.
+
     Raises:
         SettingError: a word is none; `matches` without windows.
         FlowError: the pattern can never match, or is too long for what would be kept.
     """
-    given = {"skip": skip, "selection": selection, "consumption": consumption}
-    for what, word in given.items():
+    for what, word in words.items():
         if word not in WORDS[what]:
             raise SettingError(
                 f"step {step!r}: {what}={word!r} is none of {', '.join(map(repr, WORDS[what]))}"
@@ -194,12 +199,12 @@ def check_meaning(
     ):
         raise SettingError(f"step {step!r}: matches={matches!r} must be a whole number, 1 or more")
     places = _places(pattern)
-    if skip == "next" and any(one.is_any for one in places):
+    if words["skip"] == "next" and any(one.is_any for one in places):
         raise FlowError(
             f"step {step!r}: skip='next' asks for the next event that fits, and any_of takes "
             "events in any order; leave skip='any'"
         )
-    if selection == "cumulative":
+    if words["selection"] == "cumulative":
         for one in pattern.alternatives:
             if any(place.is_repeated for place in one.places):
                 raise FlowError(

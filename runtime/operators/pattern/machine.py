@@ -25,10 +25,10 @@ from runtime.operators.pattern.numbering import EventNumbers, with_openers
 from runtime.operators.pattern.rows import Rows
 from runtime.operators.pattern.shedding import WindowShedding
 from runtime.operators.pattern.step import PatternStep
+from runtime.operators.pattern.values import Values
 from runtime.operators.pattern.what_if import Judged, Parts, Trial, judged
-from runtime.patterns.rules import rules_of
 from runtime.patterns.scopes import CountWindows, OpenedWindows
-from runtime.patterns.settings import Found, Settings
+from runtime.patterns.settings import Found
 from runtime.patterns.windowed import WindowMatcher
 from runtime.shedding.counts import SheddingCounts
 
@@ -57,15 +57,7 @@ class PatternMachine(ByEventTime):
     def __init__(self, step: PatternStep, *, most_kept_rows: int) -> None:
         self._step = step
         self._most_kept_rows = most_kept_rows
-        places = [place for one in step.pattern.alternatives for place in one.places]
-        self._distinct = sorted({one.distinct for one in places if one.distinct is not None})
-        self._settings = Settings(
-            rules_of(step.pattern, skip=step.skip),
-            step.scope,
-            step.selection,
-            step.consumes,
-            step.most,
-        )
+        self._settings = step.compiled()
         self._every = step.scope.every if isinstance(step.scope, CountWindows) else 0
         self._opens = step.scope.asked if isinstance(step.scope, OpenedWindows) else -1
         self._shedding = self._begin_shedding()
@@ -87,11 +79,12 @@ class PatternMachine(ByEventTime):
         self._rows = Rows()
         self._leaving = Leaving(step, self._rows)
         self._conditions = Conditions(step, self._rows)
+        self._values = Values(step)
         self._keys = KeyIndex(len(step.keys))
         self._matchers = Matchers(
             self._settings,
             self._conditions.hold,
-            distinct=self._distinct,
+            names=self._values.names,
             is_one=not step.keys,
             learns=step.shed is not None,
         )
@@ -129,6 +122,11 @@ class PatternMachine(ByEventTime):
     def promise_ns(self, frontier_ns: int) -> int:
         """Return the frontier: a match is as old as its last event, or its end."""
         return frontier_ns
+
+    @property
+    def bounds_cut(self) -> int:
+        """Rows so far whose own bound was more than the most: only of one with `drift=`."""
+        return self._values.bounds_cut
 
     @property
     def shed(self) -> int:
@@ -241,11 +239,14 @@ class PatternMachine(ByEventTime):
             codes = self._keys.codes([rows.columns[name] for name in self._step.keys], len(rows))
         of_kind = self._fits.of_kind
         opens = None
-        if self._opens >= 0:
+        if self._settings.drift is not None:
+            pass  # by its clock: any event may come before the first one of its match
+        elif self._opens >= 0:
             opens = np.array([self._opens in one for one in of_kind]).take(kinds)
         elif self._every:
             opens = (numbers - 1) % self._every == 0
-        return Events(rows, places, codes, numbers, turns, kinds, of_kind, opens, self._distinct)
+        values = self._values.of(rows)
+        return Events(rows, places, codes, numbers, turns, kinds, of_kind, opens, values)
 
     def _learn(self, shedding: WindowShedding) -> None:
         """Tell the shedder which events were in matches, and which windows are over."""
@@ -287,9 +288,10 @@ class PatternMachine(ByEventTime):
     def _forget(self) -> None:
         """Let go of what is over: rows as time goes by, keys when there are twice as many."""
         if self._passed_ns == END_NS:
-            late, self._late, late_dropped = self._late, [], self.late_dropped
+            late, late_dropped, cut = self._late, self.late_dropped, self.bounds_cut
             self._start()
             self._passed_ns, self._late, self.late_dropped = END_NS, late, late_dropped
+            self._values.bounds_cut = cut
             if self._shedding is not None:
                 self._shedding.keep({})
             return
@@ -337,6 +339,7 @@ class PatternMachine(ByEventTime):
             "shedding": None if self._shedding is None else self._shedding.snapshot(),
             "passed_ns": self._passed_ns,
             "late_dropped": self.late_dropped,
+            "bounds_cut": self.bounds_cut,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -354,3 +357,4 @@ class PatternMachine(ByEventTime):
             assert self._shedding is not None
             self._shedding.restore(state["shedding"])
         self.late_dropped = state["late_dropped"]
+        self._values.bounds_cut = state["bounds_cut"]

@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import Batch, BoolArray, Int64Array
+from runtime.model import Batch, BoolArray, Column, Int64Array
 from runtime.operators.pattern.kept import NOTHING, Kept
 from runtime.operators.pattern.what_if import Seen
-from runtime.patterns.keys import matcher_of
-from runtime.patterns.matcher import KeyMatcher
+from runtime.patterns.keys import AnyMatcher, matcher_of
 from runtime.patterns.settings import Found, HoldsOfTurns, Settings
 from runtime.patterns.windowed import WindowMatcher
 
@@ -33,7 +32,7 @@ class Events:
     """Events that fit something, or that windows open with, in order.
 
     Attributes:
-        rows: with the columns of `distinct`.
+        rows: themselves.
         places: shape (events,), their places in the read.
         codes: shape (events,), of their keys.
         numbers: shape (events,), which of their key's events they are.
@@ -42,7 +41,7 @@ class Events:
         of_kind: what each kind fits.
         opens: shape (events,), which of them windows open with; None: it is not events that
             windows open with, or that is not known.
-        distinct: columns that must differ.
+        values: columns of what matchers have to know besides, see `Values`.
     """
 
     rows: Batch
@@ -53,7 +52,7 @@ class Events:
     kinds: Int64Array
     of_kind: list[tuple[int, ...]]
     opens: BoolArray | None
-    distinct: Sequence[str]
+    values: Sequence[Column]
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -61,8 +60,8 @@ class Events:
     def part(
         self, begin: int, end: int
     ) -> Iterator[tuple[int, int, int, int, int, tuple[int, ...], tuple[Any, ...]]]:
-        """Yield of some its index, key, number, time, turn, what it fits, and what must differ."""
-        columns = [self.rows.columns[name][begin:end].tolist() for name in self.distinct]
+        """Yield of some its index, key, number, time, turn, what it fits, and its values."""
+        columns = [one[begin:end].tolist() for one in self.values]
         return zip(
             range(begin, end),
             self.codes[begin:end].tolist(),
@@ -81,7 +80,7 @@ class Matchers:
     Args:
         settings: of all keys.
         holds: of predicates that read earlier events.
-        distinct: columns that must differ.
+        names: of the values that matchers have to know.
         is_one: whether all rows are of one key.
         learns: whether hits are kept.
 
@@ -95,19 +94,19 @@ class Matchers:
         settings: Settings,
         holds: HoldsOfTurns,
         *,
-        distinct: Sequence[str],
+        names: Sequence[str],
         is_one: bool,
         learns: bool,
     ) -> None:
         self._settings = settings
         self._holds = holds
-        self._distinct = distinct
+        self._names = names
         self._is_one = is_one
         self._learns = learns
-        self._waits = any(one.barred_after for one in settings.rules)
+        self._waits = settings.waits
         self._begins: dict[tuple[int, ...], bool] = {}
         self._due: list[tuple[int, int]] = []  # a heap of (when, key): who waits, and perhaps more
-        self.of_key: dict[int, KeyMatcher] = {}
+        self.of_key: dict[int, AnyMatcher] = {}
         self.hits: list[tuple[int, Found]] = []
 
     def windowed(self, code: int) -> WindowMatcher | None:
@@ -200,12 +199,12 @@ class Matchers:
         return found
 
     def _values(self, values: tuple[Any, ...]) -> dict[str, Any] | None:
-        """Return of a row what must differ."""
+        """Return {name: value} of a row; None where there is nothing to know."""
         if not values:
             return None
         if len(values) == 1:
-            return {self._distinct[0]: values[0]}
-        return dict(zip(self._distinct, values, strict=True))
+            return {self._names[0]: values[0]}
+        return dict(zip(self._names, values, strict=True))
 
     def _stops(self, events: Events, kept: Kept | None) -> list[int]:
         """Return which events are not passed over, whatever waits, and the end; none: all."""
@@ -225,18 +224,21 @@ class Matchers:
         one = self.windowed(code)
         return one is not None and one.is_waiting
 
-    def _made(self, events: Events, i: int, code: int, fits: tuple[int, ...]) -> KeyMatcher | None:
+    def _made(self, events: Events, i: int, code: int, fits: tuple[int, ...]) -> AnyMatcher | None:
         """Return a matcher for a key, if a match or a window may begin with an event."""
         may = self._begins.get(fits)
         if may is None:
-            may = any(0 in rules.roles(fits).asked for rules in self._settings.rules)
+            # Where clocks may be off any event may come before the first one of its match.
+            may = self._settings.drift is not None or any(
+                0 in rules.roles(fits).asked for rules in self._settings.rules
+            )
             self._begins[fits] = may
         if not may and (events.opens is None or not events.opens[i]):
             return None  # nothing has begun that it could go on with
         one = self.of_key[code] = matcher_of(self._settings, self._holds)
         return one
 
-    def _push(self, one: KeyMatcher, code: int) -> None:
+    def _push(self, one: AnyMatcher, code: int) -> None:
         due_ns = one.waiting.due_ns
         if due_ns is not None:
             heapq.heappush(self._due, (due_ns, code))

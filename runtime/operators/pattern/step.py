@@ -9,11 +9,14 @@ import pyarrow as pa
 
 from runtime.expressions.expressions import Expr
 from runtime.model import Release
+from runtime.operators.ground.drift import CERTAIN, Drift
 from runtime.operators.ground.keep import replicas_text
 from runtime.operators.pattern.explained import scope_text, selection_text, sequence_text
+from runtime.patterns.drift_layout import layout_of
 from runtime.patterns.normal import Normal
+from runtime.patterns.rules import rules_of
 from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule, Within
-from runtime.patterns.settings import Selection
+from runtime.patterns.settings import Selection, Settings
 from runtime.plan.promises import PASSES, Summary
 from runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
 from runtime.shedding import Espice
@@ -45,6 +48,8 @@ class PatternStep(GatedStep):
         type_column: whose values `of_type` names; None: none does.
         id_column: what names an event; None: its event time in ns.
         shed: how events are dropped under load; None: they are not.
+        drift: how far an event's time may be off; None: it is not. With it each possible match
+            leaves, with a column `certain`, and uncertain ones are marked.
     """
 
     keys: tuple[str, ...]
@@ -58,6 +63,7 @@ class PatternStep(GatedStep):
     type_column: str | None = None
     id_column: str | None = None
     shed: Espice | None = None
+    drift: Drift | None = None
     replicas: int = 1
     replica: Replica | None = None
     """In a plan: which of several this is; they share by keys."""
@@ -92,6 +98,7 @@ class PatternStep(GatedStep):
     def names(self) -> Mapping[str, tuple[int, str]]:
         """{column that leaves: (number of what is asked for, name it came under)}."""
         own = {*self.keys, EVENTS, *([WINDOW_START] if self.has_windows else [])}
+        own |= set() if self.drift is None else {CERTAIN}
         found = {}
         once = () if self.selection == "cumulative" else self.pattern.once
         for number in sorted(once):
@@ -107,6 +114,7 @@ class PatternStep(GatedStep):
         found = {one for one in (self.type_column, self.id_column) if one is not None}
         if self.feature is not None:
             found |= self.feature.columns()
+        found |= frozenset() if self.drift is None else self.drift.columns
         for asked in self.pattern.asked:
             for predicate in (asked.where, asked.also):
                 found |= _columns_of(predicate, [one.name for one in self.pattern.asked])
@@ -129,15 +137,29 @@ class PatternStep(GatedStep):
         came = {old for name, (_, old) in self.names.items() if name in needed}
         return came | set(self.keys) | self.own_columns
 
+    def compiled(self) -> Settings:
+        """Return what its matchers are to do."""
+        rules = rules_of(self.pattern, skip=self.skip)
+        layout = None if self.drift is None else layout_of(rules, self.scope, self.drift.most_ns)
+        return Settings(rules, self.scope, self.selection, self.consumes, self.most, layout)
+
     @property
     def span_ns(self) -> int:
-        """As long as a window, or a match, if that is a time."""
+        """As long as a window, or a match, if that is a time; and as clocks make that longer.
+
+        See `DriftLayout.held_ns`.
+        """
         scope = self.scope
-        if isinstance(scope, TimeWindows):
-            return scope.size_ns
         if isinstance(scope, CountWindows):
             return 0
-        return scope.span_ns or 0
+        span_ns = scope.size_ns if isinstance(scope, TimeWindows) else scope.span_ns or 0
+        if self.drift is None:
+            return span_ns
+        forbids = self.skip == "next" or any(
+            one.barred_after or any(place.barred for place in one.places)
+            for one in self.pattern.alternatives
+        )
+        return span_ns + (6 if forbids else 2) * self.drift.most_ns
 
     @property
     def counts_events(self) -> bool:
@@ -199,8 +221,12 @@ class PatternStep(GatedStep):
 
     @property
     def counters(self) -> tuple[str, ...]:
-        """If it sheds: rows that were, and what was worked on: events, or pairs with windows."""
-        return () if self.shed is None else ("shed", "comparisons")
+        """If it sheds: rows that were, and what was worked on: events, or pairs with windows.
+
+        Of bounds that were cut, if rows have their own.
+        """
+        bounds = () if self.drift is None else self.drift.counters
+        return bounds if self.shed is None else ("shed", "comparisons")
 
     @property
     def has_time(self) -> bool:
@@ -225,6 +251,8 @@ class PatternStep(GatedStep):
                 yield f"  {one.name}: {' and '.join(text for text in said if text)}"
         yield f"in       {scope_text(self.pattern, self.scope)}"
         yield f"leaves   {selection_text(self.selection, self.consumes, self.most, self.skip)}"
+        if self.drift is not None:
+            yield f"drift    {self.drift.text}: each match that may be one, marked"
         if self.shed is not None:
             yield f"shed     {self.shed.text}"
         yield f"gate     {self.release.text}"

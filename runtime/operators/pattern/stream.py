@@ -11,6 +11,7 @@ from runtime.errors import FlowError, SettingError
 from runtime.model import Duration
 from runtime.operators.ground import checks
 from runtime.operators.ground.contract import Entry
+from runtime.operators.ground.drift import CERTAIN, DriftGiven
 from runtime.operators.ground.streams import AnyKeyed, AnyStream, Names, names_of, refuse_revised
 from runtime.operators.pattern.checked import (
     AnyWindow,
@@ -18,6 +19,12 @@ from runtime.operators.pattern.checked import (
     check_feature,
     check_meaning,
     scope_of,
+)
+from runtime.operators.pattern.drift import (
+    UNLESS_TOLD,
+    WITH_DRIFT,
+    Consumption,
+    checked_pattern_drift,
 )
 from runtime.operators.pattern.machine import PatternMachine
 from runtime.operators.pattern.step import EVENTS, WINDOW_START, PatternStep
@@ -29,7 +36,6 @@ from runtime.plan.slack import AS_FLOW, Slack
 from runtime.shedding import Espice
 
 Skip = Literal["any", "next"]
-Consumption = Literal["consumed", "zero"]
 
 
 class Patterning(AnyStream):
@@ -45,11 +51,12 @@ class Patterning(AnyStream):
         window: AnyWindow | None = None,
         within: Duration | int | None = None,
         skip: Skip = "any",
-        selection: Selection = "first",
-        consumption: Consumption = "consumed",
+        selection: Selection | None = None,
+        consumption: Consumption | None = None,
         matches: int | None = None,
         id: str | None = None,  # noqa: A002 - likewise
         by: Names = (),
+        drift: DriftGiven = None,
         shed: Espice | None = None,
         slack: Slack = AS_FLOW,
         replicas: int = 1,
@@ -72,12 +79,19 @@ class Patterning(AnyStream):
             skip: "any": events between two of a match are skipped, whatever they are; "next": no
                 further than to the next event that fits.
             selection: of the matches that end with one event "first": that of the earliest events;
-                "last": of the latest; "each": all; "cumulative": one of all their events.
+                "last": of the latest; "each": all; "cumulative": one of all their events. None:
+                "first"; with `drift` "each".
             consumption: "consumed": an event that has left in a match of a window, or within, is in
-                no other one there; "zero": events are used again.
+                no other one there; "zero": events are used again. None: "consumed"; with `drift`
+                "zero".
             matches: how many of a window leave, at most; None: all.
             id: the column that names an event in `events`; None: its event time, in ns.
             by: the key columns; none: all rows together. Rows with a null key are in no match.
+            drift: how far an event's time may be off, either way: "5ms", or the name of a column
+                with each event's own bound in whole nanoseconds (see `clock_bound`). At most half
+                of `within` or of a window. Each match leaves that there is for some true times,
+                with a column `certain`: whether it is one for all of them. Those that are not
+                certain are marked `uncertain`, too, and sinks count them.
             shed: what is dropped when the latency is at risk: `sw.espice(latency="1s")`. Needs
                 `window=`. `sw.espice("1s", feature=sw.col("change") > 0)`: by that besides.
             slack: how long its gate waits; AS_FLOW: as the flow says. A row that comes late is in
@@ -102,28 +116,33 @@ class Patterning(AnyStream):
         normal = normal_of(pattern, step=name, opener=opener)
         check_columns(normal, self.schema, type_column=type, id_column=id, step=name)
         scope = scope_of(normal, window, within, step=name)
-        check_meaning(
-            normal,
-            scope,
-            skip=skip,
-            selection=selection,
-            consumption=consumption,
-            matches=matches,
-            step=name,
+        leaves = UNLESS_TOLD if drift is None else WITH_DRIFT
+        selection = leaves.selection if selection is None else selection
+        consumption = leaves.consumption if consumption is None else consumption
+        words = {"skip": skip, "selection": selection, "consumption": consumption}
+        check_meaning(normal, scope, words=words, matches=matches, step=name)
+        allowed = checked_pattern_drift(
+            drift, normal, scope, self.schema, words=words, matches=matches, shed=shed, step=name
         )
         if shed is not None:
             _check_shed(shed, scope, step=name)
             check_feature(shed.feature, self.schema, step=name)
         replicas, _ = checks.replicas(replicas, "keys", keys=keys, step=name)
         refuse_revised(self.flow, self.name, step=name)
-        has_windows = not isinstance(scope, Within)
         once = () if selection == "cumulative" else sorted(normal.once)
         events = [normal.asked[number].name for number in once]
         return self._add(
             PatternStep(
                 name=name,
                 inputs=self._in,
-                schema=_matched(self.schema, keys, events, has_windows=has_windows, step=name),
+                schema=_matched(
+                    self.schema,
+                    keys,
+                    events,
+                    has_windows=not isinstance(scope, Within),
+                    has_drift=allowed is not None,
+                    step=name,
+                ),
                 keys=keys,
                 pattern=normal,
                 scope=scope,
@@ -134,6 +153,7 @@ class Patterning(AnyStream):
                 type_column=type,
                 id_column=id,
                 shed=shed,
+                drift=allowed,
                 release=self.flow.release_of(slack, step=name),
                 replicas=replicas,
             )
@@ -154,10 +174,11 @@ class KeyedPatterning(AnyKeyed[F]):
         window: AnyWindow | None = None,
         within: Duration | int | None = None,
         skip: Skip = "any",
-        selection: Selection = "first",
-        consumption: Consumption = "consumed",
+        selection: Selection | None = None,
+        consumption: Consumption | None = None,
         matches: int | None = None,
         id: str | None = None,  # noqa: A002 - likewise
+        drift: DriftGiven = None,
         shed: Espice | None = None,
         slack: Slack = AS_FLOW,
         replicas: int = 1,
@@ -175,6 +196,7 @@ class KeyedPatterning(AnyKeyed[F]):
             matches=matches,
             id=id,
             by=self.keys,
+            drift=drift,
             shed=shed,
             slack=slack,
             replicas=replicas,
@@ -195,7 +217,13 @@ def _check_shed(shed: object, scope: object, *, step: str) -> None:
 
 
 def _matched(
-    schema: pa.Schema, keys: Sequence[str], events: Sequence[str], *, has_windows: bool, step: str
+    schema: pa.Schema,
+    keys: Sequence[str],
+    events: Sequence[str],
+    *,
+    has_windows: bool,
+    has_drift: bool,
+    step: str,
 ) -> pa.Schema:
     """Return the columns that leave.
 
@@ -208,6 +236,8 @@ def _matched(
     for event in events:
         fields += [one.with_name(f"{event}_{one.name}") for one in schema if one.name not in keys]
     fields.append(pa.field(EVENTS, pa.string()))
+    if has_drift:
+        fields.append(pa.field(CERTAIN, pa.bool_()))
     way_out = "give the event another name, or rename the column with .select(new='old') before"
     checks.unique_columns([one.name for one in fields], step=step, way_out=way_out)
     return pa.schema(fields)

@@ -1,0 +1,36 @@
+"""What matchers have to know of each row beside what it fits."""
+
+from __future__ import annotations
+
+from runtime.model import Batch, Column
+from runtime.operators.pattern.step import PatternStep
+from runtime.patterns.stamped import OFF
+
+
+class Values:
+    """Reads the columns that must differ, and how far clocks may be off.
+
+    Attributes:
+        names: what the columns are to matchers.
+        bounds_cut: rows so far whose own bound was more than the most.
+    """
+
+    def __init__(self, step: PatternStep) -> None:
+        self._step = step
+        places = [place for one in step.pattern.alternatives for place in one.places]
+        self._distinct = sorted({one.distinct for one in places if one.distinct is not None})
+        self.names = self._distinct if step.drift is None else [*self._distinct, OFF]
+        self.bounds_cut = 0
+
+    def of(self, rows: Batch) -> list[Column]:
+        """Return these columns, in the order of `names`.
+
+        Raises:
+            OperatorError: a bound is less than zero; names the row.
+        """
+        columns = [rows.columns[name] for name in self._distinct]
+        if self._step.drift is not None:
+            off_ns, cut = self._step.drift.bounds_ns(rows, step=self._step.name)
+            self.bounds_cut += cut
+            columns.append(off_ns)
+        return columns

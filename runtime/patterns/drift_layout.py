@@ -1,0 +1,211 @@
+"""What a pattern asks for where clocks may be off, worked out once for all keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from runtime.patterns.normal import Place
+from runtime.patterns.possible import Needs
+from runtime.patterns.rules import Condition, Kind, Rules
+from runtime.patterns.scopes import OpenedWindows, TimeWindows, WindowRule, Within
+from runtime.patterns.stamped import Stamped
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One thing that is looked for: the places of a sequence, perhaps an opener in front.
+
+    Attributes:
+        which: the number of the alternative.
+        rules: of it.
+        shift: how many places stand in front of it: 1 with an opener, else 0.
+        needs: of each place, that of the opener too.
+        lanes: of each of these places the lane of the events that fit it.
+        bars: what may not come in front of a place of the sequence: the place, what is asked if
+            that reads earlier events, and the lane.
+        ends: what may not come behind it: likewise.
+    """
+
+    which: int
+    rules: Rules
+    shift: int
+    needs: tuple[Needs, ...]
+    lanes: tuple[int, ...]
+    bars: tuple[tuple[int, int | None, int], ...]
+    ends: tuple[tuple[int | None, int], ...]
+
+    @cached_property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Predicates over earlier events, of events of the choice."""
+        return tuple(one for one in self.rules.conditions if not one.is_bar)
+
+    @cached_property
+    def barred_places(self) -> tuple[int, ...]:
+        """The places of the sequence in front of which something may not come."""
+        return tuple(sorted({place for place, _, _ in self.bars}))
+
+    @property
+    def has_end(self) -> bool:
+        """Whether something may not come behind it."""
+        return bool(self.ends)
+
+    @property
+    def waits(self) -> bool:
+        """Whether what has yet to come may forbid a match."""
+        return bool(self.bars or self.ends)
+
+    def asked(self, place: int, event: Stamped) -> int:
+        """Return the number of what an event is at a place of the sequence."""
+        return self.rules.roles(event.fits).asked[place]
+
+
+@dataclass(frozen=True, eq=False)
+class DriftLayout:
+    """Lanes, and what is looked for in them; shared by all keys.
+
+    A lane has the events that fit one of some things, and perhaps one more; those of lane 0 are all
+    there are.
+
+    Attributes:
+        most_ns: clocks are off by no more.
+        scope: what a match lies in; it goes by time.
+        lanes: of each lane of which numbers an event of it fits one, and what it fits, too; of lane
+            0: nothing in particular.
+        lines: what is looked for: each alternative, and once more with what opens windows in front,
+            if windows are opened by events.
+    """
+
+    most_ns: int
+    scope: Within | WindowRule
+    lanes: tuple[_Lane, ...]
+    lines: tuple[Line, ...]
+    _found: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)
+
+    def lanes_of(self, fits: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the lanes that an event is in."""
+        found = self._found.get(fits)
+        if found is None:
+            found = (
+                0,
+                *(
+                    i
+                    for i, (some, also) in enumerate(self.lanes)
+                    if not some.isdisjoint(fits) and (also is None or also in fits)
+                ),
+            )
+            self._found[fits] = found
+        return found
+
+    def since_ns(self, event: Stamped) -> int:
+        """Return the beginning of the first window that an event may be in."""
+        scope = self.scope
+        if not isinstance(scope, TimeWindows):
+            return -(2**63)
+        return ((event.begin[0] - scope.size_ns) // scope.slide_ns + 1) * scope.slide_ns
+
+    @property
+    def waits(self) -> bool:
+        """Whether what has yet to come may forbid a match."""
+        return any(one.waits for one in self.lines)
+
+    @cached_property
+    def span_ns(self) -> int:
+        """An event is at most so far behind another of its match."""
+        scope = self.scope
+        if isinstance(scope, TimeWindows):
+            return scope.size_ns - 1
+        assert isinstance(scope, Within | OpenedWindows), "checked: it goes by time"
+        assert scope.span_ns is not None
+        return scope.span_ns if isinstance(scope, Within) else scope.span_ns - 1
+
+    @cached_property
+    def held_ns(self) -> int:
+        """How long an event may be needed behind its time.
+
+        A match spans `span_ns`, and by clocks two bounds more; one that waits for what is barred
+        does so for two bounds, and looks two further back.
+        """
+        return self.span_ns + (6 if self.waits else 2) * self.most_ns
+
+
+def layout_of(rules: tuple[Rules, ...], scope: Within | WindowRule, most_ns: int) -> DriftLayout:
+    """Return what is looked for.
+
+    Args:
+        rules: of each alternative.
+        scope: what a match lies in; it goes by time.
+        most_ns: clocks are off by no more.
+    """
+    made = _Lanes()
+    lines = [_line(made, which, one) for which, one in enumerate(rules)]
+    if isinstance(scope, OpenedWindows):
+        behind = [_behind_opener(made, one, scope.asked) for one in lines]
+        lines = [*(_from_opener(made, one, scope.asked) for one in lines), *behind]
+    return DriftLayout(most_ns, scope, tuple(made.lanes), tuple(lines))
+
+
+_Lane: TypeAlias = tuple[frozenset[int], int | None]
+
+
+class _Lanes:
+    def __init__(self) -> None:
+        self.lanes: list[_Lane] = [(frozenset(), None)]
+
+    def of(self, asked: frozenset[int], also: int | None = None) -> int:
+        """Return the lane of what fits one of these, at least one, and also something."""
+        lane = (asked, also)
+        if lane not in self.lanes:
+            self.lanes.append(lane)
+        return self.lanes.index(lane)
+
+
+def _behind_opener(made: _Lanes, line: Line, opener: int) -> Line:
+    """Return what is looked for behind the event that opens its window."""
+    opens = made.of(frozenset({opener}))
+    needs, lanes = (Needs(1, 1, None), *line.needs), (opens, *line.lanes)
+    return replace(line, shift=1, needs=needs, lanes=lanes)
+
+
+def _from_opener(made: _Lanes, line: Line, opener: int) -> Line:
+    """Return what is looked for if the event that opens its window is of the match."""
+    if not line.needs[0].is_one:
+        return line  # one of several of its first events: told when they are known
+    opens = made.of(frozenset(line.rules.places[0].asked), opener)
+    return replace(line, lanes=(opens, *line.lanes[1:]))
+
+
+def _line(made: _Lanes, which: int, rules: Rules) -> Line:
+    bars: list[tuple[int, int | None, int]] = []
+    bars += [(k, None, made.of(some)) for k, some in enumerate(rules.barred) if some]
+    for one in rules.conditions:
+        if one.is_bar:
+            bars.append((one.place, one.asked, made.of(frozenset({one.asked}))))
+    ends: list[tuple[int | None, int]] = []
+    if always := rules.barred_after - rules.depends:
+        ends.append((None, made.of(always)))
+    ends += [(one, made.of(frozenset({one}))) for one in sorted(rules.depends)]
+    return Line(
+        which,
+        rules,
+        0,
+        tuple(_needs(place, kind) for place, kind in zip(rules.places, rules.kinds, strict=True)),
+        tuple(made.of(frozenset(place.asked)) for place in rules.places),
+        tuple(bars),
+        tuple(ends),
+    )
+
+
+def _needs(place: Place, kind: Kind) -> Needs:
+    if kind is Kind.ANY:
+        return Needs(place.count, place.count, _label(place))
+    return Needs(place.least, place.most, None)
+
+
+def _label(place: Place) -> Callable[[Stamped], Any]:
+    if place.distinct is not None:
+        column = place.distinct
+        return lambda one: one.values[column]
+    return lambda one: next(asked for asked in place.asked if asked in one.fits)
