@@ -84,11 +84,16 @@ def query_1(count: int = 4, *, rate_hz: int = 20) -> Asked:
     return Asked("Q1", rows, build, Plain(plain, WITHIN_S * 1_000_000, count))
 
 
-def query_1_of_all(count: int = 4, *, rate_hz: int = 4) -> Asked:
+def query_1_of_all(count: int = 4, *, rate_hz: int = 4, events: int | None = None) -> Asked:
     """Q1 with ten players, each in turn the striker, side by side: every event is there for each.
 
     As `espice-q1` pools them. The recording pauses for six minutes: what is left of a pause is as
     long as a window.
+
+    Args:
+        count: n, so many others.
+        rate_hz: events a second of each player.
+        events: of a window, where it goes by their number; None: it goes by 15 s.
     """
     of = positions(rate_hz)
     gaps_us = np.diff(of.time_us, prepend=of.time_us[0])
@@ -118,7 +123,7 @@ def query_1_of_all(count: int = 4, *, rate_hz: int = 4) -> Asked:
             sw.seq(sprint, sw.any_of(count, *near)),
             by="striker",
             type="player",
-            window=sw.opened_by(sprint, within=f"{WITHIN_S}s"),
+            window=sw.opened_by(sprint, within=None if events else f"{WITHIN_S}s", events=events),
             matches=1,
             shed=shed,
         )
