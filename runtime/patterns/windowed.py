@@ -167,7 +167,8 @@ class WindowMatcher(KeyMatcher):
         if not self._given_up:
             return False
         first = self.windows.oldest() if full is None else max(self.windows.oldest(), full + 1)
-        return all(self._is_given_up(key) for key in range(first, newest + 1))
+        # The newest first: if any waits it is one of these.
+        return all(self._is_given_up(key) for key in range(newest, first - 1, -1))
 
     def _is_given_up(self, key: int) -> bool:
         since = self._given_up.get(key)
