@@ -76,6 +76,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
         "patterns.speed",
         "events/s of the pattern operator beside Flink's CEP (DATA=)",
     ),
+    "shed-saves": ("patterns.saved", "CPU time and matches while events, or pairs, go (DATA=)"),
     "espice-latency": ("patterns.latency", "latency under +20, +40 %, on Ray: Fig. 7 (DATA=)"),
     "shed-bound": ("patterns.bound", "twice what can be done for 300 s: the bound, recall (DATA=)"),
     "espice-q1": ("espice.q1", "what shedding makes of n near a sprinter: Fig. 5a, 5b, 6a (DATA=)"),

@@ -13,6 +13,7 @@ from runtime.model import format_s
 
 __all__ = ["ShedOutlook", "shed_lines", "shed_texts"]
 
+_EVENTS = "the events that its windows wait for"
 OVERSHOT = 0.02
 """Of the bound, what a level that is counted in subintervals may be above it."""
 
@@ -34,6 +35,7 @@ class ShedOutlook:
         course: what is dropped over time, and what latency that leaves.
         cause: where the latency is lost, if elsewhere.
         remedy: what would do besides dropping.
+        by_pair: whether pairs of an event and a window are dropped; else events.
     """
 
     stage: str
@@ -47,6 +49,7 @@ class ShedOutlook:
     course: ShedCourse
     cause: str
     remedy: str
+    by_pair: bool
 
     @property
     def keeps_unshed(self) -> bool:
@@ -113,7 +116,8 @@ class ShedOutlook:
     @property
     def _dropped(self) -> str:
         since = self.course.dropped_since
-        return f"about {since:.0%} of its pairs of an event and a window"
+        what = "its pairs of an event and a window" if self.by_pair else _EVENTS
+        return f"about {since:.0%} of {what}"
 
     @property
     def _unsure(self) -> str:

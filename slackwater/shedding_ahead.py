@@ -97,7 +97,7 @@ def _outlook(
         f=PLAIN_F if shed.overload.f is None else shed.overload.f,
         low=shed.overload.low,
         drains=shed.overload.drain,
-        most=1 - shed.model.explore,
+        most=1 - shed.model.explore if shed.drops == "pairs" else 1.0,
     )
     saved = {one.name: made.sample.saved.get(one.name, 1.0) for one in shedding}
     courses = [
@@ -125,6 +125,7 @@ def _outlook(
         course=max(courses, key=lambda one: (one.worst_s, one.dropped)),
         cause=_cause(bare, elsewhere_s, ordering_s),
         remedy=_remedy(made, stage, unshed_s, elsewhere_s, rule),
+        by_pair=shed.drops == "pairs",
     )
 
 

@@ -59,13 +59,13 @@ def million_a_second(asked: Asked, times: int) -> tuple[Spread, int]:
     return repeated(times, once), matches[-1]
 
 
-def reads_of(rows: pa.Table) -> list[GateRead]:
-    """Return rows as reads of a gate."""
+def reads_of(rows: pa.Table, size: int = READ) -> list[GateRead]:
+    """Return rows as reads of a gate, of so many each."""
     columns = {name: rows[name].to_numpy() for name in rows.column_names}
     times = columns["time"].astype(np.int64)
     found = []
-    for begin in range(0, len(times), READ):
-        part = slice(begin, begin + READ)
+    for begin in range(0, len(times), size):
+        part = slice(begin, begin + size)
         batch = Batch(times[part], times[part], {name: one[part] for name, one in columns.items()})
         at_ns = times[part].item(-1)
         found.append(GateRead([batch], [None], at_ns, 0, at_ns))

@@ -24,7 +24,12 @@ EVENT_NS = 1e9 / RATE
 
 
 def shedding(
-    *, keys: int = 1, replicas: int = 1, held: str | None = None, deadline: str | None = None
+    *,
+    keys: int = 1,
+    replicas: int = 1,
+    held: str | None = None,
+    deadline: str | None = None,
+    drops: Any = "pairs",
 ) -> sw.Dataflow:
     """In windows of 200 events, four over each; types 0, 1, 2 come first in a window, by turns."""
     at = np.arange(ROWS) // keys % 50
@@ -43,7 +48,7 @@ def shedding(
         type="kind",
         window=sw.count_window(200, every=200 // WINDOWS),
         matches=1,
-        shed=sw.espice(f"{BOUND_S}s", f=0.8, drops="pairs"),
+        shed=sw.espice(f"{BOUND_S}s", f=0.8, drops=drops),
         replicas=replicas,
         name="found",
     ).sink("out", sw.collect_sink())
@@ -99,6 +104,24 @@ def test_a_run_drops_what_was_predicted_and_keeps_its_bound_where_that_was(
     if counts.began_ns is not None:
         assert found.course.from_s is not None
         assert 0 <= counts.began_ns / 1e9 - found.course.from_s <= 0.7
+
+
+@pytest.mark.parametrize(("load", "fixed"), [(0.8, 0.0), (1.5, 0.3)], ids=str)
+def test_where_events_are_dropped_whole_it_is_said_too(load: float, fixed: float) -> None:
+    """An event costs something while a window waits for it: of these a tenth."""
+    cost = CostModel(
+        per_row_ns=0,
+        per_slice_ns=0,
+        stages={"found": load * fixed * EVENT_NS},
+        per_comparison_ns=load * (1 - fixed) * EVENT_NS * 10,
+    )
+    _, found = predicted(cost, shedding(drops="events"))
+    report = sw.Simulation(1, cost=cost).submit(shedding(drops="events")).wait()
+    (counts,) = [one.shedding for one in report.stages if one.shedding is not None]
+    assert found.helps
+    assert report.sinks[0].latency.max_ns / 1e9 <= BOUND_S
+    assert found.sheds is (counts.shed > 0) is (load > 1)
+    assert ("of the events that its windows wait for" in found.text) is found.sheds
 
 
 def test_below_what_can_be_done_the_bound_is_kept_with_nothing_dropped() -> None:
