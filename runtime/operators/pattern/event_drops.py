@@ -27,7 +27,7 @@ from runtime.patterns.windowed import WindowMatcher
 from runtime.shedding.draws import FloatArray, draws_of_events, draws_of_windows
 from runtime.shedding.event_cut import EventCut, ranks_of
 
-_SURE = 1 - 1e-9
+_SURE, _LEAST = 1 - 1e-9, 1e-300
 _GIVEN_UP = 0.05
 """A window is given up when its match is whole with no more chance than this."""
 _BUFFERS, _WINDOWS = 8, 256
@@ -124,6 +124,8 @@ class EventDrops:
                 self._wear(own, some, pairs, windows, is_gone)
         begin = own.numbers.item(0)
         opens = whole([one.first - begin for one in every if one.first >= begin])
+        if not was_waiting:
+            kept.is_idle[own.at[: opens.item(0) if len(opens) else None]] = True
         self._asked.append(
             _Asked(own, some, ranks, is_gone, opens, covered.total, windows, was_waiting)
         )
@@ -224,7 +226,7 @@ class EventDrops:
         logs = np.log1p(-np.minimum(pairs.worths[is_lost], _SURE))
         sums = np.cumsum(logs)
         before = np.concatenate([[0.0], sums])[which.searchsorted(np.arange(len(windows)))]
-        intact = np.log([one.intact for one, _, _ in windows])
+        intact = np.log([max(one.intact, _LEAST) for one, _, _ in windows])
         worn = sums - before.take(which) + intact.take(which)
         few = np.flatnonzero(worn < log(_GIVEN_UP))
         matcher = self._matcher_of(own.code)

@@ -21,6 +21,7 @@ class Kept:
         known: shape (1 or 2, rows), what is known of each row, see `EventKinds`.
         opens: shape (rows,), whether it opens a window, where events do.
         is_shed: shape (rows,): no window of theirs keeps them.
+        is_idle: shape (rows,): no window waits when they come, whatever becomes of those before.
         lost: {row: keys of the windows that it is dropped of}, of those that fit something and are
             not shed.
         tried: {row: of windows that are tried the trial, and whether it loses it}.
@@ -31,6 +32,7 @@ class Kept:
     known: Int64Array
     opens: BoolArray
     is_shed: BoolArray
+    is_idle: BoolArray
     lost: dict[int, frozenset[int]] = field(default_factory=dict)
     tried: dict[int, list[tuple[Trial, bool]]] = field(default_factory=dict)
     done: dict[int, list[int]] = field(default_factory=dict)
@@ -45,7 +47,7 @@ class Kept:
 
         Those that go are looked at if a window opens with them, or one that is tried has them.
         """
-        is_left = ~self.is_shed | self.opens
+        is_left = ~(self.is_shed | self.is_idle) | self.opens
         if self.tried:
             is_left[list(self.tried)] = True
         return is_left.take(places)

@@ -213,7 +213,7 @@ class PatternMachine(ByEventTime):
                 rows = rows.with_columns({**rows.columns, **shown})
             events_of = self._events_of(rows, places, kinds, codes, numbers)
             if kept is None or kept.is_whole:
-                found = self._matchers.take(events_of)
+                found = self._matchers.take(events_of, kept)
             else:
                 found = self._matchers.take_kept(events_of, kept)
         if self._shedding is not None and kept is not None:

@@ -115,8 +115,13 @@ class Matchers:
         assert found is None or isinstance(found, WindowMatcher)
         return found
 
-    def take(self, events: Events) -> list[Found]:
-        """Take events; return the matches that they complete."""
+    def take(self, events: Events, kept: Kept | None = None) -> list[Found]:
+        """Take events; return the matches that they complete.
+
+        Args:
+            events: what has come.
+            kept: where what windows may lose is counted, though they lost nothing.
+        """
         found: list[Found] = []
         stops = self._stops(events, None)
         begin, count = self._first(stops), len(events)
@@ -127,24 +132,28 @@ class Matchers:
                 if code in resting:
                     if opens is not None and not opens[i]:
                         continue
-                    resting.discard(code)
+                    resting.remove(code)
                 one = self.of_key.get(code)
                 if one is None:
                     one = self._made(events, i, code, fits)
                     if one is None:
                         continue
                 made = one.take(number, time_ns, turn, fits, self._values(values))
-                if made:
-                    found += made
-                    if self._learns:
-                        self.hits += [(code, each) for each in made]
-                    if opens is not None and not self._is_waiting(code):
-                        if stops:
-                            end = stops[bisect_right(stops, i)]
-                            break
-                        resting.add(code)
                 if self._waits:
                     self._push(one, code)
+                if not made:
+                    continue
+                found += made
+                if self._learns:
+                    self.hits += [(code, each) for each in made]
+                if (kept is None and opens is None) or self._is_waiting(code):
+                    continue
+                if kept is not None:
+                    kept.done.setdefault(code, []).append(events.places.item(i))
+                if stops:
+                    end = stops[bisect_right(stops, i)]
+                    break
+                resting.add(code)
             begin = end
         return found
 

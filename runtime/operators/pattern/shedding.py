@@ -119,8 +119,8 @@ class WindowShedding:
         opens = np.zeros(len(rows), dtype=np.bool_)
         if self._opens is not None:
             opens[places] = np.array([self._opens in one for one in of_kind]).take(kinds)
-        kept = Kept(known, opens, np.zeros(len(rows), dtype=np.bool_))
-        matters, may_match = (np.zeros(len(rows), dtype=np.bool_) for _ in range(2))
+        matters, may_match, is_shed, is_idle = np.zeros((4, len(rows)), dtype=np.bool_)
+        kept = Kept(known, opens, is_shed, is_idle)
         matters[places] = True
         may_match[places] = np.array([self._has_place(one) for one in of_kind]).take(kinds)
         self._sampled_left = min(self._sampled_left + len(rows), _MOST_SAMPLED)
