@@ -51,6 +51,7 @@ def run(options: Options) -> Result:
             "p50, ms",
             "p99, ms",
             "worst, ms",
+            "slowest event, ms",
             "events shed, %",
             "pairs dropped, %",
             "stated recall, %",
@@ -71,7 +72,7 @@ def run(options: Options) -> Result:
                 bins = report.sinks[0].series.bins()
                 drawn[name] = bins
                 worst_s = _tell(result, name, over * capacity, bins, report)
-                result.claims.append(Claim(f"{name}: slowest result, s", worst_s, "<=", BOUND_S))
+                result.claims.append(Claim(f"{name}: slowest event, s", worst_s, "<=", BOUND_S))
     result.notes.append(f"drawn: {_draw(drawn)}")
     return result
 
@@ -119,11 +120,12 @@ def _tell(
     lost = counts.lost_share
     row = [name, f"{rate:,.0f}", f"{sum(one.count for one in bins):,}"]
     row += [f"{ns / 1e6:.1f}" for ns in (latency.quantile(0.5), latency.quantile(0.99))]
-    row += [f"{latency.max_ns / 1e6:.1f}", f"{shed:.1f}"]
+    row += [f"{latency.max_ns / 1e6:.1f}", f"{counts.slowest_ns / 1e6:.1f}", f"{shed:.1f}"]
     row += [f"{100 * counts.dropped / max(counts.pairs, 1):.1f}"]
     row += ["–" if lost is None else f"{'' if counts.is_judged else '≥ '}{100 * (1 - lost):.1f}"]
     result.rows.append(row)
-    worst_s = latency.max_ns / 1e9
+    # Of events that no result comes of latency is known up to the operator.
+    worst_s = max(latency.max_ns, counts.slowest_ns) / 1e9
     told = {"worst_s": worst_s, "starts": counts.starts, "reason": counts.reason}
     result.figures[name] = told
     result.claims.append(Claim(f"{name}: times that shedding began", counts.starts, ">=", 1))

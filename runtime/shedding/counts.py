@@ -21,6 +21,8 @@ class SheddingCounts:
         began_ns: when it first did, by the operator's clock; None: it never has.
         uncured: looks at the load after which dropping was known not to keep the bound.
         reason: why, the last time; "": it has always been enough.
+        slowest_ns: the longest that an event has taken from its stimulus until it was worked off or
+            dropped: latency, also of events that no result comes of.
         rest_ns: what events take behind the operator, up to egress, as it was last told.
         latency_ns: the bound.
         f: the share of it at which shedding starts.
@@ -54,6 +56,7 @@ class SheddingCounts:
     began_ns: int | None = None
     uncured: int = 0
     reason: str = ""
+    slowest_ns: int = 0
     rest_ns: int = 0
     latency_ns: int = 0
     f: float = 0.0

@@ -33,6 +33,7 @@ def shedding_columns(stages: Sequence[StageReport]) -> list[Column]:
     return [
         ("stage", [stage.name for stage, _ in told]),
         ("bound", [format_ns(one.latency_ns) for _, one in told]),
+        ("slowest\nevent", [format_ns(one.slowest_ns) for _, one in told]),
         ("times", [format_count(one.starts) for _, one in told]),
         ("in all", [format_ns(one) for one in spells_ns]),
         ("events\nshed", [format_count(one.shed) for _, one in told]),

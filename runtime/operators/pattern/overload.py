@@ -54,6 +54,7 @@ class Overload:
         self._judged = Judged()
         self._began_ns: int | None = None  # when it was first too much
         self._looks = 0
+        self._age_ns = self._slowest_ns = 0  # of the last rows when they came; of any, worked off
         self._rest_ns = 0  # what events still take behind this operator, as it was last told
         self._reason = ""
         self._spells: list[list[int]] = []
@@ -80,6 +81,7 @@ class Overload:
 
     def took(self, took_ns: int, idle_ns: int) -> None:
         """Note how long the last slice took, and how long the slot was idle so far."""
+        self._slowest_ns = max(self._slowest_ns, self._age_ns + took_ns)
         self._busy_ns += took_ns
         self._idle_ns = idle_ns
         self._processed = self._arrived
@@ -91,6 +93,8 @@ class Overload:
     def look(self, rows: Batch, now_ns: int) -> None:
         """Take note of rows that come, and say anew what is dropped, if it is time to."""
         oldest_ns = rows.stimulus_time_ns.min().item()
+        self._age_ns = now_ns - oldest_ns
+        self._slowest_ns = max(self._slowest_ns, self._age_ns)
         self._oldest_ns = oldest_ns if self._oldest_ns is None else min(self._oldest_ns, oldest_ns)
         before_ns = self._looked_ns
         if before_ns is None:
@@ -242,6 +246,7 @@ class Overload:
             began_ns=self._began_ns,
             uncured=report.uncured,
             reason=self._reason,
+            slowest_ns=self._slowest_ns,
             rest_ns=self._rest_ns,
             latency_ns=self._bound_ns,
             f=report.f,
@@ -276,6 +281,7 @@ class Overload:
             "judged": [*self._judged[:4], list(self._judged.of_all)],
             "began_ns": self._began_ns,
             "reason": self._reason,
+            "slowest": [self._age_ns, self._slowest_ns],
             "rest_ns": self._rest_ns,
             "spells": [list(one) for one in self._spells],
         }
@@ -293,6 +299,7 @@ class Overload:
         windows, matches, lost, false, (first, second, third) = state["judged"]
         self._judged = Judged(windows, matches, lost, false, (first, second, third))
         self._began_ns = state["began_ns"]
+        self._age_ns, self._slowest_ns = state["slowest"]
         self._reason, self._rest_ns = state["reason"], state["rest_ns"]
         self._spells = [list(one) for one in state["spells"]]
 
