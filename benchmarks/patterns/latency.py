@@ -24,11 +24,11 @@ from runtime.shedding.counts import SheddingCounts
 
 BOUND_S = 1.0
 OVER = {"R1": 1.2, "R2": 1.4}
-SURGE_S, QUICK_SURGE_S = 75.0, 5.0
+SURGE_S, QUICK_SURGE_S = 75.0, 4.0
 """Of two queries at two rates: five minutes in all."""
-CALM_S, QUICK_CALM_S = 10.0, 2.5
+CALM_S, QUICK_CALM_S = 10.0, 2.0
 CALM = 0.5
-PROBES_S = (1.0, 6.0)
+PROBES_S = (3.0, 15.0)
 """Two lengths at an assumed rate: what they differ by in time is work, and no start of a job."""
 ASSUMED = 100_000.0
 LIMIT_S = 300.0

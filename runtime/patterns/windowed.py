@@ -153,6 +153,11 @@ class WindowMatcher(KeyMatcher):
         """Return whether a window has all its matches, whatever comes, or was given up."""
         return not self._waits and self._is_full(key)
 
+    @property
+    def now(self) -> int:
+        """The number of the last event that was taken."""
+        return self._now
+
     def give_up(self, key: int, number: int) -> None:
         """Look for no more matches of a window with the event of this number, or from it on."""
         self._given_up[key] = number

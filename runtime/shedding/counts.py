@@ -24,6 +24,10 @@ class SheddingCounts:
         slowest_ns: the longest that an event has taken from its stimulus until it was worked off or
             dropped: latency, also of events that no result comes of.
         rest_ns: what events take behind the operator, up to egress, as it was last told.
+        passed_over: events, of those that were shed, that were not looked at at all: it would have
+            been too much to drop all that costs something.
+        cut_share: the share of windows, since shedding began, that were given up for that, or that
+            never opened.
         latency_ns: the bound.
         f: the share of it at which shedding starts.
         is_trained: whether events could be ranked; if not, they were dropped at random.
@@ -58,6 +62,8 @@ class SheddingCounts:
     reason: str = ""
     slowest_ns: int = 0
     rest_ns: int = 0
+    passed_over: int = 0
+    cut_share: float = 0.0
     latency_ns: int = 0
     f: float = 0.0
     is_trained: bool = False
@@ -88,8 +94,8 @@ class SheddingCounts:
         matches of which an event is dropped: another event may stand in, so it is at most this.
         """
         if self.is_judged:
-            return self.judged_lost / self.judged_matches
-        return self.most_lost_share
+            return 1 - (1 - self.judged_lost / self.judged_matches) * (1 - self.cut_share)
+        return self.cut_share or self.most_lost_share
 
     @property
     def false_share(self) -> float | None:

@@ -38,6 +38,7 @@ def shedding_columns(stages: Sequence[StageReport]) -> list[Column]:
         ("in all", [format_ns(one) for one in spells_ns]),
         ("events\nshed", [format_count(one.shed) for _, one in told]),
         ("of events", [_share_text(one.shed, stage.used) for stage, one in told]),
+        ("of these not\nlooked at", [format_count(one.passed_over) for _, one in told]),
         ("event, window\npairs dropped", [format_count(one.dropped) for _, one in told]),
         ("of pairs", [_share_text(one.dropped, one.pairs) for _, one in told]),
         ("matches lost,\nestimated", [_lost_text(one) for _, one in told]),

@@ -10,7 +10,8 @@
 | `matchers.py`, `values.py` | each event to the matcher of its key; what that has to know of it |
 | `shedding.py`, `kinds.py`, `kept.py`, `open_windows.py` | what shedding sees of a read |
 | `event_drops.py`, `pair_drops.py` | what is dropped: whole events, or window by window |
-| `overload.py`, `what_if.py` | how much is dropped; what that costs in matches |
+| `overload.py`, `passing.py` | how much is dropped; when rows are not looked at at all |
+| `what_if.py` | what that costs in matches |
 | `leaving.py` | matches as rows |
 """
 

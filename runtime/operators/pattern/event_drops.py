@@ -102,6 +102,16 @@ class EventDrops:
         del window
         return False
 
+    def give_up(self, code: int, windows: list[OpenWindow]) -> int:
+        """Give up windows of a key; return how many still waited for a match."""
+        matcher = self._matcher_of(code)
+        if matcher is None:
+            return len(windows)
+        waiting = [one.key for one in windows if not matcher.is_full(one.key)]
+        for key in waiting:
+            matcher.give_up(key, matcher.now)
+        return len(waiting)
+
     def drop(self, own: Own, every: list[OpenWindow], covered: Covered, kept: Kept) -> None:
         """Note which rows of a key go, if a window waits for a match when they come."""
         matcher = self._matcher_of(own.code)

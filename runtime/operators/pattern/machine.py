@@ -109,7 +109,10 @@ class PatternMachine(ByEventTime):
         if in_order is not None and len(in_order):
             if self._shedding is not None:
                 self._shedding.look(in_order, now_ns)
-            found = self._matched(in_order)
+            if self._shedding is not None and self._shedding.is_passing_over:
+                self._pass_over(in_order, self._shedding)
+            else:
+                found = self._matched(in_order)
         self._passed_ns = max(self._passed_ns, released.watermark_ns)
         found += self._matchers.decided(self._passed_ns)
         if self._shedding is not None:
@@ -220,6 +223,16 @@ class PatternMachine(ByEventTime):
             self._shedding.settle(kept)
         self._check_size()
         return found
+
+    def _pass_over(self, batch: Batch, shedding: WindowShedding) -> None:
+        """Count rows and do no more: there is no time to look at them."""
+        nulls = any_null([batch.columns[name] for name in self._step.keys])
+        if nulls is not None:
+            batch = batch.keep(~nulls)
+        codes = self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
+        self._numbers.of(codes, len(self._keys))
+        self._events += len(batch)
+        shedding.pass_over(len(batch))
 
     def _events_of(
         self,

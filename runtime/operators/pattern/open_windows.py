@@ -161,6 +161,11 @@ class KeyWindows:
             self._known = [np.concatenate(self._known, axis=1)]
         return self._known[0][:, first - self._begin : end - self._begin]
 
+    def clear(self) -> None:
+        """Forget all windows, and the events of them."""
+        self.open, self._known = [], []
+        self._begin, self._held = self.behind, 0
+
     def forget(self) -> None:
         """Let go of events that no open window has."""
         if not self._known:

@@ -13,8 +13,17 @@ import numpy as np
 
 from runtime.model import Batch, BoolArray, Int64Array
 from runtime.operators.pattern.open_windows import OpenWindow
+from runtime.operators.pattern.passing import PassingOver
 from runtime.operators.pattern.what_if import Judged
-from runtime.shedding import Dropped, Espice, FinishedWindows, Load, Places, Shedding, Spans
+from runtime.shedding import (
+    Dropped,
+    Espice,
+    FinishedWindows,
+    Load,
+    Places,
+    Shedding,
+    Spans,
+)
 from runtime.shedding.counts import SheddingCounts
 from runtime.shedding.draws import FloatArray
 
@@ -39,6 +48,7 @@ class Overload:
             settings = replace(settings, repetitions=tuple(sorted(repetitions.items())))
         self._bound_ns = settings.overload.latency_ns
         self._is_by_pair = settings.drops == "pairs"
+        self._passing = PassingOver()
         self._shedding = Shedding(settings)
         self._feature = "" if settings.feature is None else str(settings.feature)
         self._looked_ns: int | None = None
@@ -103,6 +113,8 @@ class Overload:
             self._observe(now_ns, rows)
         # These are of what the next look sees: how many came, and in how long, of the same rows.
         self._arrived += len(rows)
+        if self.has_begun and not self._passing.is_on:
+            self._passing.look_at(len(rows))
         self._newest_ns = max(self._newest_ns, rows.stimulus_time_ns.max().item())
 
     def _observe(self, now_ns: int, rows: Batch) -> None:
@@ -115,7 +127,8 @@ class Overload:
                 arrived=self._arrived,
                 # Rows wait; when they reached us tells how quickly they come.
                 came_ns=self._newest_ns - self._before_ns,
-                processed=self._processed,
+                # What rows take that are not looked at says nothing of the others.
+                processed=0 if self._passing.is_on else self._processed,
                 busy_ns=self._busy_ns,
                 dropped_share=dropped / asked if asked else 0.0,
                 pairs=asked,
@@ -130,6 +143,13 @@ class Overload:
         )
         if verdict.is_overloaded and self._began_ns is None:
             self._began_ns = now_ns
+        if not self._is_by_pair:
+            self._passing.decide(
+                is_overloaded=verdict.is_overloaded,
+                share=self.share,
+                saved_share=self._shedding.detector.saved_share,
+                judged=self._judged,
+            )
         if not verdict.is_curable:
             self._reason = verdict.reason
         if verdict.amount is not None:
@@ -180,6 +200,21 @@ class Overload:
     def samples(self, windows: Int64Array) -> BoolArray:
         """Return of which windows all events are learnt."""
         return self._shedding.shedder.samples(windows)
+
+    @property
+    def is_passing_over(self) -> bool:
+        """Whether rows are not looked at."""
+        return self._passing.is_on
+
+    def pass_over(self, rows: int, *, windows: int) -> None:
+        """Count rows that are not looked at, and windows that are given up for that."""
+        self._shed += rows
+        self._passing.pass_over(rows, windows=windows)
+
+    def opened(self) -> None:
+        """Count a window that opens."""
+        if self.has_begun:
+            self._passing.opened()
 
     @property
     def share(self) -> float:
@@ -248,6 +283,8 @@ class Overload:
             reason=self._reason,
             slowest_ns=self._slowest_ns,
             rest_ns=self._rest_ns,
+            passed_over=self._passing.rows,
+            cut_share=self._passing.lost_share,
             latency_ns=self._bound_ns,
             f=report.f,
             is_trained=report.is_trained,
@@ -283,6 +320,7 @@ class Overload:
             "reason": self._reason,
             "slowest": [self._age_ns, self._slowest_ns],
             "rest_ns": self._rest_ns,
+            "passing": self._passing.snapshot(),
             "spells": [list(one) for one in self._spells],
         }
 
@@ -300,6 +338,7 @@ class Overload:
         self._judged = Judged(windows, matches, lost, false, (first, second, third))
         self._began_ns = state["began_ns"]
         self._age_ns, self._slowest_ns = state["slowest"]
+        self._passing.restore(state["passing"])
         self._reason, self._rest_ns = state["reason"], state["rest_ns"]
         self._spells = [list(one) for one in state["spells"]]
 

@@ -36,6 +36,10 @@ class PairDrops:
         """Return whether nothing is dropped of a window, whatever the load."""
         return self._overload.keeps_whole(window)
 
+    def give_up(self, code: int, windows: list[OpenWindow]) -> int:
+        """Never is: each pair is looked at."""
+        raise AssertionError(f"windows of key {code} are given up: {len(windows)}")
+
     def drop(self, own: Own, every: list[OpenWindow], covered: Covered, kept: Kept) -> None:
         """Note which rows of a key its open windows lose."""
         events, fit = self._came

@@ -94,6 +94,20 @@ class WindowShedding:
         """Take note of rows that come, and say anew what is dropped."""
         self._overload.look(rows, now_ns)
 
+    @property
+    def is_passing_over(self) -> bool:
+        """Whether rows that come now are not looked at at all."""
+        return self._overload.is_passing_over
+
+    def pass_over(self, rows: int) -> None:
+        """Count rows that are not looked at: the windows that they are in are given up."""
+        given_up = 0
+        for code, windows in self._of_key.items():
+            if windows.open:
+                given_up += self._drops.give_up(code, windows.open)
+                windows.clear()
+        self._overload.pass_over(rows, windows=given_up)
+
     def dropped(
         self,
         rows: Batch,
@@ -169,6 +183,7 @@ class WindowShedding:
         for key, low, end, end_ns in windows.begins(own.numbers, own.times, own.opens):
             size = end - low if end is not None else windows.last_size or self._overload.size
             number, self._numbers = self._numbers, self._numbers + 1
+            self._overload.opened()
             whole = self._drops.keeps_whole(number)
             windows.open.append(OpenWindow(key, low, end, end_ns, number, size, whole))
             if self._overload.has_begun and (many := self._budget.takes(number, size)):
