@@ -14,6 +14,7 @@ from runtime.model import format_s
 __all__ = ["ShedOutlook", "shed_lines", "shed_texts"]
 
 _EVENTS = "the events that its windows wait for"
+_PASSED_OVER = "which loses the matches of those stretches"
 OVERSHOT = 0.02
 """Of the bound, what a level that is counted in subintervals may be above it."""
 
@@ -100,11 +101,12 @@ class ShedOutlook:
         began = f"from {format_s(from_s)} on" if from_s else "from the start"
         if not self.helps:
             saved = self.cores * (1.0 if self.saved is None else self.saved)
+            rows = "" if self.by_pair else f" unless rows are passed over, {_PASSED_OVER}"
             return (
                 f"{self.origin} cannot keep {bound} by dropping: its events take {self.cores:.2f} "
                 f"s a second, of which dropping all saves {saved:.2f} s; {began} {self._dropped} "
                 f"will be dropped, and latency comes to {format_s(self.course.worst_s)} all the "
-                f"same; {self.remedy}"
+                f"same{rows}; {self.remedy}"
             )
         why = ", for it begins before the bound is reached" if self.keeps_unshed else ""
         return (
