@@ -30,7 +30,7 @@ from runtime.schedule.stimuli import in_words, ring
 
 POLL_NS = 5_000_000
 """A source that has nothing right now, and cannot say when, is asked again after this long."""
-VERSION = 7
+VERSION = 8
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 
