@@ -19,6 +19,7 @@ from runtime.measure import (
     refuse_imbalance,
 )
 from runtime.measure.outcomes import SHED
+from runtime.shedding.settings import Drops
 
 
 def stage(name: str, kind: str, rows_in: int, **more: int) -> StageReport:
@@ -321,7 +322,10 @@ def test_rows_that_a_gate_deals_to_nobody_are_missing() -> None:
     assert found.missing == 5
 
 
-def test_what_replicas_shed_is_shed_in_the_ledger_and_did_not_come_out() -> None:
+@pytest.mark.parametrize(("drops", "each_ns"), [("pairs", 10_000), ("events", 100_000)])
+def test_what_replicas_shed_is_shed_in_the_ledger_and_did_not_come_out(
+    drops: Drops, each_ns: int
+) -> None:
     events = pa.table(
         {
             "ts": np.arange(20_000) * 20_000,
@@ -337,10 +341,10 @@ def test_what_replicas_shed_is_shed_in_the_ledger_and_did_not_come_out() -> None
         type="kind",
         window=sw.opened_by(first, events=40),
         matches=1,
-        shed=sw.random_shedding("50ms"),
+        shed=sw.random_shedding("50ms", drops=drops),
         replicas=2,
     ).sink("out", sw.collect_sink())
-    costs = sw.CostModel(per_row_ns=0, per_slice_ns=0, per_comparison_ns=10_000)
+    costs = sw.CostModel(per_row_ns=0, per_slice_ns=0, per_comparison_ns=each_ns)
     report = sw.Simulation(nodes=2, cost=costs).submit(flow).wait()
     assert report.state == "done", report.error
     shed = sum(stage.shedding.shed for stage in report.stages if stage.shedding is not None)

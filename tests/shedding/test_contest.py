@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.model.plain import from_plain, to_plain
@@ -19,6 +19,7 @@ from runtime.shedding.featured import FeaturedShedder
 from runtime.shedding.windows import FinishedWindows, Places
 from tests.shedding.test_snapshots import assert_alike
 from tests.shedding.worlds import pairs_of, places_of
+from tests.support.examples import a_third
 
 MODEL = Model(first=32, every=64, explore=0.0)
 EIGHTY = Amount(0.8)
@@ -114,7 +115,7 @@ def test_what_is_surely_dropped_or_never_is_what_chances_say() -> None:
         assert np.array_equal(one.never_dropped(types, features), chances.max(axis=0) <= 0)
 
 
-@settings(max_examples=20)
+@a_third
 @given(cuts=st.lists(st.integers(0, 400), max_size=6), tells=st.booleans())
 def test_it_does_not_depend_on_how_windows_came(cuts: list[int], tells: bool) -> None:
     learnt = world(Random(6), windows=400, tells=tells)  # noqa: S311
