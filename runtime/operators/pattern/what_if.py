@@ -24,7 +24,9 @@ _ALL_NS = 1 << 61
 _AFTER_NS = 1 << 62
 LATER_ONE_OF = 64
 """Of so many events one may be noted for a window that is tried, when enough are known."""
-_ONE_OF_WINDOWS, _SEED = 4, 1
+_SEED = 1
+_AHEAD, _LEAST = 16, 1 / 256
+"""Windows that what is left has to do for; a window is tried with this chance at least."""
 _ENOUGH = 400
 """Matches that were judged: a share of them is known to 5 points."""
 
@@ -51,11 +53,11 @@ class Trial:
 
     Attributes:
         events: those of it that fit something, in order.
-        stands_for: so many windows, itself and those before it that were not tried.
+        stands_for: so many windows: see `Budget`.
     """
 
     events: list[Seen] = field(default_factory=list)
-    stands_for: int = 1
+    stands_for: float = 1.0
 
     def hits(self, matches: list[Parts], first: int) -> list[tuple[Int64Array, Int64Array]]:
         """Return what is known of the events of matches, and their positions behind `first`."""
@@ -86,7 +88,11 @@ class Trial:
 
 
 class Budget:
-    """Says which windows are tried: one whenever as many events have come as that costs.
+    """Says which windows are tried, so that they have no more events than may be noted.
+
+    Each with a chance, the same for all that open at that time, and less when little is left: one
+    that is tried with the chance p stands for 1 / p windows. So all count alike: to try whichever
+    comes when there is room would take the first of a burst, which fares otherwise than the rest.
 
     Args:
         one_of: of so many events one may be noted, until enough is known.
@@ -99,7 +105,6 @@ class Budget:
         self._events = self._fit = 0
         self._matches = 0  # judged so far
         self._noted: float | None = None  # events of a window that was tried, in the mean
-        self._passed = 0  # windows since the last that was tried
 
     def came(self, events: int, fit: int) -> None:
         """Take note of events, and how many of them fit something."""
@@ -113,28 +118,29 @@ class Budget:
         self._matches += what.matches
         self._noted = noted if self._noted is None else self._noted + (noted - self._noted) / 16
 
-    def takes(self, window: int, size: int) -> int:
-        """Return for how many windows one that opens now, of so many events, is tried; 0: not.
+    def takes(self, window: int, size: int) -> float:
+        """Return for how many windows one that opens now is tried; 0: it is not.
 
-        At first many are, later a few: without that the first would count too much. They are drawn
-        by their numbers: else it would be those that reads begin with, and these fare differently.
+        Args:
+            window: its number.
+            size: how many events it is likely to have.
         """
-        self._passed += 1
-        if self._left < 0 or not self._events:
-            return 0
-        if draws_of_windows(np.array([window]), seed=_SEED).item() >= 1 / _ONE_OF_WINDOWS:
-            return 0
-        self._left -= size * self._fit / self._events if self._noted is None else self._noted
-        stands_for, self._passed = self._passed, 0
-        return stands_for
+        if not self._events:
+            return 0.0
+        each = max(size * self._fit / self._events if self._noted is None else self._noted, 1.0)
+        chance = min(max(self._left / (_AHEAD * each), _LEAST), 1.0)
+        if draws_of_windows(np.array([window]), seed=_SEED).item() >= chance:
+            return 0.0
+        self._left -= each
+        return 1 / chance
 
     def snapshot(self) -> list[Any]:
         """Return all state, as plain values."""
-        return [self._left, self._events, self._fit, self._matches, self._noted, self._passed]
+        return [self._left, self._events, self._fit, self._matches, self._noted]
 
     def restore(self, state: list[Any]) -> None:
         """Continue from a snapshot."""
-        self._left, self._events, self._fit, self._matches, self._noted, self._passed = state
+        self._left, self._events, self._fit, self._matches, self._noted = state
 
 
 class Judged(NamedTuple):
@@ -152,7 +158,7 @@ class Judged(NamedTuple):
     matches: int = 0
     lost: int = 0
     false: int = 0
-    of_all: tuple[int, int, int] = (0, 0, 0)
+    of_all: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     def shared(self, which: int) -> int:
         """Return lost (1) or false (2) matches, as many of these as of those of all windows."""
@@ -170,7 +176,7 @@ class Judged(NamedTuple):
             (mine[0] + its[0], mine[1] + its[1], mine[2] + its[2]),
         )
 
-    def standing_for(self, many: int) -> Judged:
+    def standing_for(self, many: float) -> Judged:
         """Return it as one of so many windows."""
         each = (many * self.matches, many * self.lost, many * self.false)
         return self._replace(of_all=each)
