@@ -124,14 +124,17 @@ def ran(pattern: Seq, shed: Espice, share: float | None) -> tuple[set[Any], Shed
     ],
 )
 def test_what_is_told_is_near_what_is_lost(name: str, make: Any) -> None:
-    """Windows of 40 events, one each 10; of 2,400 a hundred are tried."""
-    every, _ = ran(PATTERNS[name], make("1h"), None)
-    found, counts = ran(PATTERNS[name], make("1h"), 0.3)
-    assert counts.is_judged
-    assert counts.judged_windows > 30
-    lost, false = len(every - found) / len(every), len(found - every) / len(every)
-    assert counts.lost_share == pytest.approx(lost, abs=0.08)
-    assert counts.false_share == pytest.approx(false, abs=0.08)
+    """Windows of 40 events, one each 10: of pairs some 1,700 are tried, of events 70 to 90."""
+    for drops, tried, off_lost, off_false in (
+        ("pairs", 1_000, 0.03, 0.03),
+        ("events", 60, 0.08, 0.15),
+    ):
+        every, _ = ran(PATTERNS[name], make("1h", drops=drops), None)
+        found, counts = ran(PATTERNS[name], make("1h", drops=drops), 0.3)
+        assert counts.judged_windows > tried
+        lost, false = len(every - found) / len(every), len(found - every) / len(every)
+        assert counts.lost_share == pytest.approx(lost, abs=off_lost), drops
+        assert counts.false_share == pytest.approx(false, abs=off_false), drops
 
 
 def test_windows_that_are_tried_stand_for_those_that_are_not() -> None:
@@ -148,8 +151,8 @@ def test_a_budget_tells_for_how_many_windows_one_is_tried() -> None:
     """At first all are tried, later a few, drawn; together they stand for about as many as came."""
     budget = Budget(one_of=4, saved=1 << 14)
     budget.came(4_000, 4_000)
-    told = [budget.takes(window, 1_000) for window in range(2_000)]
+    told = [budget.takes(1_000) for _ in range(2_000)]
     assert told[0] == 1.0
     assert 16 <= sum(map(bool, told)) < 60  # as many as may be noted, and hardly more
     assert max(told) > 16
-    assert sum(told) == pytest.approx(2_000, rel=0.4)
+    assert sum(told) == pytest.approx(2_000, rel=0.1)

@@ -63,7 +63,7 @@ class WindowShedding:
             self._budget = Budget(one_of=4, saved=1 << 15)
         else:
             self._drops = EventDrops(self._overload, matcher_of, seed=step.shed.seed)
-            self._budget = Budget(one_of=16, saved=512)  # each costs as much as some that are kept
+            self._budget = Budget(one_of=8, saved=1_024)  # each costs as much as some that are kept
         self._sampled_left = _MOST_SAMPLED
         self._may_match: dict[tuple[int, ...], bool] = {}  # {what an event fits: has it a place?}
 
@@ -186,7 +186,7 @@ class WindowShedding:
             self._overload.opened()
             whole = self._drops.keeps_whole(number)
             windows.open.append(OpenWindow(key, low, end, end_ns, number, size, whole))
-            if self._overload.has_begun and (many := self._budget.takes(number, size)):
+            if self._overload.has_begun and (many := self._budget.takes(size)):
                 windows.open[-1].trial = Trial(stands_for=many)
         if not windows.open:
             return

@@ -93,6 +93,7 @@ class Budget:
     Each with a chance, the same for all that open at that time, and less when little is left: one
     that is tried with the chance p stands for 1 / p windows. So all count alike: to try whichever
     comes when there is room would take the first of a burst, which fares otherwise than the rest.
+    Of each 1 / p windows it is one, at a place that is drawn: so they are spread evenly.
 
     Args:
         one_of: of so many events one may be noted, until enough is known.
@@ -105,6 +106,8 @@ class Budget:
         self._events = self._fit = 0
         self._matches = 0  # judged so far
         self._noted: float | None = None  # events of a window that was tried, in the mean
+        self._strides = 0  # so far: in each one window is tried
+        self._at = 0.0  # how much of this one is behind
 
     def came(self, events: int, fit: int) -> None:
         """Take note of events, and how many of them fit something."""
@@ -118,29 +121,36 @@ class Budget:
         self._matches += what.matches
         self._noted = noted if self._noted is None else self._noted + (noted - self._noted) / 16
 
-    def takes(self, window: int, size: int) -> float:
-        """Return for how many windows one that opens now is tried; 0: it is not.
-
-        Args:
-            window: its number.
-            size: how many events it is likely to have.
-        """
+    def takes(self, size: int) -> float:
+        """Return for how many windows one that opens now, of so many events, is tried; 0: not."""
         if not self._events:
             return 0.0
         each = max(size * self._fit / self._events if self._noted is None else self._noted, 1.0)
         chance = min(max(self._left / (_AHEAD * each), _LEAST), 1.0)
-        if draws_of_windows(np.array([window]), seed=_SEED).item() >= chance:
+        begin, self._at = self._at, self._at + chance
+        is_tried = begin <= self._drawn < self._at
+        if self._at >= 1:
+            self._at, self._strides = self._at - 1, self._strides + 1
+            is_tried = is_tried or self._drawn < self._at
+        if not is_tried:
             return 0.0
         self._left -= each
         return 1 / chance
 
+    @property
+    def _drawn(self) -> float:
+        """The place in this stride at which a window is tried."""
+        return float(draws_of_windows(np.array([self._strides]), seed=_SEED).item())
+
     def snapshot(self) -> list[Any]:
         """Return all state, as plain values."""
-        return [self._left, self._events, self._fit, self._matches, self._noted]
+        known = [self._left, self._events, self._fit, self._matches, self._noted]
+        return [*known, self._strides, self._at]
 
     def restore(self, state: list[Any]) -> None:
         """Continue from a snapshot."""
-        self._left, self._events, self._fit, self._matches, self._noted = state
+        *known, self._strides, self._at = state
+        self._left, self._events, self._fit, self._matches, self._noted = known
 
 
 class Judged(NamedTuple):
