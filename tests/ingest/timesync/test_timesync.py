@@ -169,7 +169,13 @@ def test_answers_of_others_and_answers_cut_short_do_not_count(
     def answers(number: int, asked: bytes) -> list[bytes]:
         right = honest(key, asked)
         wrong = honest(other_key, asked, ahead_ns=HOUR)
-        return [wrong, right[:-1], right + b"\0", right[:20] + b"x" + right[21:], right]
+        return [
+            wrong,
+            right[:-1],
+            right + b"\0",
+            right[:20] + bytes([right[20] ^ 1]) + right[21:],
+            right,
+        ]
 
     sync = peer(answers, exchanges=3)
     assert sync.ask() == 3
