@@ -40,6 +40,10 @@ class WaitingMatches:
         """Let a match wait up to its event time."""
         heapq.heappush(self._heap, _Waiting(found.time_ns, found.turn, found.order, found))
 
+    def clear(self) -> None:
+        """Let go of all: nobody can tell any more whether something forbids them."""
+        self._heap = []
+
     def decided(self, passed_ns: int) -> list[Found]:
         """Return those whose scope has no event of `passed_ns` or later."""
         found = []

@@ -12,7 +12,7 @@ from runtime.model import Batch
 from runtime.operators.pattern.machine import PatternMachine
 from runtime.patterns.normal import Normal, Sequence
 from runtime.patterns.normalise import normal_of
-from runtime.patterns.scopes import CountWindows, OpenedWindows, WindowRule
+from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule
 from runtime.shedding import Amount, Espice, baseline_shedding, espice, random_shedding
 from tests.operators.test_pattern_shedding import leaves, read_of, step_of
 
@@ -114,6 +114,21 @@ def test_what_only_forbids_is_never_dropped() -> None:
     for _, _, (first, last) in leaves(with_less):
         assert not (kinds[first + 1 : last] == 1).any()
     assert len(leaves(with_less)) < len(leaves(with_all))
+
+
+def test_a_match_that_waits_does_not_leave_if_what_forbids_it_was_passed_over() -> None:
+    pattern = normal(sw.seq(A, B, sw.no(C)))
+    found = []
+    for is_on in (False, True):
+        machine = machine_of(espice("1h"), TimeWindows(100, 100), pattern=pattern, most=None)
+        batches = [machine.process(read_of([1, 2], [0, 1], 0), 0)]
+        assert machine._shedding is not None
+        machine._shedding._overload._passing.is_on = is_on
+        batches.append(machine.process(read_of([3], [2 if is_on else 5], 2), 0))
+        machine._shedding._overload._passing.is_on = False
+        batches.append(machine.process(read_of([300], [5], 3), 0))
+        found.append(len(leaves(batches)))
+    assert found == [1, 0]
 
 
 def test_windows_that_lost_what_they_need_are_given_up_and_make_nothing_up() -> None:

@@ -110,6 +110,7 @@ class EventDrops:
         waiting = [one.key for one in windows if not matcher.is_full(one.key)]
         for key in waiting:
             matcher.give_up(key, matcher.now)
+        matcher.waiting.clear()  # what would forbid them may not be looked at
         return len(waiting)
 
     def drop(self, own: Own, every: list[OpenWindow], covered: Covered, kept: Kept) -> None:
