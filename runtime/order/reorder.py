@@ -195,7 +195,13 @@ class SortedWithin(_Within):
 
 
 class _Passing:
-    """Nothing is held."""
+    """Nothing is held.
+
+    Attributes:
+        holds_nothing: so, for good; what a policy does not say is that it may hold rows.
+    """
+
+    holds_nothing = True
 
     def __init__(self, disorder_ns: int) -> None:
         self._disorder_ns = disorder_ns
@@ -223,6 +229,8 @@ class _Passing:
 
 class _Sorting(_Passing):
     """Rows are held for as long as an older one may come."""
+
+    holds_nothing = False
 
     def __init__(self, disorder_ns: int) -> None:
         super().__init__(disorder_ns)

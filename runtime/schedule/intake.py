@@ -21,7 +21,7 @@ from runtime.merge import ReplicaReads, SlackGate
 from runtime.model import START_NS, Batch, GateRead, Message
 from runtime.plan.plan import Stage
 from runtime.plan.step import GatedStep
-from runtime.schedule.accounts import count_gate, count_reads
+from runtime.schedule.accounts import count_gate
 from runtime.schedule.arrivals import ArrivalFrontier
 from runtime.schedule.idle_channels import IdleChannels
 from runtime.schedule.queues import PathQueues, credit_of
@@ -62,6 +62,9 @@ class Intake(ABC):
     def heard(self, channel: str, now_ns: int) -> None:
         """Note that a channel has spoken."""
         del channel, now_ns
+
+    waits_for_silence = False
+    """Whether a channel may be left out once it has been silent for too long."""
 
     def idle_from_ns(self) -> int | None:
         """Return when a channel will have been silent for too long; None: never."""
@@ -144,7 +147,7 @@ class PassIntake(Intake):
             self._arrivals.restore(state["arrivals"])
 
 
-class _Held(Intake):
+class HeldIntake(Intake):
     """Of a stage where rows are held until they may go on."""
 
     def __init__(
@@ -162,6 +165,7 @@ class _Held(Intake):
         self._since_ns = start_ns
 
     def count_wait(self, now_ns: int) -> None:
+        """Count how long rows have been held by now."""
         # Mean wait × rows = the integral of the rows held over time (Little's law).
         self._report.gate_wait_ns += self._held.rows_held * (now_ns - self._since_ns)
         self._since_ns = now_ns
@@ -190,6 +194,7 @@ class _Held(Intake):
             self.goes_on_ns = START_NS if released is None else released.last_stimulus_ns + 1
 
     def snapshot(self) -> dict[str, Any]:
+        """Return all state, the queue apart."""
         return {
             "held": self._held.snapshot(),
             "more": self.more,
@@ -198,12 +203,13 @@ class _Held(Intake):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
         self._held.restore(state["held"])
         self.more, self._since_ns = state["more"], state["since_ns"]
         self.goes_on_ns = state["goes_on_ns"]
 
 
-class GateIntake(_Held):
+class GateIntake(HeldIntake):
     """Of a stage with a gate of its own."""
 
     def __init__(
@@ -229,6 +235,7 @@ class GateIntake(_Held):
         self._idle: IdleChannels | None = None  # None: nobody is ever idle
         if any(channel.idle_ns is not None for channel in stage.inputs):
             self._idle = IdleChannels(stage.inputs, start_ns=start_ns)
+            self.waits_for_silence = True
 
     def heard(self, channel: str, now_ns: int) -> None:
         """Note that a channel has spoken, and is not idle."""
@@ -356,45 +363,3 @@ class GateIntake(_Held):
 
 def _count_in(counts: dict[str, int], name: str, more: int) -> None:
     counts[name] = counts.get(name, 0) + more
-
-
-class PartitionedIntake(_Held):
-    """Of a replica, whose gate is another stage: as that has read. Long reads go on in parts."""
-
-    def __init__(
-        self,
-        stage: Stage,
-        queues: PathQueues,
-        report: StageReport,
-        sampler: StageSampler | None,
-        *,
-        start_ns: int,
-        reads: ReplicaReads,
-    ) -> None:
-        super().__init__(stage, queues, report, sampler, start_ns=start_ns, held=reads)
-        self._reads = reads
-
-    def take(self, now_ns: int, *, max_rows: int) -> GateRead | None:
-        """Return the reads that are whole by now."""
-        reads, sampler = self._reads, self._sampler
-        for writer, message, came_ns in self._come(now_ns, max_rows):
-            reads.insert(writer, message)
-            if sampler is not None:
-                sampler.partitioned(message, came_ns)
-        held = self._count_most()
-        released = reads.read(limit=max_rows)
-        self.more = reads.has_more
-        self._go_on(released)
-        self.rows_worked = held - reads.rows_held
-        if sampler is not None:
-            sampler.read(released, now_ns)
-        return released
-
-    def may_grant(self, channel: str, limits: Limits) -> bool:
-        """Whether there is room for more; always if what is there is no whole read."""
-        del channel
-        return self._reads.rows_held < limits.gate_rows or not self._reads.has_more
-
-    def count(self, dropped: int) -> None:
-        """Fill in what of the reads has gone on."""
-        count_reads(self._report, self._reads, queued=self._queues.rows, dropped=dropped)

@@ -22,11 +22,15 @@ class StageOutputs:
         self.tells_arrivals = any(channel.tells_arrivals for channel in outputs)
         self._sent_ns = [start_ns] * len(outputs)
         self._promise_ns = START_NS  # of the last message
+        self._silent_until_ns = self._until_ns()
 
     def parts(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:
         """Return what goes on each channel: its columns only; nothing it has no use for."""
+        batch, arrived, promise_ns = message.batch, message.arrived, message.promise_ns
+        if batch is None and now_ns < self._silent_until_ns and promise_ns != END_NS:
+            self._promise_ns = promise_ns
+            return ()
         sends: list[tuple[Channel, Message]] = []
-        batch, arrived = message.batch, message.arrived
         # Whom nobody tells of arrivals is told nothing by a message that says nothing else.
         is_of_arrivals = arrived is not None and message.promise_ns == self._promise_ns
         self._promise_ns = message.promise_ns
@@ -58,7 +62,19 @@ class StageOutputs:
                     part = Message(None, message.promise_ns, message.promise_stimulus_ns)
             self._sent_ns[at] = now_ns
             sends.append((channel, part))
+        self._silent_until_ns = self._until_ns()
         return sends
+
+    def _until_ns(self) -> int:
+        """Return until when no channel has use for a promise alone."""
+        if self.tells_arrivals:
+            return START_NS
+        ends = [
+            self._sent_ns[at] + channel.promise_gap_ns
+            for channel, _, at in self._outputs
+            if channel.needs_promises
+        ]
+        return min(ends, default=END_NS)
 
     def snapshot(self) -> dict[str, Any]:
         """Return when each channel last carried something, and what was promised."""
@@ -67,3 +83,4 @@ class StageOutputs:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self._sent_ns, self._promise_ns = list(state["sent_ns"]), state["promise_ns"]
+        self._silent_until_ns = self._until_ns()

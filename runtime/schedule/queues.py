@@ -94,6 +94,11 @@ class PathQueues:
         self.wait_ns += message.rows * (now_ns - since_ns)
         return channel, message, since_ns
 
+    @property
+    def has_any(self) -> bool:
+        """Whether a message waits here."""
+        return self._messages > 0
+
     def oldest_ns(self) -> int | None:
         """Return when the message came that has waited longest; None when all are empty."""
         return min((p.messages[0][2] for p in self._paths.values() if p.messages), default=None)

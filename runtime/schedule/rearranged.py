@@ -69,6 +69,7 @@ def rearranged(
                 if name in state["turns"]
             },
             "idle": next(iter(was_in.values()))["idle"],
+            "looks": next(iter(was_in.values()))["looks"],
         }
     return found
 

@@ -13,25 +13,25 @@ from typing import Any
 from runtime.config import Limits
 from runtime.control.commands import Command
 from runtime.errors import SettingError
-from runtime.expressions.nearest import listed
 from runtime.measure.report import ChannelReport, StageReport
 from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND, Message
+from runtime.model import END_NS, NS_PER_SECOND, START_NS, Message
 from runtime.model.plain import from_plain, to_plain
 from runtime.plan.plan import Channel, Stage
 from runtime.plan.slot_plan import SlotPlan
 from runtime.schedule.actions import Action, Egress, Grant, Rest, Send, Slice
+from runtime.schedule.by_order import chosen_by
 from runtime.schedule.carried_out import carry_out, check_command
-from runtime.schedule.order import Order, StageView
+from runtime.schedule.order import Order
 from runtime.schedule.queues import credit_of
 from runtime.schedule.slice_size import SliceSize
+from runtime.schedule.slot_snapshot import VERSION, check_snapshot
+from runtime.schedule.source_at import Looks
 from runtime.schedule.stage import StageMachine
 from runtime.schedule.stimuli import in_words, ring
 
 POLL_NS = 5_000_000
 """A source that has nothing right now, and cannot say when, is asked again after this long."""
-VERSION = 8
-"""Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 
 class Slot:
@@ -61,6 +61,7 @@ class Slot:
         self.name, self._weighs = name, weighs
         self._limits = limits or Limits()
         self._order: Order | None = self._limits.order
+        self._looks = Looks(self._limits.source_gap_ns)
         self._stages = {
             s.name: StageMachine(
                 s,
@@ -68,9 +69,11 @@ class Slot:
                 limits=self._limits,
                 is_sampled=is_sampled,
                 interval_ns=interval_ns,
+                looks=self._looks,
             )
             for s in stages
         }
+        self._still = list(self._stages.values())  # those that had not ended when last asked
         self._channels: dict[str, Channel] = {
             c.name: c for s in stages for c in (*s.inputs, *s.outputs)
         }
@@ -132,11 +135,18 @@ class Slot:
 
     def _chosen(self, now_ns: int) -> StageMachine | None:
         if self._order is not None:
-            return self._ordered(self._order, now_ns)
+            able = {
+                machine: urgency
+                for machine in self._stages.values()
+                if (urgency := machine.urgency_ns(now_ns)) is not None and self._has_credit(machine)
+            }
+            return chosen_by(self._order, able, self._turns, now_ns)
         chosen: StageMachine | None = None
         # StimulusOrder, without a view of each stage before each slice.
         first = (0, 0)
         for machine in self._stages.values():
+            if machine.quiet_until_ns > now_ns:
+                continue
             urgency = machine.urgency_ns(now_ns)
             if urgency is None:
                 continue
@@ -146,30 +156,6 @@ class Slot:
             if self._has_credit(machine):
                 chosen, first = machine, key
         return chosen
-
-    def _ordered(self, order: Order, now_ns: int) -> StageMachine | None:
-        views = [
-            StageView(
-                name,
-                machine.stage.kind,
-                urgency,
-                machine.progress_ns,
-                machine.rows_waiting,
-                machine.came_ns(urgency),
-                self._turns.get(name, 0),
-            )
-            for name, machine in self._stages.items()
-            if (urgency := machine.urgency_ns(now_ns)) is not None and self._has_credit(machine)
-        ]
-        if not views:
-            return None
-        first = views[0] if len(views) == 1 else order.first(views, now_ns)
-        if first not in views:
-            raise SettingError(
-                f"order={order!r} chose {first!r}, which is none of the stages that it was shown "
-                f"({listed([view.name for view in views])}); let first() return one of them"
-            )
-        return self._stages[first.name]
 
     def _run(self, machine: StageMachine, now_ns: int) -> Slice:
         name = self.at_work = machine.stage.name
@@ -251,6 +237,7 @@ class Slot:
         if number and number <= self._newest.get(subject, ()):
             return
         carry_out(machine, command)
+        machine.quiet_until_ns = START_NS
         self._newest[subject] = number
 
     def samples(self, now_ns: int) -> list[StageSample]:
@@ -276,28 +263,38 @@ class Slot:
 
     def rest(self, now_ns: int) -> Rest:
         """Return how long to sleep, there having been nothing to do now; on every host alike."""
-        wake_ns = self._wake_ns(now_ns)
-        is_polled = any(machine.is_polling(now_ns) for machine in self._stages.values())
-        if any(
-            self._has_credit(machine) and machine.urgency_ns(now_ns) is not None
-            for machine in self._stages.values()
-        ):
-            # An input that had nothing when it was asked in `step` had something just now.
-            return Rest(now_ns, is_guess=False)
-        if not is_polled:
-            return Rest(wake_ns, is_guess=False)
-        poll_ns = now_ns + POLL_NS
-        if wake_ns is None:
-            return Rest(poll_ns, is_guess=True)
-        return Rest(min(wake_ns, poll_ns), is_guess=False)
+        first_ns, paced_ns, is_polled = END_NS, END_NS, False
+        for machine in self._stages.values():
+            if (quiet_ns := machine.quiet_until_ns) > now_ns:
+                if machine.is_paced:
+                    paced_ns = quiet_ns if quiet_ns < paced_ns else paced_ns
+                elif quiet_ns < first_ns:
+                    first_ns = quiet_ns
+                continue
+            due_ns = machine.due_ns(now_ns)
+            if due_ns is not None and now_ns < due_ns < first_ns:
+                first_ns = due_ns
+            is_polled = is_polled or machine.is_polling(now_ns)
+            if machine.urgency_ns(now_ns) is not None and self._has_credit(machine):
+                # An input that had nothing when it was asked in `step` had something just now.
+                return Rest(now_ns, is_guess=False)
+        if paced_ns < first_ns:
+            first_ns = min(first_ns, max(paced_ns, self._looks.next_ns))
+        if is_polled and now_ns + POLL_NS < first_ns:
+            return Rest(now_ns + POLL_NS, is_guess=first_ns == END_NS)
+        return Rest(None if first_ns == END_NS else first_ns, is_guess=False)
 
     def _has_credit(self, machine: StageMachine) -> bool:
-        return all(self._credit[c.name] > 0 for c in machine.stage.outputs)
+        credit = self._credit
+        return all(credit[name] > 0 for name in machine.output_names)
 
     @property
     def is_finished(self) -> bool:
         """Whether every stage has seen its end."""
-        return all(machine.is_finished for machine in self._stages.values())
+        still = self._still
+        while still and still[-1].is_finished:
+            still.pop()
+        return not still
 
     @property
     def stages(self) -> dict[str, StageMachine]:
@@ -341,6 +338,7 @@ class Slot:
             "newest": dict(self._newest),
             "turns": dict(self._turns),
             "idle": [self._idle_ns, self._idle_since_ns],
+            "looks": list(self._looks.snapshot()),
         }
 
     def restore(self, state: dict[str, Any], old: Slot | None = None) -> None:
@@ -359,8 +357,12 @@ class Slot:
         kept = {} if old is None else {n: m for n, m in old.stages.items() if n in self._stages}
         for name in state["stages"]:
             kept.pop(name, None)
-        self._check({**state, "stages": {**state["stages"], **kept}})
+        check_snapshot({**state, "stages": {**state["stages"], **kept}}, slot=self)
         self._stages.update(kept)
+        for machine in kept.values():
+            if machine.source_at is not None:
+                machine.source_at.looks = self._looks
+        self._still = list(self._stages.values())
         for name in state["stages"]:
             self._stages[name].restore(from_plain(state["stages"][name]))
         for name, report in self._reports.items():
@@ -373,20 +375,7 @@ class Slot:
         self._turns = dict(state["turns"])
         self._turn = max(self._turns.values(), default=0)
         self._idle_ns, self._idle_since_ns = state["idle"]
-
-    def _check(self, state: dict[str, Any]) -> None:
-        who = f"slot {self.name!r} cannot go on from this snapshot"
-        if state.get("version") != VERSION:
-            raise SettingError(
-                f"{who}: it is of version {state.get('version')!r}, and this release reads version "
-                f"{VERSION}; go on with the release that made it, or start the flow anew"
-            )
-        for what, own in (("stages", self._stages), ("channels", self._reports)):
-            if set(state[what]) != set(own):
-                raise SettingError(
-                    f"{who}: it has the {what} {listed(state[what])}, and the slot has "
-                    f"{listed(own)}; go on with the flow and the placement that it was made of"
-                )
+        self._looks.restore(state["looks"])
 
     def close(self) -> None:
         """Let go of what the sources hold open."""

@@ -17,17 +17,17 @@ from runtime.model import END_NS, NS_PER_SECOND, START_NS, Batch, GateRead, Mess
 from runtime.operators.ground import Operator
 from runtime.plan.plan import Channel, Stage
 from runtime.plan.step import GatedStep, Role
-from runtime.plan.steps import GateStep, SourceStep
+from runtime.plan.steps import GateStep
 from runtime.schedule.accounts import count_source
-from runtime.schedule.arrivals import teller_of
 from runtime.schedule.chain import Chain, StageOperator, count_alone, restore_report, steps_counted
-from runtime.schedule.intake import GateIntake, Intake, PartitionedIntake, PassIntake
+from runtime.schedule.intake import PassIntake
+from runtime.schedule.intakes import intake_of
 from runtime.schedule.late import LateOutputs
 from runtime.schedule.outputs import StageOutputs
 from runtime.schedule.queues import path_queues
 from runtime.schedule.replicas import ReplicaOutputs
+from runtime.schedule.source_at import Looks, source_of
 from runtime.schedule.stage_sampler import StageSampler
-from runtime.sources.machine import SourceMachine
 
 
 class StageMachine:
@@ -45,23 +45,14 @@ class StageMachine:
         limits: Limits | None = None,
         is_sampled: bool = False,
         interval_ns: int = NS_PER_SECOND,
+        looks: Looks | None = None,
     ) -> None:
         self.stage = stage
-        self.source: SourceMachine | None = None
-        self._is_paced = False
         self._limits = limits or Limits()
-        self._next_take_ns = start_ns
-        if isinstance(stage.step, SourceStep):
-            self._is_paced = stage.step.source.speed is not None
-            self.source = SourceMachine(
-                stage.name,
-                stage.step.source,
-                stage.step.schema,
-                writer_id=stage.number,
-                start_ns=start_ns,
-                needed=stage.needed,
-                teller=teller_of(stage, stage.step),
-            )
+        looks = looks or Looks(self._limits.source_gap_ns)
+        self.source_at = source_of(stage, start_ns=start_ns, looks=looks)
+        self.is_paced = self.source_at is not None and self.source_at.is_paced
+        self.source = None if self.source_at is None else self.source_at.machine
         self._queues = path_queues(stage.inputs, self._limits.order)
         self.report = StageReport(
             stage.name,
@@ -86,14 +77,10 @@ class StageMachine:
             self._sampler = StageSampler(
                 stage, self.gate, self.report, reads, start_ns=start_ns, interval_ns=interval_ns
             )
-        common = (stage, self._queues, self.report, self._sampler)
-        self._intake: Intake
-        if self.gate is not None:
-            self._intake = GateIntake(*common, start_ns=start_ns, gate=self.gate)
-        elif reads is not None:
-            self._intake = PartitionedIntake(*common, start_ns=start_ns, reads=reads)
-        else:
-            self._intake = PassIntake(*common)
+        held = reads if self.gate is None else self.gate
+        self._intake = intake_of(
+            stage, self._queues, self.report, self._sampler, start_ns=start_ns, held=held
+        )
         self._replica_outputs = (
             ReplicaOutputs(stage, stage.step) if isinstance(stage.step, GateStep) else None
         )
@@ -108,8 +95,14 @@ class StageMachine:
         self._late = LateOutputs(late, start_ns=start_ns) if late else None
         results = [channel for channel in stage.outputs if channel.late is None]
         self._outputs = StageOutputs(results, start_ns=start_ns)
+        self.output_names = [channel.name for channel in stage.outputs]
         # Then it has nothing to do but what is queued; so most stages, and a slot asks often.
         self._is_passing = isinstance(self._intake, PassIntake) and self.source is None
+        is_timed = isinstance(stage.step, GatedStep) and stage.step.has_time
+        self._may_be_due = is_timed or self._intake.waits_for_silence
+        self.quiet_until_ns = START_NS
+        """Until then there is nothing to do here, unless something comes; END_NS: not before it
+        does. START_NS: nobody knows, look. Most stages of a slot have nothing to do most times."""
         self._promise_ns = START_NS
         self._moved_ns = start_ns  # when it last let anything go
         self.rows_worked = self.rows_released = 0  # that the last slice took in, and let go
@@ -122,6 +115,7 @@ class StageMachine:
         if self._sampler is not None:
             self._sampler.count(now_ns, self._queues)
             self._sampler.travelled(link_ns)
+        self.quiet_until_ns = START_NS
         self._queues.push(channel, message, now_ns)
         self._intake.heard(channel, now_ns)
         self.report.rows_in += message.rows
@@ -133,8 +127,8 @@ class StageMachine:
         """
         if self._is_passing:
             return self._queues.earliest_stimulus_ns()
-        if self.source is not None:
-            return self._source_urgency_ns(self.source, now_ns)
+        if self.source_at is not None:
+            return self.source_at.urgency_ns(now_ns)
         waiting_ns = self._queues.earliest_stimulus_ns()
         if self._intake.more:
             goes_on_ns = self._intake.goes_on_ns
@@ -146,13 +140,6 @@ class StageMachine:
             idle_from_ns = self._intake.idle_from_ns()
             return idle_from_ns if idle_from_ns is not None and idle_from_ns <= now_ns else None
         return waiting_ns
-
-    def _source_urgency_ns(self, source: SourceMachine, now_ns: int) -> int | None:
-        due_ns = self.due_ns(now_ns)
-        if due_ns is None or due_ns > now_ns:
-            return None
-        # When it may be asked next says nothing about how long its row has been waiting.
-        return source.due_ns(now_ns) if self._is_paced else now_ns
 
     def came_ns(self, urgency_ns: int) -> int:
         """Return when the message came that has waited longest; of what is due by itself, that."""
@@ -166,8 +153,7 @@ class StageMachine:
 
     def is_polling(self, now_ns: int) -> bool:
         """Whether this is a source that may get something at a time it cannot tell."""
-        source = self.source
-        return source is not None and not self.is_finished and source.is_polling(now_ns)
+        return self.source_at is not None and self.source_at.is_polling(now_ns)
 
     def due_ns(self, now_ns: int) -> int | None:
         """Return when there will next be something to do; None: unknown, or nothing ever.
@@ -175,15 +161,10 @@ class StageMachine:
         A source has its next rows, a gate must let rows go by the clock, or goes on without a
         silent channel. Nothing is due before the start. The first call opens the input.
         """
-        if self.source is None:
-            ends = (self._by_clock_ns(now_ns), self._intake.idle_from_ns())
-            return min([at_ns for at_ns in ends if at_ns is not None], default=None)
-        if self.is_finished:
-            return None
-        due_ns = self.source.due_ns(now_ns)
-        if due_ns is None or due_ns > self._next_take_ns:
-            return due_ns
-        return self._next_take_ns
+        if self.source_at is not None:
+            return self.source_at.due_ns(now_ns)
+        ends = (self._by_clock_ns(now_ns), self._intake.idle_from_ns())
+        return min([at_ns for at_ns in ends if at_ns is not None], default=None)
 
     def _by_clock_ns(self, now_ns: int) -> int | None:
         """Return when the gate must let rows go, or the operator is due; None: not known."""
@@ -205,6 +186,7 @@ class StageMachine:
         """
         if (gate := self.gate) is None:
             raise SettingError("it has no gate, so no rule to be set")
+        self.quiet_until_ns = START_NS
         before = gate.rule
         gate.set_rule(rule)
         if replace(rule, hold_ns=None) != replace(before, hold_ns=None):
@@ -224,10 +206,9 @@ class StageMachine:
         if sampler is not None:
             sampler.count(now_ns, self._queues)
             sampler.begin()
-        if self.source is not None:
-            message = self.source.take(now_ns, max_rows=max_rows)
-            if self._is_paced:
-                self._next_take_ns = now_ns + self._limits.source_gap_ns
+        if self.source_at is not None:
+            message = self.source_at.take(now_ns, max_rows=max_rows)
+            self.quiet_until_ns = self.source_at.quiet_until_ns
             self.rows_worked = self.rows_released = 0 if message is None else message.rows
             if message is None:
                 return None, []
@@ -239,6 +220,7 @@ class StageMachine:
         released = intake.take(now_ns, max_rows=max_rows)
         self.rows_worked = intake.rows_worked
         self.rows_released = 0 if released is None else released.rows
+        self.quiet_until_ns = START_NS if self._has_more else END_NS
         if released is None:
             if self._operator_at is None or (due_ns := self._operator_at.due_ns(now_ns)) is None:
                 return None, intake.work
@@ -248,10 +230,23 @@ class StageMachine:
         self._moved_ns = now_ns
         return self._emit(released, now_ns), intake.work
 
+    @property
+    def _has_more(self) -> bool:
+        """Whether there may be something to do though nothing comes."""
+        return self._queues.has_any or self._intake.more or self._goes_by_clock
+
+    @property
+    def _goes_by_clock(self) -> bool:
+        if self._may_be_due:
+            return True
+        return self.gate is not None and self.gate.rule.hold_ns is not None
+
     def _emit_source(self, message: Message) -> Message:
         self.report.batches += 1
         self.report.counts[READY] += message.rows
         self.is_finished = message.promise_ns == END_NS
+        if message.batch is None:
+            return message
         return message.with_batch(self._apply_chain(message.batch, is_input=True))
 
     def _emit(self, released: GateRead, now_ns: int) -> Message | None:
@@ -357,6 +352,7 @@ class StageMachine:
 
     def close(self) -> None:
         """Let go of the source's input."""
+        self.quiet_until_ns = START_NS
         if self.source is not None:
             self.source.close()
 
@@ -372,7 +368,7 @@ class StageMachine:
             "sampler": self._sampler.snapshot() if self._sampler else None,
             "outputs": self._outputs.snapshot(),
             "late": self._late.snapshot() if self._late else None,
-            "next_take_ns": self._next_take_ns,
+            "next_take_ns": self.source_at.next_take_ns if self.source_at else START_NS,
             "rows_worked": self.rows_worked,
             "promise_ns": self._promise_ns,
             "is_finished": self.is_finished,
@@ -395,6 +391,8 @@ class StageMachine:
         self._outputs.restore(state["outputs"])
         if self._late is not None:
             self._late.restore(state["late"])
-        self._next_take_ns, self.rows_worked = state["next_take_ns"], state["rows_worked"]
+        if self.source_at is not None:
+            self.source_at.next_take_ns = state["next_take_ns"]
+        self.rows_worked, self.quiet_until_ns = state["rows_worked"], START_NS
         self._promise_ns, self._moved_ns = state["promise_ns"], state["moved_ns"]
         self.is_finished = state["is_finished"]

@@ -11,9 +11,9 @@ import numpy as np
 
 from runtime.model import START_NS, Batch, BoolArray, Int64Array
 
-_NEAR_ROWS = 16
-"""Among so many rows the last that is due is looked for first: takes of a paced source are small
-more often than not, and the due times further on lie elsewhere in memory."""
+_NEAR_ROWS = 8
+"""So many rows are looked at one by one: takes of a paced source are small more often than not, and
+the due times further on lie elsewhere in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +56,25 @@ class Block:
     arrived_ns: Int64Array | None = None
     sorts: bool = False
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether each row leaves when it is due, and nothing else is to be done with any."""
+        if self.due_ns is None or self.leaves is not None or self.late is not None:
+            return False
+        return self.arrived_ns is None and self.refused_row is None and not self.counts
+
     def due_until(self, position: int, stop: int, now_ns: int) -> int:
         """Return the position behind the last row that is due by now, up to `stop`."""
         due_ns = self.due_ns
         if due_ns is None:
             return stop
         near = position + _NEAR_ROWS
-        if near < stop and due_ns[near] > now_ns:
-            stop = near
-        return bisect_right(due_ns, now_ns, position, stop)
+        end = near if near < stop else stop
+        while position < end:
+            if due_ns[position] > now_ns:
+                return position
+            position += 1
+        return bisect_right(due_ns, now_ns, position, stop) if position < stop else position
 
     def leaving(self, start: int, stop: int) -> Batch:
         """Return what leaves with rows [start, stop)."""

@@ -12,21 +12,17 @@ How rows were cut into blocks and takes shows in no row, no order and no verdict
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from runtime.errors import OrderError
-from runtime.model import END_NS, START_NS, Arrived, Batch, Int64Array, Message, concat_batches
-from runtime.sources.arrivals import ArrivalTeller
+from runtime.model import END_NS, Arrived, Batch, Int64Array, Message, concat_batches
 from runtime.sources.block import Block
-from runtime.sources.blocks import BlockReader
 from runtime.sources.late_rows import put_around_late
-from runtime.sources.spec import SourceSpec
+from runtime.sources.state import SourceState
 
 
-class SourceMachine:
+class SourceMachine(SourceState):
     """One source. The host passes the time in, and asks `due_ns` when to call `take` again.
 
     `rows_in = rows handed over + late_dropped + duplicates + held` at all times.
@@ -55,79 +51,6 @@ class SourceMachine:
         SchemaError: the settings name columns that are missing or of the wrong type.
     """
 
-    def __init__(
-        self,
-        name: str,
-        spec: SourceSpec,
-        schema: pa.Schema,
-        *,
-        writer_id: int,
-        start_ns: int,
-        needed: frozenset[str] | None = None,
-        teller: ArrivalTeller | None = None,
-    ) -> None:
-        self.name = name
-        self._taken = 0  # rows of the blocks
-        self.late_dropped = self.late = 0
-        self.duplicates = self.given_up = self.renumbered = 0
-        self.newest_ns = START_NS
-        self.promise_ns = START_NS
-        self.is_ended = False
-        self._spec = spec
-        self._start_ns = start_ns
-        self._order = spec.reorder.begin()
-        self._waits_by_clock = spec.goes_by_clock
-        self._blocks = BlockReader(
-            name, spec, schema, order=self._order, rank=writer_id, needed=needed, teller=teller
-        )
-        self._teller = teller
-        self._arrived_ns = START_NS  # the newest arrival of the rows consumed
-        self._block: Block | None = None
-        self._position = 0  # rows of the block consumed
-        self._next_due_ns: int | None = None  # due time of the row there; None: not looked up
-        self._ready: Batch | None = None  # released, not handed over: more than one take's worth
-        self._rows_out = 0
-        self._reached_ns = START_NS  # promised by the rows consumed
-        self._reached_stimulus_ns = start_ns
-        self._last_due_ns: int | None = None
-        self._is_closed = False
-        self._closed_before_ns: int | None = None  # when the next row would have been due
-
-    @property
-    def rows_in(self) -> int:
-        """Rows taken from the input so far."""
-        return self._taken + self.early_held
-
-    @property
-    def early_held(self) -> int:
-        """Rows read that have not happened yet by their arrivals; they may be read ahead."""
-        return 0 if self._blocks.early is None else self._blocks.early.rows
-
-    @property
-    def early(self) -> int:
-        """Rows that were held back so, ever."""
-        return 0 if self._blocks.early is None else self._blocks.early.counted
-
-    @property
-    def clock_told(self) -> dict[str, int]:
-        """What a report says of its writers' clocks; empty: they are taken to be right."""
-        return self._blocks.clock_told()
-
-    @property
-    def held(self) -> int:
-        """Rows held back as early or to be put in order, or released and not yet handed over."""
-        return self.rows_in - self.late_dropped - self.duplicates - self._rows_out
-
-    @property
-    def rows_out(self) -> int:
-        """Rows handed over."""
-        return self._rows_out
-
-    @property
-    def holder(self) -> str | None:
-        """The writer whose silence is waited out; None: nobody's, or nobody is known."""
-        return None if self.is_ended else self._blocks.holder()
-
     def due_in_ns(self, now_ns: int) -> int | None:
         """Return how long until the next row is due, > 0, by the history that is replayed.
 
@@ -152,6 +75,11 @@ class SourceMachine:
             return due_ns
         word_ns = self._teller.due_ns(self._next_due_ns)
         return due_ns if word_ns is None else word_ns
+
+    @property
+    def known_due_ns(self) -> int | None:
+        """When the next `take` can give something, if nothing that comes can change that."""
+        return self._next_due_ns if self._ready is None and self._teller is None else None
 
     def _row_due_ns(self, now_ns: int) -> int | None:
         if self._next_due_ns is not None and self._ready is None:
@@ -206,6 +134,8 @@ class SourceMachine:
         if limit < 1 or self.is_ended or self._is_closed:
             return None
         if self._ready is None:
+            if (plain := self._plain) is not None and self._position < plain.rows:
+                return self._take_plain(plain, limit, now_ns)
             block = self._current_block(now_ns)
             if block is not None:
                 stop = self._due_until(block, now_ns, limit)
@@ -220,63 +150,48 @@ class SourceMachine:
                 return None
         return self._hand_over(limit, now_ns)
 
+    def _take_plain(self, block: Block, limit: int, now_ns: int) -> Message | None:
+        """Do the same where rows are due one by one, and leave as they come: most replays.
+
+        At the speed of the clock it is done for each row or two, so it is short.
+        """
+        due_ns, start = block.due_ns, self._position
+        assert due_ns is not None, "the source is paced"
+        stop = block.due_until(start, min(block.rows, start + limit), now_ns)
+        if stop == start:
+            return None
+        self._position = stop
+        self._taken += stop - start
+        self._rows_out += stop - start
+        self.newest_ns = block.newest_ns[stop - 1]
+        self._last_due_ns = due_ns[stop - 1]
+        self._next_due_ns = due_ns[stop] if stop < block.rows else None
+        if block.promised_ns is not None and block.promised_ns[stop - 1] > self._reached_ns:
+            self._reach(block.promised_ns, due_ns, start, stop)
+        self.promise_ns = self._reached_ns
+        return Message(block.batch.slice(start, stop), self.promise_ns, self._reached_stimulus_ns)
+
+    def _reach(
+        self, promised_ns: memoryview[int], due_ns: memoryview[int], start: int, stop: int
+    ) -> None:
+        """Promise what the last of these rows does; the stimulus is that of the first to do so."""
+        self._reached_ns = reached_ns = promised_ns[stop - 1]
+        first = bisect_left(promised_ns, reached_ns, start, stop) if stop - start > 1 else start
+        self._reached_stimulus_ns = due_ns[first]
+
     def close(self) -> None:
         """Let go of the input. Safe to call twice; nothing is handed over afterwards."""
         if not self._is_closed:
             self._closed_before_ns = self._next_due_ns
         self._is_closed = True
-        self._block = self._ready = self._next_due_ns = None
+        self._begin(None)
+        self._ready = self._next_due_ns = None
         self._blocks.close()
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state. Of the input it has the number of rows read; a reader is opened anew.
-
-        Rows that were read and not handed over are in it, with all that was decided of them.
-        """
-        is_left = self._block is not None and self._position < self._block.rows
-        return {
-            "counts": (self._taken, self._rows_out, self.late_dropped, self.late),
-            "numbers": (self.duplicates, self.given_up, self.renumbered),
-            "start_ns": self._start_ns,
-            "newest_ns": self.newest_ns,
-            "promise_ns": self.promise_ns,
-            "is_ended": self.is_ended,
-            "reached_ns": (self._reached_ns, self._reached_stimulus_ns),
-            "due_ns": (self._last_due_ns, self._next_due_ns),
-            "input": self._blocks.snapshot(),
-            "block": self._block.rest(self._position) if is_left and self._block else None,
-            "order": self._order.snapshot(),
-            "ready": self._ready,
-            "arrived_ns": self._arrived_ns,
-            "teller": None if self._teller is None else self._teller.snapshot(),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot; call it on a new machine.
-
-        The next `due_ns` or `take` that needs more rows opens the input and passes over those
-        that were read before. They must be the same; how they are cut into blocks does not show.
-        """
-        self._taken, self._rows_out, self.late_dropped, self.late = state["counts"]
-        self.duplicates, self.given_up, self.renumbered = state["numbers"]
-        self._start_ns = state["start_ns"]
-        self.newest_ns = state["newest_ns"]
-        self.promise_ns = state["promise_ns"]
-        self.is_ended = state["is_ended"]
-        self._reached_ns, self._reached_stimulus_ns = state["reached_ns"]
-        self._last_due_ns, self._next_due_ns = state["due_ns"]
-        self._blocks.restore(state["input"])
-        self._block = None if state["block"] is None else Block.of_rest(state["block"])
-        self._order.restore(state["order"])
-        self._ready = state["ready"]
-        self._arrived_ns = state["arrived_ns"]
-        if self._teller is not None:
-            self._teller.restore(state["teller"])
 
     def _current_block(self, now_ns: int) -> Block | None:
         if self._block is None or self._position >= self._block.rows:
-            self._block = None
-            self._block = self._blocks.next_block(start_ns=self._start_ns, now_ns=now_ns)
+            self._begin(None)
+            self._begin(self._blocks.next_block(start_ns=self._start_ns, now_ns=now_ns))
             self._position = 0
         return self._block
 
@@ -305,14 +220,11 @@ class SourceMachine:
             self._last_due_ns = block.due_ns[stop - 1]
             if stop < block.rows:
                 self._next_due_ns = block.due_ns[stop]
-        if block.promised_ns is not None:
-            reached_ns = block.promised_ns[stop - 1]
-            if reached_ns > self._reached_ns:
-                self._reached_ns, self._reached_stimulus_ns = reached_ns, now_ns
-                if block.due_ns is not None:
-                    raised_by = bisect_left(block.promised_ns, reached_ns, start, stop)
-                    self._reached_stimulus_ns = block.due_ns[raised_by]
-
+        if block.promised_ns is not None and block.promised_ns[stop - 1] > self._reached_ns:
+            if block.due_ns is not None:
+                self._reach(block.promised_ns, block.due_ns, start, stop)
+            else:
+                self._reached_ns, self._reached_stimulus_ns = block.promised_ns[stop - 1], now_ns
         if block.arrived_ns is not None:
             self._arrived_ns = block.arrived_ns.item(stop - 1)
         rows = self._without_late(rows, block, start, stop)

@@ -93,11 +93,17 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("GateIntake", "rows_worked"): ("of the last take", _nothing),
     ("PartitionedIntake", "rows_worked"): ("of the last take", _nothing),
     ("PassIntake", "rows_worked"): ("of the last take", _nothing),
+    ("StageMachine", "quiet_until_ns"): ("looked up anew", _nothing),
+    ("Slot", "_still"): ("stages that have ended are left out when it is asked for", _nothing),
+    ("LoggedSlot", "_still"): ("stages that have ended are left out when it is asked", _nothing),
     ("StageMachine", "rows_released"): ("of the last slice", _nothing),
     ("WaitLog", "_by_next"): ("rows that left are cut off", lambda log: canonical(log.snapshot())),
     ("WaitLog", "_by_coming"): ("messages that have gone are left out", _nothing),
     ("WaitLog", "_number"): ("breaks ties in a heap", _nothing),
     ("SourceMachine", "_block"): ("rows handed over are cut off", _rest_of_block),
+    ("SourceMachine", "_plain"): ("rows handed over are cut off", lambda source:
+                                  None if _rest_of_block(source) is None
+                                  else source._plain is source._block),
     ("SourceMachine", "_position"): ("rows handed over are cut off", _nothing),
     ("BlockReader", "_reader"): ("opened anew, when more rows are needed", _nothing),
     ("BlockReader", "_rest"): ("what the reader had read ahead", _nothing),

@@ -1,0 +1,50 @@
+"""The stage that goes next where the user gives the order: shown as views, one of them chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from runtime.errors import SettingError
+from runtime.expressions.nearest import listed
+from runtime.schedule.order import Order, StageView
+from runtime.schedule.stage import StageMachine
+
+__all__ = ["chosen_by"]
+
+
+def chosen_by(
+    order: Order, able: Mapping[StageMachine, int], turns: Mapping[str, int], now_ns: int
+) -> StageMachine | None:
+    """Return the stage that an order chooses; None: there is none.
+
+    Args:
+        order: the user's.
+        able: {stage that has work, and credit for it: the earliest stimulus of that}.
+        turns: {stage: number of its last slice}.
+        now_ns: by the slot's clock.
+
+    Raises:
+        SettingError: it has chosen what it was not shown.
+    """
+    views = {
+        StageView(
+            machine.stage.name,
+            machine.stage.kind,
+            urgency,
+            machine.progress_ns,
+            machine.rows_waiting,
+            machine.came_ns(urgency),
+            turns.get(machine.stage.name, 0),
+        ): machine
+        for machine, urgency in able.items()
+    }
+    if not views:
+        return None
+    shown = list(views)
+    first = shown[0] if len(shown) == 1 else order.first(shown, now_ns)
+    if first not in shown:
+        raise SettingError(
+            f"order={order!r} chose {first!r}, which is none of the stages that it was shown "
+            f"({listed([view.name for view in shown])}); let first() return one of them"
+        )
+    return views[first]

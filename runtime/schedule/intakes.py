@@ -1,0 +1,30 @@
+"""Which intake a stage has: by what holds its rows."""
+
+from __future__ import annotations
+
+from runtime.measure.report import StageReport
+from runtime.merge import ReplicaReads, SlackGate
+from runtime.plan.plan import Stage
+from runtime.schedule.intake import GateIntake, Intake, PassIntake
+from runtime.schedule.partitioned_intake import PartitionedIntake
+from runtime.schedule.queues import PathQueues
+from runtime.schedule.stage_sampler import StageSampler
+
+__all__ = ["intake_of"]
+
+
+def intake_of(
+    stage: Stage,
+    queues: PathQueues,
+    report: StageReport,
+    sampler: StageSampler | None,
+    *,
+    start_ns: int,
+    held: SlackGate | ReplicaReads | None,
+) -> Intake:
+    """Return the intake of a stage whose rows are held by its gate, or in reads, or not at all."""
+    if isinstance(held, SlackGate):
+        return GateIntake(stage, queues, report, sampler, start_ns=start_ns, gate=held)
+    if isinstance(held, ReplicaReads):
+        return PartitionedIntake(stage, queues, report, sampler, start_ns=start_ns, reads=held)
+    return PassIntake(stage, queues, report, sampler)

@@ -1,0 +1,147 @@
+"""What a source knows of its input: rows read, held and handed over, promises; and a snapshot.
+
+What it does with that is in `machine.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from runtime.model import START_NS, Batch
+from runtime.sources.arrivals import ArrivalTeller
+from runtime.sources.block import Block
+from runtime.sources.blocks import BlockReader
+from runtime.sources.spec import SourceSpec
+
+__all__ = ["SourceState"]
+
+
+class SourceState:
+    """The state of a `SourceMachine`, which says what it is."""
+
+    def __init__(
+        self,
+        name: str,
+        spec: SourceSpec,
+        schema: pa.Schema,
+        *,
+        writer_id: int,
+        start_ns: int,
+        needed: frozenset[str] | None = None,
+        teller: ArrivalTeller | None = None,
+    ) -> None:
+        self.name = name
+        self._taken = 0  # rows of the blocks
+        self.late_dropped = self.late = 0
+        self.duplicates = self.given_up = self.renumbered = 0
+        self.newest_ns = START_NS
+        self.promise_ns = START_NS
+        self.is_ended = False
+        self._spec = spec
+        self._start_ns = start_ns
+        self._order = spec.reorder.begin()
+        self._passes = teller is None and getattr(self._order, "holds_nothing", False)
+        self._waits_by_clock = spec.goes_by_clock
+        self._blocks = BlockReader(
+            name, spec, schema, order=self._order, rank=writer_id, needed=needed, teller=teller
+        )
+        self._teller = teller
+        self._arrived_ns = START_NS  # the newest arrival of the rows consumed
+        self._block: Block | None = None
+        self._plain: Block | None = None  # the same, if its rows leave one by one as they are due
+        self._position = 0  # rows of the block consumed
+        self._next_due_ns: int | None = None  # due time of the row there; None: not looked up
+        self._ready: Batch | None = None  # released, not handed over: more than one take's worth
+        self._rows_out = 0
+        self._reached_ns = START_NS  # promised by the rows consumed
+        self._reached_stimulus_ns = start_ns
+        self._last_due_ns: int | None = None
+        self._is_closed = False
+        self._closed_before_ns: int | None = None  # when the next row would have been due
+
+    @property
+    def rows_in(self) -> int:
+        """Rows taken from the input so far."""
+        return self._taken + self.early_held
+
+    @property
+    def early_held(self) -> int:
+        """Rows read that have not happened yet by their arrivals; they may be read ahead."""
+        return 0 if self._blocks.early is None else self._blocks.early.rows
+
+    @property
+    def early(self) -> int:
+        """Rows that were held back so, ever."""
+        return 0 if self._blocks.early is None else self._blocks.early.counted
+
+    @property
+    def clock_told(self) -> dict[str, int]:
+        """What a report says of its writers' clocks; empty: they are taken to be right."""
+        return self._blocks.clock_told()
+
+    @property
+    def held(self) -> int:
+        """Rows held back as early or to be put in order, or released and not yet handed over."""
+        return self.rows_in - self.late_dropped - self.duplicates - self._rows_out
+
+    @property
+    def rows_out(self) -> int:
+        """Rows handed over."""
+        return self._rows_out
+
+    @property
+    def holder(self) -> str | None:
+        """The writer whose silence is waited out; None: nobody's, or nobody is known."""
+        return None if self.is_ended else self._blocks.holder()
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all state. Of the input it has the number of rows read; a reader is opened anew.
+
+        Rows that were read and not handed over are in it, with all that was decided of them.
+        """
+        is_left = self._block is not None and self._position < self._block.rows
+        return {
+            "counts": (self._taken, self._rows_out, self.late_dropped, self.late),
+            "numbers": (self.duplicates, self.given_up, self.renumbered),
+            "start_ns": self._start_ns,
+            "newest_ns": self.newest_ns,
+            "promise_ns": self.promise_ns,
+            "is_ended": self.is_ended,
+            "reached_ns": (self._reached_ns, self._reached_stimulus_ns),
+            "due_ns": (self._last_due_ns, self._next_due_ns),
+            "input": self._blocks.snapshot(),
+            "block": self._block.rest(self._position) if is_left and self._block else None,
+            "order": self._order.snapshot(),
+            "ready": self._ready,
+            "arrived_ns": self._arrived_ns,
+            "teller": None if self._teller is None else self._teller.snapshot(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot; call it on a new machine.
+
+        The next `due_ns` or `take` that needs more rows opens the input and passes over those
+        that were read before. They must be the same; how they are cut into blocks does not show.
+        """
+        self._taken, self._rows_out, self.late_dropped, self.late = state["counts"]
+        self.duplicates, self.given_up, self.renumbered = state["numbers"]
+        self._start_ns = state["start_ns"]
+        self.newest_ns = state["newest_ns"]
+        self.promise_ns = state["promise_ns"]
+        self.is_ended = state["is_ended"]
+        self._reached_ns, self._reached_stimulus_ns = state["reached_ns"]
+        self._last_due_ns, self._next_due_ns = state["due_ns"]
+        self._blocks.restore(state["input"])
+        self._begin(None if state["block"] is None else Block.of_rest(state["block"]))
+        self._order.restore(state["order"])
+        self._ready = state["ready"]
+        self._arrived_ns = state["arrived_ns"]
+        if self._teller is not None:
+            self._teller.restore(state["teller"])
+
+    def _begin(self, block: Block | None) -> None:
+        """Go on with this block."""
+        self._block = block
+        self._plain = block if block is not None and block.is_plain and self._passes else None
