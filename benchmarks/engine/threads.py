@@ -21,6 +21,7 @@ __all__ = [
     "thread_counts",
 ]
 
+SHARP_NS = "1000"
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
@@ -62,7 +63,7 @@ def thread_counts(pid: int) -> dict[int, tuple[str, ThreadCounts]]:
         return {}
     for task in tasks:
         try:
-            name = (task / "comm").read_text().strip()
+            name = "slot-loop" if _is_loop(task.name) else (task / "comm").read_text().strip()
             voluntary, involuntary = switches_of((task / "status").read_text())
             found[int(task.name)] = (name, ThreadCounts(_cpu_ns(task), voluntary, involuntary))
         except (FileNotFoundError, ProcessLookupError):
@@ -111,8 +112,8 @@ def group_of(name: str) -> str:
     """Return which threads of a slot's process one of this name belongs to.
 
     Python's own names of threads do not reach the kernel (3.11), and a thread has its maker's:
-    so a benchmark's own code names those that it runs in (`live.name_thread`), and what Ray's
-    main thread made and nobody named is "Python, unnamed".
+    so a benchmark's own code names those that it runs in (`live.name_thread`), to root a loop also
+    shows by its sharp timers, and what is left of Python's is "Python, unnamed".
     """
     if name in ("slot-loop", "slot-source"):
         return name.removeprefix("slot-")
@@ -121,6 +122,14 @@ def group_of(name: str) -> str:
     if name.startswith("ray::"):
         return "Python, unnamed"
     return "Ray's own"
+
+
+def _is_loop(thread: str) -> bool:
+    """Whether it is a slot's loop: no other thread has sharpened its timers (`actors/wire`)."""
+    try:
+        return Path(f"/proc/{thread}/timerslack_ns").read_text().strip() == SHARP_NS
+    except OSError:  # only root may ask
+        return False
 
 
 def _cpu_ns(task: Path) -> int:
