@@ -1,0 +1,115 @@
+"""Another commit's code beside ours, measured in turns: BEFORE=<git ref> in the environment.
+
+```
+checkout of BEFORE, its `benchmarks` replaced with ours ─▶ child ─▶ figures ┐
+this checkout ──────────────────────────────────────────▶ child ─▶ figures ┴▶ ratios
+```
+
+So both are measured by one and the same measuring code, minutes apart at most; what is compared
+is the packages (`runtime`, `actors`, `ingest`, `slackwater`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.frame import Spread, WrongResultError
+
+__all__ = ["HOW", "before_ref", "checkout", "child_line", "in_turns", "ratios"]
+
+ROOT = Path(__file__).resolve().parents[2]
+HOW = "BEFORE=<git ref> in the environment compares with that commit, in the same run"
+VISIBLE = Path("/var/tmp")  # noqa: S108  hosts of namespaces see it, too
+CHILD_S = 900.0
+
+
+def before_ref() -> str | None:
+    """Return the commit to compare with, as it was named; None: nobody has named one."""
+    return os.environ.get("BEFORE") or None
+
+
+@contextmanager
+def checkout(ref: str) -> Iterator[Path]:
+    """Have the code of a commit in a folder for a while, with `benchmarks` as they are now.
+
+    Raises:
+        SystemExit: there is no such commit, or no git here.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="before-", dir=VISIBLE))
+    tree = folder / "tree"
+    folder.chmod(0o755)
+    try:
+        done = _git("worktree", "add", "--detach", str(tree), ref)
+        if done.returncode != 0:
+            raise SystemExit(f"BEFORE={ref} cannot be checked out: {done.stderr.strip()}; {HOW}")
+        shutil.rmtree(tree / "benchmarks")
+        shutil.copytree(ROOT / "benchmarks", tree / "benchmarks")
+        yield tree
+    finally:
+        _git("worktree", "remove", "--force", str(tree))
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def child_line(tree: Path, words: Sequence[str]) -> Any:
+    """Run `python -m words…` on the code in a folder; return the JSON of its last line.
+
+    Raises:
+        WrongResultError: it failed; with the end of what it said.
+    """
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-m", *words],
+        cwd=tree,
+        env={**os.environ, "PYTHONPATH": str(tree)},
+        capture_output=True,
+        text=True,
+        timeout=CHILD_S,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise WrongResultError(f"{' '.join(words)} in {tree}: {done.stderr[-2_000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def in_turns(
+    before: Callable[[], dict[str, float]], now: Callable[[], dict[str, float]], *, times: int
+) -> list[tuple[dict[str, float], dict[str, float]]]:
+    """Measure both so often, one after the other, and who begins in turns: an hour's drift."""
+    pairs = []
+    for turn in range(times):
+        if turn % 2 == 0:
+            old, new = before(), now()
+        else:
+            new, old = now(), before()
+        pairs.append((old, new))
+    return pairs
+
+
+def ratios(pairs: Sequence[tuple[dict[str, float], dict[str, float]]]) -> dict[str, Spread]:
+    """Return {figure: now / before, over the pairs}, of figures that each pair has on both sides.
+
+    A figure that is 0 before, or not a number on one side, has no ratio.
+    """
+    names = [name for name in pairs[0][0] if all(name in a and name in b for a, b in pairs)]
+    return {
+        name: Spread.of([new[name] / old[name] for old, new in pairs])
+        for name in names
+        if all(old[name] > 0 for old, _ in pairs)
+    }
+
+
+def _git(*words: str) -> subprocess.CompletedProcess[str]:
+    git = shutil.which("git")
+    if git is None:
+        raise SystemExit(f"there is no git here; {HOW}")
+    return subprocess.run(  # noqa: S603
+        [git, "-C", str(ROOT), *words], capture_output=True, text=True, check=False
+    )

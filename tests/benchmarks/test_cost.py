@@ -1,0 +1,151 @@
+"""What `cost` counts and compares: the kernel's files, its inputs, ratios of two commits."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from benchmarks.engine.before import HOW, before_ref, checkout, in_turns, ratios
+from benchmarks.engine.live import Live, Silent, name_thread
+from benchmarks.engine.profile_slot import calls_of
+from benchmarks.engine.threads import (
+    TICK_NS,
+    ThreadCounts,
+    cpu_of_stat_ns,
+    group_of,
+    grouped,
+    switches_of,
+    thread_counts,
+)
+from benchmarks.engine.workload import paced_tables, write
+from runtime.sources.spec import END_OF_INPUT
+
+
+def test_the_cpu_of_a_stat_file_is_read_behind_a_name_with_brackets_and_blanks() -> None:
+    text = "7 (ray::Slot) (2) x) S 1 2 3 4 5 6 7 8 9 10 150 25 0 0 20 0 9 0 100"
+    assert cpu_of_stat_ns(text) == 175 * TICK_NS
+
+
+def test_context_switches_are_read_from_a_status_file() -> None:
+    text = "Name:\tx: y\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n"
+    assert switches_of(text) == (12, 3)
+
+
+def test_the_kernel_counts_a_thread_that_worked_and_slept_under_the_name_that_it_took() -> None:
+    goes_on, has_worked = threading.Event(), threading.Event()
+
+    def work() -> None:
+        name_thread("slot-source")
+        while time.thread_time_ns() < 20_000_000:
+            pass
+        has_worked.set()
+        goes_on.wait()
+
+    thread = threading.Thread(target=work)
+    before = thread_counts(os.getpid())
+    thread.start()
+    try:
+        assert has_worked.wait(10)
+        used = grouped(before, thread_counts(os.getpid()), group=group_of)
+    finally:
+        goes_on.set()
+        thread.join()
+    assert used["source"].cpu_ns >= 20_000_000
+
+
+def test_a_new_thread_counts_from_nothing_and_one_that_went_is_left_out() -> None:
+    before = {1: ("a", ThreadCounts(5, 1, 1)), 2: ("b", ThreadCounts(7, 0, 0))}
+    after = {1: ("a", ThreadCounts(8, 3, 1)), 3: ("a", ThreadCounts(10, 2, 4))}
+    assert grouped(before, after, group=str) == {"a": ThreadCounts(13, 4, 4)}
+
+
+@pytest.mark.parametrize(
+    ("name", "group"),
+    [
+        ("slot-loop", "loop"),
+        ("slot-source", "source"),
+        ("ZMQbg/IO/0", "libzmq"),
+        ("ray::SlotActor", "Python, unnamed"),
+        ("worker.io", "Ray's own"),
+    ],
+)
+def test_threads_are_grouped_by_the_kernels_name_for_them(name: str, group: str) -> None:
+    assert group_of(name) == group
+
+
+def test_system_calls_of_perf_are_added_up_by_thread_and_what_was_not_counted_is_left_out() -> None:
+    said = (
+        "# started on\n\n"
+        "slot-node-1-41,2000,,raw_syscalls:sys_enter,0,100.00,,\n"
+        "ZMQbg/IO/0-42,7,,raw_syscalls:sys_enter,0,100.00,,\n"
+        "python-43,<not counted>,,raw_syscalls:sys_enter,0,100.00,,\n"
+    )
+    assert calls_of(said, {41: "slot-node-1"}) == {"slot-node-1": 2000, "ZMQbg/IO/0": 7}
+    assert calls_of("", {}) is None
+
+
+def test_a_live_input_hands_each_row_over_once_and_none_before_it_is_due(tmp_path: Path) -> None:
+    rows, _ = paced_tables(3, rate=200, seconds=4)
+    path = write(rows, tmp_path / "rows").path
+    start_ns = time.time_ns() - 2_000_000_000
+    reader = Live(path, start_ns).open()
+    found = []
+    while True:
+        polled = reader.poll()
+        now_ns = time.time_ns()
+        if polled is None:
+            continue
+        if polled is END_OF_INPUT or now_ns > start_ns + 2_100_000_000:
+            break
+        assert isinstance(polled, pa.RecordBatch)
+        due_ns = polled["arrival"].to_numpy().astype(np.int64) + start_ns
+        assert (due_ns <= now_ns).all()
+        found.append(polled)
+    together = pa.Table.from_batches(found)
+    assert together.equals(rows.slice(0, len(together)))
+
+
+def test_a_silent_input_has_nothing_and_then_its_end(tmp_path: Path) -> None:
+    rows, _ = paced_tables(3, rate=200, seconds=1)
+    path = write(rows, tmp_path / "rows").path
+    assert Silent(path, 60, waits=False).open().poll() is None
+    assert Silent(path, 0, waits=False).open().poll() is END_OF_INPUT
+
+
+def test_two_commits_are_measured_in_turns_and_who_begins_changes() -> None:
+    order = []
+
+    def measure(name: str) -> dict[str, float]:
+        order.append(name)
+        return {"p50": float(len(order))}
+
+    pairs = in_turns(lambda: measure("before"), lambda: measure("now"), times=3)
+    assert order == ["before", "now", "now", "before", "before", "now"]
+    assert pairs == [({"p50": 1}, {"p50": 2}), ({"p50": 4}, {"p50": 3}), ({"p50": 5}, {"p50": 6})]
+
+
+def test_ratios_are_of_each_pair_and_of_figures_that_both_have() -> None:
+    pairs = [
+        ({"p50": 2.0, "zero": 0.0, "old": 1.0}, {"p50": 1.0, "zero": 1.0}),
+        ({"p50": 2.0, "zero": 0.0, "old": 1.0}, {"p50": 4.0, "zero": 1.0}),
+        ({"p50": 2.0, "zero": 0.0, "old": 1.0}, {"p50": 3.0, "zero": 1.0}),
+    ]
+    found = ratios(pairs)
+    assert set(found) == {"p50"}
+    assert (found["p50"].median, found["p50"].least, found["p50"].most) == (1.5, 0.5, 2.0)
+
+
+def test_no_commit_is_named_by_default_and_one_that_there_is_not_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("BEFORE", raising=False)
+    assert before_ref() is None
+    with pytest.raises(SystemExit, match="no-such-commit") as refused, checkout("no-such-commit"):
+        raise AssertionError("there is no such commit")
+    assert HOW in str(refused.value)
