@@ -288,27 +288,26 @@ class SlotHost(MovingStages):
         self._publish("running")  # so that there is one, should the first slice hang
         sharpen_timers()
         peers_ns = looked_ns = worked_ns = 0
+        was_woken = True
+        began_ns = time.thread_time_ns()
         while not self._is_stopping:
             now_ns = self._clock.now_ns()
             if not 0 <= now_ns - looked_ns <= LOOK_NS:  # below 0: the clock was set
                 self._ends.take_in(slot, now_ns)
                 looked_ns = now_ns
-            if self._wants_report.is_set():
-                self._publish("running")
-            if self._mailbox.waiting:
-                self._mailbox.run_posted()
-                if self._is_held:
-                    slot, poller = self._stand_still(slot), self._ends.poller
-                    continue
+            if was_woken or self._waker.is_ready:
+                was_woken = False
+                slot, poller = self._attend(slot), self._ends.poller
+                continue
             if self._results.due_ns is not None:
                 self._do(self._results.due(self._sinks.clock_ns()))
-            began_ns = time.thread_time_ns()
             done = slot.step(now_ns)
             if done is not None:
                 for action in done.actions:
                     self._perform(action)
-                slot.charge(done, time.thread_time_ns() - began_ns)
-                worked_ns = now_ns
+                ended_ns = time.thread_time_ns()
+                slot.charge(done, ended_ns - began_ns)
+                began_ns, worked_ns = ended_ns, now_ns
                 continue
             if slot.is_finished and self._ends.is_settled:
                 return "done"
@@ -316,9 +315,22 @@ class SlotHost(MovingStages):
                 look_at_peers(self._name, self._ends.all)
                 peers_ns = now_ns
             most_s = NAP_S if now_ns < worked_ns + AWAKE_NS else IDLE_S
-            poller.wait(min(self._rest_s(slot, now_ns), most_s))
-            looked_ns = 0
+            was_woken = poller.wait(min(self._rest_s(slot, now_ns), most_s))
+            looked_ns, began_ns = 0, time.thread_time_ns()
         return "stopped"
+
+    def _attend(self, slot: Slot) -> Slot:
+        """Do what whoever woke us wants; return the slot, another one if stages have moved."""
+        self._waker.clear()  # before we look: who comes from now on wakes us again
+        slot.woken()
+        if self._wants_report.is_set():
+            self._publish("running")
+        if self._mailbox.waiting:
+            self._mailbox.run_posted()
+            if self._is_held:
+                slot = self._stand_still(slot)
+                slot.woken()
+        return slot
 
     def _take_samples(self) -> SlotSamples:
         assert self._slot is not None, "the tuner starts after the slots"

@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -31,8 +31,11 @@ __all__ = ["ReadAhead", "ReadAheadInput", "is_own", "read_ahead"]
 MOST_ROWS = 65_536
 MOST_BYTES = 64 * 2**20
 """The thread waits while so much lies in the queue; a block more than it may be there."""
-REST_S = 0.005
-"""How long it rests when a poll has found nothing."""
+REST_S, LONGEST_REST_S = 0.001, 0.02
+"""How long it rests when a poll has found nothing: an eighth of the time since one last did, and no
+less and no more than this. So an input that answers at once costs a slot little while it has
+nothing, and its rows wait for no longer than a fraction of the gaps between them."""
+REST_SHARE = 1 / 8
 CLOSE_S = 1.0
 """How long the end of a job waits for a poll to return."""
 STANDS_S = 30.0
@@ -66,6 +69,8 @@ class ReadAheadInput:
     inner: Input
     wake: Callable[[], None]
     reader: ReadAhead | None = None
+    wakes: ClassVar[bool] = True
+    """So the slot asks it when it has called `wake`, and at no other time."""
 
     def describe(self) -> str:
         """Return what the other one says."""
@@ -173,6 +178,7 @@ class ReadAhead:
     def _read(self) -> EndOfInput | None:
         self.waits_since_s = time.monotonic()
         reader = self._reader = NamedReader(self._source, self._input)
+        found_s = time.monotonic()
         try:
             while not self._is_closed:
                 self.waits_since_s = time.monotonic()
@@ -182,9 +188,12 @@ class ReadAhead:
                     return polled
                 if polled is not None and len(polled):
                     self._put(polled)
+                    found_s = time.monotonic()
                 elif polled is None:
+                    rest_s = (time.monotonic() - found_s) * REST_SHARE
                     with self._changed:
-                        self._changed.wait_for(lambda: self._is_closed, REST_S)
+                        if not self._is_closed:
+                            self._changed.wait(min(max(rest_s, REST_S), LONGEST_REST_S))
             return None
         finally:
             self.waits_since_s = None

@@ -110,18 +110,23 @@ class ChannelPoller:
         # All in one call, which takes a third of the time of asking each.
         return [self._names[socket] for socket, _ in zmq_poll(self._polled, 0)]
 
-    def wait(self, timeout_s: float) -> None:
+    def wait(self, timeout_s: float) -> bool:
         """Return when something is there to be read, someone woke us, or the time is over.
 
         It may return early: look at everything, then wait again. The waker is cleared.
 
         Args:
             timeout_s: seconds, to the microsecond; below zero is zero.
+
+        Returns:
+            Whether someone woke us.
         """
         if not self.ready():
             _sleep_on(self._fds, min(max(timeout_s, 0.0), _MAX_WAIT_S))
-        if self._waker is not None:
+        was_woken = self._waker is not None and self._waker.is_ready
+        if was_woken and self._waker is not None:
             self._waker.clear()
+        return was_woken
 
 
 def wait(ends: Sequence[Pollable], timeout_s: float, *, waker: Waker | None = None) -> None:

@@ -122,6 +122,12 @@ class Slot:
         self._recent.append((None, "credit", channel, rows))
         self._credit[channel] += rows
 
+    def woken(self) -> None:
+        """Ask the inputs again that end a sleep when they have something: one may have."""
+        for machine in self._stages.values():
+            if machine.source_at is not None and machine.source_at.wakes:
+                machine.quiet_until_ns = START_NS
+
     def step(self, now_ns: int) -> Slice | None:
         """Do the most urgent slice of work that can be done now; None if there is none.
 

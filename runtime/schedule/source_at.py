@@ -55,25 +55,37 @@ class StageSource:
         machine: of the source.
         is_paced: whether it replays arrivals at the speed of a clock.
         start_ns: of the job.
-        looks: see there.
+        looks: of its slot.
+        wakes: its input ends the slot's sleep when it has something: nobody need ask before.
 
     Attributes:
         machine: of the source.
         is_paced: see there.
         next_take_ns: a paced source is not asked before.
         looks: of its slot.
+        wakes: see there.
+        is_waiting: it wakes, and had nothing when it was asked last.
     """
 
     def __init__(
-        self, machine: SourceMachine, *, is_paced: bool, start_ns: int, looks: Looks
+        self,
+        machine: SourceMachine,
+        *,
+        is_paced: bool,
+        start_ns: int,
+        looks: Looks,
+        wakes: bool = False,
     ) -> None:
         self.machine, self.is_paced = machine, is_paced
         self.next_take_ns = start_ns
         self.looks = looks
+        self.wakes = wakes
+        self.is_waiting = False
 
     def urgency_ns(self, now_ns: int) -> int | None:
         """Return since when rows that can be had now are due; None: there are none."""
         due_ns = self.due_ns(now_ns)
+        self.is_waiting = due_ns is None and self.wakes
         if due_ns is None or due_ns > now_ns:
             return None
         # When it may be asked next says nothing about how long its row has been waiting.
@@ -100,7 +112,9 @@ class StageSource:
 
     def is_polling(self, now_ns: int) -> bool:
         """Whether it may get something at a time that it cannot tell."""
-        return not self.machine.is_ended and self.machine.is_polling(now_ns)
+        if self.machine.is_ended or self.wakes:
+            return False
+        return self.machine.is_polling(now_ns)
 
     def take(self, now_ns: int, *, max_rows: int) -> Message | None:
         """Return what it has now, about `max_rows` rows at most."""
@@ -129,4 +143,5 @@ def source_of(stage: Stage, *, start_ns: int, looks: Looks) -> StageSource | Non
         is_paced=step.source.speed is not None,
         start_ns=start_ns,
         looks=looks,
+        wakes=getattr(step.source.input, "wakes", False),
     )

@@ -128,7 +128,10 @@ class StageMachine:
         if self._is_passing:
             return self._queues.earliest_stimulus_ns()
         if self.source_at is not None:
-            return self.source_at.urgency_ns(now_ns)
+            urgency_ns = self.source_at.urgency_ns(now_ns)
+            if self.source_at.is_waiting:
+                self.quiet_until_ns = END_NS
+            return urgency_ns
         waiting_ns = self._queues.earliest_stimulus_ns()
         if self._intake.more:
             goes_on_ns = self._intake.goes_on_ns
