@@ -244,6 +244,15 @@ class SlackGate:
         """max_ts: the newest event time inserted; START_NS before the first."""
         return self._frontier.newest_ns
 
+    def use_ns(self, writer: int) -> int:
+        """Return what a writer must promise to let a row of the first reader's go.
+
+        END_NS: nothing less than its end does, for it has promised enough, or nothing is held.
+        """
+        oldest_ns = self._readers[0].oldest_ns()
+        has_promised_ns = self._frontier.promises_ns[self._place[writer]]
+        return oldest_ns if has_promised_ns <= oldest_ns else END_NS
+
     @property
     def rows_held(self) -> int:
         """Rows that some reader has not had yet."""

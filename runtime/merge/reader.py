@@ -252,6 +252,10 @@ class ReaderState:
         nothing = self._no_late
         return GateRead(nothing, nothing, self._watermark_ns, stimulus_ns, self.frontier_ns)
 
+    def oldest_ns(self) -> int:
+        """Return the event time of the oldest row held, late ones apart; END_NS: none is."""
+        return min([lane.head_ns for lane in self.lanes])
+
     def held(self) -> list[Batch]:
         """Return the rows that it has not had yet, late ones too; in no order."""
         late = [batch.slice(start, stop) for _, batch, start, stop in self._late.held()]

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -187,6 +187,9 @@ class GatedStep(Step):
 
     A class of these is made with a field `keeps_late: bool`, if its late rows can be had.
     """
+
+    needs_rows: ClassVar[bool] = False
+    """Whether only rows give it results: by a promise alone it does no more than forget."""
 
     @property
     @abstractmethod

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runtime.model import END_NS, START_NS, Batch, Message
-from runtime.plan.plan import Channel
+from runtime.plan.plan import IDLE_PROMISE_NS, Channel
 
 
 class StageOutputs:
@@ -17,23 +17,28 @@ class StageOutputs:
     """
 
     def __init__(self, outputs: Sequence[Channel], *, start_ns: int) -> None:
-        # (channel, names of its columns, its place in `_sent_ns`)
+        # (channel, names of its columns, its place in what follows)
         self._outputs = [(c, c.schema.names, at) for at, c in enumerate(outputs)]
         self.tells_arrivals = any(channel.tells_arrivals for channel in outputs)
         self._sent_ns = [start_ns] * len(outputs)
+        self._told_ns = [START_NS] * len(outputs)  # promised on it
+        self._gap_ns = [channel.promise_gap_ns for channel in outputs]
+        # {place: what a promise alone must reach to be of use}, of channels to stages that ask
+        self._asked_ns: dict[int, int] = {}
+        self._least_asked_ns = END_NS
         self._promise_ns = START_NS  # of the last message
+        self._promise_stimulus_ns = START_NS
         self._silent_until_ns = self._until_ns()
 
     def parts(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:
         """Return what goes on each channel: its columns only; nothing it has no use for."""
         batch, arrived, promise_ns = message.batch, message.arrived, message.promise_ns
-        if batch is None and now_ns < self._silent_until_ns and promise_ns != END_NS:
-            self._promise_ns = promise_ns
+        # Whom nobody tells of arrivals is told nothing by a message that says nothing else.
+        is_of_arrivals = arrived is not None and promise_ns == self._promise_ns
+        self._promise_ns, self._promise_stimulus_ns = promise_ns, message.promise_stimulus_ns
+        if batch is None and now_ns < self._silent_until_ns and promise_ns < self._least_asked_ns:
             return ()
         sends: list[tuple[Channel, Message]] = []
-        # Whom nobody tells of arrivals is told nothing by a message that says nothing else.
-        is_of_arrivals = arrived is not None and message.promise_ns == self._promise_ns
-        self._promise_ns = message.promise_ns
         for channel, names, at in self._outputs:
             part = message
             if batch is not None:
@@ -48,39 +53,90 @@ class StageOutputs:
                         batch.marks,
                         batch.arrivals if channel.tells_arrivals else None,
                     ),
-                    message.promise_ns,
+                    promise_ns,
                     message.promise_stimulus_ns,
                     arrived=arrived if channel.tells_arrivals else None,
                 )
             elif arrived is None or not channel.tells_arrivals:
-                is_too_soon = now_ns - self._sent_ns[at] < channel.promise_gap_ns
-                if message.promise_ns != END_NS and (
-                    not channel.needs_promises or is_too_soon or is_of_arrivals
+                if promise_ns != END_NS and (
+                    not channel.needs_promises or is_of_arrivals or self._is_too_soon(at, now_ns)
                 ):
                     continue
                 if arrived is not None:
-                    part = Message(None, message.promise_ns, message.promise_stimulus_ns)
-            self._sent_ns[at] = now_ns
+                    part = Message(None, promise_ns, message.promise_stimulus_ns)
+            self._sent_ns[at], self._told_ns[at] = now_ns, promise_ns
             sends.append((channel, part))
         self._silent_until_ns = self._until_ns()
         return sends
 
+    def _is_too_soon(self, at: int, now_ns: int) -> bool:
+        if now_ns - self._sent_ns[at] >= self._gap_ns[at]:
+            return False
+        return self._promise_ns < self._asked_ns.get(at, END_NS)
+
     def _until_ns(self) -> int:
-        """Return until when no channel has use for a promise alone."""
+        """Return until when no channel has use for a promise alone, but one that was asked for."""
         if self.tells_arrivals:
             return START_NS
         ends = [
-            self._sent_ns[at] + channel.promise_gap_ns
+            self._sent_ns[at] + self._gap_ns[at]
             for channel, _, at in self._outputs
             if channel.needs_promises
         ]
         return min(ends, default=END_NS)
 
+    # -- promises that are asked for ----------------------------------------------------
+
+    def ask(self, channel: str, promise_ns: int) -> Message | None:
+        """Send promises alone on a channel only from this one on, or if nothing was sent for long.
+
+        Returns:
+            What has been promised and not said there, if it is as much already.
+        """
+        at = self._place(channel)
+        self._asked_ns[at], self._gap_ns[at] = promise_ns, IDLE_PROMISE_NS
+        self._least_asked_ns = min(self._asked_ns.values())
+        self._silent_until_ns = self._until_ns()
+        return self.unsaid(channel) if promise_ns <= self._promise_ns else None
+
+    def ask_no_more(self, channel: str) -> Message | None:
+        """Send promises as the plan has it; return what has been promised and not said there."""
+        at = self._place(channel)
+        del self._asked_ns[at]
+        self._gap_ns[at] = self._outputs[at][0].promise_gap_ns
+        self._least_asked_ns = min(self._asked_ns.values(), default=END_NS)
+        self._silent_until_ns = self._until_ns()
+        return self.unsaid(channel)
+
+    @property
+    def asked(self) -> list[Channel]:
+        """The channels on which promises are sent if they are asked for."""
+        return [self._outputs[at][0] for at in self._asked_ns]
+
+    def unsaid(self, channel: str) -> Message | None:
+        """Return the promise that was made and not said on a channel; it is said with that."""
+        at = self._place(channel)
+        if self._told_ns[at] == self._promise_ns:
+            return None
+        self._told_ns[at] = self._promise_ns
+        return Message(None, self._promise_ns, self._promise_stimulus_ns)
+
+    def _place(self, name: str) -> int:
+        return next(at for channel, _, at in self._outputs if channel.name == name)
+
     def snapshot(self) -> dict[str, Any]:
         """Return when each channel last carried something, and what was promised."""
-        return {"sent_ns": list(self._sent_ns), "promise_ns": self._promise_ns}
+        return {
+            "sent_ns": list(self._sent_ns),
+            "told_ns": list(self._told_ns),
+            "promise_ns": (self._promise_ns, self._promise_stimulus_ns),
+            "asked_ns": list(self._asked_ns.items()),
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
-        self._sent_ns, self._promise_ns = list(state["sent_ns"]), state["promise_ns"]
+        self._sent_ns, self._told_ns = list(state["sent_ns"]), list(state["told_ns"])
+        self._promise_ns, self._promise_stimulus_ns = state["promise_ns"]
+        for at, promise_ns in state["asked_ns"]:
+            self.ask(self._outputs[at][0].name, promise_ns)
         self._silent_until_ns = self._until_ns()

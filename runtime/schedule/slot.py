@@ -15,23 +15,22 @@ from runtime.control.commands import Command
 from runtime.errors import SettingError
 from runtime.measure.report import ChannelReport, StageReport
 from runtime.measure.samples import StageSample
-from runtime.model import END_NS, NS_PER_SECOND, START_NS, Message
+from runtime.model import NS_PER_SECOND, START_NS, Message
 from runtime.model.plain import from_plain, to_plain
 from runtime.plan.plan import Channel, Stage
 from runtime.plan.slot_plan import SlotPlan
 from runtime.schedule.actions import Action, Egress, Grant, Rest, Send, Slice
+from runtime.schedule.asked import AskedPromises
 from runtime.schedule.by_order import chosen_by
 from runtime.schedule.carried_out import carry_out, check_command
 from runtime.schedule.order import Order
 from runtime.schedule.queues import credit_of
+from runtime.schedule.resting import rest_of_stages
 from runtime.schedule.slice_size import SliceSize
 from runtime.schedule.slot_snapshot import VERSION, check_snapshot
 from runtime.schedule.source_at import Looks
 from runtime.schedule.stage import StageMachine
 from runtime.schedule.stimuli import in_words, ring
-
-POLL_NS = 5_000_000
-"""A source that has nothing right now, and cannot say when, is asked again after this long."""
 
 
 class Slot:
@@ -73,6 +72,8 @@ class Slot:
             )
             for s in stages
         }
+        self._asked = AskedPromises(self._stages)
+        self._unsaid = self._asked.begin()
         self._still = list(self._stages.values())  # those that had not ended when last asked
         self._channels: dict[str, Channel] = {
             c.name: c for s in stages for c in (*s.inputs, *s.outputs)
@@ -133,6 +134,8 @@ class Slot:
 
         A stage one of whose outputs has no credit cannot run: so back-pressure travels upstream.
         """
+        if self._unsaid:
+            return self._say(now_ns)
         chosen = self._chosen(now_ns)
         if self._idle_since_ns is not None:
             self._idle_ns += max(now_ns - self._idle_since_ns, 0)
@@ -174,6 +177,8 @@ class Slot:
         actions: list[Action] = []
         if message is not None:
             self._send(machine, message, now_ns, actions)
+        for unsaid in self._asked.after(machine):
+            self._carry(unsaid.channel, unsaid.message, now_ns, actions)
         for channel, rows in used:
             self._owed[channel] = self._owed.get(channel, 0) + rows
         if self._owed:
@@ -181,6 +186,14 @@ class Slot:
         results = 0 if message is None else message.rows
         worked, released = machine.rows_worked, machine.rows_released
         return Slice(name, worked, actions, now_ns, compared, released, results)
+
+    def _say(self, now_ns: int) -> Slice:
+        """Send promises that nobody had asked for where a stage was that has moved."""
+        actions: list[Action] = []
+        unsaid, self._unsaid = self._unsaid, []
+        for one in unsaid:
+            self._carry(one.channel, one.message, now_ns, actions)
+        return Slice(unsaid[0].source.stage.name, 0, actions, now_ns)
 
     def _send(
         self, machine: StageMachine, message: Message, now_ns: int, actions: list[Action]
@@ -190,16 +203,19 @@ class Slot:
                 actions.append(Egress(machine.stage.name, message.batch, message.is_end))
             return
         for channel, part in machine.outgoing(message, now_ns):
-            self._credit[channel.name] -= credit_of(part)
-            report = self._reports[channel.name]
-            report.rows_sent += part.rows
-            report.messages += 1
-            if self._weighs and part.batch is not None:
-                report.bytes_sent += part.batch.nbytes
-            if channel.target in self._stages:
-                self._deliver(channel.name, part, now_ns, 0)
-            else:
-                actions.append(Send(channel, part))
+            self._carry(channel, part, now_ns, actions)
+
+    def _carry(self, channel: Channel, part: Message, now_ns: int, actions: list[Action]) -> None:
+        self._credit[channel.name] -= credit_of(part)
+        report = self._reports[channel.name]
+        report.rows_sent += part.rows
+        report.messages += 1
+        if self._weighs and part.batch is not None:
+            report.bytes_sent += part.batch.nbytes
+        if channel.target in self._stages:
+            self._deliver(channel.name, part, now_ns, 0)
+        else:
+            actions.append(Send(channel, part))
 
     def _grant(self, machine: StageMachine, actions: list[Action]) -> None:
         for channel in machine.stage.inputs:
@@ -269,26 +285,9 @@ class Slot:
 
     def rest(self, now_ns: int) -> Rest:
         """Return how long to sleep, there having been nothing to do now; on every host alike."""
-        first_ns, paced_ns, is_polled = END_NS, END_NS, False
-        for machine in self._stages.values():
-            if (quiet_ns := machine.quiet_until_ns) > now_ns:
-                if machine.is_paced:
-                    paced_ns = quiet_ns if quiet_ns < paced_ns else paced_ns
-                elif quiet_ns < first_ns:
-                    first_ns = quiet_ns
-                continue
-            due_ns = machine.due_ns(now_ns)
-            if due_ns is not None and now_ns < due_ns < first_ns:
-                first_ns = due_ns
-            is_polled = is_polled or machine.is_polling(now_ns)
-            if machine.urgency_ns(now_ns) is not None and self._has_credit(machine):
-                # An input that had nothing when it was asked in `step` had something just now.
-                return Rest(now_ns, is_guess=False)
-        if paced_ns < first_ns:
-            first_ns = min(first_ns, max(paced_ns, self._looks.next_ns))
-        if is_polled and now_ns + POLL_NS < first_ns:
-            return Rest(now_ns + POLL_NS, is_guess=first_ns == END_NS)
-        return Rest(None if first_ns == END_NS else first_ns, is_guess=False)
+        return rest_of_stages(
+            self._stages.values(), now_ns, looks=self._looks, has_credit=self._has_credit
+        )
 
     def _has_credit(self, machine: StageMachine) -> bool:
         credit = self._credit
@@ -371,6 +370,8 @@ class Slot:
         self._still = list(self._stages.values())
         for name in state["stages"]:
             self._stages[name].restore(from_plain(state["stages"][name]))
+        self._asked = AskedPromises(self._stages)
+        self._unsaid = self._asked.begin()
         for name, report in self._reports.items():
             for field, counted in state["channels"][name].items():
                 setattr(report, field, counted)

@@ -73,6 +73,7 @@ class StageMachine:
                 keeps_waits=is_sampled or stage.rule.hold_ns is not None,
             )
         self._sampler: StageSampler | None = None
+        self.is_sampled = is_sampled
         if is_sampled:
             self._sampler = StageSampler(
                 stage, self.gate, self.report, reads, start_ns=start_ns, interval_ns=interval_ns
@@ -94,7 +95,7 @@ class StageMachine:
         late = [channel for channel in stage.outputs if channel.late is not None]
         self._late = LateOutputs(late, start_ns=start_ns) if late else None
         results = [channel for channel in stage.outputs if channel.late is None]
-        self._outputs = StageOutputs(results, start_ns=start_ns)
+        self.outputs = StageOutputs(results, start_ns=start_ns)
         self.output_names = [channel.name for channel in stage.outputs]
         # Then it has nothing to do but what is queued; so most stages, and a slot asks often.
         self._is_passing = isinstance(self._intake, PassIntake) and self.source is None
@@ -236,11 +237,7 @@ class StageMachine:
     @property
     def _has_more(self) -> bool:
         """Whether there may be something to do though nothing comes."""
-        return self._queues.has_any or self._intake.more or self._goes_by_clock
-
-    @property
-    def _goes_by_clock(self) -> bool:
-        if self._may_be_due:
+        if self._queues.has_any or self._intake.more or self._may_be_due:
             return True
         return self.gate is not None and self.gate.rule.hold_ns is not None
 
@@ -275,7 +272,7 @@ class StageMachine:
         self._promise_ns = max(promise_ns, self._promise_ns)
         if self._promise_ns == END_NS and not self._intake.more:
             self.is_finished = True
-        arrived = released.arrived if self._outputs.tells_arrivals else None
+        arrived = released.arrived if self.outputs.tells_arrivals else None
         if batch is None and not (advanced or has_late or arrived or self._replica_outputs):
             return None
         return Message(batch, self._promise_ns, released.watermark_stimulus_ns, arrived=arrived)
@@ -350,7 +347,7 @@ class StageMachine:
         """Return what goes on each output channel: its columns only; nothing it has no use for."""
         if self._replica_outputs is not None:
             return self._replica_outputs.take()
-        sends = self._outputs.parts(message, now_ns)
+        sends = self.outputs.parts(message, now_ns)
         return sends if self._late is None else [*sends, *self._late.parts(message, now_ns)]
 
     def close(self) -> None:
@@ -369,7 +366,7 @@ class StageMachine:
             "operator": self._operator_at.snapshot() if self._operator_at else None,
             "source": self.source.snapshot() if self.source else None,
             "sampler": self._sampler.snapshot() if self._sampler else None,
-            "outputs": self._outputs.snapshot(),
+            "outputs": self.outputs.snapshot(),
             "late": self._late.snapshot() if self._late else None,
             "next_take_ns": self.source_at.next_take_ns if self.source_at else START_NS,
             "rows_worked": self.rows_worked,
@@ -391,7 +388,7 @@ class StageMachine:
             self.source.restore(state["source"])
         if self._sampler is not None:
             self._sampler.restore(state["sampler"])
-        self._outputs.restore(state["outputs"])
+        self.outputs.restore(state["outputs"])
         if self._late is not None:
             self._late.restore(state["late"])
         if self.source_at is not None:

@@ -95,7 +95,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("PassIntake", "rows_worked"): ("of the last take", _nothing),
     ("StageMachine", "quiet_until_ns"): ("looked up anew", _nothing),
     ("Slot", "_still"): ("stages that have ended are left out when it is asked for", _nothing),
-    ("LoggedSlot", "_still"): ("stages that have ended are left out when it is asked", _nothing),
+    ("Slot", "_asked"): ("of the stages, which are compared", _nothing),
     ("StageMachine", "rows_released"): ("of the last slice", _nothing),
     ("WaitLog", "_by_next"): ("rows that left are cut off", lambda log: canonical(log.snapshot())),
     ("WaitLog", "_by_coming"): ("messages that have gone are left out", _nothing),

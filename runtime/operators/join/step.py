@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -40,6 +41,7 @@ class JoinStep(GatedStep):
     """In a plan: which of several this is."""
     keeps_late: bool = False
     """In a plan: whether a `LateStep` takes the rows that could not count in full."""
+    needs_rows: ClassVar[bool] = True
 
     @property
     def kind(self) -> str:

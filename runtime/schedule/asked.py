@@ -1,0 +1,93 @@
+"""Promises that are sent only once somebody has use for them, between the stages of one slot.
+
+```
+b's rows     ──▶ gate of a join    holds a row of 10:00:00.250, so asks a for as much
+a promises   10:00:00.100 … .240   kept: it would let nothing go
+             10:00:00.250          sent: the row leaves
+```
+
+A source that is filtered promises four thousand times a second and has a row now and then. To tell
+a gate of each promise took longer than all other work of its slot. A step that needs rows for a
+result makes none of a promise: what it forgets by that it may forget some time later. Where a stage
+is in another slot it is told of everything, and so is a gate that may count a row as late, or that
+is sampled: what they do is to depend on no more than the rows and the promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from runtime.model import Message
+from runtime.plan.plan import Channel
+from runtime.plan.step import GatedStep
+from runtime.schedule.stage import StageMachine
+
+__all__ = ["AskedPromises", "Unsaid"]
+
+
+class Unsaid(NamedTuple):
+    """A promise that is to be sent now."""
+
+    source: StageMachine
+    channel: Channel
+    message: Message
+
+
+class AskedPromises:
+    """The channels of one slot on which promises alone are sent if they are asked for.
+
+    Args:
+        stages: {name: machine}, of the slot.
+    """
+
+    def __init__(self, stages: Mapping[str, StageMachine]) -> None:
+        self._sources = {
+            name: [
+                (writer, channel, stages[channel.source])
+                for writer, channel in enumerate(machine.stage.inputs)
+                if channel.source in stages
+            ]
+            for name, machine in stages.items()
+            if _asks(machine)
+        }
+        self._stages = stages
+
+    def begin(self) -> list[Unsaid]:
+        """Ask for the first time; return what is to be sent to those that asked, and moved."""
+        found: list[Unsaid] = []
+        asking = {channel.name for sources in self._sources.values() for _, channel, _ in sources}
+        for machine in self._stages.values():
+            for channel in machine.outputs.asked:
+                if channel.name in asking:
+                    continue
+                if (message := machine.outputs.ask_no_more(channel.name)) is not None:
+                    found.append(Unsaid(machine, channel, message))
+        for name in self._sources:
+            found += self.after(self._stages[name])
+        return found
+
+    def after(self, machine: StageMachine) -> Iterable[Unsaid]:
+        """Ask for what a stage can use now, behind its slice; return what is there already."""
+        sources = self._sources.get(machine.stage.name)
+        if not sources or machine.gate is None:
+            return ()
+        return [
+            Unsaid(source, channel, message)
+            for writer, channel, source in sources
+            if (message := source.outputs.ask(channel.name, machine.gate.use_ns(writer)))
+        ]
+
+
+def _asks(machine: StageMachine) -> bool:
+    stage = machine.stage
+    if not (isinstance(stage.step, GatedStep) and stage.step.needs_rows and stage.is_ready_only):
+        return False
+    if machine.gate is None or machine.is_sampled or not all(map(_is_certain, stage.inputs)):
+        return False
+    return not any(channel.needs_promises for channel in stage.outputs)
+
+
+def _is_certain(channel: Channel) -> bool:
+    """Whether all that comes on it is at least as new as was promised."""
+    return not channel.may_be_late and channel.idle_ns is None and not channel.tells_arrivals
