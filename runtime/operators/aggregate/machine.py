@@ -348,7 +348,7 @@ class AggregateMachine:
         of_panes, first = self._cells.of_panes, self._windows.first_open_pane(last)
         self._rows_held -= int(self._held.state.take(of_panes.drop_before(first)).sum())
         panes = self._cells.panes
-        if not len(panes) or (len(panes) <= 2 * len(of_panes) + 1024 and len(of_panes)):
+        if not len(panes) or (len(panes) <= 4 * len(of_panes) + 1024 and len(of_panes)):
             return
         kept, moved = self._cells.moved(first)
         for accumulator in self._all:

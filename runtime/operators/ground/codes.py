@@ -17,6 +17,8 @@ from runtime.operators.ground.arrays import GrowableArray
 
 _TABLE_SPAN = 1 << 20
 """A table may always be this long (8 MB); beyond, only if at least a quarter of it is used."""
+_HEAD_ROWS, _HEADS = 1_024, 8
+"""Of values that are new so many are looked at first, at least, and as many-th a part."""
 
 
 class HashCodes:
@@ -79,15 +81,35 @@ class IntCodes:
         if self._hash is not None:
             return self._hash_codes(self._hash, values)
         codes = self._look_up(values)
-        if codes.min() >= 0:
+        if np.minimum.reduce(codes) >= 0:
             return codes
-        unknown = values[codes < 0]
-        if not self._covers(unknown):
-            self._cover(unknown)
+        unknown = (codes < 0).nonzero()[0]
+        is_all_new = len(unknown) == len(values)
+        new = values.copy() if is_all_new else values.take(unknown)
+        if not self._covers(new):
+            self._cover(new)
         if self._hash is not None:
             return self._hash_codes(self._hash, values)
-        self._enter(unknown - self._base)
-        return self._look_up(values)
+        new -= self._base
+        self._enter_all(new)
+        if is_all_new:
+            return self._table.take(new)
+        codes[unknown] = self._table.take(new)
+        return codes
+
+    def _enter_all(self, places: Int64Array) -> None:
+        """Give codes to the distinct values among these places of the table, in their order.
+
+        Where values come again and again, as keys do, most are among the first few.
+        """
+        head = max(_HEAD_ROWS, len(places) // _HEADS)
+        while len(places) > 2 * head:
+            entered = self._enter(places[:head])
+            places = places[head:]
+            places = places.take((self._table.take(places) < 0).nonzero()[0])
+            if 2 * entered > head:  # these do not come again
+                break
+        self._enter(places)
 
     def find(self, values: Int64Array) -> Int64Array:
         """Return the code of each value, −1 for values not seen yet; shape (rows,)."""
@@ -120,12 +142,25 @@ class IntCodes:
         self.codes(values)
 
     def _enter(self, places: Int64Array) -> None:
-        """Give codes to the distinct values among these places of the table."""
+        """Give codes to those values among these places of the table that have none."""
+        places = places.take((self._table.take(places) < 0).nonzero()[0])
         marks = -2 - np.arange(len(places))
         self._table[places[::-1]] = marks[::-1]  # of equal places, the first one's mark stays
-        first = places[self._table.take(places) == marks]
+        first = places.take((self._table.take(places) == marks).nonzero()[0])
         self._table[first] = np.arange(len(self), len(self) + len(first))
         self._values.append(first + self._base)
+
+    def _enter(self, places: Int64Array) -> int:
+        """Give codes to the distinct values among these places of the table; none has one yet.
+
+        Return how many there are.
+        """
+        marks = np.arange(-2, -2 - len(places), -1)
+        self._table[places[::-1]] = marks[::-1]  # of equal places, the first one's mark stays
+        first = places.take((self._table.take(places) == marks).nonzero()[0])
+        self._table[first] = np.arange(len(self), len(self) + len(first))
+        self._values.append(first + self._base)
+        return len(first)
 
     def _hash_codes(self, hashed: HashCodes, values: Int64Array) -> Int64Array:
         size = len(hashed)
