@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from runtime.model import END_NS, START_NS, Int64Array
-from runtime.operators.join.index import Layout, RunIndex
+from runtime.operators.join.index import Layout, RunIndex, order_by_key
 from runtime.operators.join.rows import Arrivals, HeldRows
 
 Found = Iterator[tuple[Int64Array, Int64Array]]
@@ -105,7 +105,8 @@ class JoinState:
         start, end = max(self._indexed, self.rows.start), self.rows.end
         if start < end:
             keys, times = self.rows.keys(start, end), self.rows.times(start, end)
-            self._index.add(self._layout.pack(keys, times), start)
+            order = order_by_key(keys, times)
+            self._index.add(self._layout.pack(keys, times), start, order=order)
             self._is_untidy = True
         self._indexed = end
         self._waiting = [False, False]
