@@ -141,15 +141,6 @@ class IntCodes:
         self._clear()
         self.codes(values)
 
-    def _enter(self, places: Int64Array) -> None:
-        """Give codes to those values among these places of the table that have none."""
-        places = places.take((self._table.take(places) < 0).nonzero()[0])
-        marks = -2 - np.arange(len(places))
-        self._table[places[::-1]] = marks[::-1]  # of equal places, the first one's mark stays
-        first = places.take((self._table.take(places) == marks).nonzero()[0])
-        self._table[first] = np.arange(len(self), len(self) + len(first))
-        self._values.append(first + self._base)
-
     def _enter(self, places: Int64Array) -> int:
         """Give codes to the distinct values among these places of the table; none has one yet.
 
