@@ -101,20 +101,27 @@ class RunIndex:
         self._rows.append(order)
 
     def matches(
-        self, low: Int64Array, high: Int64Array, *, first_run: int = 0
+        self,
+        low: Int64Array,
+        high: Int64Array,
+        *,
+        order: Int64Array | None = None,
+        first_run: int = 0,
     ) -> Iterator[tuple[Int64Array, Int64Array]]:
         """Yield pairs of (search, row found), some at a time, in no particular order.
 
         Args:
             low: the lowest entry that each search is after, shape (searches,).
             high: the highest one.
+            order: shape (searches,), that of the lowest entries, about, where it is known.
             first_run: leave out the runs before this one.
         """
         searches = len(low)
         if self.runs == first_run or not searches:
             return
         if searches > _WORTH_SORTING:
-            order = low.argsort()  # neighbours look at the same memory: twice as fast
+            if order is None:
+                order = low.argsort()  # neighbours look at the same memory: twice as fast
             for found, rows in self._matches(low.take(order), high.take(order), first_run):
                 yield order.take(found), rows
         else:
