@@ -11,6 +11,8 @@ from runtime.operators.ground.codes import IntCodes
 
 _AT_ONCE = 1 << 20
 """Panes that are looked up at once."""
+_LONG_RUN = 512
+"""Rows of one pane that are worth being looked up by themselves."""
 
 
 class Cells:
@@ -54,7 +56,7 @@ class Cells:
             self._bits = keys.bit_length() + 1
             self._index.replace(self._together(self.panes, self.codes))
         size = len(self)
-        cells = self._index.codes(self._together(panes, codes))
+        cells = self._found(panes, codes)
         if len(self) > size:
             new = self._index.values[size:]
             new_panes = self._pane_of_slot.values.take(new >> self._bits)
@@ -122,6 +124,22 @@ class Cells:
         cells = self._index.find((slots.take(there) << self._bits) | codes.take(there))
         found: Int64Array = cells[cells >= 0]
         return found
+
+    def _found(self, panes: Int64Array, codes: Int64Array) -> Int64Array:
+        if not len(panes):
+            return panes
+        starts = starts_of_runs(panes)
+        if len(panes) < _LONG_RUN * len(starts):
+            return self._index.codes(self._together(panes, codes))
+        cells = np.empty(len(panes), dtype=np.int64)
+        stops = [*starts[1:].tolist(), len(panes)]
+        for start, stop, pane in zip(
+            starts.tolist(), stops, panes.take(starts).tolist(), strict=True
+        ):
+            cells[start:stop] = self._index.codes_from(
+                self._slot(pane) << self._bits, codes[start:stop], span=1 << self._bits
+            )
+        return cells
 
     def _together(self, panes: Int64Array, codes: Int64Array) -> Int64Array:
         if not len(panes):

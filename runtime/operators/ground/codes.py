@@ -83,33 +83,56 @@ class IntCodes:
         codes = self._look_up(values)
         if np.minimum.reduce(codes) >= 0:
             return codes
-        unknown = (codes < 0).nonzero()[0]
-        is_all_new = len(unknown) == len(values)
-        new = values.copy() if is_all_new else values.take(unknown)
-        if not self._covers(new):
-            self._cover(new)
+        if not self._covers(values):
+            self._cover(values[codes < 0])
         if self._hash is not None:
             return self._hash_codes(self._hash, values)
-        new -= self._base
-        self._enter_all(new)
-        if is_all_new:
-            return self._table.take(new)
-        codes[unknown] = self._table.take(new)
+        return self._codes_in(self._table, values - self._base, self._base)
+
+    def codes_from(self, first: int, offsets: Int64Array, *, span: int) -> Int64Array:
+        """Return the codes of the values first + offset, as `codes` does, shape (rows,).
+
+        Quicker for many rows: what is looked at is a small part of the table.
+
+        Args:
+            first: the least value that there may be.
+            offsets: shape (rows,), from 0 to span − 1.
+            span: how many values there may be.
+        """
+        ends = np.array([first, first + span - 1])
+        if self._hash is None and not self._covers(ends):
+            self._cover(ends)
+        if self._hash is not None:
+            return self.codes(offsets + first)
+        start = first - self._base
+        return self._codes_in(self._table[start : start + span], offsets, first)
+
+    def _codes_in(self, table: Int64Array, places: Int64Array, base: int) -> Int64Array:
+        """Return the codes at these places of a part of the table; `base` is its first value."""
+        codes = table.take(places, mode="clip")
+        unknown = (codes < 0).nonzero()[0]
+        if len(unknown) == len(places):
+            self._enter_all(table, places, base)
+            return table.take(places, mode="clip")
+        if len(unknown):
+            new = places.take(unknown)
+            self._enter_all(table, new, base)
+            codes[unknown] = table.take(new)
         return codes
 
-    def _enter_all(self, places: Int64Array) -> None:
-        """Give codes to the distinct values among these places of the table, in their order.
+    def _enter_all(self, table: Int64Array, places: Int64Array, base: int) -> None:
+        """Give codes to the distinct values among these places, in their order; none has one.
 
         Where values come again and again, as keys do, most are among the first few.
         """
         head = max(_HEAD_ROWS, len(places) // _HEADS)
         while len(places) > 2 * head:
-            entered = self._enter(places[:head])
+            entered = self._enter(table, places[:head], base)
             places = places[head:]
-            places = places.take((self._table.take(places) < 0).nonzero()[0])
+            places = places.take((table.take(places, mode="clip") < 0).nonzero()[0])
             if 2 * entered > head:  # these do not come again
                 break
-        self._enter(places)
+        self._enter(table, places, base)
 
     def find(self, values: Int64Array) -> Int64Array:
         """Return the code of each value, −1 for values not seen yet; shape (rows,)."""
@@ -141,16 +164,16 @@ class IntCodes:
         self._clear()
         self.codes(values)
 
-    def _enter(self, places: Int64Array) -> int:
-        """Give codes to the distinct values among these places of the table; none has one yet.
+    def _enter(self, table: Int64Array, places: Int64Array, base: int) -> int:
+        """Give codes to the distinct values among these places; none has one yet.
 
         Return how many there are.
         """
         marks = np.arange(-2, -2 - len(places), -1)
-        self._table[places[::-1]] = marks[::-1]  # of equal places, the first one's mark stays
-        first = places.take((self._table.take(places) == marks).nonzero()[0])
-        self._table[first] = np.arange(len(self), len(self) + len(first))
-        self._values.append(first + self._base)
+        table[places[::-1]] = marks[::-1]  # of equal places, the first one's mark stays
+        first = places.take((table.take(places) == marks).nonzero()[0])
+        table[first] = np.arange(len(self), len(self) + len(first))
+        self._values.append(first + base)
         return len(first)
 
     def _hash_codes(self, hashed: HashCodes, values: Int64Array) -> Int64Array:
