@@ -27,7 +27,7 @@ def settled(
 
 
 def test_cheap_rows_soon_fill_the_longest_slice() -> None:
-    rows = [one for one, _ in settled(50 * US, 50)]
+    rows = [one for one, _ in settled(50 * US, 10)]
     assert rows[:4] == [64, 128, 256, 512]
     assert rows[10] == Limits().max_slice_rows
 
