@@ -99,9 +99,10 @@ class IntCodes:
             offsets: shape (rows,), from 0 to span − 1.
             span: how many values there may be.
         """
-        ends = np.array([first, first + span - 1])
-        if self._hash is None and not self._covers(ends):
-            self._cover(ends)
+        last = first + span - 1
+        is_covered = self._base < first and last - self._base < len(self._table) - 1
+        if self._hash is None and not is_covered:
+            self._cover(np.array([first, last]))
         if self._hash is not None:
             return self.codes(offsets + first)
         start = first - self._base
@@ -126,6 +127,8 @@ class IntCodes:
         Where values come again and again, as keys do, most are among the first few.
         """
         head = max(_HEAD_ROWS, len(places) // _HEADS)
+        if len(table) <= len(places):  # the table tells
+            head = len(places)
         while len(places) > 2 * head:
             entered = self._enter(table, places[:head], base)
             places = places[head:]
@@ -171,7 +174,12 @@ class IntCodes:
         """
         marks = np.arange(-2, -2 - len(places), -1)
         table[places[::-1]] = marks[::-1]  # of equal places, the first one's mark stays
-        first = places.take((table.take(places) == marks).nonzero()[0])
+        if len(table) <= len(places):
+            rows = -2 - table[table < -1]
+            rows.sort()
+        else:
+            rows = (table.take(places) == marks).nonzero()[0]
+        first = places.take(rows)
         table[first] = np.arange(len(self), len(self) + len(first))
         self._values.append(first + base)
         return len(first)
