@@ -94,13 +94,11 @@ class StageMachine:
             self._intake = PartitionedIntake(*common, start_ns=start_ns, reads=reads)
         else:
             self._intake = PassIntake(*common)
-        self._replica_outputs = (
-            ReplicaOutputs(stage, stage.step) if isinstance(stage.step, GateStep) else None
-        )
+        step = stage.step
+        self._replica_outputs = ReplicaOutputs(stage, step) if isinstance(step, GateStep) else None
         self._operator_at: StageOperator | None = None
-        if isinstance(stage.step, GatedStep) and self._replica_outputs is None:
-            most = self._limits.most_kept_rows
-            self._operator_at = StageOperator(stage.step, most_kept_rows=most)
+        if isinstance(step, GatedStep) and self._replica_outputs is None:
+            self._operator_at = StageOperator(step, most_kept_rows=self._limits.most_kept_rows)
         is_alone = stage.step.role is Role.EACH_ROW
         self._chain = Chain((stage.step, *stage.chain) if is_alone else stage.chain)
         self.report.steps = steps_counted(stage, self._operator_at, self._chain)
@@ -225,10 +223,12 @@ class StageMachine:
             sampler.count(now_ns, self._queues)
             sampler.begin()
         if self.source is not None:
+            before = self.source.rows_in
             message = self.source.take(now_ns, max_rows=max_rows)
             if self._is_paced:
                 self._next_take_ns = now_ns + self._limits.source_gap_ns
-            self.rows_worked = self.rows_released = 0 if message is None else message.rows
+            self.rows_released = 0 if message is None else message.rows
+            self.rows_worked = max(self.source.rows_in - before, self.rows_released)
             if message is None:
                 return None, []
             self._moved_ns = now_ns
